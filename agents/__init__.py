@@ -1,0 +1,1 @@
+"""One file per role: its output model, its prompt and one async function."""

@@ -1,0 +1,1 @@
+"""Benchmarks: datasets, metrics, runner, reports."""

@@ -1,0 +1,1 @@
+"""Who runs when: state, nodes, routing, recipes, consensus, traces."""

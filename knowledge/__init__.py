@@ -1,0 +1,1 @@
+"""What is known about a database: catalog, field groups, compressed schema text, documents."""

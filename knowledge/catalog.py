@@ -1,0 +1,136 @@
+"""The catalog: an immutable, hashable description of a database.
+
+database -> schema -> table -> column -> nested field. Connectors (``tools/databases``) and the
+resource-folder loader (``knowledge/folder.py``) build it; everything above only reads it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import cached_property
+
+
+@dataclass(frozen=True)
+class Field:
+    """A nested path inside a column.
+
+    Attributes:
+        path: Dotted path below the column, without the column's own name; ``[]`` follows a
+            repeated part, e.g. ``value.int_value`` or ``[].key``.
+        type: The engine's type name, or the JSON type seen in samples (``string``, ``number``,
+            ``boolean``, ``object``, ``array``).
+        description: Empty where unknown.
+        inferred: True when the path was seen in sample values rather than declared.
+    """
+
+    path: str
+    type: str
+    description: str = ""
+    inferred: bool = False
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its name in the catalog's true case and the engine's own type name.
+
+    ``samples`` holds a few distinct values as text, most telling first; None where NULL.
+    """
+
+    name: str
+    type: str
+    description: str = ""
+    samples: tuple[str, ...] = ()
+    fields: tuple[Field, ...] = ()
+    nullable: bool = True
+
+
+@dataclass(frozen=True)
+class ForeignKey:
+    """Columns of this table that refer to ``ref_columns`` of ``ref_table`` (a full name)."""
+
+    columns: tuple[str, ...]
+    ref_table: str
+    ref_columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table or view. ``database`` and ``schema`` are empty where the engine has none."""
+
+    name: str
+    columns: tuple[Column, ...]
+    schema: str = ""
+    database: str = ""
+    kind: str = "table"
+    description: str = ""
+    row_count: int | None = None
+    primary_key: tuple[str, ...] = ()
+    foreign_keys: tuple[ForeignKey, ...] = ()
+
+    @property
+    def full_name(self) -> str:
+        """``database.schema.table``, without the parts that are empty; never quoted."""
+        return ".".join(part for part in (self.database, self.schema, self.name) if part)
+
+    def column(self, name: str) -> Column | None:
+        """The column of that name: exact case first, then ignoring case."""
+        for column in self.columns:
+            if column.name == name:
+                return column
+        folded = name.casefold()
+        return next((c for c in self.columns if c.name.casefold() == folded), None)
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """All tables of one database as one user sees them.
+
+    Attributes:
+        name: The database's name, for people.
+        dialect: sqlglot's name of the SQL dialect (``sqlite``, ``duckdb``, ``snowflake``, ...).
+        tables: In the engine's order.
+        notes: What the reader of the catalog should know: what was skipped, cut or repaired
+            while it was built (a missing file, descriptions that did not line up, ...).
+    """
+
+    name: str
+    dialect: str
+    tables: tuple[Table, ...]
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 (hex) over the whole content; equal catalogs have equal hashes."""
+        text = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @cached_property
+    def _by_name(self) -> dict[str, tuple[Table, ...]]:
+        found: dict[str, tuple[Table, ...]] = {}
+        for table in self.tables:
+            parts = table.full_name.casefold().split(".")
+            names = {table.name.casefold(), table.full_name.casefold()}
+            names |= {".".join(parts[i:]) for i in range(len(parts))}
+            for name in names:
+                found[name] = (*found.get(name, ()), table)
+        return found
+
+    def find(self, name: str) -> tuple[Table, ...]:
+        """Tables that ``name`` (bare or partly qualified, unquoted, any case) may mean."""
+        return self._by_name.get(name.casefold(), ())
+
+    def table(self, name: str) -> Table | None:
+        """The one table that ``name`` means, exact case winning; None if none or several."""
+        found = self.find(name)
+        exact = [t for t in found if name in (t.name, t.full_name)]
+        candidates = exact or list(found)
+        return candidates[0] if len(candidates) == 1 else None
+
+    def columns(self) -> Iterator[tuple[Table, Column]]:
+        """Every (table, column) pair, in order."""
+        for table in self.tables:
+            for column in table.columns:
+                yield table, column

@@ -1,0 +1,51 @@
+"""The one tree of exceptions. Every message says what happened; ``hint`` says what to do.
+
+It lives on the lowest floor because every floor raises from it. What a database answers to a
+query is not here: a failed query is a value, ``tools.query.QueryError``.
+"""
+
+from __future__ import annotations
+
+
+class QuorumError(Exception):
+    """Root of all errors that Quorum raises on purpose.
+
+    Attributes:
+        hint: What the reader can do about it; may be empty.
+    """
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+    def __str__(self) -> str:
+        message = super().__str__()
+        return f"{message} {self.hint}" if self.hint else message
+
+
+class ConfigurationError(QuorumError):
+    """Something the user set, named or left out makes the run impossible."""
+
+
+class DatabaseUnavailable(QuorumError):
+    """The database is missing, locked, corrupt, empty of tables, or refuses the connection."""
+
+
+class ModelUnavailable(QuorumError):
+    """The model's endpoint cannot be reached, refuses the key, or keeps failing."""
+
+
+class MalformedReply(QuorumError):
+    """A model's reply did not fit the expected form, even after the allowed repairs."""
+
+
+class BudgetExceeded(QuorumError):
+    """A hard limit of the run was reached.
+
+    Attributes:
+        limit: The limit's name: ``max_calls``, ``max_usd`` or ``deadline``.
+    """
+
+    def __init__(self, message: str, *, limit: str, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.limit = limit

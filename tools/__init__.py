@@ -1,0 +1,1 @@
+"""The outside world: databases, SQL analysis, guard, results, models, ledger."""

@@ -1,0 +1,1 @@
+"""Connectors: one module per engine, one abstract base, one contract test for all."""

@@ -1,0 +1,105 @@
+"""The abstract connector. A driver is imported in its own module only, inside what connects."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from types import TracebackType
+from typing import ClassVar, Self
+
+from knowledge.catalog import Catalog
+from tools.query import Limits, QueryError, QueryResult
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a query would cost, as far as the engine tells before running it.
+
+    Attributes:
+        plan: The engine's plan as text (EXPLAIN), empty where there is none.
+        bytes: Bytes that would be scanned; None where the engine does not say.
+        rows: Rows that the planner expects; None where the engine does not say.
+    """
+
+    plan: str = ""
+    bytes: int | None = None
+    rows: int | None = None
+
+
+class Connector(ABC):
+    """One database, read-only.
+
+    A connector trusts nobody above it: whatever SQL reaches ``run``, the session itself cannot
+    write. It is created unopened by ``from_url`` and used as an async context manager; all its
+    methods may be called concurrently from one event loop.
+    """
+
+    dialect: ClassVar[str]
+    """sqlglot's name of the dialect."""
+
+    scheme: ClassVar[str]
+    """The URL scheme that selects this connector, e.g. ``sqlite``."""
+
+    @classmethod
+    @abstractmethod
+    def from_url(cls, url: str) -> Self:
+        """Make an unopened connector.
+
+        Raises:
+            ConfigurationError: The URL is malformed for this engine, or its driver is not
+                installed (the hint names the extra to install).
+        """
+
+    @abstractmethod
+    async def open(self) -> None:
+        """Connect and prove that the session is read-only.
+
+        Raises:
+            DatabaseUnavailable: Missing, corrupt, locked, refused, or not a database; the
+                message names which and the hint says what to do. Never creates a file.
+        """
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Release everything, kill running queries; safe to call twice or unopened."""
+
+    @abstractmethod
+    async def catalog(self, *, samples: int = 3) -> Catalog:
+        """Introspect: tables, views, columns, types, comments, keys, row counts, nested fields.
+
+        Args:
+            samples: Distinct sample values per column, each cut to 60 characters.
+
+        Raises:
+            DatabaseUnavailable: The connection is gone, or the database holds no table.
+        """
+
+    @abstractmethod
+    async def run(self, sql: str, limits: Limits) -> QueryResult | QueryError:
+        """Run one statement that the guard has passed.
+
+        Rows beyond ``limits.rows`` or ``limits.bytes`` are not fetched and the result says so.
+        After ``limits.seconds`` the query is cancelled for real, on the server or by killing
+        its process, and a ``timeout`` error is returned. The connector stays usable.
+        Cancelling the awaiting task cancels the query as well.
+
+        Returns:
+            The result, or a ``QueryError`` whose kind is the taxonomy's, never an exception
+            for what the database says about the SQL.
+        """
+
+    @abstractmethod
+    async def estimate(self, sql: str) -> Estimate | QueryError:
+        """Ask the engine what the query would cost, without running it."""
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()

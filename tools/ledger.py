@@ -1,0 +1,105 @@
+"""The ledger: what a run has used, per agent and in all, and the hard limits on it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from knowledge.errors import BudgetExceeded
+
+
+@dataclass
+class Usage:
+    """Amounts used. Token counts are the provider's own; ``usd`` is None once any call had no price.
+
+    ``cached_tokens`` are part of ``input_tokens``. ``model_seconds`` and ``query_seconds`` add up
+    over parallel calls, so they may exceed the wall clock.
+    """
+
+    model_calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    usd: float | None = 0.0
+    model_seconds: float = 0.0
+    queries: int = 0
+    rows: int = 0
+    bytes: int = 0
+    query_seconds: float = 0.0
+
+    def add(self, other: Usage) -> None:
+        """Add another usage in place; an unknown price makes the sum unknown."""
+        for item in fields(self):
+            mine, theirs = getattr(self, item.name), getattr(other, item.name)
+            setattr(self, item.name, None if mine is None or theirs is None else mine + theirs)
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Hard limits of a run; None means no limit. ``seconds`` is wall clock from the run's start."""
+
+    max_calls: int | None = None
+    max_usd: float | None = None
+    seconds: float | None = None
+
+
+@dataclass
+class Ledger:
+    """Collects usage and enforces the budget. One per run, shared by all agents.
+
+    ``spent_seconds`` is wall clock that an earlier, interrupted process spent on the same run.
+    """
+
+    budget: Budget = field(default_factory=Budget)
+    spent_seconds: float = 0.0
+    clock: Callable[[], float] = time.monotonic
+    total: Usage = field(default_factory=Usage)
+    by_agent: dict[str, Usage] = field(default_factory=dict)
+    reserved_calls: int = 0
+
+    def __post_init__(self) -> None:
+        self._start = self.clock()
+
+    def charge(self, agent: str, usage: Usage) -> None:
+        """Add ``usage`` to the agent's account and to the total."""
+        self.by_agent.setdefault(agent, Usage()).add(usage)
+        self.total.add(usage)
+
+    def seconds(self) -> float:
+        """Wall clock of the run so far, in seconds."""
+        return self.spent_seconds + self.clock() - self._start
+
+    def remaining_seconds(self) -> float | None:
+        """Seconds until the deadline, never below 0; None without one."""
+        limit = self.budget.seconds
+        return None if limit is None else max(0.0, limit - self.seconds())
+
+    def check_time(self) -> None:
+        """Raise ``BudgetExceeded`` once the deadline has passed."""
+        if self.remaining_seconds() == 0.0:
+            raise BudgetExceeded(f"The deadline of {self.budget.seconds:g} s has passed.", limit="deadline")
+
+    def reserve_call(self) -> None:
+        """Claim the right to one more model call; pair with ``release_call``.
+
+        Calls under way count, so parallel candidates cannot overshoot ``max_calls``.
+
+        Raises:
+            BudgetExceeded: The calls, the dollars or the time are used up.
+        """
+        self.check_time()
+        limit, spent = self.budget.max_calls, self.total.model_calls + self.reserved_calls
+        if limit is not None and spent >= limit:
+            raise BudgetExceeded(f"All {limit} model calls of the budget are used.", limit="max_calls")
+        usd = self.budget.max_usd
+        if usd is not None and self.total.usd is not None and self.total.usd >= usd:
+            raise BudgetExceeded(f"The budget of ${usd:g} is spent (${self.total.usd:.4f}).", limit="max_usd")
+        self.reserved_calls += 1
+
+    def release_call(self) -> None:
+        self.reserved_calls -= 1

@@ -1,0 +1,111 @@
+"""What a query may use and what comes back: limits, results and failures as typed values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class ErrorKind(StrEnum):
+    """Why a query gave no usable result; each kind has its own hints for the SelfRefiner.
+
+    The taxonomy extends ReCAPAgent-SQL's (section 3.3.6).
+    """
+
+    REFUSED = "refused"  # the guard: not a pure read
+    SYNTAX = "syntax"
+    TABLE_NOT_FOUND = "table_not_found"
+    COLUMN_NOT_FOUND = "column_not_found"
+    AMBIGUOUS_COLUMN = "ambiguous_column"
+    TYPE_MISMATCH = "type_mismatch"
+    FUNCTION = "function"
+    PERMISSION = "permission"
+    TIMEOUT = "timeout"
+    RESOURCES = "resources"  # memory, bytes billed, the engine died
+    EMPTY_RESULT = "empty_result"
+    UNAVAILABLE = "unavailable"  # connection lost, database locked
+    OTHER = "other"
+
+    @property
+    def about_schema(self) -> bool:
+        """True for errors that call the SchemaLinker (ReCAPAgent-SQL, Table 1)."""
+        return self in (ErrorKind.TABLE_NOT_FOUND, ErrorKind.COLUMN_NOT_FOUND)
+
+
+@dataclass(frozen=True)
+class QueryError:
+    """A query that failed, as a value.
+
+    Attributes:
+        kind: Its place in the taxonomy.
+        message: For people and models: what is wrong, in one or two sentences, no stack trace.
+        line, column: 1-based position in the SQL as written, where known.
+        suggestions: Nearest existing names, best first.
+        by: Who said so: ``guard``, ``lint`` or ``database``.
+    """
+
+    kind: ErrorKind
+    message: str
+    line: int | None = None
+    column: int | None = None
+    suggestions: tuple[str, ...] = ()
+    by: str = "database"
+
+    def describe(self) -> str:
+        """The message with position and suggestions, as shown to people and models."""
+        place = f" (line {self.line}, column {self.column})" if self.line and self.column else ""
+        near = f" Did you mean: {', '.join(self.suggestions)}?" if self.suggestions else ""
+        return f"{self.message}{place}{near}"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Hard limits of one query: rows kept, bytes kept, wall-clock seconds, engine memory in bytes."""
+
+    rows: int = 100_000
+    bytes: int = 64 * 2**20
+    seconds: float = 60.0
+    memory: int = 2 * 2**30
+
+    def within(self, seconds: float | None) -> Limits:
+        """The same limits with the wall clock cut to ``seconds`` (a run's remaining time)."""
+        return self if seconds is None else replace(self, seconds=max(0.05, min(self.seconds, seconds)))
+
+
+@dataclass(frozen=True)
+class QueryResult:
+    """Rows that a query returned.
+
+    Attributes:
+        table: Arrow table; its names need not be unique.
+        seconds: Wall clock, queueing excluded.
+        truncated: Empty, or the cap that cut the rows: ``rows`` or ``bytes``.
+        bytes_scanned: What the engine says it read (billed); None where it does not say.
+        sql: The text that was executed.
+    """
+
+    table: pa.Table
+    seconds: float
+    truncated: str = ""
+    bytes_scanned: int | None = None
+    sql: str = ""
+    column_types: tuple[str, ...] = field(default=())
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self.table.column_names)
+
+    @property
+    def row_count(self) -> int:
+        """Rows kept; a truncated result had at least this many."""
+        return int(self.table.num_rows)
+
+    def preview(self, rows: int = 20) -> list[list[Any]]:
+        """The first ``rows`` rows as JSON-ready Python values."""
+        from tools.results import plain_rows
+
+        return plain_rows(self.table.slice(0, rows))

@@ -15,7 +15,8 @@ class Usage:
     """Amounts used. Token counts are the provider's own; ``usd`` is None once any call had no price.
 
     ``cached_tokens`` are part of ``input_tokens``. ``model_seconds`` and ``query_seconds`` add up
-    over parallel calls, so they may exceed the wall clock.
+    over parallel calls, so they may exceed the wall clock. ``estimated_calls`` counts the calls whose
+    tokens the provider did not state.
     """
 
     model_calls: int = 0
@@ -28,6 +29,7 @@ class Usage:
     rows: int = 0
     bytes: int = 0
     query_seconds: float = 0.0
+    estimated_calls: int = 0
 
     def add(self, other: Usage) -> None:
         """Add another usage in place; an unknown price makes the sum unknown."""
@@ -61,6 +63,7 @@ class Ledger:
     total: Usage = field(default_factory=Usage)
     by_agent: dict[str, Usage] = field(default_factory=dict)
     reserved_calls: int = 0
+    reserved_usd: float = 0.0
 
     def __post_init__(self) -> None:
         self._start = self.clock()
@@ -69,6 +72,11 @@ class Ledger:
         """Add ``usage`` to the agent's account and to the total."""
         self.by_agent.setdefault(agent, Usage()).add(usage)
         self.total.add(usage)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Totals, accounts ``by_agent`` and ``seconds`` of wall clock, ready for JSON."""
+        accounts = {agent: usage.as_dict() for agent, usage in self.by_agent.items()}
+        return self.total.as_dict() | {"by_agent": accounts, "seconds": round(self.seconds(), 3)}
 
     def seconds(self) -> float:
         """Wall clock of the run so far, in seconds."""
@@ -84,10 +92,11 @@ class Ledger:
         if self.remaining_seconds() == 0.0:
             raise BudgetExceeded(f"The deadline of {self.budget.seconds:g} s has passed.", limit="deadline")
 
-    def reserve_call(self) -> None:
+    def reserve_call(self, usd: float = 0.0) -> None:
         """Claim the right to one more model call; pair with ``release_call``.
 
-        Calls under way count, so parallel candidates cannot overshoot ``max_calls``.
+        Calls under way count, so parallel candidates cannot overshoot ``max_calls``. Their dollars
+        count as far as they are known beforehand: ``usd`` is what the call costs at least.
 
         Raises:
             BudgetExceeded: The calls, the dollars or the time are used up.
@@ -96,10 +105,21 @@ class Ledger:
         limit, spent = self.budget.max_calls, self.total.model_calls + self.reserved_calls
         if limit is not None and spent >= limit:
             raise BudgetExceeded(f"All {limit} model calls of the budget are used.", limit="max_calls")
-        usd = self.budget.max_usd
-        if usd is not None and self.total.usd is not None and self.total.usd >= usd:
-            raise BudgetExceeded(f"The budget of ${usd:g} is spent (${self.total.usd:.4f}).", limit="max_usd")
+        self._check_dollars(usd)
         self.reserved_calls += 1
+        self.reserved_usd += usd
 
-    def release_call(self) -> None:
+    def _check_dollars(self, usd: float) -> None:
+        limit, spent = self.budget.max_usd, self.total.usd
+        if limit is None or spent is None:
+            return
+        if spent >= limit or spent + self.reserved_usd + usd > limit:
+            under_way = f", ${self.reserved_usd + usd:.4f} about to be" if spent < limit else ""
+            raise BudgetExceeded(
+                f"The budget of ${limit:g} is used up: ${spent:.4f} spent{under_way}.", limit="max_usd"
+            )
+
+    def release_call(self, usd: float = 0.0) -> None:
+        """Give a reservation back, with the same ``usd``; what the call used is charged apart."""
         self.reserved_calls -= 1
+        self.reserved_usd = max(0.0, self.reserved_usd - usd)

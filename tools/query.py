@@ -46,6 +46,7 @@ class QueryError:
         line, column: 1-based position in the SQL as written, where known.
         suggestions: Nearest existing names, best first.
         by: Who said so: ``guard``, ``lint`` or ``database``.
+        also: Further problems of the same SQL, described.
     """
 
     kind: ErrorKind
@@ -54,12 +55,14 @@ class QueryError:
     column: int | None = None
     suggestions: tuple[str, ...] = ()
     by: str = "database"
+    also: tuple[str, ...] = ()
 
     def describe(self) -> str:
         """The message with position and suggestions, as shown to people and models."""
         place = f" (line {self.line}, column {self.column})" if self.line and self.column else ""
         near = f" Did you mean: {', '.join(self.suggestions)}?" if self.suggestions else ""
-        return f"{self.message}{place}{near}"
+        more = "".join(f" Also: {text}" for text in self.also)
+        return f"{self.message}{place}{near}{more}"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,65 @@
+# Everything one types. Needs git, make and python3 (3.11 or newer); nothing else.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+PINS   := pyproject.toml constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint format bench dev clean
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(VENV)/.lean  ## make .venv with what Quorum needs to run
+
+demo: $(VENV)/.lean  ## answer three questions on the sample database, without a key
+	@$(BIN)/quorum demo
+
+test: $(VENV)/.full  ## install every extra and run the test suite
+	@$(BIN)/python -m pytest
+
+lint: $(VENV)/.full  ## check style, types and the direction of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.full  ## put the code in order
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.full  ## run the benchmarks of speed and overhead
+	@$(BIN)/python -m pytest -m benchmark -s tests/benchmarks
+
+dev: $(VENV)/.full  ## serve the graph for LangGraph Studio
+	@$(BIN)/langgraph dev --no-browser
+
+clean:  ## remove .venv and caches; traces stay
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+
+# An environment that cannot run, is too old or was made for another folder is stale and made anew.
+MADE  := $(VENV)/.made
+STALE := $(shell test -e $(VENV) || exit 0; \
+    $(BIN)/python -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 \
+    && { test ! -e $(MADE) || test "$$(cat $(MADE))" = "$(CURDIR)"; } || echo stale)
+
+.PHONY: stale
+$(MADE): $(STALE)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	    echo "Quorum needs Python 3.11 or newer; $(PYTHON) is: $$($(PYTHON) --version 2>&1)" >&2; \
+	    echo "Name another one, e.g.: make PYTHON=python3.12 $(or $(MAKECMDGOALS),setup)" >&2; exit 2; }
+	@test -n "$(STALE)" && rm -rf $(VENV) || true
+	@test -e $(VENV) || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 2; }
+	@echo "$(CURDIR)" > $@
+
+$(VENV)/.lean: $(PINS) $(MADE)
+	@echo "installing Quorum into $(VENV) (once; about a minute)"
+	@$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.full: $(PINS) $(MADE)
+	@echo "installing Quorum with every extra into $(VENV) (once; some minutes)"
+	@$(PIP) --editable ".[embeddings,studio,dev]"
+	@touch $(VENV)/.lean $@

@@ -1,0 +1,86 @@
+"""Action: predicts the next action of a candidate (ReCAPAgent-SQL, section 3.3.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import BaseModel, Field, model_validator
+
+from agents.base import PromptContext, ask
+from tools.models import Model
+
+ActionKind = Literal["sql", "look", "terminate"]
+
+
+class Action(BaseModel):
+    """One step towards the answer."""
+
+    thought: str = Field(description="Why this step, in one sentence.")
+    action: ActionKind
+    sql: str | None = Field(description="The complete query, for action sql; else null.")
+    command: str | None = Field(description="The command, for action look; else null.")
+
+    @model_validator(mode="after")
+    def _has_its_argument(self) -> Action:
+        if self.action == "sql" and not (self.sql or "").strip():
+            raise ValueError("action sql needs the query in sql")
+        if self.action == "look" and not (self.command or "").strip():
+            raise ValueError("action look needs a command")
+        return self
+
+    @property
+    def text(self) -> str:
+        """What is to be done, as one string."""
+        return {"sql": self.sql or "", "look": self.command or "", "terminate": ""}[self.action]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """An action that was taken and what came of it."""
+
+    action: str
+    text: str
+    observation: str
+
+
+def repeats(action: Action, history: Sequence[Turn]) -> bool:
+    """Whether the very same action stands in the history; white space and a final ``;`` don't count."""
+
+    def key(kind: str, text: str) -> tuple[str, str]:
+        return kind, " ".join(text.rstrip("; \n").split())
+
+    return key(action.action, action.text) in {key(turn.action, turn.text) for turn in history}
+
+
+async def predict(
+    model: Model,
+    context: PromptContext,
+    question: str,
+    *,
+    steps: list[str],
+    expected_format: str,
+    syntax: str = "",
+    history: Sequence[Turn] = (),
+    feedback: str = "",
+    steps_left: int = 1,
+) -> Action:
+    """Predict the next action from the plan and everything seen so far.
+
+    Raises:
+        MalformedReply, ModelUnavailable, BudgetExceeded: As ``agents.base.ask``.
+    """
+    return await ask(
+        model,
+        "action",
+        Action,
+        context=context,
+        question=question,
+        steps=steps,
+        expected_format=expected_format,
+        syntax=syntax,
+        history=list(history),
+        feedback=feedback,
+        steps_left=steps_left,
+    )

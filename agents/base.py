@@ -1,0 +1,77 @@
+"""How every agent asks a model: render, call, validate, and have a bad reply mended twice at most."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from agents.prompting import PromptContext, prompts
+from knowledge.errors import MalformedReply
+from tools.models import Model, Problem, ProblemKind, Reply
+
+__all__ = ["MOST_REPAIRS", "PromptContext", "ask"]
+
+MOST_REPAIRS = 2
+_ECHO = 4_000  # characters of a bad reply that are sent back; a runaway reply would be billed again
+
+Output = TypeVar("Output", bound=BaseModel)
+
+
+async def ask(
+    model: Model,
+    role: str,
+    output: type[Output],
+    *,
+    context: PromptContext | None = None,
+    **variables: Any,
+) -> Output:
+    """Put a role's task to a model and return its validated reply.
+
+    The system message holds the house rules and, with ``context``, schema and documents: it is the
+    same to the byte for all roles and candidates of a question, so that providers cache it. The user
+    message is the role's template ``agents/prompts/<role>.md``.
+
+    A reply of the wrong form is sent back with one line on what is wrong, at most twice.
+
+    Args:
+        output: The form of the reply; its field descriptions are shown to the model.
+        variables: What the role's template asks for.
+
+    Raises:
+        MalformedReply: Still of the wrong form after the repairs, or the model refused.
+        ModelUnavailable: No reply at all.
+        BudgetExceeded: The run's calls, dollars or time are used up.
+        LookupError: The template is missing, or lacks a variable.
+    """
+    messages = prompts().messages(role, context, variables)
+    for attempt in range(1, MOST_REPAIRS + 2):
+        reply = await model.complete(messages, role=role, output=output, attempt=attempt)
+        if isinstance(reply.parsed, output):
+            return reply.parsed
+        problem = reply.problem or Problem(ProblemKind.NO_JSON, "The reply holds no JSON object.")
+        if problem.kind is ProblemKind.REFUSAL or attempt > MOST_REPAIRS:
+            raise _malformed(model, role, reply, problem)
+        messages = [*messages, *_repair(reply, problem)]
+    raise AssertionError("unreachable: the last attempt returns or raises")
+
+
+def _repair(reply: Reply, problem: Problem) -> list[dict[str, str]]:
+    """The bad reply and the request to mend it."""
+    wanted = prompts().render("repair", {"problem": problem.message, "kind": problem.kind.value})
+    said = reply.text if len(reply.text) <= _ECHO else f"{reply.text[:_ECHO]}…"
+    return [
+        {"role": "assistant", "content": said.strip() or "(empty)"},  # many endpoints refuse an empty turn
+        {"role": "user", "content": wanted},
+    ]
+
+
+def _malformed(model: Model, role: str, reply: Reply, problem: Problem) -> MalformedReply:
+    start = " ".join(reply.text.split())[:160]
+    said = f" It began: {start!r}." if start else ""
+    if problem.kind is ProblemKind.REFUSAL:
+        return MalformedReply(f"{model.name} refused the task of the {role}: {problem.message}{said}")
+    return MalformedReply(
+        f"{model.name} gave the {role} no usable reply in {MOST_REPAIRS + 1} tries: {problem.message}{said}",
+        hint="Raise max_output_tokens." if problem.kind is ProblemKind.LENGTH else "Try another model.",
+    )

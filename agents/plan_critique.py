@@ -1,0 +1,36 @@
+"""PlanCritique: is the plan complete and coherent? (ReCAPAgent-SQL, section 3.3.3)."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, Field
+
+from agents.base import PromptContext, ask
+from tools.models import Model
+
+MAX_ROUNDS = 3  # ReCAPAgent-SQL, section 3.3: critiqued and refined at most three times
+
+
+class PlanReview(BaseModel):
+    """The verdict over a plan."""
+
+    update_plan: bool = Field(description="True only for a fault that would make the answer wrong.")
+    feedback: str = Field(description="What to change; empty if the plan passes.")
+
+
+async def critique_plan(
+    model: Model, context: PromptContext, question: str, steps: list[str], expected_format: str
+) -> PlanReview:
+    """Judge a plan against the question and the schema.
+
+    Raises:
+        MalformedReply, ModelUnavailable, BudgetExceeded: As ``agents.base.ask``.
+    """
+    return await ask(
+        model,
+        "plan_critique",
+        PlanReview,
+        context=context,
+        question=question,
+        steps=steps,
+        expected_format=expected_format,
+    )

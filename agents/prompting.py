@@ -1,0 +1,120 @@
+"""From templates to messages: one system prefix for all roles, then the role's own task.
+
+Templates are Markdown with Jinja2 under ``agents/prompts``. Whatever a variable holds is data: it
+cannot close the tag it stands in, nor open one of ours, so it can change no rule.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateNotFound, Undefined, UndefinedError
+
+FOLDER = Path(__file__).parent / "prompts"
+
+
+@dataclass(frozen=True)
+class PromptContext:
+    """What all roles of one question see.
+
+    Attributes:
+        dialect: sqlglot's name of the SQL dialect.
+        schema: The compressed catalog as text.
+        documents: What was retrieved for the question; may be empty.
+        database: The database's name, for people.
+    """
+
+    dialect: str
+    schema: str
+    documents: str = ""
+    database: str = ""
+
+
+class Prompts:
+    """The templates of one folder.
+
+    ``rules.md`` and ``context.md`` make the system message, ``<role>.md`` the user message,
+    ``repair.md`` the request to mend a reply.
+    """
+
+    def __init__(self, folder: Path = FOLDER) -> None:
+        self._folder, self._tags = folder, _tags_in(folder)
+        self._environment = Environment(
+            loader=FileSystemLoader(folder),
+            undefined=StrictUndefined,
+            autoescape=False,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            finalize=self.fence,
+        )
+        self._environment.filters["fence"] = self.fence
+        self.system = lru_cache(maxsize=16)(self._system)
+
+    def fence(self, value: Any) -> Any:
+        """Text that can neither close nor open a tag of the prompts: ``</schema>`` → ``<\\/schema>``.
+
+        Applied to every variable by itself. None becomes empty; what is no text stays as it is.
+        """
+        if value is None:
+            return ""
+        if isinstance(value, Undefined) or not isinstance(value, str):
+            return value
+        return self._tags.sub(lambda found: "<\\" + found[0][1:], value)
+
+    def messages(
+        self, role: str, context: PromptContext | None, variables: dict[str, Any]
+    ) -> list[dict[str, str]]:
+        """The messages that put one task to a model.
+
+        Args:
+            context: Shared by all roles of a question; None for a role that needs no schema.
+            variables: What the role's template asks for; ``dialect`` and ``database`` are there
+                anyway where a context is given.
+
+        Raises:
+            LookupError: There is no template for the role, or it asks for a variable that is not
+                given; the message names it.
+        """
+        shared = {"dialect": context.dialect, "database": context.database} if context else {}
+        known = shared | variables
+        system = self.system(str(known.get("dialect", "")), context)
+        return [
+            {"role": "system", "content": system},
+            {"role": "user", "content": self.render(role, known)},
+        ]
+
+    def _system(self, dialect: str, context: PromptContext | None) -> str:
+        parts = [self.render("rules", {"dialect": dialect})]
+        if context is not None:
+            parts.append(self.render("context", vars(context)))
+        return "\n\n".join(parts)
+
+    def render(self, name: str, variables: dict[str, Any]) -> str:
+        """One template as text."""
+        try:
+            return self._environment.get_template(f"{name}.md").render(variables).strip()
+        except TemplateNotFound as error:
+            raise LookupError(f"There is no prompt template {error.name} in {self._folder}.") from error
+        except UndefinedError as error:
+            raise LookupError(f"The prompt template {name}.md lacks a variable: {error.message}") from error
+
+
+_ATTRIBUTES = r"""(?:\s+[a-z_]+\s*=\s*["'][^<>]*)?"""
+_OPENING = re.compile(rf"<([a-z][a-z0-9_]*){_ATTRIBUTES}>")
+
+
+def _tags_in(folder: Path) -> re.Pattern[str]:
+    """Matches every closing tag, and the opening tags that the folder's templates use."""
+    used = {tag for path in sorted(folder.glob("*.md")) for tag in _OPENING.findall(path.read_text("utf-8"))}
+    names = "|".join(sorted(used | {"task"}))
+    return re.compile(rf"<\s*/\s*[a-z_]|<\s*(?:{names}){_ATTRIBUTES}\s*/?>", re.IGNORECASE)
+
+
+@lru_cache(maxsize=1)
+def prompts() -> Prompts:
+    """The templates of the project, read once."""
+    return Prompts()

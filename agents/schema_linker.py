@@ -1,0 +1,80 @@
+"""SchemaLinker: explores schema files and ends with the few columns needed (ReCAPAgent-SQL, 3.3.4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pydantic import BaseModel, Field, model_validator
+
+from agents.base import ask
+from knowledge.schema_files import SchemaFiles
+from tools.models import Model
+
+MAX_STEPS = 30  # ReCAPAgent-SQL, section 3.3.4
+
+
+class LinkStep(BaseModel):
+    """A command over the schema files, or the linked schema that ends the search."""
+
+    thought: str = Field(description="What is still missing, in one sentence.")
+    command: str | None = Field(description="One ls, cat, head or grep command; null when done.")
+    linked_schema: str | None = Field(description="table(col:TYPE[values], ...); ... when done; else null.")
+
+    @model_validator(mode="after")
+    def _does_one_thing(self) -> LinkStep:
+        if not (self.command or "").strip() and not (self.linked_schema or "").strip():
+            raise ValueError("give either a command or the linked_schema")
+        return self
+
+
+@dataclass(frozen=True)
+class Look:
+    """A command that was run and what it printed."""
+
+    command: str
+    output: str
+
+
+async def link_schema(
+    model: Model,
+    dialect: str,
+    question: str,
+    files: SchemaFiles,
+    *,
+    sql: str = "",
+    error: str = "",
+    max_steps: int = MAX_STEPS,
+) -> str:
+    """Explore ``files`` with the model for at most ``max_steps`` turns.
+
+    ``sql`` and ``error`` name the failed query that called for linking, if one did. A command
+    given a second time is not run again; the model is told so.
+
+    Returns:
+        The compact form ``table(col:TYPE[values], ...); ...``; empty if the model never gave it.
+
+    Raises:
+        MalformedReply, ModelUnavailable, BudgetExceeded: As ``agents.base.ask``.
+    """
+    history: list[Look] = []
+    listing = files.run("ls")
+    for steps_left in range(max_steps, 0, -1):
+        step = await ask(
+            model,
+            "schema_linker",
+            LinkStep,
+            dialect=dialect,
+            question=question,
+            sql=sql,
+            error=error,
+            listing=listing,
+            history=history,
+            steps_left=steps_left,
+        )
+        if (step.linked_schema or "").strip():
+            return (step.linked_schema or "").strip()
+        command = " ".join((step.command or "").split())
+        seen = any(look.command == command for look in history)
+        output = "You have run this command already; see above." if seen else files.run(command)
+        history.append(Look(command, output))
+    return ""

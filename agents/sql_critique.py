@@ -1,0 +1,48 @@
+"""SQLCritique: reviews a query before it runs (ReCAPAgent-SQL, section 3.3.3)."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, Field, model_validator
+
+from agents.base import PromptContext, ask
+from tools.models import Model
+
+
+class SqlReview(BaseModel):
+    """The verdict over a query, with the corrected one if it is wrong."""
+
+    reasoning: str = Field(description="The fault, in a sentence or two; or why the query is right.")
+    correct: bool
+    sql: str | None = Field(description="The whole corrected query; null if correct.")
+
+    @model_validator(mode="after")
+    def _corrects_what_it_faults(self) -> SqlReview:
+        if not self.correct and not (self.sql or "").strip():
+            raise ValueError("a query that is not correct needs the corrected query in sql")
+        return self
+
+
+async def critique_sql(
+    model: Model,
+    context: PromptContext,
+    question: str,
+    sql: str,
+    *,
+    steps: list[str],
+    expected_format: str,
+) -> SqlReview:
+    """Review ``sql``; the review carries a corrected query if it finds a fault.
+
+    Raises:
+        MalformedReply, ModelUnavailable, BudgetExceeded: As ``agents.base.ask``.
+    """
+    return await ask(
+        model,
+        "sql_critique",
+        SqlReview,
+        context=context,
+        question=question,
+        sql=sql,
+        steps=steps,
+        expected_format=expected_format,
+    )

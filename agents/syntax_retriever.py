@@ -1,0 +1,38 @@
+"""Syntax Retriever: which topics of the dialect's reference are needed? (ReCAPAgent-SQL, 3.3.2)."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, Field
+
+from agents.base import ask
+from tools.models import Model
+
+MAX_TOPICS = 3
+
+
+class SyntaxRequest(BaseModel):
+    """Topics to look up in the dialect's reference."""
+
+    features: list[str] = Field(description="Topics from the list, at most three; empty if none is needed.")
+
+
+async def request_syntax(
+    model: Model, dialect: str, question: str, steps: list[str], topics: list[str]
+) -> list[str]:
+    """Ask the model which of ``topics`` it wants to read; at most ``MAX_TOPICS`` are returned.
+
+    The prompt carries no schema: what syntax a plan needs shows in the plan.
+
+    Raises:
+        MalformedReply, ModelUnavailable, BudgetExceeded: As ``agents.base.ask``.
+    """
+    request = await ask(
+        model,
+        "syntax_retriever",
+        SyntaxRequest,
+        question=question,
+        steps=steps,
+        topics=topics,
+        dialect=dialect,
+    )
+    return [feature for feature in request.features if feature.strip()][:MAX_TOPICS]

@@ -1,0 +1,81 @@
+"""The answer of a run: what the command line prints, scripts receive and ``answer.json`` holds."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel
+
+Status = Literal["answered", "no_answer", "stopped"]
+
+
+class AnswerCluster(BaseModel):
+    """Candidates whose results agree, the best first; ``share`` is their part of the weight, 0 to 1."""
+
+    candidates: list[str]
+    share: float
+    weight: float
+    key: str
+
+
+class AnswerVote(BaseModel):
+    """How the candidates voted: with which weight per expert, drawn with which seed if drawn."""
+
+    strategy: str
+    winner: str | None = None
+    weights: dict[str, float] = {}
+    seed: int | None = None
+    clusters: list[AnswerCluster] = []
+    tie: bool = False
+    notes: list[str] = []
+
+
+class AnswerCandidate(BaseModel):
+    """A candidate: its SQL and what became of it. ``error`` is empty if it has a result."""
+
+    id: str
+    model: str
+    sql: str
+    error: str
+    row_count: int | None
+    fingerprint: str
+    approved: bool | None
+    repairs: int
+    weight: float = 1.0
+
+
+class Answer(BaseModel):
+    """A question's answer with everything needed to trust or distrust it.
+
+    Attributes:
+        status: ``answered``; ``no_answer`` (best effort shown); ``stopped`` (a limit ended the
+            run; the best so far is shown).
+        rows: The first 20 rows; all kept rows lie in ``result_file`` (Parquet).
+        row_count: Rows kept; with ``truncated`` there were more.
+        confidence: 0 to 1, not calibrated yet.
+        usage: The ledger: totals, ``by_agent`` and ``seconds`` of wall clock. ``usd`` is None
+            when a model's price is unknown.
+        stopped_by: The limit that ended the run, else empty.
+        demonstration: True when the rule-based offline model took part.
+    """
+
+    question: str
+    status: Status
+    database: str
+    dialect: str
+    recipe: str
+    sql: str = ""
+    columns: list[str] = []
+    rows: list[list[Any]] = []
+    row_count: int = 0
+    truncated: bool = False
+    result_file: str = ""
+    confidence: float = 0.0
+    vote: AnswerVote | None = None
+    candidates: list[AnswerCandidate] = []
+    usage: dict[str, Any] = {}
+    run_id: str = ""
+    trace: str = ""
+    warnings: list[str] = []
+    stopped_by: str = ""
+    demonstration: bool = False

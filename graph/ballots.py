@@ -1,0 +1,171 @@
+"""The words of a vote: ballots, clusters, tallies and the vote itself, as plain values."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol
+
+LEAST_WEIGHT = 1e-12
+
+
+@dataclass(frozen=True)
+class Ballot:
+    """One candidate as the vote sees it.
+
+    Attributes:
+        candidate: The candidate's id.
+        expert: The model that wrote it.
+        sql: Its final SQL.
+        fingerprint: Of its result (``tools.results.fingerprint``); empty without a result.
+        blank: Its result is empty, all NULL or all zero.
+        error: Kind of its ``QueryError``; empty if it ran.
+        approved: The validator's verdict; None if it was not asked.
+        repairs: Refinement rounds it took.
+        cluster: What it votes for; the fingerprint where empty. Set it from
+            ``tools.results.cluster_keys`` to join results that agree within the tolerance.
+    """
+
+    candidate: str
+    expert: str
+    sql: str
+    fingerprint: str = ""
+    blank: bool = False
+    error: str = ""
+    approved: bool | None = None
+    repairs: int = 0
+    cluster: str = ""
+
+    @property
+    def choice(self) -> str:
+        return self.cluster or self.fingerprint
+
+    @property
+    def reason(self) -> str:
+        """Why it does not vote: ``failed: KIND``, ``no result`` or ``blank result``; else empty."""
+        if self.error:
+            return f"failed: {self.error}"
+        if not self.fingerprint:
+            return "no result"
+        return "blank result" if self.blank else ""
+
+    @property
+    def eligible(self) -> bool:
+        return not self.reason
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Candidates that voted for the same.
+
+    Attributes:
+        key: What they agree on: a fingerprint, or the normalised SQL.
+        fingerprint: Of the first candidate's result.
+        candidates: Their ids, the best of them first.
+        experts: The distinct experts among them, sorted.
+        weight: In the strategy's unit.
+        share: Of the weight that voted, 0 to 1; set when the vote is counted.
+        approved: Whether the validator approved any of them.
+    """
+
+    key: str
+    fingerprint: str
+    candidates: tuple[str, ...]
+    experts: tuple[str, ...]
+    weight: float
+    share: float = 0.0
+    approved: bool = False
+
+
+@dataclass(frozen=True)
+class Vote:
+    """The outcome of a vote.
+
+    Attributes:
+        winner: Id of the candidate that stands for the answer; None if no candidate has a result.
+        clusters: By weight, the winner's first among equals.
+        share: That of the winner's cluster.
+        tie: The heaviest clusters weighed the same; the winner is the best of them by the
+            tie rule, and the answer is of low confidence.
+        blank: Every result was empty, all NULL or all zero, so those voted after all.
+        seed: Of a draw; None if nothing was drawn.
+        approved: The validator's verdict on the winner; None if it was not asked.
+        cast: Candidates in all, voting or not.
+        experts: Distinct experts in all.
+        excluded: Who did not vote, and why.
+        notes: For people: ties, draws, exclusions.
+    """
+
+    winner: str | None
+    clusters: tuple[Cluster, ...]
+    share: float
+    tie: bool
+    strategy: str
+    blank: bool = False
+    seed: int | None = None
+    approved: bool | None = None
+    cast: int = 0
+    experts: int = 0
+    excluded: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def winning(self) -> Cluster | None:
+        """The winner's cluster."""
+        return next((cluster for cluster in self.clusters if self.winner in cluster.candidates), None)
+
+    @property
+    def low(self) -> bool:
+        """Low confidence by rule: a tie, a single surviving candidate, or nothing but blanks."""
+        voters = sum(len(cluster.candidates) for cluster in self.clusters)
+        return self.tie or self.blank or voters < 2
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-ready, for the state and the trace."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a strategy may need beside the ballots.
+
+    Attributes:
+        weights: Per expert; 1.0 where an expert is not named.
+        seed: For strategies that draw; None derives one from the ballots.
+        dialect: sqlglot's name, to normalise SQL.
+    """
+
+    weights: Mapping[str, float] = field(default_factory=dict)
+    seed: int | None = None
+    dialect: str = ""
+
+    def weight(self, expert: str) -> float:
+        """Never below ``LEAST_WEIGHT``, so that a draw is possible among the worst."""
+        return max(LEAST_WEIGHT, self.weights.get(expert, 1.0))
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What a strategy returns: clusters with their weights, and the candidate drawn, if any."""
+
+    clusters: Sequence[Cluster]
+    drawn: str | None = None
+    seed: int | None = None
+
+
+class Strategy(Protocol):
+    """Weighs ballots. All of them may vote; their order must not matter."""
+
+    def __call__(self, ballots: Sequence[Ballot], rules: Rules) -> Tally: ...
+
+
+def rank(ballot: Ballot) -> tuple[bool, int, str, str]:
+    """The tie rule's order, best first: approved, fewest repairs, smallest SHA-256 of the SQL.
+
+    The hash (of the SQL with single blanks) favours nobody and nothing that depends on time; ids
+    are compared only where two candidates have the same SQL.
+    """
+    plain = " ".join(ballot.sql.split())
+    digest = hashlib.sha256(plain.encode(errors="surrogatepass")).hexdigest()
+    return (ballot.approved is not True, ballot.repairs, digest, ballot.candidate)

@@ -1,0 +1,51 @@
+"""The graph as a LangGraph object, for scripts, the front door and LangGraph Studio."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import Runtime
+
+from graph.context import RunOptions
+from graph.recipes import RECIPES, find_recipe
+from graph.recipes.recipe import Recipe
+from graph.state import RunInput, RunOutput, RunState
+
+Graph = CompiledStateGraph[RunState, RunOptions, RunInput, RunOutput]
+
+RECURSION_LIMIT = 200
+"""Steps of a run; LangGraph's own default of 10,007 would let a faulty loop run for hours."""
+
+
+def build_graph(
+    recipe: str | Recipe = "recap", *, checkpointer: BaseCheckpointSaver[Any] | None = None
+) -> Graph:
+    """Compile a recipe's graph.
+
+    Its input is ``{"question": …}``, its context ``graph.context.RunOptions`` (or a dict of
+    them), its output ``{"answer": …}``, a ``graph.answer.Answer`` as a dict.
+
+    Raises:
+        ConfigurationError: There is no such recipe.
+    """
+    found = find_recipe(recipe) if isinstance(recipe, str) else recipe
+    compiled = found.wire(found).compile(checkpointer=checkpointer, name=found.name)
+    return compiled.with_config(recursion_limit=RECURSION_LIMIT)  # type: ignore[no-any-return]
+
+
+def build_studio_graph(options: type[RunOptions] = RunOptions) -> Graph:
+    """One graph over all recipes: the context's ``recipe`` chooses. No checkpointer (Studio's own)."""
+    graph = StateGraph(RunState, context_schema=options, input_schema=RunInput, output_schema=RunOutput)
+    for name in RECIPES:
+        graph.add_node(name, build_graph(name))
+        graph.add_edge(name, END)
+
+    def choose(state: RunState, runtime: Runtime[RunOptions]) -> str:
+        return find_recipe(runtime.context.recipe).name
+
+    graph.add_conditional_edges(START, choose, list(RECIPES))
+    compiled = graph.compile(name="quorum")
+    return compiled.with_config(recursion_limit=RECURSION_LIMIT)  # type: ignore[return-value]

@@ -1,0 +1,1 @@
+"""The thin layer between graph and agents: read state, call an agent, return a partial update."""

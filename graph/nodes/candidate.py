@@ -1,0 +1,190 @@
+"""One candidate's branch: act, review, run, judge, repair (ReCAPAgent-SQL, section 3.3, Table 1)."""
+
+from __future__ import annotations
+
+from agents import action, schema_linker, self_refiner, sql_critique, validator
+from agents.action import Turn
+from agents.self_refiner import Attempt
+from graph.context import Context
+from graph.nodes.results import keep_result, observation, summary
+from graph.nodes.step import Update
+from graph.state import CandidateRecord, CandidateState, ErrorState
+from knowledge.errors import MalformedReply
+from tools.execute import execute
+from tools.models import Model
+from tools.query import ErrorKind, QueryError
+
+REPEATED = "You have done exactly this before, so it was not done again. Do something else or terminate."
+
+
+def _model(state: CandidateState, context: Context) -> Model:
+    return context.models[state["model"]].at(
+        temperature=state["temperature"], seed=state["seed"], candidate=state["candidate"]
+    )
+
+
+def _record(context: Context, state: CandidateState, kind: str, agent: str, **fields: object) -> None:
+    context.trace.record(kind, agent=agent, candidate=state["candidate"], **fields)
+
+
+async def act(state: CandidateState, context: Context) -> Update:
+    """Action: predict the next action; one taken before is not taken again."""
+    history = [Turn(**turn) for turn in state.get("history", [])]
+    steps_left = context.recipe.max_actions - len(history)
+    if steps_left <= 0:
+        return {"next": "terminate"}
+    predicted = await action.predict(
+        _model(state, context),
+        await context.prompt(state["schema_ref"], state["documents_ref"]),
+        state["question"],
+        steps=state["plan"]["steps"],
+        expected_format=state["plan"]["expected_format"],
+        syntax=await context.text(state["syntax_ref"]),
+        history=history,
+        feedback=state.get("feedback", ""),
+        steps_left=steps_left,
+    )
+    _record(context, state, "action", "action", **predicted.model_dump())
+    if action.repeats(predicted, history):
+        stuck = bool(history) and history[-1].observation == REPEATED
+        turn = {"action": predicted.action, "text": predicted.text, "observation": REPEATED}
+        return {"next": "terminate" if stuck else "act", "history": [*state.get("history", []), turn]}
+    if predicted.action == "sql":
+        return {"next": "sql", "sql": predicted.text.strip(), "error": None}
+    if predicted.action == "look":
+        output = context.files.run(predicted.text)
+        turn = {"action": "look", "text": predicted.text, "observation": output}
+        return {"next": "act", "history": [*state.get("history", []), turn]}
+    return {"next": "terminate"}
+
+
+async def review_sql(state: CandidateState, context: Context) -> Update:
+    """SQLCritique: after each SQL generation; a corrected query takes the place of the faulty one."""
+    try:
+        review = await sql_critique.critique_sql(
+            _model(state, context),
+            await context.prompt(state["schema_ref"], state["documents_ref"]),
+            state["question"],
+            state["sql"],
+            steps=state["plan"]["steps"],
+            expected_format=state["plan"]["expected_format"],
+        )
+    except MalformedReply as error:
+        _record(context, state, "sql_review", "sql_critique", error=str(error))
+        return {}
+    _record(context, state, "sql_review", "sql_critique", **review.model_dump())
+    failed = {attempt["sql"] for attempt in state.get("earlier", [])}
+    if review.correct or not review.sql or review.sql in failed:
+        return {}
+    return {"sql": review.sql.strip()}
+
+
+async def run_sql(state: CandidateState, context: Context) -> Update:
+    """Execute; a result with values is kept at once, so that a later failure cannot lose it."""
+    outcome = await execute(
+        context.database, state["sql"], agent="action", candidate=state["candidate"]
+    )
+    if isinstance(outcome, QueryError):
+        error: ErrorState = {"kind": outcome.kind.value, "message": outcome.describe()}
+        return {"error": error}
+    result = await keep_result(outcome, context.trace.folder)
+    _record(context, state, "result", "action", sql=state["sql"], **result)
+    turn = {"action": "sql", "text": state["sql"], "observation": observation(result)}
+    update: Update = {"error": None, "history": [*state.get("history", []), turn]}
+    if result["row_count"] == 0 or all(nulls == result["row_count"] for nulls in result["nulls"]):
+        message = "The query ran and returned no row." if result["row_count"] == 0 else "All values are NULL."
+        update["error"] = {"kind": ErrorKind.EMPTY_RESULT.value, "message": message}
+    if update["error"] is None or state.get("result") is None:
+        update |= {"result": result, "answer_sql": state["sql"], "approved": None}
+    return update
+
+
+async def link(state: CandidateState, context: Context) -> Update:
+    """SchemaLinker: when a table or column was not found (ReCAPAgent-SQL, Table 1)."""
+    error = state["error"]
+    try:
+        linked = await schema_linker.link_schema(
+            _model(state, context),
+            context.dialect,
+            state["question"],
+            context.files,
+            sql=state["sql"],
+            error=error["message"] if error else "",
+            max_steps=context.recipe.max_link_steps,
+        )
+    except MalformedReply as problem:
+        _record(context, state, "linking", "schema_linker", error=str(problem))
+        linked = ""
+    _record(context, state, "linking", "schema_linker", linked_schema=linked)
+    return {"linkings": state.get("linkings", 0) + 1, "linked_ref": context.put(linked) if linked else ""}
+
+
+async def refine(state: CandidateState, context: Context) -> Update:
+    """SelfRefiner: upon an execution error or an empty result."""
+    error = state["error"]
+    assert error is not None  # the router comes here with an error only
+    earlier = state.get("earlier", [])
+    refined = await self_refiner.refine(
+        _model(state, context),
+        await context.prompt(state["schema_ref"], state["documents_ref"]),
+        state["question"],
+        state["sql"],
+        kind=ErrorKind(error["kind"]),
+        error=error["message"],
+        expected_format=state["plan"]["expected_format"],
+        syntax=await context.text(state["syntax_ref"]),
+        linked_schema=await context.text(state.get("linked_ref", "")),
+        earlier=[Attempt(**attempt) for attempt in earlier],
+    )
+    _record(context, state, "refinement", "self_refiner", error=error, **refined.model_dump())
+    return {
+        "sql": refined.sql,
+        "error": None,
+        "refinements": state.get("refinements", 0) + 1,
+        "earlier": [*earlier, {"sql": state["sql"], "error": error["message"]}],
+    }
+
+
+async def validate(state: CandidateState, context: Context) -> Update:
+    """Validator: after a successful execution; a rejected result goes back to Action as feedback."""
+    result = state["result"]
+    assert result is not None  # the router comes here with a result only
+    try:
+        verdict = await validator.validate(
+            _model(state, context),
+            context.dialect,
+            state["question"],
+            state["sql"],
+            summary(result),
+            expected_format=state["plan"]["expected_format"],
+        )
+    except MalformedReply as error:
+        _record(context, state, "validation", "validator", error=str(error))
+        return {"validations": context.recipe.max_validations}
+    _record(context, state, "validation", "validator", **verdict.model_dump())
+    superfluous = ", ".join(verdict.columns_not_needed)
+    parts = [verdict.suggest_fix, f"Columns not needed: {superfluous}." if superfluous else ""]
+    return {
+        "approved": verdict.accepted,
+        "validations": state.get("validations", 0) + 1,
+        "feedback": "" if verdict.accepted else " ".join(part for part in parts if part),
+    }
+
+
+async def finish(state: CandidateState, context: Context) -> Update:
+    """Hand the candidate to the consensus: its last good result, or its last error."""
+    result, error = state.get("result"), state.get("error")
+    record: CandidateRecord = {
+        "id": state["candidate"],
+        "model": state["model"],
+        "temperature": state["temperature"],
+        "seed": state["seed"],
+        "sql": state.get("answer_sql") or state.get("sql", ""),
+        "result": result,
+        "error": None if result else error,
+        "approved": state.get("approved"),
+        "refinements": state.get("refinements", 0),
+        "stopped_by": state.get("stopped_by", ""),
+    }
+    _record(context, state, "candidate", "candidate", **{k: v for k, v in record.items() if k != "id"})
+    return {"candidates": [record]}

@@ -1,0 +1,61 @@
+"""Where a candidate's branch goes next: pure functions of its state, by ReCAPAgent-SQL's Table 1."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from graph.nodes.step import MODEL_ERROR
+from graph.recipes.recipe import Recipe
+from graph.state import CandidateState
+from tools.query import ErrorKind
+
+
+def halted(state: CandidateState) -> bool:
+    """A limit was reached or the model failed: the branch must end."""
+    error = state.get("error")
+    return bool(state.get("stopped_by")) or (error is not None and error["kind"] == MODEL_ERROR)
+
+
+def after_action(state: CandidateState) -> Literal["sql", "act", "finish"]:
+    """On to the query, to another action, or to the end."""
+    if halted(state) or state["next"] == "terminate":
+        return "finish"
+    return "sql" if state["next"] == "sql" else "act"
+
+
+def after_model(state: CandidateState) -> Literal["go_on", "finish"]:
+    """After a node that only a limit or a failing model can stop."""
+    return "finish" if halted(state) else "go_on"
+
+
+class Routes:
+    """Routers that depend on a recipe's limits."""
+
+    def __init__(self, recipe: Recipe) -> None:
+        self.recipe = recipe
+
+    def after_run(self, state: CandidateState) -> Literal["validate", "link", "refine", "finish"]:
+        """A schema error is linked once; any other error or an empty result is refined.
+
+        A second empty result in a row of repairs is believed: an empty answer can be right.
+        """
+        error = state.get("error")
+        if halted(state):
+            return "finish"
+        if error is None:
+            return "validate"
+        kind = ErrorKind(error["kind"])
+        empty_before = any(turn["error"] == error["message"] for turn in state.get("earlier", []))
+        if kind is ErrorKind.EMPTY_RESULT and empty_before:
+            return "finish"
+        if state.get("refinements", 0) >= self.recipe.max_refinements:
+            return "finish"
+        if kind.about_schema and not state.get("linkings"):
+            return "link"
+        return "refine"
+
+    def after_validation(self, state: CandidateState) -> Literal["act", "finish"]:
+        """A rejected result goes back to Action while there are validations left."""
+        if halted(state) or state.get("approved"):
+            return "finish"
+        return "act" if state.get("validations", 0) < self.recipe.max_validations else "finish"

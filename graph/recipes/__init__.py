@@ -1,0 +1,47 @@
+"""The recipes: each published system as a way of wiring the same agents."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, replace
+from typing import Any
+
+from graph.recipes.recipe import Recipe
+from knowledge.errors import ConfigurationError
+
+
+class _Recipes(Mapping[str, Recipe]):
+    """Recipes by name; a module is imported when its recipe is first asked for."""
+
+    known = {"recap": "graph.recipes.recap"}
+
+    def __getitem__(self, name: str) -> Recipe:
+        recipe: Recipe = importlib.import_module(self.known[name]).RECIPE
+        return recipe
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.known)
+
+    def __len__(self) -> int:
+        return len(self.known)
+
+
+RECIPES: Mapping[str, Recipe] = _Recipes()
+
+
+def find_recipe(name: str, switches: Mapping[str, Any] | None = None) -> Recipe:
+    """The recipe of that name with some of its switches and limits set otherwise.
+
+    Raises:
+        ConfigurationError: No recipe, or no switch, has that name.
+    """
+    if name not in RECIPES:
+        raise ConfigurationError(f"There is no recipe {name!r}.", hint=f"Known: {', '.join(RECIPES)}.")
+    recipe = RECIPES[name]
+    allowed = {item.name for item in fields(recipe)} - Recipe.FIXED
+    unknown = sorted(set(switches or {}) - allowed)
+    if unknown:
+        hint = f"It has {', '.join(sorted(allowed))}."
+        raise ConfigurationError(f"Recipe {name} has no switch {unknown[0]!r}.", hint=hint)
+    return replace(recipe, **dict(switches or {}))

@@ -1,0 +1,127 @@
+"""ReCAPAgent-SQL (paper 004, section 3.3): plan, act, critique, refine and validate, then vote.
+
+    open → documents → (link) → plan ⇄ critique → syntax ─ Send × votes ─ consensus → answer
+    one candidate:  act ⇄ look;  act → critique → run → validate → finish
+                    run → (link) → refine → critique → run ...;  validate → act on rejection
+
+Kept from the paper: roles, triggers (Table 1), three rounds of plan critique, 30 linker steps,
+five refinements (its Termination Criteria leave the number open). Ours: retrieval and planning
+are done once and shared by all candidates, so that their prompts share a cached prefix.
+"""
+
+from __future__ import annotations
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.types import Send
+
+from agents import plan_critique, schema_linker, self_refiner
+from graph.context import RunOptions
+from graph.nodes import candidate, finish, planning, prepare
+from graph.nodes.routes import Routes, after_action, after_model
+from graph.nodes.step import branch_step, run_step
+from graph.recipes.recipe import Recipe
+from graph.state import CandidateInput, CandidateOutput, CandidateState, RunInput, RunOutput, RunState
+
+RunGraph = StateGraph[RunState, RunOptions, RunInput, RunOutput]
+CandidateGraph = StateGraph[CandidateState, RunOptions, CandidateInput, CandidateOutput]
+
+
+def wire(recipe: Recipe) -> RunGraph:
+    """The uncompiled graph of a run."""
+    graph: RunGraph = StateGraph(
+        RunState, context_schema=RunOptions, input_schema=RunInput, output_schema=RunOutput
+    )
+    graph.add_node("open_run", run_step(prepare.open_run))
+    graph.add_node("retrieve_documents", run_step(prepare.retrieve_documents))
+    graph.add_node("link_large_schema", run_step(prepare.link_large_schema))
+    graph.add_node("write_plan", run_step(planning.write_plan))
+    graph.add_node("send_candidates", run_step(finish.deal))
+    graph.add_node("candidate", wire_candidate(recipe).compile())
+    graph.add_node("consensus", run_step(finish.consensus), defer=True)
+    graph.add_node("answer", run_step(finish.answer))
+
+    graph.add_edge(START, "open_run")
+    graph.add_edge("open_run", "retrieve_documents")
+    graph.add_edge("retrieve_documents", "link_large_schema")
+    graph.add_edge("link_large_schema", "write_plan")
+    last = "write_plan"
+    if recipe.plan_critique:
+        graph.add_node("review_plan", run_step(planning.review_plan))
+        graph.add_edge(last, "review_plan")
+        following = "retrieve_syntax" if recipe.syntax else "send_candidates"
+        routes = {"write_plan": "write_plan", "go_on": following}
+        graph.add_conditional_edges("review_plan", planning.after_review(recipe.max_plans), routes)
+        last = ""
+    if recipe.syntax:
+        graph.add_node("retrieve_syntax", run_step(prepare.retrieve_syntax))
+        if last:
+            graph.add_edge(last, "retrieve_syntax")
+        last = "retrieve_syntax"
+    if last:
+        graph.add_edge(last, "send_candidates")
+    graph.add_conditional_edges("send_candidates", fan_out, ["candidate"])
+    graph.add_edge("candidate", "consensus")
+    graph.add_edge("consensus", "answer")
+    graph.add_edge("answer", END)
+    return graph
+
+
+def fan_out(state: RunState) -> list[Send]:
+    """One branch for each candidate that was dealt."""
+    return [Send("candidate", seat) for seat in state["seats"]]
+
+
+def wire_candidate(recipe: Recipe) -> CandidateGraph:
+    """The uncompiled graph of one candidate's branch."""
+    graph: CandidateGraph = StateGraph(
+        CandidateState,
+        context_schema=RunOptions,
+        input_schema=CandidateInput,
+        output_schema=CandidateOutput,
+    )
+    routes = Routes(recipe)
+    to_run = "review_sql" if recipe.sql_critique else "run_sql"
+    graph.add_node("act", branch_step(candidate.act))
+    graph.add_node("run_sql", branch_step(candidate.run_sql))
+    graph.add_node("refine", branch_step(candidate.refine))
+    graph.add_node("finish", branch_step(candidate.finish))
+    graph.add_edge(START, "act")
+    graph.add_conditional_edges("act", after_action, {"sql": to_run, "act": "act", "finish": "finish"})
+    graph.add_conditional_edges("refine", after_model, {"go_on": to_run, "finish": "finish"})
+    if recipe.sql_critique:
+        graph.add_node("review_sql", branch_step(candidate.review_sql))
+        graph.add_conditional_edges("review_sql", after_model, {"go_on": "run_sql", "finish": "finish"})
+    after_run = {"refine": "refine", "finish": "finish"}
+    after_run["validate"] = "validate" if recipe.validation else "finish"
+    after_run["link"] = "link" if recipe.link_on_error else "refine"
+    graph.add_conditional_edges("run_sql", routes.after_run, after_run)
+    if recipe.link_on_error:
+        graph.add_node("link", branch_step(candidate.link))
+        graph.add_conditional_edges("link", after_model, {"go_on": "refine", "finish": "finish"})
+    if recipe.validation:
+        graph.add_node("validate", branch_step(candidate.validate))
+        graph.add_conditional_edges("validate", routes.after_validation, ["act", "finish"])
+    graph.add_edge("finish", END)
+    return graph
+
+
+RECIPE = Recipe(
+    name="recap",
+    summary="Plan, act, critique, refine and validate each candidate, then vote (ReCAPAgent-SQL).",
+    paper="LLM-Based SQL Generation: Prompting, Self-Refinement, and Adaptive Weighted Majority Voting, 3.3",
+    agents=(
+        "knowledge_retriever",
+        "planner",
+        "plan_critique",
+        "syntax_retriever",
+        "action",
+        "sql_critique",
+        "schema_linker",
+        "self_refiner",
+        "validator",
+    ),
+    wire=wire,
+    max_plans=plan_critique.MAX_ROUNDS,
+    max_refinements=self_refiner.MAX_ROUNDS,
+    max_link_steps=schema_linker.MAX_STEPS,
+)

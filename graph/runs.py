@@ -1,0 +1,183 @@
+"""Reading run folders: find them, list them, replay their events.
+
+The layout of a run folder is described in ``graph.trace``, which writes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+from knowledge.errors import ConfigurationError, QuorumError
+from tools.ledger import Usage
+
+_SHA = re.compile(r"[0-9a-f]{64}")
+
+Event = dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Spent:
+    """What a run has used so far, by its own events; ``seconds`` is wall clock while it ran."""
+
+    total: Usage
+    by_agent: dict[str, Usage]
+    seconds: float
+
+
+@dataclasses.dataclass(frozen=True)
+class RunSummary:
+    """One line of a list of runs. ``status`` is the answer's, or ``unfinished``."""
+
+    id: str
+    question: str
+    status: str
+    started: str
+    demonstration: bool = False
+
+
+class RunFolder:
+    """A run on disk, for reading."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @classmethod
+    def open(cls, home: Path, run: str) -> Self:
+        """Find a run by its id, a unique beginning of it, or ``last``.
+
+        Raises:
+            ConfigurationError: No run, or more than one, goes by that name.
+        """
+        return cls(find_run(home, run))
+
+    @property
+    def run_id(self) -> str:
+        return self.folder.name
+
+    @property
+    def results(self) -> Path:
+        """Where finished results lie; made with the run."""
+        return self.folder / "results"
+
+    @property
+    def checkpoint(self) -> Path:
+        """The file for LangGraph's checkpoints."""
+        return self.folder / "checkpoint.sqlite"
+
+    def meta(self) -> dict[str, Any]:
+        """What ``run.json`` says: ``question``, ``started`` and the options of the run."""
+        return _read_object(self.folder / "run.json")
+
+    def answer(self) -> dict[str, Any] | None:
+        """The answer, or None while there is none."""
+        path = self.folder / "answer.json"
+        return _read_object(path) if path.is_file() else None
+
+    def events(self) -> Iterator[Event]:
+        """The steps in order; a last line that a crash cut short is left out."""
+        path = self.folder / "events.jsonl"
+        if not path.is_file():
+            return
+        with path.open(encoding="utf-8") as lines:
+            for line in lines:
+                if line.endswith("\n"):
+                    yield json.loads(line)
+
+    def get(self, sha: str) -> str:
+        """The stored text of that hash.
+
+        Raises:
+            QuorumError: There is none.
+        """
+        path = self.folder / "blobs" / f"{sha}.txt"
+        if not _SHA.fullmatch(sha) or not path.is_file():
+            raise QuorumError(f"The trace holds no text {sha[:12]}.")
+        return path.read_bytes().decode()  # as bytes: line ends stay as they are
+
+    def expand(self, value: Any) -> Any:
+        """``value`` (an event or a part of one) with stored texts put back in place."""
+        if isinstance(value, dict):
+            if isinstance(value.get("$blob"), str):
+                with contextlib.suppress(QuorumError):  # a lost blob leaves its head
+                    return self.get(value["$blob"])
+                return str(value.get("head", ""))
+            return {key: self.expand(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self.expand(item) for item in value]
+        return value
+
+    def usage_so_far(self) -> Spent:
+        """Add up the ``usage`` of all events, so that a resumed run's ledger continues."""
+        known = {item.name for item in dataclasses.fields(Usage)}
+        total, by_agent, seconds = Usage(), dict[str, Usage](), 0.0
+        for event in self.events():
+            seconds = max(seconds, event["t"])
+            if isinstance(used := event.get("usage"), dict):
+                usage = Usage(**{key: value for key, value in used.items() if key in known})
+                total.add(usage)
+                by_agent.setdefault(agent_of(event), Usage()).add(usage)
+        return Spent(total, by_agent, seconds)
+
+
+def agent_of(event: Event) -> str:
+    """The agent whose account an event belongs to; models call it ``role``."""
+    return str(event.get("agent") or event.get("role") or "run")
+
+
+def find_run(home: Path, run: str) -> Path:
+    """The folder of the run that ``run`` (id, unique beginning, or ``last``) means.
+
+    Raises:
+        ConfigurationError: No run, or more than one, goes by that name.
+    """
+    ids = sorted(folder.name for folder in _run_folders(home))
+    if not ids:
+        raise ConfigurationError(f"There is no run in {home / 'runs'}.", hint="Ask something first.")
+    matches = ids[-1:] if run == "last" else [i for i in ids if i.startswith(run)]
+    matches = [run] if run in ids else matches
+    if len(matches) == 1:
+        return home / "runs" / matches[0]
+    if matches:
+        shown = ", ".join(matches[:5]) + (", ..." if len(matches) > 5 else "")
+        message = f"{run!r} may mean {len(matches)} runs: {shown}."
+        raise ConfigurationError(message, hint="Give more of the id.")
+    hint = f"The latest is {ids[-1]}; `quorum trace list` shows all."
+    raise ConfigurationError(f"There is no run {run!r} in {home / 'runs'}.", hint=hint)
+
+
+def list_runs(home: Path) -> list[RunSummary]:
+    """All runs under ``home``, the latest first; a folder that cannot be read says so."""
+    return [_summary(folder) for folder in sorted(_run_folders(home), reverse=True)]
+
+
+def _run_folders(home: Path) -> list[Path]:
+    return [path.parent for path in (home / "runs").glob("*/run.json")]
+
+
+def _summary(folder: Path) -> RunSummary:
+    run = RunFolder(folder)
+    try:
+        meta, answer = run.meta(), run.answer() or {}
+    except QuorumError:
+        return RunSummary(folder.name, "", "unreadable", "")
+    return RunSummary(
+        id=folder.name,
+        question=str(meta.get("question", "")),
+        status=str(answer.get("status", "unfinished")),
+        started=str(meta.get("started", "")),
+        demonstration=bool(answer.get("demonstration", False)),
+    )
+
+
+def _read_object(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise QuorumError(f"Cannot read {path}: {error}.") from error
+    return value if isinstance(value, dict) else {"value": value}

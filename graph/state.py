@@ -1,0 +1,142 @@
+"""The graph's state: small, plain, serialisable. Long texts and results are named by their hash.
+
+LangGraph's checkpoints hold what stands here, once per step, so every value is a plain dict,
+list, string or number, and previews have at most 20 rows. Schema text, retrieved documents and
+syntax lie in the run folder's blobs (keys ending in ``_ref`` are their SHA-256), results in its
+``results`` folder.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Annotated, Any
+
+from typing_extensions import TypedDict  # Python < 3.12: typing's own lacks what pydantic needs
+
+PREVIEW_ROWS = 20
+
+
+class ErrorState(TypedDict):
+    """A ``QueryError``, or why a candidate could not go on, as plain values."""
+
+    kind: str
+    message: str
+
+
+class ResultState(TypedDict):
+    """A finished result: its file (relative to the run folder) and what tells it apart."""
+
+    file: str
+    fingerprint: str
+    blank: bool
+    columns: list[str]
+    row_count: int
+    truncated: str
+    preview: list[list[Any]]
+    nulls: list[int]
+    types: list[str]
+
+
+class PlanState(TypedDict):
+    steps: list[str]
+    expected_format: str
+
+
+class CandidateRecord(TypedDict):
+    """A finished candidate, as consensus and the answer see it."""
+
+    id: str
+    model: str
+    temperature: float
+    seed: int
+    sql: str
+    result: ResultState | None
+    error: ErrorState | None
+    approved: bool | None
+    refinements: int
+    stopped_by: str
+
+
+class RunInput(TypedDict):
+    """What a run starts from."""
+
+    question: str
+
+
+class RunOutput(TypedDict):
+    """What a run ends with: ``graph.answer.Answer`` as a plain dict."""
+
+    answer: dict[str, Any]
+
+
+class CandidateInput(TypedDict):
+    """What ``Send`` gives to one branch."""
+
+    question: str
+    run_id: str
+    schema_ref: str
+    documents_ref: str
+    syntax_ref: str
+    plan: PlanState
+    candidate: str
+    model: str
+    temperature: float
+    seed: int
+
+
+class RunState(TypedDict, total=False):
+    """Shared by all nodes of a run."""
+
+    question: str
+    run_id: str
+    schema_ref: str
+    documents_ref: str
+    syntax_ref: str
+    plan: PlanState
+    plan_rounds: int
+    critique: str
+    seats: list[CandidateInput]
+    candidates: Annotated[list[CandidateRecord], operator.add]
+    vote: dict[str, Any]
+    stopped_by: str
+    warnings: Annotated[list[str], operator.add]
+    answer: dict[str, Any]
+
+
+class TurnState(TypedDict):
+    """One action of a candidate and what came of it."""
+
+    action: str
+    text: str
+    observation: str
+
+
+class AttemptState(TypedDict):
+    sql: str
+    error: str
+
+
+class CandidateState(CandidateInput, total=False):
+    """The working state of one branch; none of it is shared with the other branches."""
+
+    history: list[TurnState]
+    feedback: str
+    next: str
+    sql: str
+    error: ErrorState | None
+    result: ResultState | None
+    answer_sql: str
+    approved: bool | None
+    linked_ref: str
+    linkings: int
+    refinements: int
+    validations: int
+    earlier: list[AttemptState]
+    stopped_by: str
+    candidates: list[CandidateRecord]
+
+
+class CandidateOutput(TypedDict):
+    """All that leaves a branch; a wider schema would make parallel branches clash."""
+
+    candidates: list[CandidateRecord]

@@ -1,0 +1,295 @@
+"""The run folder: every step of a run on disk, written as it happens, readable after a crash.
+
+    <home>/runs/<run id>/
+        run.json           the question and the options, without secrets
+        events.jsonl       one step per line, each flushed on its own
+        blobs/<sha>.txt    texts over ``LONG`` characters, once each, named by their SHA-256
+        results/*.parquet  finished results
+        answer.json        the answer, once there is one
+        checkpoint.sqlite  LangGraph's own
+
+A ``RunFolder`` reads; a ``Trace`` is a run folder that also writes. All writing happens on one
+thread behind a queue, so that ``record`` never blocks an event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import dataclasses
+import fcntl
+import hashlib
+import json
+import math
+import re
+import secrets
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from enum import Enum
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, Self, TextIO
+
+from graph.runs import Event, RunFolder
+from knowledge.errors import ConfigurationError, QuorumError
+
+LONG = 1024
+"""Texts of more characters than this are stored once, as blobs."""
+
+HEAD = 120
+SHORTEST_SECRET = 4  # redacting shorter strings would tear ordinary text apart
+REDACTED = "[redacted]"
+
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
+_ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"  # no l, o, 0, 1: they are misread
+
+
+def new_run_id(now: datetime | None = None) -> str:
+    """A fresh id that sorts by local time, e.g. ``20261120-134501-x7f3``."""
+    tail = "".join(secrets.choice(_ALPHABET) for _ in range(4))
+    return f"{now or datetime.now():%Y%m%d-%H%M%S}-{tail}"
+
+
+def plain(value: Any) -> Any:
+    """``value`` as JSON can hold it: models and dataclasses as objects, the unknown as text.
+
+    Numbers that JSON has no form for (NaN, infinities) become text too.
+    """
+    if isinstance(value, Enum):
+        return plain(value.value)
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, str):
+        return str(value)
+    if hasattr(value, "model_dump"):
+        return plain(value.model_dump(mode="json"))
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(item) for item in value]
+    return str(value)
+
+
+def _map_texts(value: Any, change: Callable[[str], Any]) -> Any:
+    """The JSON value with every text replaced by ``change(text)``; keys are texts too."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {str(change(key)): _map_texts(item, change) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_map_texts(item, change) for item in value]
+    return value
+
+
+class Trace(RunFolder):
+    """A run folder that is being written: a recorder for agents and tools.
+
+    ``create``, ``resume``, ``flush`` and ``close`` touch the disk: from a coroutine, call them in
+    a thread or use ``aflush`` and ``aclose``. ``record`` and ``put`` only enqueue; they are safe
+    from any thread and from an event loop. What was recorded reaches the operating system within
+    moments, so a kill loses at most the very last steps; ``aflush`` waits until it is there.
+
+    Attributes:
+        redact: Texts (keys, passwords) that are replaced before anything is written or heard.
+        listener: Called with every event as it is written, on the thread that records it; what
+            it raises goes to whoever recorded.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        redact: Sequence[str] = (),
+        listener: Callable[[Event], None] | None = None,
+        spent_seconds: float = 0.0,
+    ) -> None:
+        super().__init__(folder)
+        self.redact = sorted({s for s in redact if len(s) >= SHORTEST_SECRET}, key=len, reverse=True)
+        self.listener = listener
+        self._start = time.monotonic() - spent_seconds
+        self._stored: set[str] = set()
+        self._texts: dict[str, str] = {}  # what was put, so that get need not touch the disk
+        self._queue: SimpleQueue[Callable[[TextIO], object] | None] = SimpleQueue()
+        self._failure: OSError | None = None
+        self._closed = False
+        self._file = _locked_for_appending(folder / "events.jsonl", self.run_id)
+        self._thread = threading.Thread(target=self._write, name=f"trace-{self.run_id}", daemon=True)
+        self._thread.start()
+        atexit.register(self.close)
+
+    @classmethod
+    def create(
+        cls,
+        home: Path,
+        run_id: str | None = None,
+        meta: Mapping[str, Any] | None = None,
+        *,
+        redact: Sequence[str] = (),
+        listener: Callable[[Event], None] | None = None,
+    ) -> Self:
+        """Start a run: make its folder and write ``run.json`` (``meta``, the id, the time).
+
+        Raises:
+            ConfigurationError: The id is taken or malformed, or the folder cannot be written.
+        """
+        run_id = run_id or new_run_id()
+        if not _RUN_ID.fullmatch(run_id):
+            raise ConfigurationError(f"{run_id!r} cannot name a run: use letters, digits, '-', '_', '.'.")
+        folder = home / "runs" / run_id
+        try:
+            folder.mkdir(parents=True, mode=0o700)  # rows of somebody's database will lie here
+            (folder / "results").mkdir()
+            (folder / "blobs").mkdir()
+            if not (ignore := home / ".gitignore").exists():
+                ignore.write_text("*\n")
+        except FileExistsError:
+            raise ConfigurationError(f"The run {run_id} exists already.", hint="Leave its id out.") from None
+        except OSError as error:
+            hint = "Set another folder with QUORUM_HOME or `home` in quorum.toml."
+            message = f"Cannot write traces to {home}: {error.strerror}."
+            raise ConfigurationError(message, hint=hint) from error
+        trace = cls(folder, redact=redact, listener=listener)
+        started = datetime.now().astimezone().isoformat(timespec="seconds")
+        trace._save("run.json", {"run_id": run_id, "started": started, **(meta or {})})
+        trace.flush()
+        return trace
+
+    @classmethod
+    def resume(
+        cls,
+        home: Path,
+        run: str,
+        *,
+        redact: Sequence[str] = (),
+        listener: Callable[[Event], None] | None = None,
+    ) -> Self:
+        """Go on writing an existing run; its clock continues where the last event left it.
+
+        Raises:
+            ConfigurationError: There is no such run, or another process is writing it.
+        """
+        found = RunFolder.open(home, run)
+        spent = found.usage_so_far().seconds
+        return cls(found.folder, redact=redact, listener=listener, spent_seconds=spent)
+
+    def record(self, kind: str, **fields: Any) -> None:
+        """Write one step: ``kind`` and any JSON-like fields (``agent``, ``candidate``, ...)."""
+        moment = {"t": round(time.monotonic() - self._start, 4), "kind": kind}
+        if self._closed:  # a cancelled task's last words: recorders never raise
+            return
+        event = _map_texts(plain(moment | fields), lambda text: self._shorten(self._clean(text)))
+        line = json.dumps(event, ensure_ascii=False, separators=(",", ":")) + "\n"
+        self._queue.put(lambda out: (out.write(line), out.flush()))
+        if self.listener is not None:
+            self.listener(event)
+
+    def put(self, text: str) -> str:
+        """Store a text under its SHA-256 (hex), once; returns the hash."""
+        text = self._clean(text)
+        sha = self._store(text)
+        self._texts[sha] = text
+        return sha
+
+    def get(self, sha: str) -> str:
+        """As ``RunFolder.get``; from memory if this trace has put the text."""
+        if (text := self._texts.get(sha)) is not None:
+            return text
+        self.flush()
+        return super().get(sha)
+
+    async def aget(self, sha: str) -> str:
+        """``get`` without blocking the event loop."""
+        text = self._texts.get(sha)
+        return text if text is not None else await asyncio.to_thread(self.get, sha)
+
+    def finish(self, answer: Any) -> None:
+        """Write ``answer.json``."""
+        self._save("answer.json", answer)
+
+    def flush(self) -> None:
+        """Wait until everything recorded so far is with the operating system.
+
+        Raises:
+            QuorumError: Something could not be written (a full disk, say).
+        """
+        if not self._closed:
+            done = threading.Event()
+            self._queue.put(lambda _: done.set())
+            done.wait()
+        if self._failure is not None:
+            raise QuorumError(f"The trace {self.run_id} is incomplete: {self._failure.strerror}.")
+
+    async def aflush(self) -> None:
+        """``flush`` without blocking the event loop."""
+        await asyncio.to_thread(self.flush)
+
+    def close(self) -> None:
+        """Write what is left and release the run; safe to call twice."""
+        if not self._closed:
+            self._closed = True
+            self._queue.put(None)
+            self._thread.join()
+            self._file.close()
+            atexit.unregister(self.close)
+
+    async def aclose(self) -> None:
+        """``close`` without blocking the event loop."""
+        await asyncio.to_thread(self.close)
+
+    def _clean(self, text: str) -> str:
+        for secret in self.redact:
+            text = text.replace(secret, REDACTED)
+        return text
+
+    def _shorten(self, text: str) -> Any:
+        if len(text) <= LONG:
+            return text
+        return {"$blob": self._store(text), "chars": len(text), "head": text[:HEAD]}
+
+    def _store(self, text: str) -> str:
+        data = text.encode("utf-8", "backslashreplace")  # a lone surrogate must not end a run
+        sha = hashlib.sha256(data).hexdigest()
+        if sha not in self._stored:
+            self._stored.add(sha)
+            self._queue.put(lambda _: _replace(self.folder / "blobs" / f"{sha}.txt", data))
+        return sha
+
+    def _save(self, name: str, value: Any) -> None:
+        text = json.dumps(_map_texts(plain(value), self._clean), ensure_ascii=False, indent=2) + "\n"
+        data = text.encode("utf-8", "backslashreplace")
+        self._queue.put(lambda _: _replace(self.folder / name, data))
+
+    def _write(self) -> None:
+        while (job := self._queue.get()) is not None:
+            try:
+                job(self._file)
+            except OSError as error:  # told by the next flush; the run itself goes on
+                self._failure = self._failure or error
+
+
+def _locked_for_appending(path: Path, run_id: str) -> TextIO:
+    """Open the events for appending, alone; cut off a line that a crash left unfinished."""
+    file = path.open("a", encoding="utf-8", errors="backslashreplace")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise ConfigurationError(
+            f"The run {run_id} is being written by another process.", hint="Wait for it, or stop it."
+        ) from None
+    whole = path.read_bytes().rpartition(b"\n")
+    file.truncate(len(whole[0] + whole[1]))
+    return file
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Write all of it or nothing."""
+    part = path.with_name(path.name + ".part")
+    part.write_bytes(data)
+    part.replace(path)

@@ -1,0 +1,158 @@
+"""A catalog as schema text under a token budget, without losing a name, type or nested path.
+
+Shared field groups are written once, near relatives as differences (``knowledge.layouts``). What is
+left of the budget goes to descriptions and sample values, one level of detail for the whole text;
+what did not fit is stated in the text and in the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from knowledge.catalog import Catalog, Table
+from knowledge.layouts import Layout, find_layouts
+from knowledge.nested_text import Line
+from knowledge.schema_grammar import one_line, write_name
+from knowledge.schema_header import legend
+from knowledge.schema_writer import Detail, Writer
+from knowledge.tokens import estimate_tokens
+
+FULL = Detail(samples=3, sample_chars=60, description_chars=None)
+"""Everything the catalog knows."""
+
+SKELETON = Detail(samples=0, sample_chars=0, description_chars=0)
+"""Names, types, nested paths and keys alone."""
+
+LEVELS: tuple[Detail, ...] = (
+    FULL,
+    Detail(3, 40, 400),
+    Detail(3, 30, 240),
+    Detail(2, 30, 160),
+    Detail(2, 24, 120),
+    Detail(1, 24, 100),
+    Detail(1, 20, 80),
+    Detail(1, 16, 60),
+    Detail(1, 12, 40),
+    Detail(0, 0, 40),
+    Detail(0, 0, 24),
+    SKELETON,
+)
+"""Levels of detail, richest first."""
+
+DEFAULT_BUDGET = 12_000
+"""Tokens that a text may always take when no budget is named."""
+
+DEFAULT_GROWTH = 3.0
+"""Without a budget, a text may take this many times the tokens of its skeleton."""
+
+CHARS_PER_TOKEN = 4.5
+"""Characters of English prose per token, for guessing the level to try first."""
+
+OWN_LINE_TOKENS = 5
+"""Tokens that a column takes more when it no longer shares a line; for the same guess."""
+
+
+@dataclass(frozen=True)
+class SchemaText:
+    """A catalog as text.
+
+    Attributes:
+        text: In the format that ``knowledge.schema_text`` defines.
+        tokens: Estimated (``knowledge.tokens``).
+        budget: The tokens it was to fit in.
+        excess: Tokens above the budget: more than 0 only where the skeleton alone is too long.
+        left_out: What did not fit, one sentence part each; empty when nothing is missing.
+    """
+
+    text: str
+    tokens: int
+    budget: int
+    excess: int
+    left_out: tuple[str, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Length in UTF-8 bytes."""
+        return len(self.text.encode("utf-8", "surrogatepass"))
+
+
+def render(catalog: Catalog, *, budget: int | None = None) -> SchemaText:
+    """Write a catalog for a language model; the same catalog gives the same bytes.
+
+    Args:
+        catalog: What to write.
+        budget: Tokens. All names, types, nested paths, keys and row counts are written even if
+            they exceed it; the rest goes to descriptions and sample values. None: whatever suits
+            the catalog's size (``DEFAULT_BUDGET``, ``DEFAULT_GROWTH``).
+    """
+    source = _Source(catalog, find_layouts(catalog))
+    skeleton = _write(source, SKELETON)
+    if budget is None:
+        budget = max(DEFAULT_BUDGET, int(skeleton.tokens * DEFAULT_GROWTH))
+    if skeleton.tokens > budget:
+        return _write(source, SKELETON, budget)
+    level = _guess(source, skeleton, budget)
+    best = _write(source, LEVELS[level], budget)
+    while best.tokens > budget:  # ends at the skeleton, which fits
+        level += 1
+        best = _write(source, LEVELS[level], budget)
+    return best
+
+
+def _guess(source: _Source, skeleton: SchemaText, budget: int) -> int:
+    """The richest level that should fit, from the lengths of what could be said."""
+    columns = [c for la in source.layouts for c in (la.added if la.base else la.columns)]
+    texts = [(c.name, c.description) for c in columns if c.description]
+    texts += [(f.path, f.description) for c in columns for f in c.fields if f.description and not f.inferred]
+    lengths = [len(text) for _, text in set(texts)]
+    lengths += [len(told) for la in source.layouts for told in {t.description for t in la.tables}]
+    values = [c.samples for c in columns if c.samples]
+    rate = skeleton.tokens / max(1, len(skeleton.text))
+    for level, detail in enumerate(LEVELS):
+        limit = detail.description_chars
+        more = sum(n if limit is None else min(n, limit) for n in lengths) / CHARS_PER_TOKEN
+        more += OWN_LINE_TOKENS * (len(texts) if limit != 0 else 0)
+        for samples in values if detail.samples else ():
+            more += OWN_LINE_TOKENS
+            more += sum(2 + min(len(v), detail.sample_chars) for v in samples[: detail.samples]) * rate
+        if skeleton.tokens + more <= budget:
+            return level
+    return len(LEVELS) - 1
+
+
+@dataclass(frozen=True)
+class _Source:
+    """What all levels of detail share; ``spelt`` holds nested paths by column identity,
+    ``members`` the members as written by layout identity."""
+
+    catalog: Catalog
+    layouts: Sequence[Layout]
+    spelt: dict[int, tuple[str, list[Line]]] = field(default_factory=dict)
+    members: dict[int, tuple[str, list[Table]]] = field(default_factory=dict)
+
+
+def _write(source: _Source, detail: Detail, budget: int | None = None) -> SchemaText:
+    catalog = source.catalog
+    writer = Writer(detail, spelt=source.spelt, members=source.members)
+    blocks = ["\n".join(writer.block(layout)) for layout in source.layouts]
+    left_out = writer.tally.left_out()
+    body = "\n\n".join([*_head(catalog, writer), *blocks])
+    tail = [f"# note: {one_line(note)}" for note in catalog.notes]
+    tail += [f"# left out: {'; '.join(left_out)}"] if left_out else []
+    tokens = estimate_tokens(body) + estimate_tokens("\n".join(tail))
+    if budget is not None and tokens > budget and detail == SKELETON:
+        excess = f"names and types alone exceed the budget of {budget:,} tokens by about {tokens - budget:,}"
+        tail.append(f"# {excess}")
+        left_out = (*left_out, excess)
+    text = "\n".join([body, *([""] if tail else []), *tail]) + "\n"
+    over = max(0, tokens - budget) if budget is not None else 0
+    return SchemaText(text, tokens, budget or 0, over, left_out)
+
+
+def _head(catalog: Catalog, writer: Writer) -> list[str]:
+    tables = len(catalog.tables)
+    columns = sum(len(t.columns) for t in catalog.tables)
+    title = f"# database {write_name(catalog.name)} ({write_name(catalog.dialect)})"
+    title += f": {tables:,} tables, {columns:,} columns"
+    return ["\n".join([title, *(f"# {line}" for line in legend(catalog, writer.used))])]

@@ -1,0 +1,189 @@
+"""A catalog from a Spider 2.0 resource folder: ``DDL.csv`` and one JSON file per table.
+
+Layouts read: ``DATABASE/SCHEMA/{DDL.csv,*.json}`` (Snowflake), ``DATABASE/PROJECT.DATASET/...``
+(BigQuery) and ``DATABASE/{DDL.csv,*.json}`` (engines without schemas).
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from knowledge.catalog import Catalog, Table
+from knowledge.ddl import DdlColumn, parse_columns
+from knowledge.errors import ConfigurationError
+from knowledge.folder_columns import Source, build_columns
+
+ENGINES = ("bigquery", "snowflake", "sqlite", "duckdb", "postgres", "mysql")
+_LARGEST_CELL = 1 << 30  # the csv module refuses cells over 128 kB; a DDL can be longer
+
+
+@dataclass(frozen=True)
+class _DdlRow:
+    name: str
+    description: str
+    native: bool
+    columns: tuple[DdlColumn, ...]
+
+
+def find_database_folders(path: str | Path) -> tuple[Path, ...]:
+    """The database folders at or below ``path``, sorted by path.
+
+    Args:
+        path: A benchmark's folder, its ``resource/databases``, an engine's folder in that, or
+            one database.
+
+    Raises:
+        ConfigurationError: There is no such folder, or no database in it.
+    """
+    root = Path(path)
+    if not root.is_dir():
+        raise ConfigurationError(f"There is no folder {root}.", hint="Name a folder with schema files.")
+    inner = (root / "resource" / "databases", root / "databases")
+    root = next((folder for folder in inner if folder.is_dir()), root)
+    found = tuple(_databases(root))
+    if not found:
+        raise ConfigurationError(
+            f"{root} holds no database description.",
+            hint="Expected DATABASE/SCHEMA/DDL.csv with one JSON file per table beside it.",
+        )
+    return found
+
+
+def _databases(folder: Path) -> list[Path]:
+    if _is_database(folder):
+        return [folder]
+    found: list[Path] = []
+    for child in _folders(folder):
+        found += _databases(child) if child.name in ENGINES else [child] if _is_database(child) else []
+    return found
+
+
+def _folders(folder: Path) -> list[Path]:
+    return sorted(child for child in folder.iterdir() if child.is_dir() and not child.name.startswith("."))
+
+
+def _has_files(folder: Path) -> bool:
+    return (folder / "DDL.csv").is_file() or next(folder.glob("*.json"), None) is not None
+
+
+def _is_database(folder: Path) -> bool:
+    """A folder named like an engine holds databases; it is none, whatever lies in it."""
+    if folder.name in ENGINES:
+        return False
+    inner = _folders(folder)
+    if any(child.name in ENGINES for child in inner):
+        return False
+    return _has_files(folder) or any(map(_has_files, inner))
+
+
+def load_folder(path: str | Path) -> Catalog:
+    """The catalog of one database folder, tables sorted by schema and name.
+
+    Names keep their true case. ``Catalog.notes`` says what was missing, repaired or dropped.
+
+    Raises:
+        ConfigurationError: No such folder, more than one database in it, or a file that is
+            not what its name says.
+    """
+    folders = find_database_folders(path)
+    if len(folders) != 1:
+        raise ConfigurationError(
+            f"{path} holds {len(folders)} databases.",
+            hint=f"Name one of them, for example {folders[0]}.",
+        )
+    folder = folders[0]
+    schemas = [folder] if _has_files(folder) else [f for f in _folders(folder) if _has_files(f)]
+    notes: Counter[str] = Counter()
+    tables: list[Table] = []
+    dialect = ""
+    for schema in schemas:
+        described = {d["table_name"]: d for d in map(_read_json, sorted(schema.glob("*.json")))}
+        dialect = dialect or _dialect(folder, schema, described)
+        tables += _schema_tables(folder, schema, dialect, described, notes)
+    said = tuple(text.replace("#", f"{count:,}", 1) for text, count in notes.items())
+    return Catalog(folder.name, dialect, tuple(tables), said)
+
+
+def _dialect(folder: Path, schema: Path, described: dict[str, dict[str, Any]]) -> str:
+    if folder.parent.name in ENGINES:
+        return folder.parent.name
+    nested = any("nested_column_names" in table for table in described.values())
+    return "bigquery" if nested or "." in schema.name else "snowflake"
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        table = json.loads(path.read_text("utf-8"))
+        names, types = table["column_names"], table["column_types"]
+        if len(names) != len(types) or not isinstance(table["table_name"], str):
+            raise ValueError("column_names and column_types differ in length")
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ConfigurationError(
+            f"{path} does not describe a table: {error!r}.", hint="Fetch this file of the data set again."
+        ) from error
+    return dict(table)
+
+
+def _read_ddl(schema: Path, prefix: str) -> dict[str, _DdlRow]:
+    path = schema / "DDL.csv"
+    if not path.is_file():
+        return {}
+    rows: dict[str, _DdlRow] = {}
+    csv.field_size_limit(_LARGEST_CELL)
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            for row in csv.DictReader(file):
+                ddl = row.get("DDL") or row.get("ddl") or ""
+                name = row["table_name"]
+                if name.casefold().startswith(prefix.casefold() + "."):
+                    name = name[len(prefix) + 1 :]
+                native = not ddl.lstrip().startswith("create or replace")
+                description = " ".join((row.get("description") or "").split())
+                rows[name] = _DdlRow(name, description, native, parse_columns(ddl))
+    except (csv.Error, KeyError, UnicodeDecodeError) as error:
+        raise ConfigurationError(
+            f"{path} is no DDL table: {error!r}.", hint="Fetch this file of the data set again."
+        ) from error
+    return rows
+
+
+def _schema_tables(
+    folder: Path, schema: Path, dialect: str, described: dict[str, dict[str, Any]], notes: Counter[str]
+) -> list[Table]:
+    database, schema_name = _qualifier(folder, schema, dialect)
+    prefix = ".".join(part for part in (database, schema_name) if part)
+    ddl = _read_ddl(schema, prefix)
+    if not ddl:
+        notes[f"{schema.name}: DDL.csv is missing; columns come from the JSON files alone"] += 1
+    by_name = {_bare(name, schema_name): table for name, table in described.items()}
+    tables = []
+    for name in sorted({*ddl, *by_name}):
+        row, table = ddl.get(name), by_name.get(name)
+        source = Source(dialect, row.columns if row else (), row.native if row else True, table)
+        columns = build_columns(source, notes)
+        if ddl and row is None:
+            notes[f"{schema.name}: # tables are missing in DDL.csv"] += 1
+        if table is None and columns:
+            notes[f"{schema.name}: # tables have no JSON file: no samples"] += 1
+        if not columns:
+            notes[f"{schema.name}: # tables are named without columns"] += 1
+        tables.append(Table(name, columns, schema_name, database, description=row.description if row else ""))
+    return tables
+
+
+def _bare(name: str, schema: str) -> str:
+    return name[len(schema) + 1 :] if schema and name.startswith(schema + ".") else name
+
+
+def _qualifier(folder: Path, schema: Path, dialect: str) -> tuple[str, str]:
+    if schema == folder:
+        return "", ""
+    if dialect == "bigquery" and "." in schema.name:
+        project, _, dataset = schema.name.partition(".")
+        return project, dataset
+    return folder.name, schema.name

@@ -1,0 +1,225 @@
+"""Dense search: a flat FAISS index over texts, and the embedders that fill it.
+
+FAISS, torch and sentence-transformers are imported when first needed, never before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Protocol
+
+from knowledge.errors import ConfigurationError, QuorumError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Vectors = npt.NDArray[np.float32]
+
+EXTRA = "Install the extra quorum[embeddings]; in a checkout: pip install -e '.[embeddings]'."
+FORMAT = 1
+
+
+class Embedder(Protocol):
+    """Turns texts into unit vectors."""
+
+    @property
+    def name(self) -> str:
+        """Names the model so well that equal names mean equal vectors."""
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """Vectors of length 1, float32, shape (len(texts), dimensions).
+
+        Raises:
+            ConfigurationError: The package or the model is missing.
+        """
+
+
+class SentenceTransformerEmbedder:
+    """A sentence-transformers model by hub name or folder; loaded on first use, on the CPU's threads.
+
+    A folder is named by its path and the size and time of its weights, so that a model that was
+    exchanged does not pass for the old one.
+    """
+
+    def __init__(self, model: str | Path) -> None:
+        self._model_name = str(model)
+        self._model: Any = None
+        self._lock = Lock()
+
+    @property
+    def name(self) -> str:
+        weights = Path(self._model_name) / "model.safetensors"
+        if not weights.is_file():
+            return self._model_name
+        seen = weights.stat()
+        return f"{self._model_name}@{seen.st_size}.{int(seen.st_mtime)}"
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        import numpy as np
+
+        vectors = self._load().encode(list(texts), normalize_embeddings=True, show_progress_bar=False)
+        return np.ascontiguousarray(vectors, dtype=np.float32)
+
+    def _load(self) -> Any:
+        with self._lock:
+            if self._model is None:
+                self._model = _sentence_transformer(self._model_name)
+            return self._model
+
+
+def _sentence_transformer(name: str) -> Any:
+    if find_spec("sentence_transformers") is None:
+        raise ConfigurationError("Embeddings need the package sentence-transformers.", hint=EXTRA)
+    from sentence_transformers import SentenceTransformer
+    from transformers.utils import logging
+
+    quiet: Any = logging.disable_progress_bar
+    quiet()  # a bar would run through our own output
+    try:
+        return SentenceTransformer(name, device="cpu")
+    except (OSError, ValueError) as error:  # no such folder or hub model, or the hub is unreachable
+        raise ConfigurationError(
+            f"The embedding model {name!r} cannot be loaded: {str(error).splitlines()[0]}",
+            hint="Name a folder with a sentence-transformers model, or a hub model while online.",
+        ) from error
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What an index on disk was made from, and of what its file consists.
+
+    Attributes:
+        content: SHA-256 over the indexed texts, in order.
+        checksum: SHA-256 of the index file.
+    """
+
+    model: str
+    dimensions: int
+    count: int
+    content: str
+    checksum: str
+    format: int = FORMAT
+
+
+class IndexMismatch(QuorumError):
+    """An index on disk was made from something else, or is damaged."""
+
+
+class VectorIndex:
+    """Flat inner-product index (half precision: exact ranking in practice, 2 bytes a dimension).
+
+    A text's number is its place in the list that was indexed.
+    """
+
+    def __init__(self, index: Any, model: str, content: str) -> None:
+        self._index = index
+        self.model = model
+        self.content = content
+
+    @classmethod
+    def open(cls, texts: Sequence[str], embedder: Embedder, folder: Path | None = None) -> VectorIndex:
+        """The index over ``texts``: from ``folder`` if what lies there fits, else built (and kept)."""
+        if folder is not None:
+            try:
+                return cls.load(folder, texts, embedder)
+            except IndexMismatch:
+                pass  # what does not fit is replaced by what does
+        index = cls.build(texts, embedder)
+        if folder is not None:
+            index.save(folder)
+        return index
+
+    @classmethod
+    def build(cls, texts: Sequence[str], embedder: Embedder) -> VectorIndex:
+        """Embed and index ``texts``.
+
+        Raises:
+            ConfigurationError: FAISS or the embedder's package is missing.
+        """
+        faiss = _faiss()
+        vectors = embedder.encode(texts)
+        index = faiss.IndexScalarQuantizer(
+            vectors.shape[1], faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT
+        )
+        index.add(vectors)
+        return cls(index, embedder.name, _digest_of(texts))
+
+    @classmethod
+    def load(cls, folder: Path, texts: Sequence[str], embedder: Embedder) -> VectorIndex:
+        """Read an index that was made from these texts by this embedder.
+
+        Raises:
+            IndexMismatch: There is none, or it was made from other texts, by another model or
+                another version, or is damaged; the message says which.
+            ConfigurationError: FAISS is missing.
+        """
+        manifest, content = _read(folder)
+        found = {"format": manifest.format, "model": manifest.model, "content": manifest.content}
+        wanted = {"format": FORMAT, "model": embedder.name, "content": _digest_of(texts)}
+        for what, value in wanted.items():
+            if found[what] != value:
+                raise IndexMismatch(f"The index in {folder} has another {what}.", hint="Build it again.")
+        if hashlib.sha256(content).hexdigest() != manifest.checksum:
+            raise IndexMismatch(f"The index in {folder} is damaged.", hint="Build it again.")
+        import numpy as np
+
+        index = _faiss().deserialize_index(np.frombuffer(content, dtype=np.uint8))
+        if (index.d, index.ntotal) != (manifest.dimensions, manifest.count):
+            raise IndexMismatch(f"The index in {folder} does not fit its manifest.", hint="Build it again.")
+        return cls(index, manifest.model, manifest.content)
+
+    def save(self, folder: Path) -> None:
+        """Write index and manifest, the manifest last: one without the other never fits."""
+        content = _faiss().serialize_index(self._index).tobytes()
+        checksum = hashlib.sha256(content).hexdigest()
+        manifest = Manifest(self.model, self._index.d, self._index.ntotal, self.content, checksum)
+        folder.mkdir(parents=True, exist_ok=True)
+        _replace(folder / "index.faiss", content)
+        _replace(folder / "manifest.json", json.dumps(asdict(manifest), indent=1).encode())
+
+    def search(self, query: str, k: int, embedder: Embedder) -> list[tuple[int, float]]:
+        """The ``k`` nearest texts as (number, cosine), best first.
+
+        Raises:
+            IndexMismatch: The embedder is not the one that built the index.
+        """
+        if embedder.name != self.model:
+            raise IndexMismatch(f"The index was built by {self.model}, not by {embedder.name}.")
+        scores, numbers = self._index.search(embedder.encode([query]), min(k, self._index.ntotal))
+        return [(int(n), float(s)) for n, s in zip(numbers[0], scores[0], strict=True) if n >= 0]
+
+
+def _faiss() -> Any:
+    if find_spec("faiss") is None:
+        raise ConfigurationError("Dense retrieval needs the package faiss-cpu.", hint=EXTRA)
+    import faiss
+
+    return faiss
+
+
+def _digest_of(texts: Sequence[str]) -> str:
+    return hashlib.sha256(json.dumps(list(texts)).encode()).hexdigest()
+
+
+def _read(folder: Path) -> tuple[Manifest, bytes]:
+    try:
+        manifest = Manifest(**json.loads((folder / "manifest.json").read_text(encoding="utf-8")))
+        return manifest, (folder / "index.faiss").read_bytes()
+    except FileNotFoundError as error:
+        raise IndexMismatch(f"There is no index in {folder}.", hint="Build it.") from error
+    except (OSError, ValueError, TypeError) as error:
+        raise IndexMismatch(f"The index in {folder} is damaged: {error}", hint="Build it again.") from error
+
+
+def _replace(path: Path, content: bytes) -> None:
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
+    temporary.write_bytes(content)
+    temporary.replace(path)

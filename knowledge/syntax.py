@@ -1,0 +1,93 @@
+"""The dialect references of ``knowledge/dialects``: sections on demand (Syntax Retriever).
+
+A reference is Markdown; each ``## topic`` is followed by a comment with keywords and a few lines
+with one example.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from knowledge.lexical import Bm25, terms
+
+FOLDER = Path(__file__).parent / "dialects"
+ALIASES = {"postgresql": "postgres", "mariadb": "mysql", "sqlite3": "sqlite"}
+KEYWORDS = re.compile(r"^<!-- (.*?) -->\n", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Section:
+    """One topic of a dialect's reference; ``text`` begins with its heading."""
+
+    dialect: str
+    topic: str
+    keywords: tuple[str, ...]
+    text: str
+
+
+def dialects() -> list[str]:
+    """The dialects that have a reference."""
+    return sorted(path.stem for path in FOLDER.glob("*.md"))
+
+
+@cache
+def sections(dialect: str) -> tuple[Section, ...]:
+    """All sections of a dialect, in order; none for a dialect without a reference."""
+    name = ALIASES.get(dialect.lower(), dialect.lower())
+    if name not in dialects():
+        return ()
+    text = (FOLDER / f"{name}.md").read_text(encoding="utf-8")
+    return tuple(_section(name, part) for part in re.split(r"^## ", text, flags=re.MULTILINE)[1:])
+
+
+def _section(dialect: str, part: str) -> Section:
+    topic, _, body = part.partition("\n")
+    found = KEYWORDS.search(body)
+    keywords = tuple(word.strip() for word in found[1].split(",")) if found else ()
+    return Section(
+        dialect, topic.strip(), keywords, f"## {topic.strip()}\n{KEYWORDS.sub('', body, 1).strip()}"
+    )
+
+
+def topics(dialect: str) -> list[str]:
+    """The topics of a dialect's reference, for a model to choose from."""
+    return [section.topic for section in sections(dialect)]
+
+
+def lookup(dialect: str, features: Sequence[str], k: int = 4) -> list[Section]:
+    """Sections for the features a model asked for, at most ``k``, in the order of the requests.
+
+    A topic's own name finds it; other words go by BM25 over topics, keywords and texts. Every
+    request gets its best section before any gets its second. A request that resembles nothing
+    finds nothing; so does a dialect without a reference.
+    """
+    rankings = [_ranked(dialect, feature) for feature in features]
+    found: list[Section] = []
+    for depth in range(max(map(len, rankings), default=0)):
+        for ranking in rankings:
+            if depth < len(ranking) and ranking[depth] not in found:
+                found.append(ranking[depth])
+    return found[:k]
+
+
+def _ranked(dialect: str, feature: str) -> list[Section]:
+    """The sections for one feature: exactly the one it names, else at most two by likeness."""
+    known = sections(dialect)
+    named = [section for section in known if section.topic.casefold() == feature.strip().casefold()]
+    if named or not known:
+        return named
+    index = _index(dialect)
+    wanted = terms(feature)
+    scores = index.scores(wanted)
+    best = sorted(range(len(known)), key=lambda i: -scores[i])[:2]
+    return [known[i] for i in best if scores[i] > 0 and scores[i] >= 0.7 * scores[best[0]]]
+
+
+@cache
+def _index(dialect: str) -> Bm25:
+    """Topics and keywords count three times, the text once."""
+    return Bm25([terms(" ".join([s.topic, *s.keywords] * 3 + [s.text])) for s in sections(dialect)])

@@ -1,0 +1,33 @@
+"""The front door: ``ask`` a question, get an ``Answer``; the command line is ``quorum.cli``.
+
+Names are loaded when first used, so that ``import quorum`` costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from graph.answer import Answer
+    from quorum.api import ask, ask_sync
+    from quorum.settings import Settings
+
+__all__ = ["Answer", "Settings", "ask", "ask_sync"]
+
+_HOMES = {
+    "Answer": "graph.answer",
+    "Settings": "quorum.settings",
+    "ask": "quorum.api",
+    "ask_sync": "quorum.api",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'quorum' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

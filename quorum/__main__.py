@@ -1,0 +1,5 @@
+"""``python -m quorum`` is ``quorum``."""
+
+from quorum.cli import main
+
+main()

@@ -1,0 +1,151 @@
+"""What ``quorum doctor`` looks at; every check is a value, none raises."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from knowledge.errors import QuorumError
+from quorum.settings import Settings, mask_url, unknown_variables
+
+EXTRAS = {
+    "embeddings": ("sentence_transformers", "faiss"),
+    "studio": ("langgraph_cli", "langgraph_api"),
+    "dev": ("pytest", "ruff", "mypy"),
+}
+ENDPOINT_SECONDS = 3.0
+OPENAI = "https://api.openai.com/v1"
+
+
+@dataclass(frozen=True)
+class Check:
+    """A finding.
+
+    Attributes:
+        ok: False for what keeps a question from being asked; None for what is merely worth knowing.
+        hint: What to do; may be empty.
+    """
+
+    name: str
+    ok: bool | None
+    text: str
+    hint: str = ""
+
+
+def all_checks(settings: Settings, *, online: bool = False) -> Iterator[Check]:
+    """Every check in turn.
+
+    Args:
+        online: Ask the models' endpoints even where that goes out to the internet.
+    """
+    yield Check("python", True, f"{platform.python_version()} on {platform.system()} {platform.machine()}")
+    yield from _extras()
+    yield from _strangers()
+    yield _home(settings)
+    yield from _models(settings, online=online)
+    yield _database(settings)
+    if settings.documents is not None:
+        yield _documents(settings.documents)
+
+
+def _extras() -> Iterator[Check]:
+    for extra, modules in EXTRAS.items():
+        missing = [name for name in modules if find_spec(name) is None]
+        text = f"not installed ({', '.join(missing)} missing)" if missing else "installed"
+        hint = f"pip install -c constraints.txt -e '.[{extra}]'" if missing else ""
+        yield Check(f"extra {extra}", None if missing else True, text, hint)
+
+
+def _strangers() -> Iterator[Check]:
+    for name, near in unknown_variables().items():
+        hint = f"Did you mean {near}?" if near else ""
+        yield Check("environment", None, f"{name} is set, but is no setting and is ignored.", hint)
+
+
+def _home(settings: Settings) -> Check:
+    place = settings.home.absolute()
+    nearest = next(folder for folder in (place, *place.parents) if folder.exists())
+    if nearest.is_dir() and os.access(nearest, os.W_OK):
+        return Check("traces", True, f"go to {settings.home}")
+    return Check(
+        "traces", False, f"cannot be written to {settings.home}", "Set QUORUM_HOME to another folder."
+    )
+
+
+def _models(settings: Settings, *, online: bool) -> Iterator[Check]:
+    from tools.models import ModelSettings, make_model
+
+    if not settings.models:
+        hint = "Set QUORUM_MODELS=openai:gpt-4.1, or models in quorum.toml, or pass --model."
+        yield Check("model", False, "none is configured", hint)
+        return
+    known = ModelSettings(base_url=settings.base_url or "", api_key=settings.api_key, prices=settings.prices)
+    for spec in settings.models:
+        try:
+            model = make_model(spec, settings=known)
+        except QuorumError as error:
+            yield Check(f"model {spec}", False, str(error))
+            continue
+        priced = (
+            "price known" if model.backend.price else "price unknown (give it in prices to use --max-usd)"
+        )
+        offline = " a rule-based demonstration, no language model;" if spec.startswith("offline") else ""
+        yield Check(f"model {spec}", True, f"can be asked;{offline} {priced}")
+    if any(spec.startswith("openai:") for spec in settings.models) and (online or settings.base_url):
+        yield _endpoint(settings)
+
+
+def _endpoint(settings: Settings) -> Check:
+    """Whether the endpoint answers and accepts the key; no model is asked, nothing is billed."""
+    import httpx
+
+    url = (settings.base_url or OPENAI).rstrip("/")
+    shown = mask_url(url)
+    key = settings.api_key.get_secret_value() if settings.api_key else ""
+    try:
+        reply = httpx.get(
+            f"{url}/models",
+            headers={"Authorization": f"Bearer {key}"} if key else {},
+            timeout=ENDPOINT_SECONDS,
+        )
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        hint = "Is it running, and is base_url right (it usually ends in /v1)?"
+        return Check("endpoint", False, f"{shown} cannot be reached: {error}", hint)
+    if reply.status_code in (401, 403):
+        return Check(
+            "endpoint", False, f"{shown} refuses the key ({reply.status_code})", "Set OPENAI_API_KEY."
+        )
+    if reply.status_code >= 500:
+        return Check("endpoint", False, f"{shown} is failing ({reply.status_code})", "Try again later.")
+    note = "" if reply.is_success else f", though it lists no models ({reply.status_code})"
+    return Check("endpoint", True, f"{shown} answers{note}")
+
+
+def _database(settings: Settings) -> Check:
+    if not settings.database:
+        hint = "Set QUORUM_DATABASE=sqlite:///shop.db, or database in quorum.toml, or pass --db."
+        return Check("database", False, "none is configured", hint)
+    from quorum.commands.schema import live_catalog
+
+    shown = mask_url(settings.database)
+    try:
+        catalog = asyncio.run(live_catalog(settings.database, settings.home, samples=0))
+    except QuorumError as error:
+        return Check("database", False, f"{shown} does not open read-only: {error}")
+    columns = sum(len(table.columns) for table in catalog.tables)
+    text = f"opens read-only: yes; {catalog.dialect}, {len(catalog.tables):,} tables, {columns:,} columns"
+    return Check("database", True, f"{shown} {text}")
+
+
+def _documents(folder: Path) -> Check:
+    if not folder.is_dir():
+        return Check(
+            "documents", False, f"there is no folder {folder}", "Correct documents, or leave it out."
+        )
+    files = sum(1 for path in folder.rglob("*") if path.is_file())
+    return Check("documents", True, f"{folder}: {files:,} files")

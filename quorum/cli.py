@@ -1,0 +1,78 @@
+"""The command line. A command's module is imported only when that command is called."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import traceback
+from typing import Any
+
+import click
+
+from knowledge.errors import QuorumError
+
+COMMANDS = {
+    "ask": "Ask a database a question in plain language.",
+    "demo": "Answer three questions on the sample database; needs no key.",
+    "doctor": "Say what is configured, from where, and what is missing.",
+    "schema": "Show a schema as the models see it, or measure it.",
+    "guard": "Judge whether SQL is a pure read.",
+    "trace": "List runs, or show one step by step.",
+    "recipes": "List the recipes: which agents run, after which paper.",
+}
+
+USAGE_ERROR = 2
+INTERRUPTED = 130  # as shells report SIGINT
+FAULT = 70  # EX_SOFTWARE of sysexits.h
+
+
+class Failure(click.ClickException):
+    """Something that the user can mend: a setting, the database, the model's endpoint."""
+
+    exit_code = USAGE_ERROR
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands' names and help, and imports them one by one."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"quorum.commands.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except QuorumError as error:
+            raise Failure(str(error)) from error
+        except KeyboardInterrupt:
+            click.echo("interrupted", err=True)
+            raise SystemExit(INTERRUPTED) from None
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="quorum", prog_name="quorum")
+def cli() -> None:
+    """Quorum answers questions about a database with SQL that several agents write, check and vote on.
+
+    Start with `quorum demo`, then `quorum ask "…" --db sqlite:///shop.db --model openai:gpt-4.1`.
+
+    Exit codes: 0 answered; 1 no answer; 2 usage or configuration; 3 a budget or the time ran out.
+    """
+
+
+def main() -> None:
+    """The entry point of the ``quorum`` script."""
+    try:
+        cli(prog_name="quorum")
+    except Exception:  # noqa: BLE001 - a fault of ours must not end with Python's own 1, which means: no answer
+        traceback.print_exc()
+        sys.exit(FAULT)

@@ -1,0 +1,61 @@
+"""``quorum doctor``: what is configured, from where, and what is missing."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+PROBLEM = 2
+
+
+@click.command(short_help="Say what is configured, from where, and what is missing.")
+@click.option("--db", "database", metavar="URL", help="check this database instead of the configured one")
+@click.option("--model", "models", multiple=True, metavar="SPEC", help="check these models instead")
+@click.option("--base-url", metavar="URL", help="check this endpoint instead")
+@click.option("--docs", "documents", metavar="DIR", help="check this folder instead")
+@click.option("--online", is_flag=True, help="ask the endpoint even if that goes out to the internet")
+@click.option("--json", "as_json", is_flag=True, help="print one JSON object")
+def command(online: bool, as_json: bool, **flags: Any) -> None:
+    """Say what is configured, where each value comes from, and what is missing.
+
+    Secrets are never shown. An endpoint named by base_url is asked for its list of models, which
+    costs nothing. Exits with 0 if a question could be asked as things stand, else with 2.
+    """
+    from dataclasses import asdict
+
+    from quorum.checks import all_checks
+    from quorum.settings import Settings
+
+    settings = Settings.load(**flags)
+    shown, sources = settings.shown(), settings.provenance()
+    checks = list(all_checks(settings, online=online))
+    healthy = all(check.ok is not False for check in checks)
+    if as_json:
+        found = {name: {"value": value, "source": sources[name]} for name, value in shown.items()}
+        report = {"ok": healthy, "settings": found, "checks": [asdict(check) for check in checks]}
+        click.echo(json.dumps(report, indent=2, ensure_ascii=False))
+    else:
+        _show_settings(shown, sources)
+        _show_checks(checks)
+    if not healthy:
+        raise SystemExit(PROBLEM)
+
+
+def _show_settings(shown: dict[str, str], sources: dict[str, str]) -> None:
+    click.secho("Settings", bold=True)
+    for name, value in shown.items():
+        line = f"  {name:<20} {value or '–':<32} {sources[name]}"
+        click.secho(line, dim=sources[name] == "default")
+
+
+def _show_checks(checks: list[Any]) -> None:
+    click.echo()
+    click.secho("Checks", bold=True)
+    marks = {True: ("✓", "green"), False: ("✗", "red"), None: ("·", "yellow")}
+    for check in checks:
+        mark, colour = marks[check.ok]
+        click.echo(f"  {click.style(mark, fg=colour)} {check.name:<20} {check.text}")
+        if check.hint:
+            click.secho(f"    {'':<20} {check.hint}", dim=True)

@@ -1,0 +1,91 @@
+"""``quorum trace``: the runs, and each of them step by step."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from knowledge.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from graph.runs import RunFolder
+
+home_option = click.option(
+    "--home", type=click.Path(path_type=Path), metavar="DIR", help="folder of traces  [.quorum]"
+)
+
+
+@click.group(short_help="List runs, or show one step by step.")
+def command() -> None:
+    """List runs, or show one step by step."""
+
+
+@command.command("list")
+@home_option
+@click.option("--json", "as_json", is_flag=True, help="print one JSON array")
+@click.option(
+    "-n", "limit", type=click.IntRange(min=1), default=20, show_default=True, help="at most N, latest first"
+)
+def list_command(home: Path | None, as_json: bool, limit: int) -> None:
+    """List the runs, the latest first."""
+    from dataclasses import asdict
+
+    from graph.runs import list_runs
+    from quorum.settings import Settings
+    from quorum.text import one_line
+
+    folder = Settings.load(home=home).home
+    runs = list_runs(folder)
+    if as_json:
+        click.echo(json.dumps([asdict(run) for run in runs[:limit]], ensure_ascii=False, indent=2))
+        return
+    if not runs:
+        click.echo(f"There is no run in {folder / 'runs'}.")
+    for run in runs[:limit]:
+        demonstration = "  (demonstration)" if run.demonstration else ""
+        status = run.status.replace("_", " ")
+        click.echo(f"{run.id}  {status:<10}  {one_line(run.question, 80)}{demonstration}")
+    if len(runs) > limit:
+        click.echo(f"… and {len(runs) - limit} more (-n)")
+
+
+@command.command("show")
+@click.argument("run")
+@home_option
+@click.option(
+    "--html", "page", type=click.Path(path_type=Path), metavar="FILE", help="write one self-contained page"
+)
+@click.option("--full", is_flag=True, help="with whole prompts and replies")
+@click.option("--json", "as_json", is_flag=True, help="print run, events and answer as one JSON object")
+def show_command(run: str, home: Path | None, page: Path | None, full: bool, as_json: bool) -> None:
+    """Show a RUN step by step: its id, a unique beginning of it, or `last`."""
+    from graph.runs import RunFolder
+    from quorum.settings import Settings
+
+    folder = RunFolder.open(Settings.load(home=home).home, run)
+    if page is not None:
+        _write_page(folder, page)
+    elif as_json:
+        events = [folder.expand(event) if full else event for event in folder.events()]
+        found = {"run": folder.meta(), "events": events, "answer": folder.answer()}
+        click.echo(json.dumps(found, ensure_ascii=False, indent=2))
+    else:
+        from quorum.render import console
+        from quorum.report import report_of
+        from quorum.timeline import show_report
+
+        show_report(report_of(folder), console(), full=full)
+
+
+def _write_page(folder: RunFolder, page: Path) -> None:
+    from quorum.page import page_of
+    from quorum.report import report_of
+
+    try:
+        page.write_text(page_of(report_of(folder)), encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"Cannot write {page}: {error.strerror}.") from error
+    click.echo(f"{page} ({page.stat().st_size // 1024:,} KB): open it in a browser, it needs no network.")

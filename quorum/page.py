@@ -1,0 +1,103 @@
+"""A run as one self-contained HTML page: no script, no outside request, everything escaped.
+
+What it shows comes from a database and from models, so the template escapes it all and the page
+forbids itself any outside request with a content security policy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from quorum.report import Report
+from quorum.steps import AGENTS
+from quorum.text import cell, dollars, duration, printable, spent
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+    from markupsafe import Markup
+
+_PALETTE = 8  # colours for agents in the template's style sheet
+
+
+@dataclass(frozen=True)
+class Block:
+    """A call on the chart of lanes: where it starts and how wide it is, in percent."""
+
+    left: float
+    width: float
+    colour: int
+    label: str
+
+
+@dataclass(frozen=True)
+class Lane:
+    """A candidate's calls (or those all share) over the run's time."""
+
+    name: str
+    blocks: list[Block]
+
+
+def page_of(report: Report) -> str:
+    """The page's HTML."""
+    return _template().render(report=report, lanes=_lanes(report), colours=_colours(report))
+
+
+@cache
+def _template() -> Template:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "cell": lambda value: cell(value, 300),
+        "dollars": dollars,
+        "duration": duration,
+        "printable": lambda value: printable(str(value)),
+        "spent": spent,
+        "sql": _highlighted,
+        "agent": lambda name: AGENTS.get(name, name),
+    }
+    return environment.get_template("trace.html")
+
+
+def _highlighted(sql: str) -> Markup:
+    """SQL with its tokens in spans; Pygments escapes the text."""
+    from markupsafe import Markup
+    from pygments import highlight
+    from pygments.formatters.html import HtmlFormatter
+    from pygments.lexers.sql import SqlLexer
+
+    spans = highlight(printable(sql), SqlLexer(stripnl=False), HtmlFormatter(nowrap=True))
+    return Markup(spans)
+
+
+def _colours(report: Report) -> dict[str, int]:
+    """A colour number for each agent that made calls, in order of appearance."""
+    entries = [entry for section in report.sections for entry in section.entries if entry.is_low_level]
+    agents = dict.fromkeys(entry.step.agent for entry in entries)
+    return {agent: number % _PALETTE for number, agent in enumerate(agents)}
+
+
+def _lanes(report: Report) -> list[Lane]:
+    colours = _colours(report)
+    entries = [entry for section in report.sections for entry in section.entries]
+    total = max([float(report.usage.get("seconds") or 0), *(entry.step.t for entry in entries)], default=0.0)
+    if total <= 0:
+        return []
+    lanes: dict[str, list[Block]] = {}
+    for entry in entries:
+        blocks = lanes.setdefault(entry.step.candidate or "all", [])
+        if entry.is_low_level:
+            start = max(0.0, entry.step.t - entry.seconds)
+            label = f"{entry.step.agent} · {duration(entry.seconds)} · {entry.step.gist}"
+            width = max(0.25, 100 * entry.seconds / total)  # a hair, so that it can be seen
+            blocks.append(Block(100 * start / total, width, colours[entry.step.agent], label))
+    return [Lane(name, blocks) for name, blocks in lanes.items() if blocks]

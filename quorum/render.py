@@ -1,0 +1,125 @@
+"""An answer for people, on a terminal or in a file."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from rich.console import Console, Group
+from rich.panel import Panel
+from rich.syntax import Syntax
+from rich.table import Table
+from rich.text import Text
+
+from quorum.text import agreement, cell, count, printable, spent
+
+SHOWN_ROWS = 20
+MAX_COLUMNS = 14  # wider tables are unreadable in a terminal
+
+STATUS = {
+    "answered": ("Answer", "green"),
+    "no_answer": ("No answer found; the best effort", "yellow"),
+    "stopped": ("Stopped by a limit; the best so far", "yellow"),
+}
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A console that keeps long lines whole where nobody looks at a screen."""
+    made = Console(stderr=stderr, highlight=False)
+    return made if made.is_terminal else Console(stderr=stderr, highlight=False, width=160)
+
+
+def show_answer(answer: dict[str, Any], out: Console) -> None:
+    """Print an answer (``graph.answer.Answer`` as a dict)."""
+    title, colour = STATUS.get(answer.get("status", ""), STATUS["no_answer"])
+    if answer.get("demonstration"):
+        notice = "Demonstration: the rule-based offline model answered, not a language model."
+        out.print(Text(notice, style="bold magenta"))
+    out.print(
+        Text(
+            title + (f" ({answer['stopped_by']})" if answer.get("stopped_by") else ""), style=f"bold {colour}"
+        )
+    )
+    if answer.get("sql"):
+        sql = sql_text(answer["sql"])
+        out.print(
+            Panel(sql, border_style="dim", expand=False) if out.is_terminal else sql,
+            soft_wrap=not out.is_terminal,
+        )
+        out.print(rows_table(answer.get("columns") or [], answer.get("rows") or []))
+        out.print(Text(rows_note(answer), style="dim"))
+    else:
+        out.print(Text("No candidate wrote a query that ran."))
+        out.print(_failures(answer))
+    for warning in answer.get("warnings") or []:
+        out.print(Text(f"Warning: {printable(str(warning))}", style="yellow"))
+    out.print(_facts(answer))
+
+
+def sql_text(sql: str) -> Text:
+    """SQL, coloured where there are colours."""
+    painter = Syntax("", "sql", theme="ansi_dark", background_color="default")
+    text = painter.highlight(printable(sql))
+    text.rstrip()
+    return text
+
+
+def rows_table(columns: list[str], rows: list[list[Any]]) -> Table:
+    """The first rows as a table; columns beyond ``MAX_COLUMNS`` are counted, not shown."""
+    table = Table(border_style="dim", header_style="bold")
+    shown = columns[:MAX_COLUMNS]
+    for index, name in enumerate(shown):
+        numeric = all(isinstance(row[index], int | float) or row[index] is None for row in rows)
+        table.add_column(Text(cell(name, 40)), justify="right" if numeric and rows else "left")
+    hidden = len(columns) - len(shown)
+    if hidden:
+        table.add_column(Text(f"… {hidden} more", style="dim"))
+    for row in rows[:SHOWN_ROWS]:
+        cells = [Text(cell(value), style="dim" if value is None else "") for value in row[:MAX_COLUMNS]]
+        table.add_row(*cells, *([Text("…", style="dim")] if hidden else []))
+    return table
+
+
+def rows_note(answer: dict[str, Any]) -> str:
+    """How many rows there are, how many are shown, and whether more were cut off."""
+    total, shown = int(answer.get("row_count") or 0), len(answer.get("rows") or [])
+    text = (
+        count(total, "row")
+        if shown >= total
+        else f"the first {min(shown, SHOWN_ROWS)} of {count(total, 'row')}"
+    )
+    if answer.get("truncated"):
+        text += "; cut off at the limit, there are more in the database"
+    if shown < total:
+        text += "; --csv prints all that were kept"
+    return text
+
+
+def _failures(answer: dict[str, Any]) -> Group:
+    lines = [
+        Text.assemble((f"{c['id']} ", "cyan"), printable(str(c.get("error") or "no result")))
+        for c in answer.get("candidates") or []
+    ]
+    return Group(*lines)
+
+
+def _facts(answer: dict[str, Any]) -> Table:
+    facts = Table.grid(padding=(0, 2))
+    facts.add_column(style="dim")
+    facts.add_column()
+    vote = answer.get("vote") or {}
+    if agreed := agreement(answer):
+        facts.add_row("votes", Text(f"{agreed}" + (f" ({vote['strategy']})" if vote.get("strategy") else "")))
+    for note in vote.get("notes") or []:
+        facts.add_row("", Text(printable(str(note))))
+    facts.add_row("confidence", Text(f"{float(answer.get('confidence') or 0):.2f} of 1, by rule, not calibrated"))
+    if answer.get("usage"):
+        facts.add_row("cost", Text(spent(answer["usage"])))
+    if answer.get("run_id"):
+        facts.add_row("trace", Text(f"{answer.get('trace', '')}  (quorum trace show {answer['run_id']})"))
+    return facts
+
+
+def shell_words(text: str) -> str:
+    """A text as one shell argument, for commands that people copy."""
+    return text if re.fullmatch(r"[\w./:@%+=-]+", text) else "'" + text.replace("'", "'\\''") + "'"

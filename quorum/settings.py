@@ -1,0 +1,278 @@
+"""Settings: flags > environment > ``.env`` > ``quorum.toml`` > defaults, and where each came from.
+
+``quorum.toml`` and ``.env`` are looked for in the working directory, then in its parents. The
+keys of ``quorum.toml`` are the fields below, without a section; its relative paths start at the
+file. ``OPENAI_API_KEY`` and ``OPENAI_BASE_URL`` are read where ``QUORUM_…`` does not say otherwise.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
+
+from dotenv import dotenv_values
+from pydantic import AliasChoices, BeforeValidator, Field, PrivateAttr, SecretStr, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    InitSettingsSource,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+)
+
+from knowledge.errors import ConfigurationError
+
+CONFIG_FILE = "quorum.toml"
+_MASK = "***"
+_SECRET_PARAMETERS = {
+    "password",
+    "passwd",
+    "pwd",
+    "token",
+    "access_token",
+    "secret",
+    "api_key",
+    "private_key",
+}
+_SECRET_FIELDS = {"api_key", "database", "base_url"}
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_BYTES = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+
+
+def seconds(value: Any) -> Any:
+    """``90``, ``90s``, ``5m``, ``1h30m``, ``500ms`` as seconds; anything else as it is."""
+    if not isinstance(value, str):
+        return value
+    parts = re.findall(r"([0-9.]+)\s*(ms|s|m|h)", value.strip().lower())
+    if parts and "".join(number + unit for number, unit in parts) == re.sub(r"\s", "", value.lower()):
+        return sum(float(number) * _UNITS[unit] for number, unit in parts)
+    return value
+
+
+def size(value: Any) -> Any:
+    """``64MiB``, ``10 MB``, ``4096`` as bytes; anything else as it is."""
+    found = re.fullmatch(r"\s*([0-9.]+)\s*([a-zA-Z]*)\s*", value) if isinstance(value, str) else None
+    if found is None or found[2].lower() not in _BYTES:
+        return value
+    return int(float(found[1]) * _BYTES[found[2].lower()])
+
+
+def items(value: Any) -> Any:
+    """A comma list as a list; anything else as it is."""
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+Seconds = Annotated[float, BeforeValidator(seconds)]
+Bytes = Annotated[int, BeforeValidator(size)]
+Names = Annotated[list[str], NoDecode, BeforeValidator(items)]
+
+
+class Settings(BaseSettings):
+    """Everything that can be set, with its default.
+
+    Raises:
+        ConfigurationError: A value does not fit, or ``quorum.toml`` cannot be read or has a key
+            that is no setting. The message names the field and where the value came from.
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix="QUORUM_",
+        env_ignore_empty=True,
+        env_file_encoding="utf-8",
+        extra="ignore",
+        populate_by_name=True,
+        hide_input_in_errors=True,
+    )
+
+    database: str | None = Field(None, repr=False, description="database URL, e.g. sqlite:///shop.db")
+    recipe: str = Field("recap", description="which agents run, in which order")
+    models: Names = Field([], description="model specs, provider:name; several make an ensemble")
+    votes: int = Field(3, ge=1, le=64, description="candidates that vote")
+    strategy: str = Field("auto", description="how candidates vote; auto: majority, wma for several models")
+    switches: dict[str, Any] = Field({}, description="the recipe's switches and limits, set otherwise")
+    documents: Path | None = Field(None, description="folder of documents with business terms")
+    base_url: str | None = Field(
+        None,
+        repr=False,
+        validation_alias=AliasChoices("QUORUM_BASE_URL", "OPENAI_BASE_URL"),
+        description="an OpenAI-compatible endpoint",
+    )
+    api_key: SecretStr | None = Field(
+        None,
+        validation_alias=AliasChoices("QUORUM_API_KEY", "OPENAI_API_KEY"),
+        description="key for the models' endpoint",
+    )
+    temperature: float = Field(0.7, ge=0, le=2, description="of all candidates of a model after its first")
+    seed: int = Field(0, description="start of everything drawn at random")
+    timeout: Seconds = Field(120.0, gt=0, description="longest silence of a model, in seconds")
+    requests_per_second: float | None = Field(None, gt=0, description="model calls per second, all together")
+    max_calls: int | None = Field(None, ge=1, description="model calls per question")
+    max_usd: float | None = Field(None, gt=0, description="dollars per question")
+    deadline: Seconds | None = Field(None, gt=0, description="seconds per question: 90, 90s, 5m")
+    max_rows: int = Field(100_000, ge=1, description="rows kept of one result")
+    max_bytes: Bytes = Field(64 * 2**20, ge=1024, description="bytes kept of one result: 64MiB")
+    query_timeout: Seconds = Field(60.0, gt=0, description="seconds for one query")
+    schema_tokens: int = Field(30_000, ge=1, description="token budget of the schema text in prompts")
+    link_above: int = Field(60_000, ge=1, description="schema texts of more tokens are linked first")
+    prices: dict[str, dict[str, float]] = Field(
+        {}, description="dollars per million tokens: {model: {input, output, cached}}"
+    )
+    home: Path = Field(Path(".quorum"), description="folder of traces and caches")
+    retrieval: Literal["lexical", "hybrid"] = Field("lexical", description="how documents are found")
+    embedding_model: str = Field("", description="a sentence-transformers model, for hybrid retrieval")
+
+    _sources: dict[str, str] = PrivateAttr(default_factory=dict)
+
+    def __init__(self, **flags: Any) -> None:
+        found = _Files()
+        sources = {name: found.source(name, flags) for name in type(self).model_fields}
+        try:
+            super().__init__(_env_file=found.dotenv, **flags)
+        except ValidationError as error:
+            raise _explain(error, sources) from None  # the cause would show secret values
+        except SettingsError as error:  # an environment value that is no JSON
+            raise ConfigurationError(f"A setting does not fit: {error}.") from None
+        self._sources = sources
+
+    @classmethod
+    def load(cls, **flags: Any) -> Self:
+        """Settings from all sources; flags that are None or empty count as not given."""
+        return cls(**{name: value for name, value in flags.items() if value is not None and value != ()})
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 (the base class passes it)
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        toml = InitSettingsSource(settings_cls, _Files().toml)
+        return init_settings, env_settings, dotenv_settings, toml
+
+    def provenance(self) -> dict[str, str]:
+        """Each field's source: ``flag``, ``environment X``, ``.env X``, ``quorum.toml`` or ``default``."""
+        return dict(self._sources)
+
+    def changed(self, **flags: Any) -> Self:
+        """A copy in which the given values win; None and empty count as not given.
+
+        Raises:
+            ConfigurationError: A value does not fit.
+        """
+        given = {name: value for name, value in flags.items() if value is not None and value != ()}
+        mine = {name: getattr(self, name) for name, source in self._sources.items() if source == "flag"}
+        return type(self)(**mine | given)
+
+    def secrets(self) -> list[str]:
+        """Texts that must never be printed or traced: the key, the URLs' passwords."""
+        key = [self.api_key.get_secret_value()] if self.api_key else []
+        return [*key, *url_secrets(self.database or ""), *url_secrets(self.base_url or "")]
+
+    def shown(self) -> dict[str, str]:
+        """Every value as text for people, secrets masked."""
+        return {name: self._show(name, getattr(self, name)) for name in type(self).model_fields}
+
+    def _show(self, name: str, value: Any) -> str:
+        if isinstance(value, SecretStr):
+            return "set (hidden)"
+        if name in ("database", "base_url") and value:
+            return mask_url(str(value))
+        return ", ".join(map(str, value)) if isinstance(value, list) else "" if value is None else str(value)
+
+
+class _Files:
+    """``quorum.toml`` and ``.env`` as found from the working directory."""
+
+    def __init__(self) -> None:
+        self.config = _nearest(CONFIG_FILE)
+        self.dotenv = _nearest(".env")
+        self.toml = _read_toml(self.config) if self.config else {}
+        self._env = {name.upper(): value for name, value in os.environ.items() if value}
+        pairs = dotenv_values(self.dotenv) if self.dotenv else {}
+        self._dotenv = {name.upper(): value for name, value in pairs.items() if value}
+
+    def source(self, field: str, flags: dict[str, Any]) -> str:
+        if field in flags:
+            return "flag"
+        names = [f"QUORUM_{field.upper()}", f"OPENAI_{field.upper()}"]
+        names = names if field in ("api_key", "base_url") else names[:1]
+        for name in names:
+            if name in self._env:
+                return f"environment {name}"
+        for name in names:
+            if name in self._dotenv:
+                return f".env {name}"
+        return CONFIG_FILE if field in self.toml else "default"
+
+
+def unknown_variables() -> dict[str, str]:
+    """``QUORUM_…`` variables in the environment that are no setting, each with the nearest name."""
+    known = [f"QUORUM_{name.upper()}" for name in Settings.model_fields]
+    strangers = [name for name in os.environ if name.startswith("QUORUM_") and name not in known]
+    return {name: (difflib.get_close_matches(name, known, 1) or [""])[0] for name in strangers}
+
+
+def url_secrets(url: str) -> list[str]:
+    """The password and secret parameters of a URL, as written and decoded."""
+    try:
+        parts = urlsplit(url)
+        found = [parts.password or ""]
+    except ValueError:  # not a URL: whoever opens it will say so
+        return []
+    found += [value for name, value in parse_qsl(parts.query) if name.lower() in _SECRET_PARAMETERS]
+    texts = {form for value in found for form in (value, unquote(value), quote(unquote(value), safe=""))}
+    return sorted(text for text in texts if text)
+
+
+def mask_url(url: str) -> str:
+    """The URL with its secrets replaced, for people to read."""
+    masked = re.sub(r"(?<=://)([^/?#@:]*):[^/?#]*@", rf"\1:{_MASK}@", url)
+    names = "|".join(sorted(_SECRET_PARAMETERS))
+    return re.sub(rf"(?i)([?&](?:{names})=)[^&#]*", rf"\1{_MASK}", masked)
+
+
+def _nearest(name: str) -> Path | None:
+    here = Path.cwd()
+    return next((folder / name for folder in (here, *here.parents) if (folder / name).is_file()), None)
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"Cannot read {path}: {error}.") from error
+    for key in values:
+        if key not in Settings.model_fields:
+            near = difflib.get_close_matches(key, Settings.model_fields, 1)
+            hint = f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(Settings.model_fields)}."
+            raise ConfigurationError(f"{path} has a key {key!r} that is no setting.", hint=hint)
+    for key in ("documents", "home"):
+        if isinstance(values.get(key), str):
+            values[key] = str(path.parent / Path(values[key]).expanduser())
+    if isinstance(values.get("database"), str):
+        values["database"] = _anchored(values["database"], path.parent)
+    return values
+
+
+def _anchored(url: str, folder: Path) -> str:
+    """A file database's relative path made absolute; other URLs as they are."""
+    found = re.fullmatch(r"(sqlite|duckdb):///([^/:].*)", url)
+    return f"{found[1]}:///{(folder / found[2]).as_posix()}" if found else url
+
+
+def _explain(error: ValidationError, sources: dict[str, str]) -> ConfigurationError:
+    lines = []
+    for problem in error.errors(include_url=False):
+        name = re.sub(r"^(QUORUM|OPENAI)_", "", str(problem["loc"][0])).lower()
+        where = ".".join([name, *map(str, problem["loc"][1:])])
+        value = "" if name in _SECRET_FIELDS else f" = {problem['input']!r}"
+        lines.append(f"{where}{value} ({sources.get(name, 'flag')}): {problem['msg']}.")
+    return ConfigurationError("A setting does not fit: " + " ".join(lines))

@@ -1,0 +1,107 @@
+"""A run in the terminal, step by step."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from quorum.progress import STYLES
+from quorum.render import rows_table, show_answer, sql_text
+from quorum.report import Detail, Entry, Report, Section
+from quorum.steps import AGENTS
+from quorum.text import dollars, printable, spent
+
+_INDENT = 8
+_ROWS = 5
+
+
+def show_report(report: Report, out: Console, *, full: bool = False) -> None:
+    """Print a run; ``full`` adds the whole prompts and replies."""
+    out.print(Rule(Text(f"run {report.run_id}"), style="dim"))
+    out.print(Text(printable(report.question), style="bold"))
+    shown = {
+        key: value
+        for key, value in report.options.items()
+        if key in ("database", "recipe", "votes", "models")
+    }
+    facts = " · ".join(
+        f"{key} {', '.join(value) if isinstance(value, list) else value}" for key, value in shown.items()
+    )
+    out.print(Text(printable(" · ".join(part for part in (report.started, facts) if part)), style="dim"))
+    for section in report.sections:
+        _show_section(section, out, full=full)
+    out.print()
+    if report.by_agent:
+        out.print(cost_table(report))
+    if report.answer:
+        out.print()
+        show_answer(report.answer, out)
+    else:
+        out.print(
+            Text(f"This run has no answer: it was interrupted. So far: {spent(report.usage)}", style="yellow")
+        )
+        out.print(Text(f"Go on with: quorum ask --resume {report.run_id}"))
+
+
+def cost_table(report: Report) -> Table:
+    """What each agent used."""
+    table = Table(title="cost by agent", title_justify="left", title_style="dim", border_style="dim")
+    table.add_column("agent")
+    for name in ("calls", "tokens in", "cached", "out", "$", "queries", "rows", "seconds"):
+        table.add_column(name, justify="right")
+    rows = [*report.by_agent.items(), ("all", report.usage)]
+    for name, used in rows:
+        table.add_row(
+            Text(AGENTS.get(name, name)),
+            f"{int(used.get('model_calls') or 0):,}",
+            f"{int(used.get('input_tokens') or 0):,}",
+            f"{int(used.get('cached_tokens') or 0):,}",
+            f"{int(used.get('output_tokens') or 0):,}",
+            dollars(used.get("usd", 0.0)),
+            f"{int(used.get('queries') or 0):,}",
+            f"{int(used.get('rows') or 0):,}",
+            f"{float(used.get('model_seconds') or 0) + float(used.get('query_seconds') or 0):.2f}",
+            end_section=name == rows[-2][0] if len(rows) > 1 else False,
+        )
+    return table
+
+
+def _show_section(section: Section, out: Console, *, full: bool) -> None:
+    outcome = section.outcome
+    notes = [
+        str(outcome.get("model") or ""),
+        f"{outcome['repairs']} repairs" if outcome.get("repairs") else "",
+    ]
+    title = " · ".join(printable(part) for part in (section.title, *notes) if part)
+    out.print()
+    out.print(Text(title, style="bold cyan"))
+    for entry in section.entries:
+        _show_entry(entry, out, full=full)
+
+
+def _show_entry(entry: Entry, out: Console, *, full: bool) -> None:
+    step = entry.step
+    out.print(
+        Text.assemble(
+            (f"{step.t:7.2f} ", "dim"),
+            (f"{step.agent:<20} ", "dim" if entry.is_low_level else "bold"),
+            (step.gist, STYLES[step.tone]),
+        )
+    )
+    for detail in entry.details:
+        if full or entry.is_telling(detail):
+            _show_detail(detail, out, full=full)
+
+
+def _show_detail(detail: Detail, out: Console, *, full: bool) -> None:
+    if detail.kind == "table":
+        rows = detail.rows if full else detail.rows[:_ROWS]
+        out.print(Padding.indent(rows_table(detail.columns, rows), _INDENT))
+        return
+    if full:
+        out.print(Padding.indent(Text(detail.label, style="dim underline"), _INDENT))
+    text = sql_text(detail.text) if detail.kind == "sql" else Text(printable(detail.text))
+    out.print(Padding.indent(text, _INDENT))

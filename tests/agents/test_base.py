@@ -1,0 +1,134 @@
+"""``ask``: one task, one validated reply, at most two repairs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage
+from pydantic import BaseModel, field_validator
+
+from agents.base import PromptContext, ask
+from knowledge.errors import BudgetExceeded, MalformedReply
+from tests.servers.chat_server import ChatServer, say
+from tools.ledger import Budget, Ledger
+from tools.models import Model, ModelSettings, make_model
+from tools.models.scripted import Prompt, scripted
+
+CONTEXT = PromptContext(dialect="sqlite", schema="orders(id:INTEGER)", database="shop")
+TASK = {"question": "How many orders?", "previous_steps": [], "critique": ""}
+
+
+class Plan(BaseModel):
+    steps: list[str]
+    expected_format: str
+
+    @field_validator("steps")
+    @classmethod
+    def _some(cls, steps: list[str]) -> list[str]:
+        if not steps:
+            raise ValueError("the plan has no steps")
+        return steps
+
+
+GOOD = {"steps": ["count"], "expected_format": "n"}
+
+
+class Desk:
+    """A scripted model that keeps what it was asked and what was recorded."""
+
+    def __init__(self, *answers: Any, budget: Budget | None = None) -> None:
+        self.prompts: list[Prompt] = []
+        self.events: list[dict[str, Any]] = []
+        self.answers = list(answers)
+        ledger = Ledger(budget or Budget())
+        self.model: Model = make_model(scripted(self._answer), ledger=ledger, record=self._record)
+
+    def _answer(self, prompt: Prompt) -> Any:
+        self.prompts.append(prompt)
+        return self.answers[len(self.prompts) - 1]
+
+    def _record(self, kind: str, **fields: Any) -> None:
+        self.events.append({"kind": kind, **fields})
+
+    async def plan(self) -> Plan:
+        return await ask(self.model, "planner", Plan, context=CONTEXT, **TASK)
+
+
+async def test_a_good_reply_is_returned_charged_and_recorded() -> None:
+    desk = Desk(GOOD)
+    assert await desk.plan() == Plan(**GOOD)
+    assert [kind for kind, _ in desk.prompts[0].messages] == ["system", "human"]
+    assert "orders(id:INTEGER)" in desk.prompts[0].messages[0][1]
+    assert desk.prompts[0].messages[1][1].startswith("<task>planner</task>")
+    assert desk.prompts[0].role == "planner"
+    assert desk.model.ledger.by_agent["planner"].model_calls == 1
+    (event,) = desk.events
+    assert (event["kind"], event["attempt"], event["parsed"]) == ("model_call", 1, GOOD)
+
+
+@pytest.mark.parametrize(
+    ("bad", "said", "why"),
+    [
+        ("I would count.", "I would count.", "no JSON object"),
+        (
+            '{"steps": []}',
+            '{"steps": []}',
+            "steps: Value error, the plan has no steps; expected_format: Field required",
+        ),
+        ("", "(empty)", "empty"),
+        ("x" * 9000, "x" * 4000 + "…", "no JSON object"),
+    ],
+)
+async def test_a_bad_reply_is_sent_back_with_what_is_wrong(bad: str, said: str, why: str) -> None:
+    desk = Desk(bad, GOOD)
+    assert await desk.plan() == Plan(**GOOD)
+    first, second = desk.prompts
+    assert second.messages[:2] == first.messages
+    assert second.messages[2] == ("ai", said)
+    assert second.messages[3][0] == "human"
+    assert why in second.messages[3][1]
+    assert [event["attempt"] for event in desk.events] == [1, 2]
+    assert desk.model.ledger.total.model_calls == 2
+
+
+async def test_a_reply_that_was_cut_off_is_asked_for_shorter() -> None:
+    desk = Desk(AIMessage('{"steps": ["co', response_metadata={"finish_reason": "length"}), GOOD)
+    assert await desk.plan() == Plan(**GOOD)
+    assert "shorter" in desk.prompts[1].messages[-1][1]
+
+
+async def test_after_two_repairs_it_is_a_malformed_reply() -> None:
+    desk = Desk("no", "still no", "never", GOOD)
+    with pytest.raises(MalformedReply) as error:
+        await desk.plan()
+    assert len(desk.prompts) == 3
+    for part in ("planner", "3 tries", "no JSON object", "'never'"):
+        assert part in str(error.value)
+
+
+async def test_a_refusal_is_not_argued_with() -> None:
+    desk = Desk(AIMessage("", additional_kwargs={"refusal": "I must not."}), GOOD)
+    with pytest.raises(MalformedReply, match="refused the task of the planner: I must not"):
+        await desk.plan()
+    assert len(desk.prompts) == 1
+
+
+async def test_repairs_count_against_the_budget() -> None:
+    desk = Desk("no", GOOD, budget=Budget(max_calls=1))
+    with pytest.raises(BudgetExceeded):
+        await desk.plan()
+    assert len(desk.prompts) == 1
+
+
+async def test_a_whole_exchange_with_the_real_client() -> None:
+    """Repair included; the prefix that a provider caches is the same in every request."""
+    with ChatServer([say("Let me think."), say('{"steps": ["count"], "expected_format": "n"}')]) as server:
+        model = make_model("openai:test", settings=ModelSettings(base_url=server.url))
+        plan = await ask(model, "planner", Plan, context=CONTEXT, **TASK)
+        await model.aclose()
+    assert plan == Plan(**GOOD)
+    first, second = (request.body["messages"] for request in server.requests)
+    assert first[0] == second[0]
+    assert [message["role"] for message in second] == ["system", "user", "assistant", "user"]
+    assert second[1]["content"].startswith(first[1]["content"])

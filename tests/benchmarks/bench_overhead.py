@@ -1,0 +1,69 @@
+"""Orchestration overhead of a question: wall clock less the time inside the model and the database.
+
+Runs ``recap`` with scripted replies (which take no time worth mentioning, and are subtracted all the
+same) over a small SQLite file, with checkpoints and trace as in a real run. Reports milliseconds a
+question; opening the database and reading its catalog is reported apart, as it is paid once.
+
+    python -m tests.benchmarks.bench_overhead [--votes 3] [--questions 40]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+from graph.builder import build_graph
+from graph.context import RunOptions, attach, open_context
+from tests.graph.shop import QUESTION, make_shop, script
+from tools.models.scripted import scripted
+
+
+async def one_question(folder: Path, votes: int) -> tuple[float, float, int]:
+    """Seconds of overhead, seconds to open the context, and model calls of one question."""
+    options = RunOptions(
+        database=f"sqlite:///{folder / 'shop.db'}", home=str(folder), models=["scripted:bench"], votes=votes
+    )
+    begun = time.perf_counter()
+    context = await open_context(options, QUESTION, chat_models={"scripted:bench": scripted(script())})
+    opened = time.perf_counter() - begun
+    try:
+        attach(options, context)
+        async with AsyncSqliteSaver.from_conn_string(str(context.trace.checkpoint)) as saver:
+            graph = build_graph(context.recipe, checkpointer=saver)
+            config: Any = {"configurable": {"thread_id": context.trace.run_id}}
+            begun = time.perf_counter()
+            await graph.ainvoke({"question": QUESTION}, config, context=options, durability="sync")
+            spent = time.perf_counter() - begun
+        total = context.ledger.total
+        return spent - total.query_seconds - total.model_seconds, opened, total.model_calls
+    finally:
+        await context.aclose()
+
+
+async def main(votes: int, questions: int) -> None:
+    """Run the questions one after the other and print the figures."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        make_shop(folder / "shop.db")
+        await one_question(folder, votes)  # imports and compiled templates
+        runs = [await one_question(folder, votes) for _ in range(questions)]
+    overhead = sorted(1000 * run[0] for run in runs)
+    print(f"{questions} questions, {votes} votes, {runs[0][2]} model calls each")
+    print(f"overhead per question: median {statistics.median(overhead):.1f} ms", end=", ")
+    print(f"p90 {overhead[int(0.9 * len(overhead))]:.1f} ms, worst {overhead[-1]:.1f} ms")
+    print(f"opening database, catalog and models: median {1000 * statistics.median(r[1] for r in runs):.1f} ms")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--votes", type=int, default=3)
+    parser.add_argument("--questions", type=int, default=40)
+    given = parser.parse_args()
+    asyncio.run(main(given.votes, given.questions))

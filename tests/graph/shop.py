@@ -1,0 +1,102 @@
+"""A small shop and a scripted model for whole runs of the graph."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from graph.answer import Answer
+from graph.builder import build_graph
+from graph.context import RunOptions, attach, open_context
+from tools.models.scripted import Script, scripted
+
+QUESTION = "How many orders did each city place?"
+GOOD = "SELECT c.city, COUNT(*) AS orders FROM orders o JOIN customers c ON c.id = o.customer_id GROUP BY c.city"
+FINE = {"valid_result": True, "columns_not_needed": [], "result_empty": False, "suggest_fix": ""}
+PLAN = {"steps": ["Join orders to customers.", "Count per city."], "expected_format": "city (text), orders (int)"}
+
+
+def sql(text: str) -> dict[str, Any]:
+    """The Action's reply that runs ``text``."""
+    return {"thought": "Run it.", "action": "sql", "sql": text, "command": None}
+
+
+def script(**roles: Any) -> dict[str, Any]:
+    """Replies of a model that does everything right, but for the roles given."""
+    return {
+        "planner": PLAN,
+        "plan_critique": {"update_plan": False, "feedback": ""},
+        "syntax_retriever": {"features": []},
+        "action": sql(GOOD),
+        "sql_critique": {"reasoning": "Right.", "correct": True, "sql": None},
+        "validator": FINE,
+        "schema_linker": {
+            "thought": "Seen.",
+            "command": None,
+            "linked_schema": "orders(id:INTEGER, customer_id:INTEGER); customers(id:INTEGER, city:TEXT)",
+        },
+        "self_refiner": {"explanation": "Repaired.", "sql": GOOD},
+        **roles,
+    }
+
+
+def make_shop(path: Path) -> Path:
+    """A SQLite file with customers and orders."""
+    with sqlite3.connect(path) as database:
+        database.executescript(
+            """
+            CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT, city TEXT);
+            CREATE TABLE orders (id INTEGER PRIMARY KEY, customer_id INTEGER REFERENCES customers(id),
+                                 total REAL, note TEXT);
+            INSERT INTO customers VALUES (1, 'Ada', 'Ghent'), (2, 'Bo', 'Lyon'), (3, 'Cy', 'Lyon');
+            INSERT INTO orders VALUES (1, 1, 10, NULL), (2, 2, 20, NULL), (3, 3, 5, NULL), (4, 3, 7, NULL);
+            """
+        )
+    database.close()
+    return path
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A finished run: its answer and the events of its trace."""
+
+    answer: Answer
+    events: list[dict[str, Any]]
+
+    def calls(self) -> Counter[str]:
+        """Model calls per role."""
+        return Counter(event["agent"] for event in self.events if event["kind"] == "model_call")
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        """The events of a kind."""
+        return [event for event in self.events if event["kind"] == kind]
+
+    def prompt(self, role: str, turn: int = 0) -> str:
+        """The whole prompt of a role's call."""
+        asked = [e for e in self.events if e["kind"] == "model_call" and e["agent"] == role]
+        return "\n".join(message["content"] for message in asked[turn]["messages"])
+
+
+Run = Callable[..., Awaitable[Ran]]
+
+
+async def run_graph(
+    home: Path, url: str, replies: Script | Mapping[str, Script], *, question: str = QUESTION, **given: Any
+) -> Ran:
+    """Run the graph over the database with scripted replies (by model, where ``models`` are given)."""
+    by_model = replies if "models" in given else {"scripted:test": replies}
+    options = RunOptions(database=url, home=str(home), **{"models": list(by_model), "votes": 1, **given})
+    chat_models = {spec: scripted(said) for spec, said in by_model.items()}
+    context = await open_context(options, question, chat_models=chat_models)
+    try:
+        attach(options, context)
+        output = await build_graph(context.recipe).ainvoke({"question": question}, context=options)
+        await context.trace.aflush()
+        events = [context.trace.expand(event) for event in context.trace.events()]
+        return Ran(Answer.model_validate(output["answer"]), events)
+    finally:
+        await context.aclose()

@@ -1,0 +1,223 @@
+"""The vote: who may vote, what strategies weigh, how ties end, how sure the outcome is."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graph.consensus import STRATEGIES, Ballot, Vote, confidence, hold_vote
+from graph.strategies import normalised_sql
+from knowledge.errors import ConfigurationError
+
+
+def ballot(candidate: str, fingerprint: str = "", expert: str = "m", **more: object) -> Ballot:
+    made = Ballot(candidate, expert, sql=f"SELECT {candidate}", fingerprint=fingerprint)
+    return replace(made, **more)  # type: ignore[arg-type]
+
+
+def test_majority_wins() -> None:
+    vote = hold_vote([ballot("a", "x"), ballot("b", "y"), ballot("c", "y")])
+    assert vote.winner in ("b", "c")
+    assert (vote.share, vote.tie, vote.low) == (2 / 3, False, False)
+    assert [(cluster.fingerprint, cluster.weight) for cluster in vote.clusters] == [("y", 2.0), ("x", 1.0)]
+    assert [cluster.share for cluster in vote.clusters] == [2 / 3, 1 / 3]
+
+
+def test_near_equal_results_vote_together() -> None:
+    ballots = [ballot("a", "x", cluster="x"), ballot("b", "y"), ballot("c", "z", cluster="x")]
+    assert hold_vote(ballots).winner in ("a", "c")
+
+
+def test_failed_and_blank_results_do_not_vote() -> None:
+    vote = hold_vote(
+        [
+            ballot("a", error="syntax"),
+            ballot("b", "empty", blank=True),
+            ballot("c", "empty", blank=True),
+            ballot("d", "y"),
+            ballot("e"),
+        ]
+    )
+    assert vote.winner == "d"
+    assert dict(vote.excluded) == {
+        "a": "failed: syntax",
+        "b": "blank result",
+        "c": "blank result",
+        "e": "no result",
+    }
+    assert vote.low
+    assert not vote.blank
+    assert any("Only one candidate" in note for note in vote.notes)
+    assert confidence(vote) <= 0.4
+
+
+def test_blank_results_vote_where_there_are_no_others() -> None:
+    vote = hold_vote(
+        [ballot("a", "e", blank=True), ballot("b", "e", blank=True), ballot("c", error="timeout")]
+    )
+    assert vote.winner in ("a", "b")
+    assert vote.blank
+    assert vote.low
+    assert any("empty" in note for note in vote.notes)
+    assert dict(vote.excluded) == {"c": "failed: timeout"}
+    assert confidence(vote) <= 0.2
+
+
+@pytest.mark.parametrize("ballots", [[], [ballot("a", error="syntax")]])
+def test_without_results_nobody_wins(ballots: list[Ballot]) -> None:
+    vote = hold_vote(ballots)
+    assert vote.winner is None
+    assert vote.clusters == ()
+    assert confidence(vote) == 0.0
+    assert vote.notes == ("No candidate has a result.",)
+
+
+@pytest.mark.parametrize(
+    ("better", "worse"),
+    [
+        ({"approved": True}, {"repairs": 0}),
+        ({"repairs": 1, "approved": None}, {"repairs": 2}),
+    ],
+)
+def test_ties_end_by_approval_then_repairs(better: dict[str, object], worse: dict[str, object]) -> None:
+    one, other = ballot("a", "x", repairs=3), ballot("b", "y", repairs=3)
+    for first, second in ((one, other), (other, one)):
+        good, bad = replace(first, **better), replace(second, **worse)  # type: ignore[arg-type]
+        vote = hold_vote([bad, good])
+        assert vote.winner == good.candidate
+        assert vote.tie
+        assert vote.low
+        assert any("tie" in note for note in vote.notes)
+
+
+def test_a_tie_between_equals_ends_by_the_sql_alone() -> None:
+    ballots = [ballot(name, name) for name in "abcd"]
+    renamed = [replace(item, candidate=item.candidate.upper()) for item in ballots[::-1]]
+    first, second = hold_vote(ballots), hold_vote(renamed)
+    assert first.winner is not None
+    assert second.winner == first.winner.upper()
+
+
+BALLOTS = st.lists(
+    st.builds(
+        Ballot,
+        candidate=st.uuids().map(str),
+        expert=st.sampled_from("mno"),
+        sql=st.sampled_from(["SELECT 1", "SELECT 2", "select  1", "broken ((", ""]),
+        fingerprint=st.sampled_from(["", "x", "y", "z"]),
+        blank=st.booleans(),
+        error=st.sampled_from(["", "", "syntax"]),
+        approved=st.sampled_from([None, True, False]),
+        repairs=st.integers(0, 3),
+    ),
+    max_size=8,
+    unique_by=lambda item: item.candidate,
+)
+
+
+@given(BALLOTS, st.sampled_from(sorted(STRATEGIES)), st.randoms(use_true_random=False))
+def test_no_strategy_depends_on_the_order_of_arrival(
+    ballots: list[Ballot], strategy: str, draw: random.Random
+) -> None:
+    shuffled = draw.sample(ballots, len(ballots))
+    vote = hold_vote(ballots, strategy, weights={"m": 0.5}, dialect="sqlite")
+    assert hold_vote(shuffled, strategy, weights={"m": 0.5}, dialect="sqlite") == vote
+    assert sum(cluster.share for cluster in vote.clusters) == pytest.approx(1 if vote.winner else 0)
+    assert {name for cluster in vote.clusters for name in cluster.candidates}.isdisjoint(dict(vote.excluded))
+    assert 0 <= confidence(vote) <= 1
+    assert (vote.winner is None) == (not any(item.fingerprint and not item.error for item in ballots))
+
+
+def test_weights_decide_in_wma_only() -> None:
+    ballots = [ballot("a", "x", "strong"), ballot("b", "y", "weak"), ballot("c", "y", "weaker")]
+    weights = {"strong": 1.0, "weak": 0.4, "weaker": 0.4}
+    assert hold_vote(ballots, "wma", weights=weights).winner == "a"
+    assert hold_vote(ballots, "wma", weights=weights).share == pytest.approx(1 / 1.8)
+    assert hold_vote(ballots, "majority", weights=weights).winner in ("b", "c")
+    assert hold_vote(ballots, "wma").winner in ("b", "c")  # unknown experts weigh 1
+
+
+def test_rwma_draws_experts_by_weight() -> None:
+    ballots = [ballot("a", "x", "strong"), ballot("b", "y", "weak"), ballot("c", "y", "weak")]
+    weights = {"strong": 3.0, "weak": 1.0}
+    drawn = [hold_vote(ballots, "rwma", weights=weights, seed=seed).winner for seed in range(400)]
+    assert 0.70 < drawn.count("a") / 400 < 0.80
+    assert min(drawn.count("b"), drawn.count("c")) > 30
+    vote = hold_vote(ballots, "rwma", weights=weights, seed=7)
+    assert vote.seed == 7
+    assert hold_vote(ballots, "rwma", weights=weights, seed=7) == vote
+    assert any("seed 7" in note for note in vote.notes)
+
+
+def test_random_draws_candidates_evenly_and_records_a_seed_of_its_own() -> None:
+    ballots = [ballot("a", "x"), ballot("b", "y"), ballot("c", "y")]
+    drawn = [hold_vote(ballots, "random", seed=seed).winner for seed in range(300)]
+    assert all(70 < drawn.count(name) < 130 for name in "abc")
+    vote = hold_vote(ballots, "random")
+    assert vote.seed is not None
+    assert hold_vote(ballots, "random", seed=vote.seed).winner == vote.winner
+
+
+def test_sql_majority_counts_texts_not_results() -> None:
+    ballots = [
+        ballot("a", "x", sql="SELECT a FROM t -- one"),
+        ballot("b", "y", sql="select  a\nfrom t;"),
+        ballot("c", "x", sql="SELECT b FROM t"),
+        ballot("d", "z", sql="SELECT c FROM t"),
+    ]
+    vote = hold_vote(ballots, "sql_majority", dialect="sqlite")
+    assert vote.winner in ("a", "b")
+    assert vote.clusters[0].key == "SELECT a FROM t"
+    assert hold_vote(ballots).winner in ("a", "c")
+
+
+@pytest.mark.parametrize("sql", ["", "no sql ((", "(" * 3000, "SELECT 'a", "SELECT 1; SELECT 2"])
+def test_any_text_can_be_normalised(sql: str) -> None:
+    assert normalised_sql(sql) == normalised_sql(f"  {sql}  ")
+    assert normalised_sql("SELECT 1", "no such dialect") == "SELECT 1"
+
+
+def test_an_unknown_strategy_is_named_with_the_known_ones() -> None:
+    with pytest.raises(ConfigurationError, match=r"'best'.*majority, sql_majority, wma, rwma, random"):
+        hold_vote([], "best")
+
+
+def test_confidence_grows_with_what_speaks_for_the_answer() -> None:
+    three = [ballot(name, "x", expert) for name, expert in zip("abc", "mno", strict=True)]
+    split = [*three[:2], replace(three[2], fingerprint="y")]
+    failed = [*three[:2], replace(three[2], fingerprint="", error="syntax")]
+    approved = [replace(item, approved=True) for item in three]
+    refused = [replace(item, approved=False) for item in three]
+    score = {
+        name: confidence(hold_vote(item))
+        for name, item in [
+            ("agree", three),
+            ("split", split),
+            ("failed", failed),
+            ("approved", approved),
+            ("refused", refused),
+        ]
+    }
+    assert score["approved"] > score["agree"] > score["split"] > score["refused"] / 2
+    assert score["agree"] > score["failed"]
+    assert score["agree"] == pytest.approx(0.75)
+    assert score["refused"] == pytest.approx(score["agree"] / 2)
+    tie = [three[0], replace(three[1], fingerprint="y")]
+    assert confidence(hold_vote(tie)) <= 0.4
+
+
+def test_several_experts_who_agree_are_worth_more_than_one() -> None:
+    alone = [ballot("a", "x", "m"), ballot("b", "x", "m"), ballot("c", "y", "n")]
+    together = [ballot("a", "x", "m"), ballot("b", "x", "n"), ballot("c", "y", "n")]
+    assert confidence(hold_vote(together)) > confidence(hold_vote(alone))
+
+
+def test_a_vote_is_plain_data() -> None:
+    vote = hold_vote([ballot("a", "x"), ballot("b", error="syntax")], "rwma", seed=1)
+    assert json.loads(json.dumps(vote.as_dict()))["winner"] == "a"
+    assert isinstance(vote, Vote)

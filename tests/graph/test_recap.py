@@ -1,0 +1,195 @@
+"""The recipe ``recap`` end to end over a real database, with scripted replies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from graph.nodes.candidate import REPEATED
+from knowledge.errors import ModelUnavailable
+from tests.graph.shop import FINE, GOOD, Run, script, sql
+from tools.query import ErrorKind
+
+BY_NAME = "SELECT c.name, COUNT(*) FROM orders o JOIN customers c ON c.id = o.customer_id GROUP BY c.name"
+
+
+async def test_a_good_candidate_takes_six_calls_and_one_query(run: Run) -> None:
+    ran = await run(script())
+    assert ran.answer.status == "answered"
+    assert sorted(ran.answer.rows) == [["Ghent", 1], ["Lyon", 3]]
+    assert ran.answer.columns == ["city", "orders"]
+    assert ran.calls() == dict.fromkeys(
+        ("planner", "plan_critique", "syntax_retriever", "action", "sql_critique", "validator"), 1
+    )
+    assert ran.answer.usage["model_calls"] == 6
+    assert ran.answer.usage["queries"] == 1
+
+
+async def test_the_plan_is_critiqued_at_most_until_its_third_writing(run: Run) -> None:
+    ran = await run(script(plan_critique={"update_plan": True, "feedback": "Count distinct orders."}))
+    assert ran.calls()["planner"] == 3
+    assert "Count distinct orders." in ran.prompt("planner", 1)
+    assert ran.answer.status == "answered"
+
+
+async def test_an_execution_error_goes_to_the_refiner_with_its_kind_and_hints(run: Run) -> None:
+    ran = await run(script(action=sql("SELECT city FROM customers GROUP BY")))
+    prompt = ran.prompt("self_refiner")
+    assert f'<error kind="{ErrorKind.REFUSED}">' in prompt or f'<error kind="{ErrorKind.SYNTAX}">' in prompt
+    assert "<hints>" in prompt
+    assert ran.answer.sql == GOOD
+    assert ran.answer.candidates[0].repairs == 1
+
+
+async def test_a_schema_error_calls_the_linker_before_the_refiner(run: Run) -> None:
+    ran = await run(script(action=sql("SELECT town, COUNT(*) FROM customers GROUP BY town")))
+    assert ran.calls()["schema_linker"] == 1
+    assert "customers(id:INTEGER, city:TEXT)" in ran.prompt("self_refiner")
+    assert "town" in ran.prompt("schema_linker")
+    assert ran.answer.usage["queries"] == 1, "the lint must catch the column before the database is asked"
+
+
+async def test_an_empty_result_is_repaired_and_a_second_one_believed(run: Run) -> None:
+    nothing = "SELECT city FROM customers WHERE city = 'ghent'"
+    again = "SELECT city FROM customers WHERE city = 'GHENT'"
+    ran = await run(script(action=sql(nothing), self_refiner={"explanation": "Case.", "sql": again}))
+    assert ran.calls()["self_refiner"] == 1
+    assert ran.answer.status == "answered"
+    assert ran.answer.row_count == 0
+    assert ran.answer.confidence <= 0.2
+    assert any("empty" in warning for warning in ran.answer.warnings)
+
+
+async def test_refinement_ends_at_its_limit_and_shows_the_best_effort(run: Run) -> None:
+    def refine(prompt: Any) -> dict[str, Any]:
+        return {"explanation": "?", "sql": f"SELECT nothing_{prompt.turn} FROM customers"}
+
+    def reply(prompt: Any) -> Any:
+        return refine(prompt) if prompt.role == "self_refiner" else answers[prompt.role]
+
+    answers = script(action=sql("SELECT nowhere FROM customers"))
+    ran = await run(reply)
+    assert ran.calls()["self_refiner"] == 5
+    assert ran.answer.status == "no_answer"
+    assert ran.answer.sql == "SELECT nothing_4 FROM customers"
+    assert "nothing_4" in ran.answer.warnings[0]
+
+
+async def test_a_critique_replaces_a_faulty_query_before_it_runs(run: Run) -> None:
+    fault = {"reasoning": "Per city, not per name.", "correct": False, "sql": GOOD}
+    ran = await run(script(action=sql(BY_NAME), sql_critique=fault))
+    assert ran.answer.sql == GOOD
+    assert ran.answer.usage["queries"] == 1
+
+
+async def test_a_rejected_result_goes_back_to_the_action_as_feedback(run: Run) -> None:
+    rejected = {**FINE, "valid_result": False, "suggest_fix": "Count per city, not per name."}
+    ran = await run(script(action=[sql(BY_NAME), sql(GOOD)], validator=[rejected, FINE]))
+    assert "Count per city, not per name." in ran.prompt("action", 1)
+    assert ran.answer.sql == GOOD
+    assert ran.answer.candidates[0].approved is True
+
+
+async def test_a_result_that_stays_rejected_is_shown_with_a_warning(run: Run) -> None:
+    rejected = {**FINE, "valid_result": False, "suggest_fix": "No."}
+    ran = await run(script(action=[sql(BY_NAME), sql(GOOD)], validator=rejected))
+    assert ran.answer.status == "answered"
+    assert any("Validator" in warning for warning in ran.answer.warnings)
+
+
+async def test_a_look_is_answered_from_the_schema_files_without_a_query(run: Run) -> None:
+    look = {"thought": "What is there?", "action": "look", "sql": None, "command": "ls"}
+    ran = await run(script(action=[look, sql(GOOD)]))
+    assert "customers" in ran.prompt("action", 1).split("<result>")[1]
+    assert ran.answer.usage["queries"] == 1
+
+
+async def test_a_repeated_action_is_not_taken_and_two_in_a_row_end_the_branch(run: Run) -> None:
+    look = {"thought": "Again.", "action": "look", "sql": None, "command": "ls"}
+    ran = await run(script(action=look))
+    assert ran.calls()["action"] == 3
+    assert REPEATED in ran.prompt("action", 2)
+    assert ran.answer.status == "no_answer"
+
+
+async def test_terminate_accepts_the_last_result(run: Run) -> None:
+    rejected = {**FINE, "valid_result": False, "suggest_fix": "Doubtful."}
+    stop = {"thought": "It is right.", "action": "terminate", "sql": None, "command": None}
+    ran = await run(script(action=[sql(GOOD), stop], validator=rejected))
+    assert ran.answer.sql == GOOD
+    assert ran.calls()["validator"] == 1
+
+
+async def test_the_majority_wins_over_a_dissenting_candidate(run: Run) -> None:
+    ran = await run({**script(), "action/c2": sql(BY_NAME)}, votes=3)
+    assert ran.answer.sql == GOOD
+    assert ran.answer.vote is not None
+    assert [cluster.candidates for cluster in ran.answer.vote.clusters][1] == ["c2"]
+    assert not ran.answer.vote.tie
+    assert ran.answer.usage["queries"] == 2, "c1 and c3 write the same SQL, which runs once"
+
+
+async def test_a_tie_is_recorded_and_has_low_confidence(run: Run) -> None:
+    ran = await run({**script(), "action/c2": sql(BY_NAME)}, votes=2)
+    assert ran.answer.vote is not None
+    assert ran.answer.vote.tie
+    assert ran.answer.confidence <= 0.4
+
+
+async def test_models_share_the_candidates_and_one_that_is_down_costs_only_its_own(run: Run) -> None:
+    down = ModelUnavailable("The endpoint of model b is unreachable.")
+    said = {"a": script(), "b": {**script(), "action": down, "planner": down}}
+    ran = await run(said, models=["a", "b"], votes=4)
+    by_model = {candidate.id: candidate.model for candidate in ran.answer.candidates}
+    assert by_model == {"c1": "a", "c2": "b", "c3": "a", "c4": "b"}
+    assert ran.answer.status == "answered"
+    assert sum(bool(candidate.error) for candidate in ran.answer.candidates) == 2
+    assert ran.answer.vote is not None
+    assert ran.answer.vote.strategy == "wma"
+
+
+async def test_no_model_at_all_is_an_error_not_an_answer(run: Run) -> None:
+    with pytest.raises(ModelUnavailable, match="unreachable"):
+        await run({**script(), "action": ModelUnavailable("The endpoint is unreachable.")}, votes=2)
+
+
+async def test_unusable_replies_of_a_helper_role_do_not_end_the_run(run: Run) -> None:
+    ran = await run(script(plan_critique="no json", syntax_retriever="none", sql_critique="?", validator="!"))
+    assert ran.answer.status == "answered"
+    assert ran.answer.sql == GOOD
+
+
+@pytest.mark.parametrize(("calls", "sql_shown"), [(1, ""), (4, ""), (5, GOOD)])
+async def test_max_calls_ends_the_run_with_the_best_so_far(run: Run, calls: int, sql_shown: str) -> None:
+    ran = await run(script(), max_calls=calls)
+    assert ran.answer.status == "stopped"
+    assert ran.answer.stopped_by == "max_calls"
+    assert ran.answer.usage["model_calls"] == calls
+    assert bool(ran.answer.rows) == bool(sql_shown)
+
+
+async def test_switches_take_agents_out(run: Run) -> None:
+    off = {"plan_critique": False, "syntax": False, "sql_critique": False, "validation": False}
+    ran = await run(script(), switches=off)
+    assert set(ran.calls()) == {"planner", "action"}
+    assert ran.answer.status == "answered"
+
+
+async def test_linking_on_error_can_be_switched_off(run: Run) -> None:
+    ran = await run(script(action=sql("SELECT town FROM customers")), switches={"link_on_error": False})
+    assert "schema_linker" not in ran.calls()
+    assert ran.answer.status == "answered"
+
+
+async def test_all_roles_with_a_schema_share_their_prefix_to_the_byte(run: Run) -> None:
+    ran = await run(script(), votes=3)
+    with_schema = ("planner", "plan_critique", "action", "sql_critique")
+    systems = {e["messages"][0]["content"] for e in ran.of("model_call") if e["agent"] in with_schema}
+    assert len(systems) == 1
+
+
+async def test_state_stays_small(run: Run) -> None:
+    ran = await run(script(action=sql("SELECT hex(zeroblob(90000)) AS big FROM customers")))
+    big = next(event for event in ran.events if event["kind"] == "result")
+    assert len(str(big["preview"])) < 2_000

@@ -1,0 +1,291 @@
+"""The run folder: what is written, what is kept out, what survives a crash."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from blockbuster import blockbuster_ctx
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graph.runs import RunFolder, list_runs
+from graph.trace import LONG, REDACTED, Trace, plain
+from knowledge.errors import ConfigurationError, QuorumError
+from tools.ledger import Usage
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Any:
+    trace = Trace.create(tmp_path, "run-1", {"question": "How many?"}, redact=["sk-secret", "ab"])
+    yield trace
+    trace.close()
+
+
+def test_steps_come_back_in_order_with_their_fields(trace: Trace) -> None:
+    trace.record("plan", agent="planner", steps=["count"])
+    trace.record("query", agent="action", candidate="c1", sql="SELECT 1", rows=[[1, None, 2.5]])
+    trace.flush()
+    first, second = RunFolder(trace.folder).events()
+    assert (first["kind"], first["agent"], first["steps"]) == ("plan", "planner", ["count"])
+    assert second["rows"] == [[1, None, 2.5]]
+    assert 0 <= first["t"] <= second["t"]
+
+
+def test_the_start_of_a_run_is_on_disk_at_once(trace: Trace) -> None:
+    meta = RunFolder(trace.folder).meta()
+    assert meta["question"] == "How many?"
+    assert meta["run_id"] == "run-1"
+    assert trace.results.is_dir()
+
+
+def test_long_texts_are_stored_once_and_come_back(trace: Trace) -> None:
+    prompt = "rules\r\n" + "x" * LONG
+    for _ in range(3):
+        trace.record("model_call", messages=[{"role": "system", "content": prompt}])
+    trace.flush()
+    events = list(trace.events())
+    stored = events[0]["messages"][0]["content"]
+    assert stored["chars"] == len(prompt)
+    assert stored["head"] == prompt[:120]
+    assert len(list((trace.folder / "blobs").iterdir())) == 1
+    assert trace.expand(events[2])["messages"][0]["content"] == prompt
+
+
+def test_what_was_put_is_there_before_it_is_on_disk(trace: Trace) -> None:
+    sha = trace.put("schema text")
+    assert trace.get(sha) == "schema text"
+    trace.flush()
+    assert RunFolder(trace.folder).get(sha) == "schema text"
+
+
+@pytest.mark.parametrize("sha", ["0" * 64, "../../run", ""])
+def test_an_unknown_text_is_an_error(trace: Trace, sha: str) -> None:
+    with pytest.raises(QuorumError, match="holds no text"):
+        RunFolder(trace.folder).get(sha)
+
+
+def test_secrets_reach_no_file_and_no_listener(tmp_path: Path) -> None:
+    heard: list[dict[str, Any]] = []
+    secret = "p4ss-word"
+    meta = {"question": secret, "url": f"postgresql://u:{secret}@h/db"}
+    trace = Trace.create(tmp_path, meta=meta, redact=[secret], listener=heard.append)
+    trace.record("query", sql=f"SELECT '{secret}'", nested=[{secret: (secret,)}], long=secret + "x" * LONG)
+    trace.put(secret)
+    trace.finish({"sql": secret})
+    trace.close()
+    files = [path for path in trace.folder.rglob("*") if path.is_file()]
+    assert len(files) == 5  # run, events, answer, two texts
+    assert not [path for path in files if secret in path.read_text()]
+    assert REDACTED in json.dumps(heard)
+    assert secret not in json.dumps(heard)
+
+
+def test_short_strings_are_not_taken_for_secrets(trace: Trace) -> None:
+    trace.record("note", text="about")
+    trace.flush()
+    assert next(iter(trace.events()))["text"] == "about"
+
+
+def test_a_listener_hears_what_is_written(tmp_path: Path) -> None:
+    heard: list[dict[str, Any]] = []
+    trace = Trace.create(tmp_path, listener=heard.append)
+    trace.record("plan", agent="planner")
+    trace.close()
+    assert heard == list(trace.events())
+
+
+def test_values_json_cannot_hold_become_text() -> None:
+    assert plain({1: float("nan"), "u": Usage(queries=1), "s": {2}, "p": Path("a")}) == {
+        "1": "nan",
+        "u": Usage(queries=1).as_dict(),
+        "s": [2],
+        "p": "a",
+    }
+
+
+json_like = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(codec=None)),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(json_like)
+def test_anything_json_like_has_one_plain_form(value: Any) -> None:
+    form = plain(value)
+    assert plain(form) == form
+    assert json.loads(json.dumps(form, allow_nan=False)) == form
+
+
+def test_a_lone_surrogate_does_not_end_a_run(trace: Trace) -> None:
+    trace.record("query", text="\ud800", long="\ud800" * (LONG + 1))
+    trace.flush()
+    (event,) = trace.events()
+    assert trace.expand(event)["long"].startswith("\\ud800")
+
+
+def test_parallel_recording_tears_no_line(trace: Trace) -> None:
+    def work(name: int) -> None:
+        for step in range(100):
+            trace.record("step", candidate=name, step=step)
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    trace.flush()
+    events = list(trace.events())
+    for name in range(4):
+        assert [e["step"] for e in events if e["candidate"] == name] == list(range(100))
+
+
+async def test_recording_never_blocks_the_event_loop(tmp_path: Path) -> None:
+    trace = await asyncio.to_thread(Trace.create, tmp_path)
+    with blockbuster_ctx():
+        for _ in range(50):
+            trace.record("step", text="x" * (LONG + 1))
+        sha = trace.put("schema")
+        assert trace.get(sha) == "schema"
+        trace.finish({"status": "answered"})
+        await trace.aflush()
+        await trace.aclose()
+    assert trace.answer() == {"status": "answered"}
+
+
+def test_a_resumed_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    first = Trace.create(tmp_path, "run-1")
+    first.record("model_call", agent="planner", usage=Usage(model_calls=1, input_tokens=10, usd=0.5))
+    first.close()
+    with (first.folder / "events.jsonl").open("a") as events:
+        events.write('{"t": 7.5, "kind": "query", "agent": "action", "usage": {"queries": 1, "rows": 3}}\n')
+        events.write('{"t": 9.9, "kind": "que')  # a crash cut this line
+    second = Trace.resume(tmp_path, "run")
+    second.record("query", agent="action", usage=Usage(queries=1, rows=4))
+    second.close()
+    spent = second.usage_so_far()
+    assert (spent.total.model_calls, spent.total.queries, spent.total.rows) == (1, 2, 7)
+    assert spent.by_agent["action"].queries == 2
+    assert spent.by_agent["planner"].usd == 0.5
+    assert 7.5 <= spent.seconds < 9
+
+
+def test_an_unknown_price_stays_unknown_after_resuming(trace: Trace) -> None:
+    trace.record("model_call", agent="planner", usage=Usage(model_calls=1, usd=None))
+    trace.record("model_call", agent="planner", usage=Usage(model_calls=1, usd=1.0))
+    trace.flush()
+    assert trace.usage_so_far().total.usd is None
+
+
+def test_two_writers_are_kept_apart(trace: Trace, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="another process"):
+        Trace.resume(tmp_path, "run-1")
+    trace.close()
+    Trace.resume(tmp_path, "run-1").close()
+
+
+def test_what_comes_after_the_end_changes_nothing(trace: Trace) -> None:
+    trace.record("plan")
+    trace.close()
+    trace.close()
+    trace.record("late")
+    trace.flush()
+    assert [event["kind"] for event in trace.events()] == ["plan"]
+
+
+def test_a_trace_that_cannot_be_written_says_so(trace: Trace) -> None:
+    blobs = trace.folder / "blobs"
+    blobs.rmdir()
+    trace.put("schema")
+    trace.record("plan")
+    with pytest.raises(QuorumError, match="incomplete"):
+        trace.flush()
+    assert [event["kind"] for event in trace.events()] == ["plan"]
+
+
+@pytest.mark.parametrize("run_id", ["../x", "a/b", "", ".", "-x"])
+def test_a_run_id_stays_inside_its_folder(tmp_path: Path, run_id: str) -> None:
+    if run_id:
+        with pytest.raises(ConfigurationError, match="cannot name a run"):
+            Trace.create(tmp_path, run_id)
+    with pytest.raises(ConfigurationError, match="no run"):
+        RunFolder.open(tmp_path, run_id)
+
+
+def test_a_taken_id_and_a_bad_home_are_clear_errors(trace: Trace, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="exists already"):
+        Trace.create(tmp_path, trace.run_id)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigurationError, match="Cannot write traces"):
+        Trace.create(tmp_path / "file")
+
+
+def test_runs_are_found_by_id_beginning_and_age(tmp_path: Path) -> None:
+    for name in ("20260101-a", "20260101-ab", "20260102-c"):
+        Trace.create(tmp_path, name, {"question": name}).close()
+    assert RunFolder.open(tmp_path, "20260101-a").run_id == "20260101-a"  # exact wins
+    assert RunFolder.open(tmp_path, "20260102").run_id == "20260102-c"
+    assert RunFolder.open(tmp_path, "last").run_id == "20260102-c"
+    with pytest.raises(ConfigurationError, match="may mean 2 runs"):
+        RunFolder.open(tmp_path, "20260101")
+    with pytest.raises(ConfigurationError, match="latest is 20260102-c"):
+        RunFolder.open(tmp_path, "x")
+
+
+def test_the_list_tells_finished_from_unfinished_and_unreadable(tmp_path: Path) -> None:
+    done = Trace.create(tmp_path, "a", {"question": "one"})
+    done.finish({"status": "answered", "demonstration": True})
+    done.close()
+    Trace.create(tmp_path, "b", {"question": "two"}).close()
+    broken = Trace.create(tmp_path, "c")
+    broken.close()
+    (broken.folder / "run.json").write_text("{")
+    runs = [(run.id, run.question, run.status, run.demonstration) for run in list_runs(tmp_path)]
+    assert runs == [
+        ("c", "", "unreadable", False),
+        ("b", "two", "unfinished", False),
+        ("a", "one", "answered", True),
+    ]
+
+
+KILLED = """
+import sys, time
+from pathlib import Path
+from graph.trace import Trace
+
+trace = Trace.create(Path(sys.argv[1]), "killed")
+for step in range(1000):
+    trace.record("query", step=step, usage={"queries": 1})
+trace.flush()
+print("flushed", flush=True)
+while True:
+    trace.record("query", step=-1)
+    time.sleep(0.001)
+"""
+
+
+def test_kill_9_loses_nothing_that_was_flushed(tmp_path: Path, root: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(tmp_path)],
+        cwd=root,
+        env=os.environ | {"PYTHONPATH": str(root)},
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    with process.stdout as out:
+        assert out.readline() == b"flushed\n"
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    trace = Trace.resume(tmp_path, "killed")
+    trace.close()
+    assert [event["step"] for event in trace.events() if event["step"] >= 0] == list(range(1000))
+    assert trace.usage_so_far().total.queries == 1000

@@ -1,0 +1,132 @@
+"""Rendering and parsing are inverse, whatever the names are."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from knowledge.catalog import Catalog, Column, Field, ForeignKey, Table
+from knowledge.compress import render
+from knowledge.schema_grammar import one_line
+from knowledge.schema_text import SchemaTextError, parse_schema
+
+PLENTY = 10**9
+
+HOSTILE = st.sampled_from(
+    ['order "x"', "a, b", "a.b", "x [y]", "p{1..3}q", "q: r", "-- c", "PK", "primary", "  pad ", "Zoë", "行", ""]
+    + ["line\nbreak", "\\n", "tab\t", "#", "`b`", "'s'", "\u2028", "a-b", "t_2020", "t_2021", "t_20200101"]
+)
+NAMES = st.one_of(HOSTILE, st.text(max_size=8), st.from_regex(r"[a-z]{1,3}_[0-9]{1,2}", fullmatch=True))
+TYPES = st.one_of(
+    st.sampled_from(["INTEGER", "TEXT", "VARCHAR(20)", "NUMBER(38,0)", "double precision", "integer[]", "", "a [b"])
+    | st.sampled_from(["timestamp with time zone", "ENUM('a', 'b (c')", "PK", "x -- y", 'u "v"', "x NOT NULL"]),
+    st.text(max_size=10),
+)
+TEXTS = st.one_of(st.just(""), st.sampled_from(["^", "--^", "a -- b", "…"]), st.text(max_size=20))
+PATHS = st.one_of(st.sampled_from(["a.b", "[].key", "*", "*.x", '["a b"].c', "~x", ".y", "a b"]), NAMES)
+
+
+@st.composite
+def columns(draw: st.DrawFn) -> tuple[Column, ...]:
+    found = []
+    for name in draw(st.lists(NAMES, max_size=6, unique=True)):
+        paths = draw(st.lists(PATHS, max_size=2, unique=True))
+        fields = [Field(path, draw(TYPES), one_line(draw(TEXTS)), draw(st.booleans())) for path in paths]
+        fields.sort(key=lambda f: f.inferred)
+        samples = tuple(dict.fromkeys(filter(None, map(one_line, draw(st.lists(TEXTS, max_size=2))))))
+        text = one_line(draw(TEXTS))
+        found.append(Column(name, draw(TYPES), text, samples, tuple(fields), draw(st.booleans())))
+    return tuple(found)
+
+
+@st.composite
+def catalogs(draw: st.DrawFn) -> Catalog:
+    layouts = draw(st.lists(columns(), min_size=1, max_size=3))
+    names = st.tuples(st.sampled_from(["", "db", "d.b"]), st.sampled_from(["", "main", "s x"]), NAMES)
+    tables = []
+    for database, schema, name in draw(st.lists(names, max_size=6, unique=True)):
+        own = draw(st.sampled_from(layouts))
+        keys = st.lists(st.sampled_from([c.name for c in own]), max_size=2, unique=True) if own else st.just([])
+        foreign = [
+            ForeignKey((key,), draw(st.sampled_from(["db.main.t", 'order "x"', "a..b"])), (draw(NAMES),))
+            for key in draw(keys)
+        ]
+        kind, rows = draw(st.sampled_from(["table", "view", "materialized view"])), draw(st.none() | st.integers(0, 10**9))
+        tables.append(
+            Table(name, own, schema, database, kind, one_line(draw(TEXTS)), rows, tuple(draw(keys)), tuple(foreign))
+        )
+    notes = tuple(filter(None, (one_line(draw(TEXTS)) for _ in range(2))))
+    return Catalog(draw(NAMES), draw(st.sampled_from(["sqlite", "snowflake"])), tuple(tables), notes)
+
+
+def facts(table: Table) -> tuple[object, ...]:
+    columns = {(c.name, c.type, c.nullable, c.description, c.samples, c.fields) for c in table.columns}
+    keys = set(table.foreign_keys)
+    return columns, table.kind, table.description, table.row_count, table.primary_key, keys
+
+
+@settings(max_examples=300)
+@given(catalogs())
+def test_everything_comes_back_whatever_the_names(catalog: Catalog) -> None:
+    back = parse_schema(render(catalog, budget=PLENTY).text)
+    wanted = {(t.database, t.schema, t.name): facts(t) for t in catalog.tables}
+    assert {(t.database, t.schema, t.name): facts(t) for t in back.tables} == wanted
+    assert (back.name, back.dialect, back.notes) == (catalog.name, catalog.dialect, catalog.notes)
+
+
+@settings(max_examples=100)
+@given(catalogs())
+def test_a_tight_budget_loses_no_name_type_path_or_key(catalog: Catalog) -> None:
+    back = parse_schema(render(catalog, budget=1).text)
+
+    def skeleton(source: Catalog) -> object:
+        return {
+            (t.database, t.schema, t.name, t.row_count, t.primary_key, frozenset(t.foreign_keys)): {
+                (c.name, c.type, c.nullable, tuple((f.path, f.type, f.inferred) for f in c.fields))
+                for c in t.columns
+            }
+            for t in source.tables
+        }
+
+    assert skeleton(back) == skeleton(catalog)
+
+
+def test_declared_structures_are_spelt_out_and_rebuilt() -> None:
+    kind = "ARRAY<STRUCT<key STRING, value STRUCT<int_value INT64, `end` STRING>>>"
+    fields = (
+        Field("[].key", "STRING", "the name"),
+        Field("[].value", "STRUCT<int_value INT64, `end` STRING>"),
+        Field("[].value.int_value", "INT64"),
+        Field("[].value.end", "STRING"),
+    )
+    catalog = Catalog("c", "bigquery", (Table("t", (Column("params", kind, fields=fields),)),))
+    text = render(catalog).text
+    assert "params ARRAY<STRUCT>" in text
+    assert "params.value.int_value INT64" in text
+    assert parse_schema(text).tables == catalog.tables
+
+
+def test_a_description_said_before_is_referred_to() -> None:
+    said = "identifier of the customer who ordered"
+    tables = tuple(Table(n, (Column("customer_id", t, said),)) for n, t in (("a", "INTEGER"), ("b", "TEXT")))
+    text = render(Catalog("c", "sqlite", tables)).text
+    assert text.count(said) == 1
+    assert [t.columns[0].description for t in parse_schema(text).tables] == [said, said]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("  id INTEGER", "before the first table"),
+        ("table t\n  id INTEGER [a", "no end"),
+        ("table t\n  id INTEGER --^", "refers to nothing"),
+        ("tables t_{1..99999999999} (2 tables)", "cannot be expanded"),
+        ("table t like u\n  - a", "not described above"),
+        ("table t (many rows)", "unknown fact"),
+        ("hello", "unexpected"),
+    ],
+)
+def test_what_is_no_schema_text_is_refused_with_its_line(text: str, complaint: str) -> None:
+    with pytest.raises(SchemaTextError, match=complaint):
+        parse_schema(text)

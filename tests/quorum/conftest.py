@@ -1,0 +1,122 @@
+"""A run folder as a real run leaves it, made by hand, and a working directory without settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph.trace import Trace
+from tools.ledger import Usage
+
+SQL = "SELECT name, AVG(rating) FROM reviews GROUP BY name"
+HOSTILE = "<script>alert(1)</script>\x1b[31m\u202e"
+COLUMNS = ["name", "avg"]
+ROWS = [["Garden", 4.25], [HOSTILE, None]]
+CALL = Usage(
+    model_calls=1, input_tokens=1200, output_tokens=80, cached_tokens=900, usd=0.003, model_seconds=0.5
+)
+VOTE = {
+    "strategy": "majority",
+    "winner": "c1",
+    "tie": False,
+    "notes": [],
+    "clusters": [
+        {"candidates": ["c3"], "share": 1 / 3, "weight": 1.0, "key": "b"},
+        {"candidates": ["c1", "c2"], "share": 2 / 3, "weight": 2.0, "key": "a"},
+    ],
+}
+
+
+@pytest.fixture(autouse=True)
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working directory: no quorum.toml, no .env, no traces."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def answer() -> dict[str, Any]:
+    """An answer: two of three candidates agree, one differs."""
+    return {
+        "question": "What is the average rating?",
+        "status": "answered",
+        "database": "shop",
+        "dialect": "sqlite",
+        "recipe": "recap",
+        "sql": SQL,
+        "columns": COLUMNS,
+        "rows": ROWS,
+        "row_count": 2,
+        "truncated": False,
+        "result_file": "",
+        "confidence": 0.67,
+        "vote": VOTE,
+        "candidates": [candidate("c1"), candidate("c2"), candidate("c3", sql="SELECT 1")],
+        "usage": (CALL.as_dict() | {"model_calls": 3, "queries": 1, "rows": 2, "seconds": 1.5}),
+        "run_id": "20260102-030405-abcd",
+        "trace": ".quorum/runs/20260102-030405-abcd",
+        "warnings": [],
+        "stopped_by": "",
+        "demonstration": False,
+    }
+
+
+def candidate(name: str, **changes: Any) -> dict[str, Any]:
+    """A candidate of an answer."""
+    made = {"id": name, "model": "openai:a", "sql": SQL, "error": "", "row_count": 2, "fingerprint": "a"}
+    return made | {"approved": True, "repairs": 0, "weight": 1.0} | changes
+
+
+@pytest.fixture
+def run(workplace: Path, answer: dict[str, Any]) -> Trace:
+    """A finished run in ``.quorum``."""
+    trace = unfinished_run(workplace, answer["run_id"])
+    trace.finish(answer)
+    trace.close()
+    return trace
+
+
+def unfinished_run(workplace: Path, run_id: str) -> Trace:
+    """A run that was killed before its answer; still open for writing."""
+    meta = {
+        "question": f"What is the average rating? {HOSTILE}",
+        "options": {"database": "sqlite:///shop.db"},
+    }
+    trace = Trace.create(workplace / ".quorum", run_id, meta)
+    trace.record(
+        "schema", agent="catalog", database="shop", dialect="sqlite", tables=12, tokens=1840, left_out=[]
+    )
+    messages = [
+        {"role": "system", "content": "rules " * 300},
+        {"role": "user", "content": f"<task> {HOSTILE}"},
+    ]
+    call = {
+        "messages": messages,
+        "reply": f"{{}} {HOSTILE}",
+        "usage": CALL,
+        "seconds": 0.5,
+        "model": "openai:a",
+    }
+    trace.record("model_call", role="planner", candidate="", **call)
+    trace.record("plan", agent="planner", steps=["join", "group"], expected_format="name, avg")
+    for name in ("c1", "c2"):
+        who = {"candidate": name}
+        trace.record("model_call", role="action", **who, **call)
+        trace.record("action", agent="action", **who, action="sql", sql=SQL, thought="clear", command=None)
+        error = {
+            "kind": "column_not_found",
+            "message": f"no column ratng {HOSTILE}",
+            "suggestions": ["rating"],
+        }
+        trace.record("query", agent="action", **who, sql="SELECT ratng", error=error, usage=Usage(queries=1))
+        trace.record("refinement", agent="self_refiner", **who, error=error, explanation="misspelt", sql=SQL)
+        result = {"columns": COLUMNS, "row_count": 2, "preview": ROWS, "truncated": "", "fingerprint": "a"}
+        trace.record("result", agent="action", **who, sql=SQL, **result)
+        trace.record(
+            "candidate", agent="candidate", **who, sql=SQL, result=result, approved=True, refinements=1
+        )
+    trace.record("vote", agent="consensus", **VOTE)
+    trace.flush()
+    return trace

@@ -1,0 +1,112 @@
+"""``ask`` from a script, against a loopback endpoint and a real database."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from knowledge.errors import ConfigurationError, DatabaseUnavailable, ModelUnavailable
+from quorum import Settings, ask, ask_sync
+from tests.graph.shop import GOOD, QUESTION, make_shop
+from tests.quorum.roles import by_role
+from tests.servers.chat_server import ChatServer, closed_port
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """A model and a database, without an endpoint yet."""
+    monkeypatch.chdir(tmp_path)
+    shop = make_shop(tmp_path / "shop.db")
+    return Settings.load(
+        database=f"sqlite:///{shop}",
+        models=["openai:test"],
+        votes=1,
+        api_key="sk-secret-12345",
+        home=tmp_path / "q",
+    )
+
+
+async def test_ask_answers_with_rows_cost_and_trace(settings: Settings) -> None:
+    heard: list[str] = []
+    with ChatServer(by_role()) as server:
+        answer = await ask(
+            QUESTION,
+            settings=settings,
+            base_url=server.url,
+            on_event=lambda event: heard.append(event["kind"]),
+        )
+    assert answer.status == "answered"
+    assert sorted(answer.rows) == [["Ghent", 1], ["Lyon", 3]]
+    assert answer.usage["cached_tokens"] == 6 * 1024
+    assert answer.usage["usd"] is None, "an unknown model has no price"
+    assert heard[0] == "schema"
+    assert heard[-1] == "answer"
+    assert not answer.demonstration
+
+
+def test_ask_sync_may_be_called_again_in_the_same_process(settings: Settings) -> None:
+    with ChatServer(by_role()) as server:
+        answers = [ask_sync(QUESTION, settings=settings, base_url=server.url) for _ in range(3)]
+    assert {answer.sql for answer in answers} == {GOOD}
+    assert len({answer.run_id for answer in answers}) == 3
+
+
+async def test_the_key_is_nowhere_in_the_run_folder(settings: Settings) -> None:
+    with ChatServer(by_role()) as server:
+        answer = await ask(QUESTION, settings=settings, base_url=server.url)
+    files = [path for path in Path(answer.trace).rglob("*") if path.is_file()]
+    assert files
+    assert not [path for path in files if b"sk-secret-12345" in path.read_bytes()]
+
+
+async def test_prices_make_dollars(settings: Settings) -> None:
+    prices = {"test": {"input": 2.0, "cached": 1.0, "output": 10.0}}
+    with ChatServer(by_role()) as server:
+        answer = await ask(QUESTION, settings=settings, base_url=server.url, prices=prices)
+    one_call = (176 * 2.0 + 1024 * 1.0 + 40 * 10.0) / 1e6
+    assert answer.usage["usd"] == pytest.approx(6 * one_call)
+
+
+async def test_a_dollar_limit_without_a_price_is_refused_at_the_start(settings: Settings) -> None:
+    with ChatServer(by_role()) as server, pytest.raises(ConfigurationError, match="price"):
+        await ask(QUESTION, settings=settings, base_url=server.url, max_usd=1.0)
+    assert not server.requests
+
+
+async def test_an_unreachable_endpoint_is_a_clear_error_in_seconds(settings: Settings) -> None:
+    begun = time.monotonic()
+    with pytest.raises(ModelUnavailable, match="127.0.0.1"):
+        await ask(QUESTION, settings=settings, base_url=f"http://127.0.0.1:{closed_port()}/v1")
+    assert time.monotonic() - begun < 15
+
+
+async def test_a_missing_database_is_a_clear_error(settings: Settings, tmp_path: Path) -> None:
+    with pytest.raises(DatabaseUnavailable, match="absent"):
+        await ask(QUESTION, settings=settings, db=f"sqlite:///{tmp_path}/absent.db")
+    assert not (tmp_path / "absent.db").exists()
+
+
+async def test_what_is_not_configured_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigurationError, match="--model offline"):
+        await ask(QUESTION, db="sample")
+    with pytest.raises(ConfigurationError, match="--db"):
+        await ask(QUESTION, models=["offline"])
+    with pytest.raises(ConfigurationError, match="empty"):
+        await ask("  ", db="sample", models=["offline"])
+    with pytest.raises(ConfigurationError, match="recap"):
+        await ask(QUESTION, db="sample", models=["offline"], recipe="nope")
+
+
+async def test_a_deadline_stops_the_run(settings: Settings) -> None:
+    def slow(role: str, request: object) -> None:
+        if role == "action":
+            time.sleep(3)
+
+    with ChatServer(by_role(slow)) as server:
+        answer = await ask(QUESTION, settings=settings, base_url=server.url, deadline=1.5)
+    assert answer.status == "stopped"
+    assert answer.stopped_by == "deadline"
+    assert answer.usage["seconds"] < 3

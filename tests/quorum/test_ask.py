@@ -1,0 +1,111 @@
+"""``quorum ask`` and ``quorum demo`` as a user runs them, with the offline model on real databases."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import quorum
+from quorum.cli import cli
+from tools.sample import DEMO_QUESTIONS
+
+QUESTION = "How many customers are there?"
+OFFLINE = ("--model", "offline")
+
+
+def ask(*arguments: str, given: str | None = None) -> Result:
+    result = CliRunner().invoke(cli, ["ask", *arguments], input=given)
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+@pytest.fixture
+def shop(workplace: Path) -> str:
+    import sqlite3
+
+    connection = sqlite3.connect(workplace / "shop.db")
+    connection.execute("CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT, city TEXT)")
+    rows = [(n, f'name {n}, "the {n}th"', f"city {n % 7}") for n in range(1, 51)]
+    connection.executemany("INSERT INTO customers VALUES (?, ?, ?)", rows)
+    connection.commit()
+    connection.close()
+    return "sqlite:///shop.db"
+
+
+def test_an_answer_for_people(shop: str, workplace: Path) -> None:
+    result = ask(QUESTION, "--db", shop, *OFFLINE)
+    assert result.exit_code == 0
+    for part in ("Demonstration", "SELECT", "50", "candidates agree", "model calls", "quorum trace show"):
+        assert part in result.stdout
+    for agent in ("Planner", "Action", "SQLCritique", "Validator", "Consensus"):
+        assert agent in result.stderr
+    assert len(list((workplace / ".quorum" / "runs").iterdir())) == 1
+
+
+def test_quiet_says_nothing_on_standard_error(shop: str) -> None:
+    assert ask(QUESTION, "--db", shop, *OFFLINE, "--quiet").stderr == ""
+
+
+def test_json_is_one_object_and_nothing_else(shop: str) -> None:
+    result = ask("-", "--db", shop, *OFFLINE, "--json", "--votes", "2", given=QUESTION)
+    answer = json.loads(result.stdout)
+    assert result.stderr == ""
+    assert answer["status"] == "answered"
+    assert answer["rows"] == [[50]]
+    assert answer["demonstration"] is True
+    assert len(answer["candidates"]) == 2
+    assert answer["usage"]["model_calls"] > 0
+
+
+def test_csv_holds_every_row_not_only_the_preview(shop: str) -> None:
+    result = ask("List all names of customers", "--db", shop, *OFFLINE, "--csv")
+    assert result.exit_code == 0
+    rows = list(csv.reader(io.StringIO(result.stdout)))
+    assert len(rows) == 51
+    assert rows[1] == ['name 1, "the 1th"']
+
+
+def test_a_spent_budget_exits_with_3_and_says_so(shop: str) -> None:
+    result = ask(QUESTION, "--db", shop, *OFFLINE, "--max-calls", "1")
+    assert result.exit_code == 3
+    assert "max_calls" in result.stdout
+
+
+@pytest.mark.parametrize("url", ["sqlite:///missing.db", "sqlite:///empty.db", "oracle://h/db"])
+def test_a_database_that_cannot_be_used_exits_with_2(workplace: Path, url: str) -> None:
+    (workplace / "empty.db").write_bytes(b"")
+    result = ask(QUESTION, "--db", url, *OFFLINE)
+    assert result.exit_code == 2
+    assert "Error: " in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_an_unreachable_model_exits_with_2(shop: str) -> None:
+    result = ask(QUESTION, "--db", shop, "--model", "openai:m", "--base-url", "http://127.0.0.1:9/v1")
+    assert result.exit_code == 2
+    assert "127.0.0.1:9" in result.stderr
+
+
+def test_the_demo_answers_all_its_questions(workplace: Path) -> None:
+    result = CliRunner().invoke(cli, ["demo"])
+    assert result.exit_code == 0, result.output
+    for sample in DEMO_QUESTIONS:
+        assert sample.question in result.stdout
+    assert result.stdout.count("Demonstration") == len(DEMO_QUESTIONS)
+    assert "SelfRefiner" in result.stderr
+    assert (workplace / ".quorum" / "sample").is_dir()
+
+
+def test_the_names_of_the_package_are_loaded_when_used() -> None:
+    assert quorum.Settings.__module__ == "quorum.settings"
+    assert quorum.Answer.__module__ == "graph.answer"
+    assert callable(quorum.ask)
+    assert callable(quorum.ask_sync)
+    with pytest.raises(AttributeError, match="has no attribute 'aks'"):
+        _ = quorum.aks
+    assert {"ask", "ask_sync", "Settings", "Answer"} <= set(dir(quorum))

@@ -1,0 +1,245 @@
+"""The command line: exit codes, what goes to standard output, what errors say."""
+
+from __future__ import annotations
+
+import json
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from graph.trace import Trace
+from quorum.cli import COMMANDS, cli, main
+
+
+def quorum(*arguments: str, given: str | None = None) -> Result:
+    result = CliRunner().invoke(cli, arguments, input=given)
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+@pytest.fixture
+def database(workplace: Path) -> str:
+    import sqlite3
+
+    connection = sqlite3.connect(workplace / "shop.db")
+    connection.execute('CREATE TABLE "order ""x""" (id INTEGER PRIMARY KEY, naïve TEXT)')
+    connection.execute("CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT)")
+    connection.execute("INSERT INTO customers VALUES (1, 'Ann')")
+    connection.commit()
+    connection.close()
+    return "sqlite:///shop.db"
+
+
+def test_help_lists_every_command_with_its_own_words() -> None:
+    listing = quorum("--help").stdout
+    for name, words in COMMANDS.items():
+        command = cli.get_command(click.Context(cli), name)
+        assert command is not None
+        assert command.get_short_help_str(200) == words
+        assert name in listing
+        assert quorum(name, "--help").exit_code == 0
+
+
+def test_a_fault_of_ours_is_not_taken_for_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(**_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("quorum.cli.cli", broken)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 70
+
+
+def test_an_unknown_command_is_a_usage_error() -> None:
+    assert quorum("aks").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["ask"],
+        ["ask", "  "],
+        ["ask", "q", "--json", "--csv"],
+        ["ask", "q", "--votes", "many"],
+        ["ask", "q", "--votes", "0", "--model", "offline", "--db", "sample"],
+        ["ask", "q", "--deadline", "soon", "--model", "offline", "--db", "sample"],
+        ["guard", "SELECT 1"],
+        ["guard", "SELECT 1", "--dialect", "oracle"],
+        ["guard", "--file", "missing.jsonl"],
+        ["schema", "show", "nothing-there"],
+        ["schema", "stats", "oracle://host/db"],
+        ["trace", "show", "last"],
+    ],
+)
+def test_a_mistake_of_use_exits_with_2(arguments: list[str]) -> None:
+    result = quorum(*arguments)
+    assert result.exit_code == 2
+    assert "Error: " in result.stderr
+    assert result.stdout == ""
+
+
+def test_without_a_model_it_names_three_ways_and_never_takes_offline() -> None:
+    result = quorum("ask", "How many?", "--db", "sample")
+    assert result.exit_code == 2
+    for way in ("--model openai:gpt-4.1", "QUORUM_MODELS", "quorum.toml", "--model offline", "demonstration"):
+        assert way in result.stderr
+
+
+def test_without_a_database_it_names_three_ways() -> None:
+    result = quorum("ask", "How many?", "--model", "offline")
+    assert result.exit_code == 2
+    for way in ("--db sqlite:///shop.db", "QUORUM_DATABASE", "quorum.toml"):
+        assert way in result.stderr
+
+
+def test_json_is_one_object_even_for_an_error() -> None:
+    result = quorum("ask", "How many?", "--db", "sample", "--json")
+    assert result.exit_code == 2
+    found = json.loads(result.stdout)
+    assert found["status"] == "error"
+    assert found["error"]["kind"] == "ConfigurationError"
+
+
+def test_guard_passes_a_read_and_refuses_a_write() -> None:
+    assert quorum("guard", "--dialect", "sqlite", "SELECT 1").exit_code == 0
+    refused = quorum("guard", "--dialect", "sqlite", "DROP TABLE t")
+    assert refused.exit_code == 1
+    assert refused.stdout.startswith("refused: ")
+
+
+def test_guard_reads_standard_input_and_prints_json() -> None:
+    result = quorum("guard", "--dialect", "duckdb", "-", "--json", given="DELETE FROM t")
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["verdict"] == "refused"
+
+
+def test_guard_judges_a_list_in_order(workplace: Path) -> None:
+    lines = [{"dialect": "sqlite", "sql": "SELECT 1"}, {"dialect": "mysql", "sql": "DROP TABLE t"}]
+    (workplace / "list.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    result = quorum("guard", "--file", "list.jsonl")
+    assert result.exit_code == 0
+    verdicts = [json.loads(line)["verdict"] for line in result.stdout.splitlines()]
+    assert verdicts == ["pass", "refused"]
+
+
+def test_guard_takes_a_list_or_sql_but_not_both(workplace: Path) -> None:
+    (workplace / "list.jsonl").write_text("")
+    assert quorum("guard", "--file", "list.jsonl", "SELECT 1").exit_code == 2
+
+
+def test_schema_show_prints_the_text_of_prompts(database: str) -> None:
+    text = quorum("schema", "show", database).stdout
+    assert "customers" in text
+    assert "naïve" in text
+    catalog = json.loads(quorum("schema", "show", database, "--json").stdout)
+    assert sorted(table["name"] for table in catalog["tables"]) == ["customers", 'order "x"']
+
+
+def test_schema_stats_measure_a_database(database: str) -> None:
+    stats = json.loads(quorum("schema", "stats", database, "--json").stdout)
+    assert (stats["total"]["databases"], stats["total"]["tables"], stats["total"]["columns"]) == (1, 2, 4)
+    assert [entry["name"] for entry in stats["databases"]] == ["shop"]
+    assert "customers" not in quorum("schema", "stats", database).stdout
+
+
+def test_trace_list_and_show(run: Trace) -> None:
+    assert run.run_id in quorum("trace", "list").stdout
+    assert json.loads(quorum("trace", "list", "--json").stdout)[0]["status"] == "answered"
+    shown = quorum("trace", "show", "last").stdout
+    assert "2 of 3 candidates agree" in shown
+    found = json.loads(quorum("trace", "show", run.run_id[:8], "--json").stdout)
+    assert found["answer"]["run_id"] == run.run_id
+    assert found["events"][0]["kind"] == "schema"
+
+
+def test_trace_show_writes_a_page(run: Trace, workplace: Path) -> None:
+    result = quorum("trace", "show", "last", "--html", "page.html")
+    assert result.exit_code == 0
+    assert (workplace / "page.html").read_text().startswith("<!doctype html>")
+    assert quorum("trace", "show", "last", "--html", "no/such/folder.html").exit_code == 2
+    assert run.run_id in (workplace / "page.html").read_text()
+
+
+def test_trace_list_is_empty_without_runs() -> None:
+    assert "no run" in quorum("trace", "list").stdout
+    assert json.loads(quorum("trace", "list", "--json").stdout) == []
+
+
+def test_recipes_are_listed_with_their_papers() -> None:
+    assert "recap" in quorum("recipes").stdout
+    recipes = json.loads(quorum("recipes", "--json").stdout)
+    assert [r["name"] for r in recipes if r["name"] == "recap"]
+    assert all(r["summary"] and r["paper"] and r["agents"] for r in recipes)
+
+
+def test_doctor_says_what_is_missing() -> None:
+    result = quorum("doctor")
+    assert result.exit_code == 2
+    assert "✗ model" in result.stdout
+    assert "✗ database" in result.stdout
+
+
+def test_doctor_is_content_with_what_works(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-hidden-here")
+    monkeypatch.setenv("QUORUM_VOTE", "3")
+    result = quorum("doctor", "--db", database, "--model", "offline")
+    assert result.exit_code == 0
+    assert "opens read-only: yes; sqlite, 2 tables, 4 columns" in result.stdout
+    assert "Did you mean QUORUM_VOTES?" in result.stdout
+    assert "environment OPENAI_API_KEY" in result.stdout
+    assert "sk-hidden-here" not in result.stdout
+
+
+def test_doctor_gives_the_reason_why_a_database_does_not_open(workplace: Path) -> None:
+    (workplace / "broken.db").write_bytes(b"no database at all" * 100)
+    result = quorum("doctor", "--db", "sqlite:///broken.db", "--model", "offline", "--json")
+    assert result.exit_code == 2
+    checks = {check["name"]: check for check in json.loads(result.stdout)["checks"]}
+    assert checks["database"]["ok"] is False
+    assert "broken.db" in checks["database"]["text"]
+
+
+class _Endpoint(BaseHTTPRequestHandler):
+    status = 200
+    keys: list[str | None] = []  # noqa: RUF012 (shared on purpose: the server makes its own handlers)
+
+    def do_GET(self) -> None:
+        type(self).keys.append(self.headers["Authorization"])
+        self.send_response(type(self).status if self.path == "/v1/models" else 404)
+        self.end_headers()
+        self.wfile.write(b'{"data": []}')
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.mark.parametrize(("status", "ok", "words"), [(200, True, "answers"), (401, False, "refuses the key")])
+def test_doctor_asks_an_endpoint_for_its_models(
+    database: str, monkeypatch: pytest.MonkeyPatch, status: int, ok: bool, words: str
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-hidden-here")
+    _Endpoint.status, _Endpoint.keys = status, []
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Endpoint) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/v1"
+        result = quorum("doctor", "--db", database, "--model", "openai:m", "--base-url", url, "--json")
+        server.shutdown()
+    report = json.loads(result.stdout)
+    endpoint = next(check for check in report["checks"] if check["name"] == "endpoint")
+    assert endpoint["ok"] is ok
+    assert words in endpoint["text"]
+    assert report["ok"] is ok
+    assert _Endpoint.keys == ["Bearer sk-hidden-here"]
+    assert "sk-hidden-here" not in result.stdout
+
+
+def test_doctor_says_when_an_endpoint_is_not_there(database: str) -> None:
+    url = "http://127.0.0.1:9/v1"
+    result = quorum("doctor", "--db", database, "--model", "openai:m", "--base-url", url)
+    assert result.exit_code == 2
+    assert f"{url} cannot be reached" in result.stdout

@@ -1,0 +1,192 @@
+"""Traces as people see them: in the terminal, and as one page that is safe to open."""
+
+from __future__ import annotations
+
+import io
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from graph.runs import RunFolder
+from graph.trace import Trace
+from quorum.page import page_of
+from quorum.progress import Progress
+from quorum.render import show_answer
+from quorum.report import report_of
+from quorum.steps import step_of
+from quorum.timeline import show_report
+from tests.quorum.conftest import COLUMNS, HOSTILE, SQL, candidate, unfinished_run
+
+
+def terminal() -> Console:
+    return Console(file=io.StringIO(), width=140, highlight=False)
+
+
+def printed(console: Console) -> str:
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_steps_are_grouped_by_candidate(run: Trace) -> None:
+    report = report_of(RunFolder(run.folder))
+    titles = [section.title for section in report.sections]
+    assert titles == ["Before the candidates", "Candidate c1", "Candidate c2", "Consensus and answer"]
+    kinds = [entry.step.kind for entry in report.sections[1].entries]
+    assert kinds == ["model_call", "action", "query", "refinement", "result", "candidate"]
+
+
+def test_voices_tell_who_voted_for_what(run: Trace) -> None:
+    report = report_of(RunFolder(run.folder))
+    assert [(voice.id, voice.cluster) for voice in report.voices] == [("c1", 1), ("c2", 1), ("c3", 2)]
+    assert report.agreement == "2 of 3 candidates agree; 1 differs"
+
+
+def test_an_unfinished_run_shows_what_it_has_and_how_to_go_on(workplace: Path) -> None:
+    trace = unfinished_run(workplace, "killed")
+    report = report_of(RunFolder(trace.folder))
+    trace.close()
+    assert report.usage["model_calls"] == 3
+    assert report.by_agent["action"]["queries"] == 2
+    out = terminal()
+    show_report(report, out)
+    assert "quorum ask --resume killed" in printed(out)
+    assert "no answer yet" in page_of(report)
+
+
+def test_the_terminal_shows_decisions_errors_sql_and_rows_but_no_escapes(run: Trace) -> None:
+    out = terminal()
+    show_report(report_of(RunFolder(run.folder)), out)
+    text = printed(out)
+    for part in (
+        SQL,
+        "column not found: no column ratng",
+        "repairs it: misspelt",
+        "majority: 33% against 67%",
+    ):
+        assert part in text
+    assert "rules rules" not in text
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+
+
+def test_full_shows_whole_prompts(run: Trace) -> None:
+    out = terminal()
+    show_report(report_of(RunFolder(run.folder)), out, full=True)
+    assert printed(out).count("rules rules") > 3
+
+
+class _Page(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.addresses: list[str] = []
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.addresses += [
+            value or "" for name, value in attributes if name in ("src", "href", "action", "data")
+        ]
+
+
+def test_the_page_is_one_file_without_scripts_or_requests(run: Trace) -> None:
+    html = page_of(report_of(RunFolder(run.folder)))
+    page = _Page()
+    page.feed(html)
+    assert not set(page.tags) & {"script", "link", "img", "iframe", "object", "embed", "form", "base"}
+    assert page.addresses == []
+    assert not re.search(r"url\(|@import|https?://", html)
+    assert "default-src &#39;none&#39;" in html or "default-src 'none'" in html
+
+
+def test_the_page_escapes_what_databases_and_models_say(run: Trace) -> None:
+    html = page_of(report_of(RunFolder(run.folder)))
+    assert "<script>" not in html
+    assert html.count("&lt;script&gt;") >= 6  # question, prompt, reply, error, rows, answer
+    assert "\x1b" not in html
+    assert "\u202e" not in html
+
+
+def test_the_page_holds_the_whole_story(run: Trace) -> None:
+    html = page_of(report_of(RunFolder(run.folder)))
+    for part in (
+        "2 of 3 candidates agree; 1 differs",
+        "67 %",
+        "SelfRefiner",
+        "prompt (system)",
+        "1,200",
+        *COLUMNS,
+    ):
+        assert part in html
+
+
+@pytest.mark.parametrize("width", [40, 200])
+def test_an_answer_with_many_columns_and_rows_says_what_is_left_out(
+    answer: dict[str, Any], width: int
+) -> None:
+    names = [f"column_{n}" for n in range(30)]
+    many = {"columns": names, "rows": [[n] * 30 for n in range(20)], "row_count": 100_000, "truncated": True}
+    out = Console(file=io.StringIO(), width=width, highlight=False)
+    show_answer(answer | many, out)
+    text = " ".join(printed(out).split())
+    assert "the first 20 of 100,000 rows" in text
+    assert "cut off at the limit" in text
+    assert "16 more" in text or width == 40
+
+
+def test_the_answer_names_status_votes_cost_and_trace(answer: dict[str, Any]) -> None:
+    out = terminal()
+    limits = {"status": "stopped", "stopped_by": "max_calls", "demonstration": True, "warnings": ["odd\x07"]}
+    show_answer(answer | limits, out)
+    text = printed(out)
+    for part in (
+        "Demonstration",
+        "Stopped by a limit; the best so far (max_calls)",
+        "2 of 3 candidates agree; 1 differs (majority)",
+        "3 model calls",
+        "quorum trace show 20260102-030405-abcd",
+        "Warning: odd␇",
+        "NULL",
+    ):
+        assert part in text
+
+
+def test_no_answer_tells_why_each_candidate_failed(answer: dict[str, Any]) -> None:
+    failed = [candidate("c1", sql="", error="no table x"), candidate("c2", sql="", error="timed out")]
+    out = terminal()
+    show_answer(answer | {"status": "no_answer", "sql": "", "vote": None, "candidates": failed}, out)
+    text = printed(out)
+    assert "No answer found" in text
+    assert "c1 no table x" in text
+    assert "c2 timed out" in text
+
+
+def test_progress_has_a_line_for_each_step_and_for_failed_calls(run: Trace) -> None:
+    out = terminal()
+    with Progress(out) as progress:
+        for event in run.events():
+            progress(event)
+    lines = printed(out).splitlines()
+    assert len(lines) == sum(e["kind"] != "model_call" for e in run.events())
+    assert sum("column not found" in line for line in lines) == 2
+    assert progress.calls == 3
+    assert progress.tokens == 3 * 1280
+    assert "\x1b" not in printed(out)
+
+
+def test_quiet_progress_says_nothing(run: Trace) -> None:
+    out = terminal()
+    with Progress(out, quiet=True) as progress:
+        for event in run.events():
+            progress(event)
+    assert printed(out) == ""
+
+
+def test_an_event_of_an_unknown_kind_is_still_told() -> None:
+    step = step_of({"t": 1.0, "kind": "new_thing", "agent": "some_agent", "size": 3, "text": HOSTILE})
+    assert step.agent == "Some agent"
+    assert step.gist.startswith("new thing size=3 text=")
+    assert "\x1b" not in step.gist

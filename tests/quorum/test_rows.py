@@ -1,0 +1,70 @@
+"""All kept rows of an answer, as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from graph.answer import Answer
+from knowledge.errors import QuorumError
+from quorum.rows import write_csv
+
+
+def written(answer: Answer) -> list[list[str]]:
+    out = io.StringIO()
+    write_csv(answer, out)
+    return list(csv.reader(io.StringIO(out.getvalue())))
+
+
+def answered(answer: dict[str, Any], path: Path, table: pa.Table) -> Answer:
+    pq.write_table(table, path)
+    return Answer(**answer | {"columns": table.column_names, "result_file": str(path)})
+
+
+def test_every_row_of_every_type_is_written(answer: dict[str, Any], tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "n": [1, None],
+            "text": ['comma, "quote"\nline', ""],
+            "money": [Decimal("1.50"), None],
+            "nested": [[{"a": 1}], None],
+            "flag": [True, False],
+        }
+    )
+    rows = written(answered(answer, tmp_path / "r.parquet", table))
+    assert rows[0] == table.column_names
+    assert rows[1][1] == 'comma, "quote"\nline'
+    assert rows[1][3] == '[{"a": 1}]'
+    assert rows[2] == ["", "", "", "", "False"]
+
+
+def test_many_rows_come_in_order(answer: dict[str, Any], tmp_path: Path) -> None:
+    table = pa.table({"n": range(12_000)})
+    rows = written(answered(answer, tmp_path / "r.parquet", table))
+    assert [row[0] for row in rows[1:]] == [str(n) for n in range(12_000)]
+
+
+def test_without_a_file_the_preview_is_all_there_is(answer: dict[str, Any]) -> None:
+    assert len(written(Answer(**answer))) == 3
+
+
+def test_without_columns_nothing_is_written(answer: dict[str, Any]) -> None:
+    assert written(Answer(**answer | {"columns": [], "rows": []})) == []
+
+
+@pytest.mark.parametrize("content", [None, b"no parquet"])
+def test_a_lost_or_broken_file_is_a_clear_error(
+    answer: dict[str, Any], tmp_path: Path, content: bytes | None
+) -> None:
+    path = tmp_path / "r.parquet"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(QuorumError, match=r"Cannot read the rows"):
+        written(Answer(**answer | {"result_file": str(path)}))

@@ -1,0 +1,181 @@
+"""Settings: which source wins, what each value's source is called, what errors say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from knowledge.errors import ConfigurationError
+from quorum.settings import Settings, mask_url, unknown_variables, url_secrets
+
+
+def test_each_source_wins_over_the_next(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (workplace / "quorum.toml").write_text("votes = 4\nmax_calls = 4\nmax_rows = 4\nseed = 4")
+    (workplace / ".env").write_text("QUORUM_VOTES=3\nQUORUM_MAX_CALLS=3\nQUORUM_MAX_ROWS=3\nUNRELATED=1\n")
+    monkeypatch.setenv("QUORUM_VOTES", "2")
+    monkeypatch.setenv("QUORUM_MAX_CALLS", "2")
+    settings = Settings.load(votes=1)
+    assert (settings.votes, settings.max_calls, settings.max_rows, settings.seed) == (1, 2, 3, 4)
+    sources = settings.provenance()
+    assert sources["votes"] == "flag"
+    assert sources["max_calls"] == "environment QUORUM_MAX_CALLS"
+    assert sources["max_rows"] == ".env QUORUM_MAX_ROWS"
+    assert sources["seed"] == "quorum.toml"
+    assert sources["recipe"] == "default"
+    assert set(sources) == set(Settings.model_fields)
+
+
+def test_files_are_found_from_a_folder_below(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = ['database = "sqlite:///data/shop.db"', 'documents = "docs"', 'home = "/elsewhere"']
+    (workplace / "quorum.toml").write_text("\n".join(lines))
+    (workplace / "sub").mkdir()
+    monkeypatch.chdir(workplace / "sub")
+    settings = Settings()
+    assert settings.database == f"sqlite:///{workplace}/data/shop.db"
+    assert settings.documents == workplace / "docs"
+    assert settings.home == Path("/elsewhere")
+
+
+@pytest.mark.parametrize(
+    "url", ["sqlite:////abs/shop.db", "sqlite:///:memory:", "postgresql://h/db", "sample"]
+)
+def test_other_databases_in_the_file_stay_as_they_are(workplace: Path, url: str) -> None:
+    (workplace / "quorum.toml").write_text(f'database = "{url}"')
+    assert Settings().database == url
+
+
+def test_openai_names_count_where_quorum_names_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-openai")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://openai")
+    monkeypatch.setenv("API_KEY", "sk-stranger")
+    monkeypatch.setenv("QUORUM_BASE_URL", "http://quorum")
+    settings = Settings()
+    assert settings.api_key is not None
+    assert settings.api_key.get_secret_value() == "sk-openai"
+    assert settings.base_url == "http://quorum"
+    assert settings.provenance()["api_key"] == "environment OPENAI_API_KEY"
+    assert settings.provenance()["base_url"] == "environment QUORUM_BASE_URL"
+
+
+def test_empty_variables_count_as_unset(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUORUM_MODELS", "")
+    monkeypatch.setenv("OPENAI_API_KEY", "")
+    assert Settings().models == []
+    assert Settings().api_key is None
+    assert Settings().provenance()["models"] == "default"
+
+
+def test_lists_times_and_sizes_are_read_as_people_write_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUORUM_MODELS", "openai:a, openai:b,,")
+    monkeypatch.setenv("QUORUM_DEADLINE", "1h 5m")
+    monkeypatch.setenv("QUORUM_QUERY_TIMEOUT", "500ms")
+    monkeypatch.setenv("QUORUM_MAX_BYTES", "10 MiB")
+    monkeypatch.setenv("QUORUM_PRICES", '{"m": {"input": 1, "output": 2}}')
+    settings = Settings()
+    assert settings.models == ["openai:a", "openai:b"]
+    assert settings.deadline == 3900
+    assert settings.query_timeout == 0.5
+    assert settings.max_bytes == 10 * 2**20
+    assert settings.prices == {"m": {"input": 1.0, "output": 2.0}}
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("90s", 90), ("5m", 300), ("1.5m", 90)])
+def test_a_deadline(text: str, seconds: float) -> None:
+    assert Settings(deadline=text).deadline == seconds
+
+
+@pytest.mark.parametrize("text", ["soon", "5x", "-5", "0", "1.2.3s", "s", ""])
+def test_a_deadline_that_is_none(text: str) -> None:
+    with pytest.raises(ConfigurationError, match="deadline"):
+        Settings(deadline=text)
+
+
+def test_a_bad_value_names_field_value_and_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUORUM_VOTES", "three")
+    with pytest.raises(ConfigurationError, match=r"votes = 'three' \(environment QUORUM_VOTES\)"):
+        Settings()
+
+
+def test_a_variable_that_is_no_json_is_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUORUM_PRICES", "cheap")
+    with pytest.raises(ConfigurationError, match="prices"):
+        Settings()
+
+
+def test_an_unknown_key_names_the_nearest(workplace: Path) -> None:
+    (workplace / "quorum.toml").write_text("vote = 3")
+    with pytest.raises(ConfigurationError, match="Did you mean 'votes'"):
+        Settings()
+
+
+@pytest.mark.parametrize("content", ["votes = ", "\x00"])
+def test_a_broken_file_is_a_clear_error(workplace: Path, content: str) -> None:
+    (workplace / "quorum.toml").write_text(content)
+    with pytest.raises(ConfigurationError, match=r"Cannot read .*quorum\.toml"):
+        Settings()
+
+
+def test_secrets_are_not_shown(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    settings = Settings(
+        database="postgresql://u:p%40ss@h/db?password=other", base_url="http://me:pw-of-me@h/v1"
+    )
+    assert settings.secrets() == ["sk-secret", "other", "p%40ss", "p@ss", "pw-of-me"]
+    for secret in settings.secrets():
+        assert secret not in repr(settings)
+        assert secret not in str(settings.shown())
+    (workplace / "quorum.toml").write_text('api_key = ["sk-in-a-list"]')
+    monkeypatch.delenv("OPENAI_API_KEY")
+    with pytest.raises(ConfigurationError) as caught:
+        Settings()
+    assert "sk-in-a-list" not in str(caught.value)
+    assert caught.value.__suppress_context__
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://u:p@h/db", "postgresql://u:***@h/db"),
+        ("postgresql://u:p@ss@h/db", "postgresql://u:***@h/db"),
+        ("snowflake://u@h/db?token=abc&role=r", "snowflake://u@h/db?token=***&role=r"),
+        ("sqlite:///a:b@c.db", "sqlite:///a:b@c.db"),
+        ("no url: @", "no url: @"),
+    ],
+)
+def test_a_masked_url(url: str, shown: str) -> None:
+    assert mask_url(url) == shown
+
+
+def test_no_url_has_no_secrets() -> None:
+    assert url_secrets("http://[") == []
+
+
+def test_changes_win_and_count_as_flags(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUORUM_SEED", "7")
+    settings = Settings(votes=5, recipe="recap").changed(votes=2, models=None, documents=())
+    assert (settings.votes, settings.recipe, settings.seed) == (2, "recap", 7)
+    assert settings.provenance()["votes"] == "flag"
+    assert settings.provenance()["models"] == "default"
+
+
+def test_variables_that_are_no_settings_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUORUM_MODEL", "openai:a")
+    assert unknown_variables()["QUORUM_MODEL"] == "QUORUM_MODELS"
+
+
+def test_settings_and_options_of_a_run_have_the_same_defaults() -> None:
+    from graph.context import RunOptions
+    from quorum.api import run_options
+
+    asked = run_options(Settings(database="sample", models=["offline"]))
+    assert asked.as_dict() == RunOptions().as_dict()
+
+
+def test_the_example_file_names_every_setting_and_no_other(root: Path) -> None:
+    lines = (root / ".env.example").read_text().splitlines()
+    names = {line.removeprefix("# ").partition("=")[0] for line in lines if "=" in line}
+    ours = {name for name in names if name.startswith("QUORUM_")}
+    fields = {f"QUORUM_{name.upper()}" for name in Settings.model_fields}
+    assert ours <= fields
+    assert fields - ours <= {"QUORUM_API_KEY", "QUORUM_BASE_URL", "QUORUM_SWITCHES"}

@@ -1,0 +1,75 @@
+"""Text for people: nothing that a terminal would obey, numbers as one reads them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quorum.text import agreement, cell, count, dollars, duration, one_line, printable, spent
+from tests.quorum.conftest import candidate
+
+
+@given(st.text(st.characters(codec=None)))
+def test_nothing_printable_moves_a_cursor_or_turns_the_text(text: str) -> None:
+    shown = printable(text)
+    assert not [c for c in shown if (ord(c) < 32 and c not in "\n\t") or 0x7F <= ord(c) < 0xA0]
+    assert not set(shown) & set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+    assert printable(shown) == shown
+
+
+@given(st.text(), st.integers(min_value=2, max_value=50))
+def test_one_line_is_one_line_of_that_length(text: str, limit: int) -> None:
+    line = one_line(text, limit)
+    assert len(line) <= limit
+    assert "\n" not in line
+
+
+def test_numbers_as_one_reads_them() -> None:
+    assert [count(1, "row"), count(0, "row"), count(12345, "row")] == ["1 row", "0 rows", "12,345 rows"]
+    assert count(2, "query", "queries") == "2 queries"
+    assert [dollars(None), dollars(0), dollars(0.0123), dollars(12.3)] == [
+        "price unknown",
+        "$0.00",
+        "$0.0123",
+        "$12.30",
+    ]
+    assert [duration(0.42), duration(12.34), duration(245)] == ["0.42 s", "12.3 s", "4 min 05 s"]
+    assert [cell(None), cell("a\nb"), cell(1.5)] == ["NULL", "a b", "1.5"]
+
+
+def test_what_was_spent_stands_on_one_line() -> None:
+    used = {"model_calls": 1, "input_tokens": 2000, "cached_tokens": 500, "output_tokens": 7, "usd": None}
+    text = spent(used | {"queries": 1, "rows": 3, "seconds": 2})
+    assert text.startswith("1 model call · 2,000 tokens in (500 cached) · 7 out · price unknown · ")
+    assert text.endswith(" · 1 database query · 3 rows · 2.00 s")
+
+
+def voted(*clusters: list[str], total: int, tie: bool = False) -> dict[str, Any]:
+    share = [{"candidates": names, "share": len(names) / total} for names in clusters]
+    names = [f"c{n + 1}" for n in range(total)]
+    return {"sql": "", "candidates": [candidate(n) for n in names], "vote": {"clusters": share, "tie": tie}}
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        (voted(["c1", "c2", "c3"], total=3), "3 of 3 candidates agree"),
+        (voted(["c2"], ["c1", "c3"], total=3), "2 of 3 candidates agree; 1 differs"),
+        (voted(["c1"], total=3), "1 of 3 candidates agrees; 2 gave no result"),
+        (voted(["c1"], ["c2"], total=2, tie=True), "1 of 2 candidates agrees; 1 differs; a tie"),
+        (voted(total=3), "none of 3 candidates has a result to vote with"),
+        (voted(["c1"], total=1), "a single candidate, no vote"),
+        ({"candidates": [], "vote": None}, ""),
+    ],
+)
+def test_the_vote_in_words(answer: dict[str, Any], text: str) -> None:
+    assert agreement(answer) == text
+
+
+def test_the_answers_cluster_counts_as_agreeing_even_if_it_is_smaller() -> None:
+    answer = voted(["c1", "c2"], ["c3"], total=3)
+    answer["vote"]["winner"] = "c3"  # drawn at random, by weight
+    assert agreement(answer) == "1 of 3 candidates agrees; 2 differ"

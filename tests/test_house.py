@@ -1,0 +1,191 @@
+"""The house itself: whose the package names are, what is imported when, what the pins promise."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import distributions
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+FLOORS = ("quorum", "evals", "graph", "agents", "tools", "knowledge")
+HOUSE = (*FLOORS, "tests")
+HEAVY = (
+    "langgraph",
+    "langchain_openai",
+    "sentence_transformers",
+    "torch",
+    "faiss",
+    "snowflake",
+    "google.cloud",
+)
+NEVER_AT_IMPORT = ("sentence_transformers", "torch", "faiss", "snowflake", "google.cloud")
+TEXT = {".py", ".md", ".toml", ".txt", ".yml", ".yaml", ".json", ".html", ".sql", ".sh", ""}
+
+
+def loaded_after(code: str, root: Path) -> set[str]:
+    """The names of all modules that a fresh interpreter has loaded after ``code``."""
+    script = f"{code}\nimport sys; print('\\n'.join(['MODULES', *sys.modules]))"
+    result = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=root,
+        env=os.environ | {"PYTHONPATH": str(root)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(result.stdout.rpartition("MODULES\n")[2].split())
+
+
+def modules(root: Path) -> list[str]:
+    """Every module of the floors, by its dotted name."""
+    found = []
+    for floor in FLOORS:
+        for path in sorted((root / floor).rglob("*.py")):
+            parts = path.relative_to(root).with_suffix("").parts
+            found.append(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
+    return [name for name in found if not name.endswith("__main__")]
+
+
+def files(root: Path) -> list[Path]:
+    """Every text file of the project that is, or would be, under version control."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    names = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout.split("\0")
+    paths = [root / name for name in names if name]
+    return [path for path in paths if path.is_file() and path.suffix in TEXT]
+
+
+@pytest.mark.parametrize("name", HOUSE)
+def test_our_names_mean_our_folders(name: str, root: Path) -> None:
+    module = importlib.import_module(name)
+    assert Path(str(module.__file__)).parent == root / name
+
+
+def test_no_other_distribution_owns_our_names() -> None:
+    owners = {}
+    for distribution in distributions():
+        for file in distribution.files or []:
+            if file.parts[0] in HOUSE and canonicalize_name(distribution.name) != "quorum":
+                owners[file.parts[0]] = distribution.name
+    assert owners == {}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import quorum.cli",
+        "import quorum; from quorum.settings import Settings; Settings()",
+        "from quorum.cli import cli; cli(['--help'], standalone_mode=False)",
+        "from quorum.cli import cli; cli(['ask', '--help'], standalone_mode=False)",
+        "from quorum.cli import cli; cli(['guard', '--dialect', 'mysql', 'SELECT 1'], standalone_mode=False)",
+        "from quorum.cli import cli; cli(['trace', 'list'], standalone_mode=False)",
+    ],
+)
+def test_the_front_door_opens_without_the_heavy_packages(code: str, root: Path) -> None:
+    loaded = loaded_after(code, root)
+    assert "quorum" in loaded
+    assert loaded.isdisjoint(HEAVY)
+
+
+def test_help_loads_no_command(root: Path) -> None:
+    loaded = loaded_after("from quorum.cli import cli; cli(['--help'], standalone_mode=False)", root)
+    assert not [name for name in loaded if name.startswith("quorum.commands.")]
+    assert loaded.isdisjoint({"pydantic", "rich", "sqlglot", "asyncio"})
+
+
+def test_importing_everything_loads_no_engine_of_embeddings_or_clouds(root: Path) -> None:
+    names = modules(root)
+    assert len(names) > 60
+    loaded = loaded_after("\n".join(f"import {name}" for name in names), root)
+    assert set(names) <= loaded
+    assert loaded.isdisjoint(NEVER_AT_IMPORT)
+    assert loaded.isdisjoint({"duckdb"})  # drivers wait for a connection
+
+
+def test_no_file_names_a_path_of_somebodys_machine(root: Path) -> None:
+    homes = re.compile(r"(?<![\w.])/(?:home|Users|root|work|mnt|opt|tmp)/\w")
+    found = [
+        f"{path.relative_to(root)}:{number}: {line.strip()}"
+        for path in files(root)
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if homes.search(line) and path.name != Path(__file__).name
+    ]
+    assert found == []
+
+
+def requirements(root: Path) -> list[Requirement]:
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    groups = [project["dependencies"], *project["optional-dependencies"].values()]
+    return [Requirement(line) for group in groups for line in group]
+
+
+def pins(root: Path) -> dict[str, Requirement]:
+    lines = (root / "constraints.txt").read_text().splitlines()
+    parsed = [Requirement(line) for line in lines if line and not line.startswith("#")]
+    return {canonicalize_name(requirement.name): requirement for requirement in parsed}
+
+
+def test_every_requirement_is_pinned_to_a_version_that_it_allows(root: Path) -> None:
+    pinned = pins(root)
+    for requirement in requirements(root):
+        pin = pinned[canonicalize_name(requirement.name)]
+        (exact,) = pin.specifier
+        assert exact.operator == "=="
+        assert requirement.specifier.contains(exact.version), f"{requirement} against {pin}"
+
+
+def test_constraints_are_plain_pins(root: Path) -> None:
+    pinned = pins(root)
+    assert str(pinned.pop("openai-agents").specifier) == "<0"  # it owns a top-level `agents`
+    assert str(pinned["torch"].specifier) == "==2.13.0"
+    for name, pin in pinned.items():
+        assert [part.operator for part in pin.specifier] == ["=="], name
+        assert pin.url is None
+        assert pin.marker is None
+    text = (root / "constraints.txt").read_text()
+    assert "://" not in text
+    assert "--" not in text
+
+
+def test_what_is_installed_is_what_is_pinned(root: Path) -> None:
+    pinned = pins(root)
+    drifted = {}
+    for distribution in distributions():
+        pin = pinned.get(canonicalize_name(distribution.name))
+        version = distribution.version.partition("+")[0]  # torch's CPU wheel is 2.13.0+cpu
+        if pin is not None and not pin.specifier.contains(version, prereleases=True):
+            drifted[distribution.name] = distribution.version
+    assert drifted == {}
+
+
+def test_the_floors_are_what_the_wheel_and_the_layers_name(root: Path) -> None:
+    tool = tomllib.loads((root / "pyproject.toml").read_text())["tool"]
+    assert tuple(tool["hatch"]["build"]["targets"]["wheel"]["packages"]) == FLOORS
+    assert tuple(tool["importlinter"]["contracts"][0]["layers"]) == FLOORS
+
+
+def test_make_help_lists_every_target_that_people_expect(root: Path) -> None:
+    result = subprocess.run(["make", "help"], cwd=root, capture_output=True, text=True, check=True)
+    for target in ("setup", "demo", "test", "lint", "format", "bench", "dev"):
+        assert f"make {target} " in result.stdout
+
+
+def test_make_says_when_python_is_too_old(root: Path, tmp_path: Path) -> None:
+    python = tmp_path / "python3"
+    python.write_text('#!/bin/sh\n[ "$1" = --version ] && echo Python 3.9.2 && exit 0\nexit 1\n')
+    python.chmod(0o755)
+    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+        (tmp_path / name).write_text((root / name).read_text())
+    command = ["make", "setup", f"PYTHON={python}"]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert result.returncode != 0
+    assert "needs Python 3.11 or newer" in result.stderr
+    assert "Python 3.9.2" in result.stderr
+    assert not (tmp_path / ".venv").exists()

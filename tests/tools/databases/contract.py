@@ -1,0 +1,444 @@
+"""What ``tools.databases.base.Connector`` promises, as tests that every connector runs.
+
+A connector's test module subclasses ``ConnectorContract`` and supplies the engine's own ways to
+write a database and to misbehave.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import ClassVar
+from urllib.parse import quote
+
+import psutil
+import pytest
+
+from knowledge.catalog import Catalog, ForeignKey
+from knowledge.errors import ConfigurationError, DatabaseUnavailable
+from tools.databases import connect
+from tools.databases.base import Connector
+from tools.query import ErrorKind, Limits, QueryError, QueryResult
+
+SHOP = '''
+CREATE TABLE customers (id INTEGER PRIMARY KEY, name VARCHAR NOT NULL, credit DOUBLE);
+INSERT INTO customers VALUES (1, 'Ann', 1.5), (2, 'Bob', NULL), (3, 'Ann', 2.5);
+CREATE TABLE "order ""x""" (
+    id INTEGER, line INTEGER, customer INTEGER REFERENCES customers(id), PRIMARY KEY (id, line)
+);
+INSERT INTO "order ""x""" VALUES (1, 1, 1), (1, 2, 1), (2, 1, 2);
+CREATE TABLE returns (
+    "order" INTEGER, line INTEGER, reason VARCHAR,
+    FOREIGN KEY ("order", line) REFERENCES "order ""x"""(id, line)
+);
+CREATE TABLE "Größe" ("Fläche m²" DOUBLE, 名前 VARCHAR);
+INSERT INTO "Größe" VALUES (2.5, '東京');
+CREATE TABLE events (id INTEGER, payload VARCHAR);
+INSERT INTO events VALUES (1, '{"user": {"name": "Ann"}, "tags": ["a"]}'), (2, '{"user": {"age": 7}}');
+CREATE VIEW rich AS SELECT name, credit * 2 AS doubled FROM customers WHERE credit > 1;
+CREATE TABLE gone (x INTEGER);
+CREATE VIEW broken AS SELECT x FROM gone;
+DROP TABLE gone;
+'''
+SOON = Limits(seconds=0.3)
+ENDLESS = "WITH RECURSIVE spin(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM spin) SELECT count(*) FROM spin"
+MILLION = """
+    WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)
+    SELECT a.i, b.i AS j, 'row ' || a.i AS text FROM n AS a CROSS JOIN n AS b
+"""
+
+
+def rows(outcome: QueryResult | QueryError) -> list[tuple[object, ...]]:
+    """The rows of a query that must have succeeded."""
+    assert isinstance(outcome, QueryResult), outcome
+    columns = [column.to_pylist() for column in outcome.table.columns]
+    return list(zip(*columns, strict=True))
+
+
+def error(outcome: QueryResult | QueryError) -> QueryError:
+    """The error of a query that must have failed."""
+    assert isinstance(outcome, QueryError), rows(outcome)
+    return outcome
+
+
+def content(path: Path) -> bytes:
+    return path.read_bytes()
+
+
+def overwrite(path: Path, text: bytes) -> None:
+    path.write_bytes(text)
+
+
+def files(folder: Path) -> list[Path]:
+    return sorted(folder.iterdir())
+
+
+def children() -> list[psutil.Process]:
+    return [child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE]
+
+
+class ConnectorContract:
+    """Subclass it per engine; test functions get an open connector on the shop."""
+
+    scheme: ClassVar[str]
+    odd_names: ClassVar[tuple[str, ...]] = ("with space.db", "50%.db", "a#b.db", "ä'ö\".db")
+
+    @staticmethod
+    def build(path: Path, script: str) -> None:
+        """Write a database with the engine's own driver."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def path(self, tmp_path: Path) -> Path:
+        path = tmp_path / f"shop.{self.scheme}"
+        self.build(path, SHOP)
+        return path
+
+    @pytest.fixture
+    async def shop(self, path: Path):
+        async with self.connect(path) as connector:
+            yield connector
+
+    def connect(self, path: Path) -> Connector:
+        return connect(f"{self.scheme}:///{quote(str(path))}")
+
+    # Opening
+
+    async def test_opens_by_url_and_by_path(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(path.parent)
+        monkeypatch.setenv("HOME", str(path.parent))
+        for url in (f"{self.scheme}:///{path.name}", f"{self.scheme}:///{path}", path.name, f"~/{path.name}"):
+            async with connect(url) as connector:
+                assert rows(await connector.run("SELECT count(*) FROM customers", Limits())) == [(3,)]
+                assert connector.dialect == self.scheme
+
+    async def test_opens_files_of_odd_names(self, tmp_path: Path) -> None:
+        for name in self.odd_names:
+            path = tmp_path / name
+            self.build(path, "CREATE TABLE t (x INTEGER);")
+            async with self.connect(path) as connector:
+                assert (await connector.catalog()).name == path.stem
+
+    @pytest.mark.parametrize("rest", ["", "/", "/:memory:", "host/file.db", "file.db", "/a.db?mode=rw"])
+    def test_malformed_url(self, rest: str) -> None:
+        with pytest.raises(ConfigurationError):
+            connect(f"{self.scheme}://{rest}")
+
+    async def test_missing_file_is_not_created(self, tmp_path: Path) -> None:
+        for path in (tmp_path / "none.db", tmp_path / "nowhere" / "none.db"):
+            with pytest.raises(DatabaseUnavailable, match="no file"):
+                await self.connect(path).open()
+        assert files(tmp_path) == []
+
+    async def test_what_is_no_database(self, tmp_path: Path, path: Path) -> None:
+        whole = content(path)
+        cases = ((b"", "empty"), (b"id,name\n" * 99, "not a"), (whole[: len(whole) // 2], "truncated"))
+        for text, message in cases:
+            overwrite(tmp_path / "broken", text)
+            with pytest.raises(DatabaseUnavailable, match=message):
+                await self.connect(tmp_path / "broken").open()
+        with pytest.raises(DatabaseUnavailable, match="folder"):
+            await self.connect(tmp_path).open()
+        assert children() == []
+
+    async def test_damaged_content(self, path: Path) -> None:
+        whole = content(path)
+        damaged = path.with_name("damaged.db")
+        overwrite(damaged, whole[:150] + b"\xff" * (16_384 - 150) + whole[16_384:])
+        with pytest.raises(DatabaseUnavailable, match=r"is damaged"):
+            await self.connect(damaged).open()
+        assert children() == []
+
+    async def test_unreadable_file(self, path: Path) -> None:
+        with pytest.raises(DatabaseUnavailable, match="cannot be read"):
+            await self.connect(path / "below a file").open()
+
+    # Catalog
+
+    async def test_catalog(self, shop: Connector) -> None:
+        catalog = await shop.catalog()
+        assert catalog.dialect == self.scheme
+        names = {table.name for table in catalog.tables}
+        assert names == {"customers", 'order "x"', "returns", "Größe", "events", "rich"}
+        assert [note for note in catalog.notes if "broken" in note]
+        assert catalog.hash == (await shop.catalog()).hash
+
+    async def test_catalog_columns_and_samples(self, shop: Connector) -> None:
+        customers = table(await shop.catalog(), "customers")
+        assert [column.name for column in customers.columns] == ["id", "name", "credit"]
+        assert [column.nullable for column in customers.columns] == [False, False, True]
+        assert customers.row_count == 3
+        assert customers.columns[1].samples == ("Ann", "Bob")  # the most frequent first
+        assert table(await shop.catalog(samples=1), "customers").columns[1].samples == ("Ann",)
+        assert table(await shop.catalog(), "Größe").columns[1].samples == ("東京",)
+
+    async def test_catalog_keys(self, shop: Connector) -> None:
+        catalog = await shop.catalog()
+        order = table(catalog, 'order "x"')
+        assert order.primary_key == ("id", "line")
+        assert order.foreign_keys == (
+            ForeignKey(("customer",), table(catalog, "customers").full_name, ("id",)),
+        )
+        assert table(catalog, "returns").foreign_keys == (
+            ForeignKey(("order", "line"), order.full_name, ("id", "line")),
+        )
+
+    async def test_catalog_views(self, shop: Connector) -> None:
+        rich = table(await shop.catalog(), "rich")
+        assert (rich.kind, rich.row_count) == ("view", None)
+        assert rich.columns[1].type  # an expression, typed nonetheless
+        assert rich.columns[1].samples == ("3.0", "5.0")
+
+    async def test_catalog_fields_of_json(self, shop: Connector) -> None:
+        payload = table(await shop.catalog(), "events").columns[1]
+        assert {field.path for field in payload.fields} == {"user.name", "user.age", "tags[]"}
+        assert all(field.inferred for field in payload.fields)
+
+    async def test_catalog_without_tables(self, tmp_path: Path) -> None:
+        path = tmp_path / "bare.db"
+        self.build(path, "CREATE TABLE t (x INTEGER); DROP TABLE t;")
+        async with self.connect(path) as connector:
+            with pytest.raises(DatabaseUnavailable, match="holds no table"):
+                await connector.catalog()
+
+    # Results
+
+    async def test_result(self, shop: Connector) -> None:
+        sql = "SELECT id, name, credit FROM customers ORDER BY id"
+        outcome = await shop.run(sql, Limits())
+        assert rows(outcome) == [(1, "Ann", 1.5), (2, "Bob", None), (3, "Ann", 2.5)]
+        assert isinstance(outcome, QueryResult)
+        assert outcome.columns == ["id", "name", "credit"]
+        assert len(outcome.column_types) == 3
+        assert (outcome.sql, outcome.truncated) == (sql, "")
+        assert 0 < outcome.seconds < 5
+
+    async def test_result_without_rows_keeps_its_columns(self, shop: Connector) -> None:
+        outcome = await shop.run("SELECT id, name FROM customers WHERE id < 0", Limits())
+        assert rows(outcome) == []
+        assert isinstance(outcome, QueryResult)
+        assert outcome.columns == ["id", "name"]
+
+    async def test_column_names_may_repeat(self, shop: Connector) -> None:
+        outcome = await shop.run("SELECT a.id, b.id FROM customers a JOIN customers b USING (id)", Limits())
+        assert isinstance(outcome, QueryResult)
+        assert outcome.columns == ["id", "id"]
+
+    async def test_odd_names(self, shop: Connector) -> None:
+        assert rows(await shop.run('SELECT count(*) FROM "order ""x"""', Limits())) == [(3,)]
+        assert rows(await shop.run('SELECT "Fläche m²", 名前 FROM "Größe"', Limits())) == [(2.5, "東京")]
+
+    # Limits
+
+    async def test_row_cap(self, shop: Connector) -> None:
+        for cap, kept, truncated in ((1, 1, "rows"), (2, 2, "rows"), (3, 3, ""), (4, 3, "")):
+            outcome = await shop.run("SELECT * FROM customers", Limits(rows=cap))
+            assert isinstance(outcome, QueryResult)
+            assert (outcome.row_count, outcome.truncated) == (kept, truncated)
+
+    async def test_byte_cap(self, shop: Connector) -> None:
+        outcome = await shop.run(MILLION, Limits(rows=10**6, bytes=100_000))
+        assert isinstance(outcome, QueryResult)
+        assert outcome.truncated == "bytes"
+        assert 50_000 < outcome.table.nbytes <= 100_000
+        outcome = await shop.run("SELECT name FROM customers", Limits(bytes=1))
+        assert (rows(outcome), outcome.truncated) == ([], "bytes")
+
+    async def test_million_rows_in_flat_memory(self, shop: Connector) -> None:
+        await shop.run(MILLION, Limits(rows=100_000))
+        processes = [psutil.Process(), *children()]
+        before = [process.memory_info().rss for process in processes]
+        for _ in range(3):
+            outcome = await shop.run(MILLION, Limits(rows=100_000))
+            assert isinstance(outcome, QueryResult)
+            assert (outcome.row_count, outcome.truncated) == (100_000, "rows")
+        after = [process.memory_info().rss for process in processes]
+        grown = [(now - then) / 2**20 for then, now in zip(before, after, strict=True)]
+        assert max(grown) < 48, grown
+
+    async def test_endless_query_is_stopped(self, shop: Connector) -> None:
+        await shop.run("SELECT 1", Limits())
+        child = children()
+        started = time.monotonic()
+        outcome = error(await shop.run(ENDLESS, SOON))
+        assert outcome.kind is ErrorKind.TIMEOUT
+        assert time.monotonic() - started < 2
+        assert rows(await shop.run("SELECT 1", Limits())) == [(1,)]
+        assert children() == child  # the session stopped by itself
+
+    async def test_deaf_engine_is_killed(self, shop: Connector) -> None:
+        await shop.run("SELECT 1", Limits())
+        (child,) = children()
+        os.kill(child.pid, signal.SIGSTOP)
+        outcome = error(await shop.run("SELECT 1", SOON))
+        assert outcome.kind is ErrorKind.TIMEOUT
+        assert not child.is_running()
+        assert rows(await shop.run("SELECT 1", Limits())) == [(1,)]
+
+    async def test_engine_that_dies(self, shop: Connector) -> None:
+        await shop.run("SELECT 1", Limits())
+        query = asyncio.create_task(shop.run(ENDLESS, Limits()))
+        await asyncio.sleep(0.2)
+        (child,) = children()
+        child.kill()
+        outcome = error(await query)
+        assert outcome.kind is ErrorKind.RESOURCES
+        assert rows(await shop.run("SELECT 1", Limits())) == [(1,)]
+
+    async def test_child_that_dies_while_idle(self, shop: Connector) -> None:
+        await shop.run("SELECT 1", Limits())
+        (child,) = children()
+        child.kill()
+        child.wait(5)
+        await asyncio.sleep(0.1)
+        assert rows(await shop.run("SELECT 1", Limits())) == [(1,)]
+
+    async def test_cancelling_the_task_cancels_the_query(self, shop: Connector) -> None:
+        await shop.run("SELECT 1", Limits())
+        query = asyncio.create_task(shop.run(ENDLESS, Limits()))
+        await asyncio.sleep(0.2)
+        (child,) = children()
+        query.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await query
+        assert not child.is_running()
+        assert rows(await shop.run("SELECT 1", Limits())) == [(1,)]
+
+    async def test_memory_is_limited(self, shop: Connector) -> None:
+        hungry = f"SELECT x.text, y.text FROM ({MILLION}) x, ({MILLION}) y ORDER BY y.text || x.text, x.j"
+        outcome = error(await shop.run(hungry, Limits(seconds=20, memory=100 * 2**20)))
+        assert outcome.kind in (ErrorKind.RESOURCES, ErrorKind.TIMEOUT)
+        assert rows(await shop.run("SELECT 1", Limits())) == [(1,)]
+
+    async def test_queries_run_at_the_same_time(self, shop: Connector) -> None:
+        outcomes = await asyncio.gather(*(shop.run(f"SELECT {i}", Limits()) for i in range(10)))
+        assert [rows(outcome) for outcome in outcomes] == [[(i,)] for i in range(10)]
+        assert len(children()) == 4
+        slow = [asyncio.create_task(shop.run(ENDLESS, Limits(seconds=1))) for _ in range(3)]
+        await asyncio.sleep(0.1)
+        assert rows(await shop.run("SELECT 1", Limits())) == [(1,)]
+        assert not any(task.done() for task in slow)
+        assert {error(outcome).kind for outcome in await asyncio.gather(*slow)} == {ErrorKind.TIMEOUT}
+
+    # Closing
+
+    async def test_close_leaves_nothing_behind(self, path: Path) -> None:
+        here = psutil.Process()
+        async with self.connect(path) as connector:  # the loop's own descriptors come with first use
+            await connector.run("SELECT 1", Limits())
+        before = here.num_fds()
+        connector = self.connect(path)
+        await connector.close()
+        await connector.open()
+        queries = [asyncio.create_task(connector.run(ENDLESS, Limits())) for _ in range(3)]
+        await asyncio.sleep(0.5)
+        await connector.close()
+        await connector.close()
+        assert {error(outcome).kind for outcome in await asyncio.gather(*queries)} == {ErrorKind.UNAVAILABLE}
+        assert here.children() == []  # no zombie either
+        assert here.num_fds() == before
+        with pytest.raises(DatabaseUnavailable, match="closed"):
+            await connector.run("SELECT 1", Limits())
+
+    @pytest.mark.parametrize("busy", [True, False])
+    def test_children_die_with_their_parent(self, path: Path, root: Path, busy: bool) -> None:
+        query = ENDLESS if busy else "SELECT 1"
+        program = f"""
+import asyncio
+import os
+from tools.databases import connect
+from tools.query import Limits
+
+async def main():
+    connector = connect({str(path)!r})
+    await connector.open()
+    query = asyncio.create_task(connector.run({query!r}, Limits()))
+    await asyncio.sleep(1)
+    print("ready", flush=True)
+    await asyncio.sleep(60)
+
+asyncio.run(main())
+"""
+        command = [sys.executable, "-c", program]
+        with subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            (child,) = psutil.Process(process.pid).children()
+            process.kill()
+        psutil.wait_procs([child], timeout=5)
+        assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
+
+    # Safety, with the guard out of the way
+
+    async def test_refuses_to_write(self, shop: Connector, path: Path) -> None:
+        before = content(path)
+        for sql in (
+            "INSERT INTO customers VALUES (9, 'Eve', 0)",
+            "UPDATE customers SET name = 'Eve'",
+            "DELETE FROM customers",
+            "DROP TABLE customers",
+            "CREATE TABLE loot AS SELECT * FROM customers",
+            "CREATE TEMP TABLE loot AS SELECT * FROM customers",
+            "CREATE VIEW loot AS SELECT * FROM customers",
+            "CREATE INDEX loot ON customers(name)",
+            "ALTER TABLE customers ADD COLUMN loot INTEGER",
+            "INSERT INTO customers VALUES (9, 'Eve', 0) RETURNING id",
+            f"ATTACH '{path.parent}/evil.db' AS evil",
+            f"VACUUM INTO '{path.parent}/evil.db'",
+            "BEGIN",
+            "SELECT 1; DROP TABLE customers",
+        ):
+            outcome = error(await shop.run(sql, Limits()))
+            assert outcome.kind in (ErrorKind.PERMISSION, ErrorKind.SYNTAX, ErrorKind.OTHER), sql
+        assert rows(await shop.run("SELECT count(*) FROM customers", Limits())) == [(3,)]
+        assert content(path) == before
+        assert files(path.parent) == [path]
+
+    async def test_child_sees_no_secret(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+        async with self.connect(path):
+            (child,) = children()
+            assert not {"OPENAI_API_KEY", "HOME", "PATH"} & set(child.environ())
+
+    async def test_modules_of_the_working_directory_are_not_loaded(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        folder = path.parent / "elsewhere"
+        (folder / "tools").mkdir(parents=True)
+        for decoy in ("tools/__init__.py", "json.py", "sqlite3.py", "duckdb.py"):
+            (folder / decoy).write_text("raise SystemExit('decoy')")
+        monkeypatch.chdir(folder)
+        async with self.connect(path) as connector:
+            assert rows(await connector.run("SELECT 1", Limits())) == [(1,)]
+
+    # The event loop
+
+    async def test_never_blocks_the_event_loop(self, path: Path) -> None:
+        blockbuster = pytest.importorskip("blockbuster")
+        async with self.connect(path) as connector:  # imports come with first use
+            await connector.catalog()
+        connector = self.connect(path)
+        with blockbuster.blockbuster_ctx():
+            async with connector:
+                await connector.catalog()
+                await connector.run(MILLION, Limits(rows=1000))
+                await connector.run(ENDLESS, SOON)
+
+    # Estimates
+
+    async def test_estimate(self, shop: Connector) -> None:
+        estimate = await shop.estimate("SELECT * FROM customers WHERE id = 1")
+        assert not isinstance(estimate, QueryError)
+        assert "customers" in estimate.plan
+        assert error(await shop.estimate("SELECT nope FROM customers")).kind is ErrorKind.COLUMN_NOT_FOUND
+
+
+def table(catalog: Catalog, name: str):
+    found = catalog.table(name)
+    assert found is not None, name
+    return found

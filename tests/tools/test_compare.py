@@ -1,0 +1,290 @@
+"""What makes two results the same: properties of fingerprints, equality, clusters and relations."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+import time
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tools.results import cluster, cluster_keys, column_pairs, equal, fingerprint, relation
+
+WHOLE = st.integers(-(2**62), 2**62)
+FRACTION = st.decimals(-10_000, 10_000, allow_nan=False, places=3)
+DAY = st.dates(dt.date(1900, 1, 1), dt.date(2100, 1, 1))
+WORD = st.text(st.characters(codec="utf-8", exclude_characters="[{"), min_size=1).filter(
+    lambda word: not any(char.isdigit() for char in word) and word == word.rstrip(" ")
+)
+KINDS: dict[str, st.SearchStrategy[Any]] = {"whole": WHOLE, "fraction": FRACTION, "day": DAY, "word": WORD}
+Columns = list[tuple[str, list[Any]]]
+
+
+@st.composite
+def columns(draw: st.DrawFn, least_rows: int = 0) -> Columns:
+    """(kind, values) per column, with NULLs."""
+    rows = draw(st.integers(least_rows, 6))
+    kinds = draw(st.lists(st.sampled_from(sorted(KINDS)), min_size=1, max_size=4))
+    return [(kind, draw(st.lists(st.none() | KINDS[kind], min_size=rows, max_size=rows))) for kind in kinds]
+
+
+def as_table(made: Columns) -> pa.Table:
+    arrays = [encode(kind, values, 0) for kind, values in made]
+    return pa.Table.from_arrays(arrays, names=[f"c{i}" for i in range(len(arrays))])
+
+
+def encode(kind: str, values: list[Any], form: int) -> pa.Array:
+    """The values in one of their representations; 0 is the plainest."""
+    forms = FORMS[kind]
+    return forms[form % len(forms)](values)
+
+
+def each(values: list[Any], change: Any) -> list[Any]:
+    return [None if value is None else change(value) for value in values]
+
+
+def midnight(day: dt.date) -> dt.datetime:
+    return dt.datetime(day.year, day.month, day.day)
+
+
+FORMS: dict[str, list[Any]] = {
+    "whole": [
+        lambda v: pa.array(v, pa.int64()),
+        lambda v: pa.array(each(v, Decimal), pa.decimal128(38, 0)),
+        lambda v: pa.array(each(v, str), pa.string()),
+        lambda v: pa.array(each(v, lambda x: f" {x}.00"), pa.large_string()),
+        lambda v: pa.array(v, pa.decimal128(38, 2)),
+        lambda v: pa.array(v, pa.int64()).dictionary_encode(),
+        lambda v: pa.array(each(v, lambda x: x if x == int(float(x)) else Decimal(x)), pa.decimal128(38, 0)),
+    ],
+    "fraction": [
+        lambda v: pa.array(each(v, float), pa.float64()),
+        lambda v: pa.array(each(v, lambda x: x.quantize(Decimal("0.000"))), pa.decimal128(20, 6)),
+        lambda v: pa.array(each(v, str), pa.string()),
+        lambda v: pa.array(each(v, lambda x: f"{x:.9f}"), pa.string()),
+        lambda v: pa.array([float("nan") if x is None else float(x) for x in v], pa.float64()),
+    ],
+    "day": [
+        lambda v: pa.array(v, pa.date32()),
+        lambda v: pa.array(each(v, midnight), pa.timestamp("us")),
+        lambda v: pa.array(each(v, midnight), pa.timestamp("s", "UTC")),
+        lambda v: pa.array(each(v, str), pa.string()),
+        lambda v: pa.array(each(v, lambda x: f"{x} 00:00:00"), pa.string()),
+        lambda v: pa.array(each(v, lambda x: f"{x}T00:00:00.000Z"), pa.string()),
+        lambda v: pa.array(each(v, lambda x: f"{x} 00:00:00 +0000"), pa.string()),
+    ],
+    "word": [
+        lambda v: pa.array(v, pa.string()),
+        lambda v: pa.array(each(v, lambda x: x + "  "), pa.large_string()),
+        lambda v: pa.array(v, pa.string()).dictionary_encode(),
+        lambda v: pa.array(each(v, str.encode), pa.binary()),
+    ],
+}
+
+
+@given(columns(), st.randoms(use_true_random=False))
+def test_form_never_changes_the_fingerprint(made: Columns, draw: random.Random) -> None:
+    rows = list(range(len(made[0][1])))
+    draw.shuffle(rows)
+    other: Columns = [(kind, [values[row] for row in rows]) for kind, values in made]
+    draw.shuffle(other)
+    arrays = [encode(kind, values, draw.randrange(100)) for kind, values in other]
+    changed = pa.Table.from_arrays(arrays, names=["same"] * len(arrays))
+    plain = as_table(made)
+    assert fingerprint(changed) == fingerprint(plain)
+    assert equal(changed, plain)
+    assert relation(changed, plain) == "equal"
+
+
+@given(columns(least_rows=1), st.data())
+def test_a_changed_cell_changes_the_fingerprint(made: Columns, data: st.DataObject) -> None:
+    column = data.draw(st.integers(0, len(made) - 1))
+    row = data.draw(st.integers(0, len(made[0][1]) - 1))
+    kind, values = made[column]
+    changed = list(values)
+    changed[row] = {"whole": 7, "fraction": Decimal("1.5"), "day": dt.date(2000, 1, 1), "word": "new"}[kind]
+    if values[row] is not None:
+        steps = {"whole": 1, "fraction": Decimal("1.5"), "day": dt.timedelta(days=1), "word": "x"}
+        changed[row] = values[row] + steps[kind]
+    other = [*made[:column], (kind, changed), *made[column + 1 :]]
+    assert fingerprint(as_table(other)) != fingerprint(as_table(made))
+    assert not equal(as_table(other), as_table(made))
+
+
+@given(st.floats(-1e6, 1e6), st.floats(1e-3, 0.999), st.booleans())
+def test_the_tolerance_has_no_edge_for_equal(number: float, part: float, up: bool) -> None:
+    tolerance = min(0.01, 5e-3 * abs(number))
+    other = number + part * tolerance * (1 if up else -1)
+    a, b = pa.table({"v": [number, 7.5]}), pa.table({"v": [7.5, other]})
+    assert equal(a, b) or (number.is_integer() and other.is_integer())
+    assert len(cluster([a, b])) == 1
+
+
+@given(st.floats(1e-9, 1e9), st.floats(1.01, 3))
+def test_beyond_the_tolerance_fingerprints_differ(number: float, times: float) -> None:
+    other = number + times * max(min(0.01, 5e-3 * number), 1e-12) / (1 - 5e-3 * times)
+    a, b = pa.table({"v": [number]}), pa.table({"v": [other]})
+    assert fingerprint(a) != fingerprint(b)
+    assert not equal(a, b)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "same"),
+    [
+        (1.005, 1.0049, True),
+        (0.1 + 0.2, 0.3, True),
+        (41.2935, 41.29, True),
+        (2.684, 2.68, True),
+        (0.012, 0.021, False),
+        (0.0001, 0.0002, False),
+        (2001, 2002, False),
+        (2001.5, 2001, False),
+        (36001000100, 36001000101, False),
+        (2**60, 2**60 + 1, False),
+        (2**60, float(2**60), True),
+        (1e25, 1e25 * (1 + 1e-14), True),
+        (10**30, 10**30 + 1, False),
+        (0.0, -0.0, True),
+        (1e-17, 0, True),
+        (float("inf"), float("inf"), True),
+        (float("inf"), -float("inf"), False),
+        (float("inf"), 1e300, False),
+        (None, float("nan"), True),
+        (None, 0, False),
+        (None, "", False),
+        (True, 1, True),
+        ("007", 7, True),
+        ("1e3", 1000, True),
+        ("1,000", 1000, False),
+        ("A", "a", False),
+        (dt.date(2024, 1, 1), "2024-01-01 00:00", True),
+        (dt.datetime(2024, 1, 1, 1, tzinfo=dt.UTC), "2024-01-01T02:00:00+01:00", True),
+        (dt.date(2024, 1, 1), "2024-01-02", False),
+        (dt.date(2024, 1, 1), 20240101, False),
+        ("2024-02-30", "2024-02-30", True),
+        (dt.datetime(2024, 1, 1, 1, 2, 3, 500_000), "2024-01-01 01:02:03.500000000", True),
+        ({"b": 1, "a": [1, 2.0]}, '{"a": [1.0, 2], "b": "1"}', True),
+        ([1, 2], [2, 1], False),
+        ([dt.date(2024, 1, 1)], '["2024-01-01"]', True),
+        ("[not json", "[not json", True),
+        (b"abc", "abc", True),
+    ],
+)
+def test_what_cells_mean(a: Any, b: Any, same: bool) -> None:
+    left, right = (pa.table({"c": pa.array([value], _type_of(value))}) for value in (a, b))
+    assert equal(left, right) is same
+    assert equal(right, left) is same
+    assert len(cluster([left, right])) == (1 if same else 2)
+
+
+def _type_of(value: Any) -> pa.DataType | None:
+    return pa.decimal128(38, 0) if isinstance(value, int) and value >= 2**63 else None
+
+
+def test_rows_stay_paired() -> None:
+    a = pa.table({"x": [1, 2], "y": ["a", "b"]})
+    b = pa.table({"x": [1, 2], "y": ["b", "a"]})
+    assert fingerprint(a) != fingerprint(b)
+    assert not equal(a, b)
+    assert relation(a, b) == "overlaps"
+
+
+def test_columns_of_the_same_values_are_told_apart_by_their_rows() -> None:
+    a = pa.table({"from": [1, 2, 1, 2], "to": [2, 1, 2, 1], "who": ["w", "x", "y", "z"]})
+    b = pa.table({"from": [2, 1, 1, 2], "to": [1, 2, 2, 1], "who": ["w", "x", "y", "z"]})
+    assert fingerprint(a) != fingerprint(b)
+    assert fingerprint(a) == fingerprint(a.select(["to", "who", "from"]))
+
+
+def test_order_counts_where_it_is_asked_for() -> None:
+    a, b = pa.table({"x": [1, 2], "y": [3.0, 4.0]}), pa.table({"y": [4.0, 3.0], "x": [2, 1]})
+    assert fingerprint(a) == fingerprint(b)
+    assert fingerprint(a, ordered=True) != fingerprint(b, ordered=True)
+    assert fingerprint(a, ordered=True) == fingerprint(a.select(["y", "x"]), ordered=True)
+    assert not equal(a, b, ordered=True)
+    assert equal(a, pa.table({"y": [3.004, 4.0], "x": [1, 2]}), ordered=True)
+
+
+def test_duplicate_rows_and_columns_count() -> None:
+    one, two = pa.table({"x": [1]}), pa.table({"x": [1, 1]})
+    assert fingerprint(one) != fingerprint(two)
+    twin = pa.Table.from_arrays([pa.array([1]), pa.array([1])], names=["x", "x"])
+    assert relation(twin, one) == "contains"
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [
+        ({"x": [1, 2], "y": [3, 4]}, {"y": ["4", "3"]}, "contains"),
+        ({"y": [3.001]}, {"x": [1], "y": [3.0]}, "within"),
+        ({"x": [1, 2], "y": [3, 4]}, {"x": [2, 1], "z": [8, 9]}, "overlaps"),
+        ({"x": [1, 2, 3]}, {"x": [3, 4]}, "overlaps"),
+        ({"x": [1], "n": [None]}, {"x": [2], "n": [None]}, "differs"),
+        ({"x": [1, 2]}, {"x": [3, 4]}, "differs"),
+        ({"x": [1, 2], "y": [3, 4]}, {"x": [1, 2], "y": [4, 3], "z": [0, 0]}, "overlaps"),
+    ],
+)
+def test_relations(a: dict[str, Any], b: dict[str, Any], expected: str) -> None:
+    assert relation(pa.table(a), pa.table(b)) == expected
+
+
+def test_columns_are_paired_once() -> None:
+    a, b = pa.table({"x": [1, 2], "y": [1, 2]}), pa.table({"p": [2, 1], "q": [5, 6]})
+    assert column_pairs(a, b) == [(0, 0)]
+
+
+def test_near_equal_results_join_whatever_their_order() -> None:
+    values = [0.53675, 0.53705, 0.53735]  # neighbours agree; the grid has an edge between them
+    tables = [pa.table({"v": [value], "w": ["k"]}) for value in values]
+    tables.append(pa.table({"v": [9.0], "w": ["k"]}))
+    keys = cluster_keys(tables)
+    assert len(set(keys[:3])) == 1
+    assert keys[3] != keys[0]
+    assert cluster(tables) == [[0, 1, 2], [3]]
+    assert cluster_keys(tables[::-1]) == keys[::-1]
+    assert cluster([]) == []
+
+
+def test_rows_that_swap_places_within_the_tolerance_still_agree() -> None:
+    a = pa.table({"v": [0.50001, 0.50002, 0.50003], "w": [7.25, 3.25, 5.25]})
+    b = pa.table({"v": [0.50003, 0.50001, 0.50002], "w": [7.2501, 3.2501, 5.2501]})
+    assert equal(a, b)
+    assert not equal(a, b.set_column(1, "w", pa.array([7.25, 3.25, 7.25])))
+
+
+def test_many_alike_columns_do_not_take_for_ever() -> None:
+    twins = pa.Table.from_arrays([pa.array([0.5, 1.5])] * 30, names=["t"] * 30)
+    odd = pa.Table.from_arrays([pa.array([0.501, 1.5])] * 29 + [pa.array([1.5, 0.501])], names=["t"] * 30)
+    start = time.perf_counter()
+    assert not equal(twins, odd)
+    assert time.perf_counter() - start < 10
+
+
+def test_results_without_rows() -> None:
+    empty = pa.table({"a": pa.array([], pa.int64())})
+    assert equal(empty, pa.table({"b": pa.array([], pa.string())}))
+    assert (
+        relation(pa.table({"a": pa.array([], pa.int64()), "b": pa.array([], pa.int64())}), empty)
+        == "contains"
+    )
+    assert fingerprint(empty) != fingerprint(pa.table({"a": pa.nulls(1)}))
+
+
+def test_a_million_rows_take_seconds() -> None:
+    rows = 1_000_000
+    draw = np.random.default_rng(1)
+    made = {f"n{i}": draw.integers(0, 10**9, rows) for i in range(4)}
+    made |= {f"f{i}": draw.random(rows) * 1000 for i in range(4)}
+    table = pa.table(
+        made | {f"t{i}": pa.array(draw.integers(0, 10**6, rows)).cast(pa.string()) for i in range(2)}
+    )
+    start = time.perf_counter()
+    one = fingerprint(table)
+    assert time.perf_counter() - start < 20  # about 2 s on two quiet cores
+    assert fingerprint(table.take(draw.permutation(rows)).select(table.column_names[::-1])) == one

@@ -1,0 +1,231 @@
+"""The one way to a database: what passes, what is charged, what is shared, what is recorded."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from knowledge.errors import BudgetExceeded
+from tools.databases import connect
+from tools.execute import KEPT_OUTCOMES, Database, Memory, execute
+from tools.ledger import Budget, Ledger
+from tools.lint import Linter
+from tools.query import ErrorKind, Limits, QueryError, QueryResult
+
+SLOW = "SELECT count(*) FROM numbers AS a, numbers AS b, numbers AS c, numbers AS d WHERE a.n + b.n < d.n"
+
+
+@dataclass
+class Events:
+    """A recorder that keeps what it is told."""
+
+    kept: list[dict[str, Any]] = field(default_factory=list)
+
+    def __call__(self, kind: str, **fields: Any) -> None:
+        self.kept.append({"kind": kind, **fields})
+
+
+@pytest.fixture
+def events() -> Events:
+    return Events()
+
+
+@pytest.fixture
+async def database(tmp_path: Path, events: Events) -> AsyncIterator[Database]:
+    path = tmp_path / "shop.db"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE numbers (n INTEGER)")
+    connection.executemany("INSERT INTO numbers VALUES (?)", [(i,) for i in range(1000)])
+    connection.commit()
+    connection.close()
+    async with connect(str(path)) as connector:
+        catalog = await connector.catalog()
+        yield Database(connector, catalog, Linter(catalog), Limits(seconds=20), Ledger(), events)
+
+
+async def run(database: Database, sql: str, agent: str = "action") -> QueryResult:
+    outcome = await execute(database, sql, agent=agent, candidate="1")
+    assert isinstance(outcome, QueryResult), outcome
+    return outcome
+
+
+async def fail(database: Database, sql: str) -> QueryError:
+    outcome = await execute(database, sql, agent="action", candidate="1")
+    assert isinstance(outcome, QueryError)
+    return outcome
+
+
+async def test_runs_charges_and_records(database: Database, events: Events) -> None:
+    outcome = await run(database, "select sum(n) as total -- all\nfrom numbers;")
+    assert outcome.table.to_pylist() == [{"total": 499_500}]
+    assert outcome.sql == "SELECT SUM(n) AS total FROM numbers"
+    used = database.ledger.by_agent["action"]
+    assert (used.queries, used.rows, used.bytes) == (1, 1, outcome.table.nbytes)
+    assert used.query_seconds == outcome.seconds
+    (event,) = events.kept
+    assert event["kind"] == "query"
+    assert (event["agent"], event["candidate"], event["cached"]) == ("action", "1", False)
+    assert event["executed"] == outcome.sql
+    assert (event["rows"], event["columns"], event["truncated"]) == (1, ["total"], "")
+    assert event["usage"] == used.as_dict()
+
+
+@pytest.mark.parametrize(
+    ("sql", "by", "kind"),
+    [
+        ("DROP TABLE numbers", "guard", ErrorKind.REFUSED),
+        ("SELECT 1; SELECT 2", "guard", ErrorKind.REFUSED),
+        ("SELEC n FROM numbers", "guard", ErrorKind.SYNTAX),
+        ("SELECT n FROM number", "lint", ErrorKind.TABLE_NOT_FOUND),
+        ('SELECT "m" FROM numbers', "lint", ErrorKind.COLUMN_NOT_FOUND),
+    ],
+)
+async def test_what_guard_and_lint_stop_costs_nothing(
+    database: Database, events: Events, sql: str, by: str, kind: ErrorKind
+) -> None:
+    problem = await fail(database, sql)
+    assert (problem.by, problem.kind) == (by, kind)
+    assert database.ledger.total.queries == 0
+    (event,) = events.kept
+    assert event["error"]["kind"] == kind.value
+    assert "usage" not in event
+
+
+async def test_error_of_the_database_is_charged(database: Database, events: Events) -> None:
+    problem = await fail(database, "SELECT json_extract('{', '$.a') FROM numbers")
+    assert problem.by == "database"
+    assert problem.kind is ErrorKind.TYPE_MISMATCH
+    assert database.ledger.total.queries == 1
+    assert events.kept[0]["usage"]["queries"] == 1
+
+
+async def test_no_rows_is_a_result(database: Database) -> None:
+    assert (await run(database, "SELECT n FROM numbers WHERE n < 0")).row_count == 0
+
+
+async def test_limits_reach_the_database(database: Database) -> None:
+    limited = replace(database, limits=Limits(rows=7))
+    outcome = await run(limited, "SELECT n FROM numbers")
+    assert (outcome.row_count, outcome.truncated) == (7, "rows")
+    limited = replace(database, limits=Limits(seconds=0.2))
+    assert (await fail(limited, SLOW)).kind is ErrorKind.TIMEOUT
+
+
+async def test_same_text_runs_once(database: Database, events: Events) -> None:
+    first = await run(database, "SELECT max(n) FROM numbers", "writer")
+    again = await run(database, "select  MAX(n)  from numbers /* again */", "refiner")
+    assert again is first
+    assert database.ledger.total.queries == 1
+    assert "refiner" not in database.ledger.by_agent
+    assert [event["cached"] for event in events.kept] == [False, True]
+    assert "usage" not in events.kept[1]
+
+
+async def test_errors_are_remembered_unless_they_may_pass(database: Database) -> None:
+    for _ in range(2):
+        await fail(database, "SELECT json_extract('{', '$.a') FROM numbers")
+    assert database.ledger.total.queries == 1
+    hurried = replace(database, limits=Limits(seconds=0.1))
+    for _ in range(2):
+        await fail(hurried, SLOW)
+    assert database.ledger.total.queries == 3
+
+
+async def test_simultaneous_askers_share_one_execution(database: Database, events: Events) -> None:
+    sql = "SELECT count(*) FROM numbers AS a, numbers AS b"
+    outcomes = await asyncio.gather(*(run(database, sql) for _ in range(5)))
+    assert all(outcome is outcomes[0] for outcome in outcomes)
+    assert database.ledger.total.queries == 1
+    assert sorted(event["cached"] for event in events.kept) == [False, True, True, True, True]
+
+
+async def test_one_asker_may_leave(database: Database, events: Events) -> None:
+    few = "(SELECT n FROM numbers WHERE n < 10)"
+    sql = f"SELECT count(*) FROM numbers AS a, numbers AS b, {few} AS c WHERE a.n + b.n + c.n >= 0"
+    first = asyncio.create_task(run(database, sql, "writer"))
+    await asyncio.sleep(0.1)
+    second = asyncio.create_task(run(database, sql, "refiner"))
+    await asyncio.sleep(0.05)
+    first.cancel()
+    outcome = await second
+    assert outcome.table[0][0].as_py() == 10_000_000
+    assert database.ledger.by_agent["writer"].queries == 1  # charged and recorded though it left
+    assert [event["agent"] for event in events.kept] == ["writer", "refiner"]
+    assert await run(database, sql) is outcome
+
+
+async def test_query_stops_when_the_last_asker_leaves(database: Database) -> None:
+    await run(database, "SELECT 1 FROM numbers")
+    asking = [asyncio.create_task(run(database, SLOW)) for _ in range(2)]
+    await asyncio.sleep(0.1)
+    (child,) = psutil.Process().children()
+    for task in asking:
+        task.cancel()
+    await asyncio.gather(*asking, return_exceptions=True)
+    await asyncio.sleep(0.3)
+    assert not child.is_running()
+    assert (await run(database, "SELECT min(n) FROM numbers")).row_count == 1
+
+
+async def test_deadline_that_cuts_a_query_ends_the_run(database: Database, events: Events) -> None:
+    late = replace(database, ledger=Ledger(Budget(seconds=0.5)))
+    started = time.monotonic()
+    with pytest.raises(BudgetExceeded) as raised:
+        await execute(late, SLOW, agent="action")
+    assert raised.value.limit == "deadline"
+    assert time.monotonic() - started < 2
+    assert late.ledger.total.queries == 1
+    assert events.kept[0]["error"]["kind"] == "timeout"
+    with pytest.raises(BudgetExceeded):
+        await execute(late, "SELECT 1 FROM numbers", agent="action")
+
+
+async def test_deadline_reaches_a_query_that_waits_for_its_turn(database: Database) -> None:
+    patient = [
+        asyncio.create_task(run(database, SLOW.replace("<", f"< {i} +"))) for i in range(4)
+    ]  # as many as run at once
+    await asyncio.sleep(0.5)
+    late = replace(database, ledger=Ledger(Budget(seconds=0.2)))
+    started = time.monotonic()
+    with pytest.raises(BudgetExceeded):
+        await execute(late, "SELECT 1 FROM numbers", agent="action")
+    assert time.monotonic() - started < 5
+    for task in patient:
+        task.cancel()
+    await asyncio.gather(*patient, return_exceptions=True)
+
+
+async def test_memory_forgets_the_oldest() -> None:
+    memory, ran = Memory(), []
+
+    async def answer(sql: str) -> QueryError:
+        ran.append(sql)
+        return QueryError(ErrorKind.OTHER, sql)
+
+    for i in [*range(KEPT_OUTCOMES + 1), KEPT_OUTCOMES, 0]:
+        await memory.recall(str(i), lambda i=i: answer(str(i)))
+    assert ran == [*map(str, range(KEPT_OUTCOMES + 1)), "0"]
+
+
+async def test_failure_of_an_execution_reaches_all_and_is_not_remembered() -> None:
+    memory, tries = Memory(), 0
+
+    async def answer() -> QueryError:
+        nonlocal tries
+        tries += 1
+        await asyncio.sleep(0)
+        raise BudgetExceeded("Too late.", limit="deadline")
+
+    for expected in (1, 2):
+        asking = (memory.recall("q", answer) for _ in range(3))
+        outcomes = await asyncio.gather(*asking, return_exceptions=True)
+        assert [type(outcome) for outcome in outcomes] == [BudgetExceeded] * 3
+        assert tries == expected

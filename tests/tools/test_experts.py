@@ -1,0 +1,161 @@
+"""The expert ledger: the paper's updates, many writers, damaged files, bounds."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from knowledge.errors import ConfigurationError
+from tools.experts import ExpertLedger, best_epsilon, bounds
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> ExpertLedger:
+    return ExpertLedger(tmp_path / "home" / "experts.json")
+
+
+def test_experts_start_equal(ledger: ExpertLedger) -> None:
+    assert ledger.weights(["a", "b"]) == {"a": 1.0, "b": 1.0}
+    assert not ledger.path.exists()
+
+
+def test_a_mistake_costs_one_minus_epsilon(ledger: ExpertLedger) -> None:
+    ledger.update({"a": True, "b": False}, feedback="gold", epsilon=0.25)
+    assert ledger.weights(["a", "b", "new"]) == {"a": 1.0, "b": 0.75, "new": 1.0}
+    ledger.update({"a": True, "b": False}, feedback="gold", epsilon=0.25)
+    assert ledger.weights(["b"]) == {"b": 0.75**2}
+    ledger.update({"a": False, "b": True}, feedback="user", epsilon=0.25)
+    assert ledger.weights(["a", "b"])["b"] == pytest.approx(0.75)  # only the ratio counts
+    scope = ledger.read().scopes[""]
+    assert scope.feedback == {"gold": 2, "user": 1}
+    assert (scope.experts["b"].mistakes, scope.experts["b"].rounds) == (2, 3)
+
+
+def test_the_default_epsilon_is_the_papers(ledger: ExpertLedger) -> None:
+    assert best_epsilon(3, 500) == pytest.approx(math.sqrt(math.log(3) / 500))
+    assert best_epsilon(1, 500) == 0.0
+    assert best_epsilon(1000, 1) == 0.5
+    ledger.update({"a": True, "b": False}, feedback="execution")
+    assert ledger.weights(["b"])["b"] == pytest.approx(1 - best_epsilon(2, 64))
+
+
+def test_scopes_learn_apart_and_fall_back(ledger: ExpertLedger) -> None:
+    ledger.update({"a": True, "b": False}, feedback="gold", epsilon=0.5, scope="sqlite")
+    ledger.update({"a": False, "b": True}, feedback="gold", epsilon=0.5, scope="duckdb")
+    assert ledger.weights(["a", "b"], "sqlite") == {"a": 1.0, "b": 0.5}
+    assert ledger.weights(["a", "b"], "duckdb") == {"a": 0.5, "b": 1.0}
+    assert ledger.weights(["a", "b"], "snowflake") == {"a": 1.0, "b": 1.0}  # one mistake each in all
+    assert ledger.read().scopes[""].rounds == 2
+
+
+def test_the_worst_expert_can_come_back(ledger: ExpertLedger) -> None:
+    for _ in range(40):
+        ledger.update({"a": True, "b": False}, feedback="gold", epsilon=0.5)
+    assert ledger.weights(["b"])["b"] > 0
+    for _ in range(40):
+        ledger.update({"a": False, "b": True}, feedback="gold", epsilon=0.5)
+    assert ledger.weights(["a", "b"])["b"] == 1.0
+    assert ledger.weights(["a", "b"])["a"] < 0.01
+
+
+def test_epsilon_has_a_range(ledger: ExpertLedger) -> None:
+    with pytest.raises(ConfigurationError, match="epsilon"):
+        ledger.update({"a": True}, feedback="gold", epsilon=0.9)
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "{", "[]", '{"version": 2}', '{"scopes": {"": {"experts": {"a": {"weight": -1}}}}}', '{"x": 1}'],
+)
+def test_a_damaged_file_is_reported_and_kept(ledger: ExpertLedger, content: str) -> None:
+    ledger.path.parent.mkdir()
+    ledger.path.write_text(content)
+    with pytest.raises(ConfigurationError, match=r"experts\.json cannot be read .* move it away"):
+        ledger.weights(["a"])
+    with pytest.raises(ConfigurationError):
+        ledger.update({"a": True}, feedback="gold")
+    assert ledger.path.read_text() == content
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from tools.experts import ExpertLedger
+ledger = ExpertLedger(Path(sys.argv[1]))
+for _ in range(10):
+    outcomes = {"right": True, "wrong": False, sys.argv[2]: True}
+    ledger.update(outcomes, feedback="gold", vote=True, epsilon=0.01)
+"""
+
+
+def test_sixteen_processes_lose_no_update(ledger: ExpertLedger, root: Path) -> None:
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITER, str(ledger.path), f"w{number}"], cwd=root)
+        for number in range(16)
+    ]
+    assert [writer.wait(timeout=100) for writer in writers] == [0] * 16
+    scope = ledger.read().scopes[""]
+    assert (scope.rounds, scope.votes, scope.feedback) == (160, 160, {"gold": 160})
+    assert scope.experts["wrong"].mistakes == 160
+    assert scope.experts["wrong"].weight == pytest.approx(0.99**160)
+    assert {scope.experts[f"w{number}"].rounds for number in range(16)} == {10}
+    assert sorted(path.name for path in ledger.path.parent.iterdir()) == ["experts.json", "experts.json.lock"]
+
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from tools.experts import _locked
+with _locked(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_killed_writer_leaves_no_lock(ledger: ExpertLedger, root: Path) -> None:
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(ledger.path)], cwd=root, stdout=subprocess.PIPE, text=True
+    )
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "held\n"
+    holder.kill()
+    holder.wait()
+    holder.stdout.close()
+    ledger.update({"a": True}, feedback="gold")
+    assert json.loads(ledger.path.read_text())["scopes"][""]["rounds"] == 1
+
+
+def test_regret_is_known_only_if_every_round_is(ledger: ExpertLedger) -> None:
+    ledger.update({"a": True, "b": False}, feedback="gold", vote=False)
+    ledger.update({"a": False, "b": False}, feedback="gold", vote=False)
+    found = ledger.bounds()
+    assert (found.rounds, found.mistakes, found.best, found.regret) == (2, 2, 1, 0.5)
+    ledger.update({"a": True, "b": False}, feedback="gold")
+    assert ledger.bounds().regret is None
+    assert ledger.bounds("elsewhere").rounds == 0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_weighted_majority_stays_within_its_bound(ledger: ExpertLedger, seed: int) -> None:
+    draw = random.Random(seed)
+    skill = {"good": 0.8, "fair": 0.6, "poor": 0.3, "bad": 0.2, "worst": 0.1}
+    rounds, e = 60, best_epsilon(5, 60)
+    mistakes = 0
+    for _ in range(rounds):
+        right = {name: draw.random() < chance for name, chance in skill.items()}
+        weights = ledger.weights(right)
+        said_right = sum(weights[name] for name in right if right[name])
+        vote = said_right > sum(weights.values()) / 2
+        mistakes += not vote
+        ledger.update(right, feedback="gold", vote=vote, epsilon=e)
+    best = min(expert.mistakes for expert in ledger.read().scopes[""].experts.values())
+    limit = bounds(5, rounds, mistakes, best, e)
+    assert mistakes <= limit.wma
+    assert limit.rwma <= limit.wma <= 2 * best + 4 * math.sqrt(rounds * math.log(5)) + 1e-9
+    assert ledger.bounds().regret == pytest.approx((mistakes - best) / rounds)

@@ -1,0 +1,94 @@
+"""What a run used, and the limits on it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from knowledge.errors import BudgetExceeded
+from tools.ledger import Budget, Ledger, Usage
+
+
+def test_accounts_add_up_per_agent_and_in_all() -> None:
+    ledger = Ledger()
+    ledger.charge("writer", Usage(model_calls=1, input_tokens=10, usd=0.5, model_seconds=1.5))
+    ledger.charge("writer", Usage(model_calls=1, input_tokens=5, usd=0.25))
+    ledger.charge("database", Usage(queries=1, rows=7, bytes=100))
+    assert ledger.by_agent["writer"] == Usage(model_calls=2, input_tokens=15, usd=0.75, model_seconds=1.5)
+    assert ledger.total.as_dict() == {
+        **Usage().as_dict(),
+        "model_calls": 2,
+        "input_tokens": 15,
+        "usd": 0.75,
+        "model_seconds": 1.5,
+        "queries": 1,
+        "rows": 7,
+        "bytes": 100,
+    }
+
+
+def test_one_unknown_price_makes_the_sum_unknown() -> None:
+    ledger = Ledger()
+    ledger.charge("a", Usage(usd=1.0))
+    ledger.charge("b", Usage(usd=None))
+    ledger.charge("a", Usage(usd=1.0))
+    assert ledger.total.usd is None
+    assert ledger.by_agent["a"].usd == 2.0
+
+
+@given(st.lists(st.sampled_from(["reserve", "done", "failed"]), max_size=60), st.integers(0, 10))
+def test_calls_never_overshoot_whatever_the_order(steps: list[str], limit: int) -> None:
+    ledger, under_way = Ledger(Budget(max_calls=limit)), 0
+    for step in steps:
+        if step == "reserve":
+            if under_way + ledger.total.model_calls < limit:
+                ledger.reserve_call()
+                under_way += 1
+            else:
+                with pytest.raises(BudgetExceeded, match="model calls of the budget"):
+                    ledger.reserve_call()
+        elif under_way:
+            ledger.release_call()
+            under_way -= 1
+            if step == "done":
+                ledger.charge("a", Usage(model_calls=1))
+        assert under_way + ledger.total.model_calls <= limit
+        assert ledger.reserved_calls == under_way
+
+
+def test_dollars_under_way_count_as_far_as_they_are_known() -> None:
+    ledger = Ledger(Budget(max_usd=1.0))
+    ledger.reserve_call(0.6)
+    with pytest.raises(BudgetExceeded) as error:
+        ledger.reserve_call(0.6)
+    assert error.value.limit == "max_usd"
+    ledger.reserve_call(0.3)
+    ledger.release_call(0.6)
+    ledger.reserve_call(0.6)
+    ledger.release_call(0.6)
+    ledger.release_call(0.3)
+    ledger.charge("a", Usage(usd=1.0))
+    with pytest.raises(BudgetExceeded, match="spent"):
+        ledger.reserve_call()
+
+
+def test_the_deadline_counts_what_an_earlier_process_spent() -> None:
+    now = [100.0]
+    ledger = Ledger(Budget(seconds=10), spent_seconds=6, clock=lambda: now[0])
+    assert ledger.remaining_seconds() == 4
+    now[0] += 3
+    assert ledger.seconds() == 9
+    ledger.reserve_call()
+    now[0] += 3
+    assert ledger.remaining_seconds() == 0.0
+    with pytest.raises(BudgetExceeded) as error:
+        ledger.reserve_call()
+    assert error.value.limit == "deadline"
+
+
+def test_without_limits_nothing_is_refused() -> None:
+    ledger = Ledger()
+    ledger.charge("a", Usage(model_calls=10**6, usd=10.0**6))
+    ledger.reserve_call(10.0)
+    assert ledger.remaining_seconds() is None

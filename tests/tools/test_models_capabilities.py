@@ -1,0 +1,88 @@
+"""Refusals as real endpoints word them, and the parameter that each is about."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import BaseModel
+
+from tools.models.base import Failure, FailureKind, Sampling
+from tools.models.capabilities import Capabilities, blamed
+from tools.models.structured import Method, schema_of
+
+ALL = {
+    "temperature",
+    "seed",
+    "max_tokens",
+    "max_completion_tokens",
+    "response_format",
+    "tools",
+    "strict",
+    "stream_options",
+}
+
+
+class Plan(BaseModel):
+    steps: list[str]
+
+
+@pytest.mark.parametrize(
+    ("message", "parameter", "expected"),
+    [
+        (
+            "Unsupported value: 'temperature' does not support 0.7; only the default (1) is.",
+            "",
+            "temperature",
+        ),
+        (
+            "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.",
+            "max_tokens",
+            "max_tokens",
+        ),
+        ("Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.", "", "max_tokens"),
+        (
+            "Invalid parameter: 'response_format' of type 'json_schema' is not supported.",
+            "",
+            "response_format",
+        ),
+        ("Structured outputs are off for this deployment", "", "response_format"),
+        ("JSON mode is not available", "", "response_format"),
+        ("registry.example/llama does not support tools", "", "tools"),
+        ("tool_choice 'function' is not implemented", "tool_choice", "tools"),
+        ("This model has no function calling", "", "tools"),
+        ("Unknown parameter: 'tools[0].function.strict'.", "tools[0].function.strict", "strict"),
+        ("extra fields not permitted: stream_options", "", "stream_options"),
+        ("seed: extra inputs are not permitted", "", "seed"),
+        ("Your seeds and temperatures are fine", "", ""),
+        ("This content breaks our policy", "", ""),
+        ("'messages' must alternate between user and assistant", "messages", ""),
+    ],
+)
+def test_the_refused_parameter_is_recognised(message: str, parameter: str, expected: str) -> None:
+    assert blamed(Failure(FailureKind.REQUEST, message, parameter=parameter), ALL) == expected
+
+
+def test_only_what_was_sent_can_be_blamed() -> None:
+    failure = Failure(FailureKind.REQUEST, "temperature and seed are not supported", parameter="temperature")
+    assert blamed(failure, {"seed"}) == "seed"
+    assert blamed(failure, set()) == ""
+
+
+def test_a_strict_tool_is_asked_for_less_strictly_before_tools_are_given_up() -> None:
+    known, schema = Capabilities(Method.FUNCTION_CALLING, "max_tokens"), schema_of(Plan)
+    sent = known.arguments(Sampling(), schema, Method.FUNCTION_CALLING)
+    assert sent["tools"][0]["function"]["strict"] is True
+    assert known.adapt(Failure(FailureKind.REQUEST, "'strict' is unknown"), sent, schema)
+    again = known.arguments(Sampling(), schema, Method.FUNCTION_CALLING)
+    assert "strict" not in again["tools"][0]["function"]
+
+
+def test_nothing_is_sent_that_was_not_asked_for() -> None:
+    assert Capabilities(None, "max_tokens").arguments(Sampling(), None, None) == {}
+
+
+def test_a_prescribed_method_is_never_left() -> None:
+    known, schema = Capabilities(Method.JSON_MODE, "max_tokens"), schema_of(Plan)
+    sent = known.arguments(Sampling(), schema, Method.JSON_MODE)
+    assert known.adapt(Failure(FailureKind.REQUEST, "response_format?"), sent, schema) == ""
+    assert known.distrust(Method.JSON_MODE) == ""
+    assert known.method(schema) is Method.JSON_MODE

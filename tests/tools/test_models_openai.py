@@ -1,0 +1,538 @@
+"""The real client against a server that misbehaves: every fault ends in a reply or one clear error."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from email.utils import formatdate
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, SecretStr
+
+from knowledge.errors import BudgetExceeded, ConfigurationError, ModelUnavailable
+from knowledge.tokens import estimate_tokens
+from tests.servers.chat_server import Answer, ChatServer, Request, Script, closed_port, say, status, tokens
+from tests.servers.clock import FakeClock
+from tools.ledger import Budget, Ledger
+from tools.models import Method, Model, ModelSettings, ProblemKind, Reply, make_model, make_models
+
+SECRET = "sk-very-secret-key-0123456789"
+ASK = [{"role": "system", "content": "rules"}, {"role": "user", "content": "<task>planner</task> plan"}]
+GOOD = '{"steps": ["count"], "expected_format": "n (int)"}'
+
+
+class Plan(BaseModel):
+    """How to answer."""
+
+    steps: list[str]
+    expected_format: str
+
+
+class Bench:
+    """A model on a scripted server, with its events, clock and ledger."""
+
+    def __init__(self, server: ChatServer, budget: Budget | None = None, **settings: Any) -> None:
+        self.server, self.clock = server, FakeClock()
+        self.events: list[dict[str, Any]] = []
+        given: dict[str, Any] = {"base_url": server.url, "timeout": 5.0, "api_key": SecretStr(SECRET)}
+        self.ledger = Ledger(budget or Budget())
+        self.model: Model = make_model(
+            "openai:test",
+            settings=ModelSettings(**(given | settings)),
+            ledger=self.ledger,
+            record=self.record,
+            paces=self.clock.paces(),
+        )
+
+    def record(self, kind: str, **fields: Any) -> None:
+        self.events.append({"kind": kind, **fields})
+
+    def kinds(self) -> list[str]:
+        return [event["kind"] for event in self.events]
+
+    async def plan(self) -> Reply:
+        return await self.model.complete(ASK, role="planner", output=Plan)
+
+    async def say(self) -> Reply:
+        return await self.model.complete(ASK, role="planner")
+
+    async def fails(self) -> str:
+        """The message of the ``ModelUnavailable`` that a call ends with."""
+        with pytest.raises(ModelUnavailable) as failure:
+            await self.plan()
+        assert failure.value.hint or "refused" in str(failure.value)
+        return str(failure.value)
+
+
+@pytest.fixture
+async def bench() -> Any:
+    """``bench(script, **settings)`` makes a ``Bench``; servers and clients close after the test."""
+    opened: list[Bench] = []
+
+    def make(script: Script, budget: Budget | None = None, **settings: Any) -> Bench:
+        server = ChatServer(script)
+        server.__enter__()
+        opened.append(Bench(server, budget, **settings))
+        return opened[-1]
+
+    yield make
+    for one in opened:
+        await one.model.aclose()
+        one.server.__exit__(None, None, None)
+
+
+Make = Callable[..., Bench]
+
+
+# The good path
+
+
+async def test_a_structured_reply_with_usage_and_cost(bench: Make) -> None:
+    table = {"test": {"input": 2.0, "cached": 0.5, "output": 8.0}}
+    one = bench([say(GOOD, usage=tokens(1000, 200, cached=400))], prices=table, temperature=0.3)
+    reply = await one.plan()
+    assert reply.parsed == Plan(steps=["count"], expected_format="n (int)")
+    assert (reply.problem, reply.method, reply.finish_reason) == (None, Method.JSON_SCHEMA, "stop")
+    assert (reply.usage.input_tokens, reply.usage.cached_tokens, reply.usage.output_tokens) == (
+        1000,
+        400,
+        200,
+    )
+    assert reply.usage.usd == pytest.approx((600 * 2 + 400 * 0.5 + 200 * 8) / 1e6)
+    assert not reply.estimated
+    assert one.ledger.by_agent["planner"] == one.ledger.total
+    assert one.ledger.total.model_seconds > 0
+    body = one.server.requests[0].body
+    assert body["temperature"] == 0.3
+    assert body["response_format"]["json_schema"]["strict"] is True
+    assert "JSON schema" not in one.server.requests[0].text  # the request carries it already
+    assert "seed" not in body
+
+
+async def test_sampling_of_a_copy_is_sent_and_recorded(bench: Make) -> None:
+    one = bench([say("hi")])
+    copy = one.model.at(temperature=0.9, seed=7, candidate="c2")
+    assert copy.backend is one.model.backend
+    await copy.complete(ASK, role="planner")
+    body, event = one.server.requests[0].body, one.events[-1]
+    assert (body["temperature"], body["seed"]) == (0.9, 7)
+    assert (event["kind"], event["agent"], event["candidate"]) == ("model_call", "planner", "c2")
+    assert (event["temperature"], event["seed"], event["reply"], event["attempt"]) == (0.9, 7, "hi", 1)
+    assert event["messages"] == ASK
+
+
+async def test_tokens_are_estimated_and_marked_where_the_endpoint_sends_none(bench: Make) -> None:
+    one = bench([say("four short words here")])
+    reply = await one.say()
+    assert reply.estimated
+    assert one.events[-1]["estimated"] is True
+    assert 0 < reply.usage.output_tokens < 20
+    assert reply.usage.usd is None  # an unknown price is unknown, not zero
+    assert one.ledger.total.usd is None
+
+
+async def test_event_loops_may_come_and_go_in_one_process() -> None:
+    with ChatServer([say("hi")]) as server:
+        model = make_model("openai:test", settings=ModelSettings(base_url=server.url))
+
+        async def ask_four_times() -> None:
+            await asyncio.gather(*(model.complete(ASK, role="r") for _ in range(4)))
+            await model.aclose()
+
+        for _ in range(5):
+            await asyncio.to_thread(asyncio.run, ask_four_times())
+        assert len(server.requests) == 20
+
+
+async def test_a_listener_for_tokens_streams_the_reply(bench: Make) -> None:
+    """What LangGraph's stream mode ``messages`` and LangSmith hook into."""
+    from langchain_core.runnables import RunnableLambda
+
+    one = bench([say("one two three", usage=tokens(9, 3))])
+
+    async def node(_: str) -> str:
+        return (await one.model.complete(ASK, role="planner")).text
+
+    seen = [event async for event in RunnableLambda(node).astream_events("x", version="v2")]
+    words = [e["data"]["chunk"].content for e in seen if e["event"] == "on_chat_model_stream"]
+    assert "".join(words) == "one two three"
+    assert {e["name"] for e in seen if e["event"] == "on_chat_model_start"} == {"planner"}
+    assert one.events[-1]["reply"] == "one two three"
+    assert one.ledger.total.input_tokens == 9
+
+
+# Bad replies
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (say(""), ProblemKind.EMPTY),
+        (say(None), ProblemKind.EMPTY),
+        (say("   \n"), ProblemKind.EMPTY),
+        (say(None, refusal="I must not."), ProblemKind.REFUSAL),
+        (say("{", finish="content_filter"), ProblemKind.REFUSAL),
+        (say(GOOD[:20], finish="length"), ProblemKind.LENGTH),
+        (say('{"steps": 3}'), ProblemKind.INVALID),
+        (say("{steps: [broken"), ProblemKind.NO_JSON),
+    ],
+)
+async def test_a_useless_reply_is_a_typed_problem_and_is_charged(
+    bench: Make, answer: Answer, kind: ProblemKind
+) -> None:
+    one = bench([answer])
+    reply = await one.plan()
+    assert reply.parsed is None
+    assert reply.problem is not None
+    assert reply.problem.kind is kind
+    assert one.ledger.total.model_calls == 1
+    assert one.events[0]["problem"].startswith(kind.value)
+
+
+async def test_malformed_arguments_of_a_tool_call_are_a_problem(bench: Make) -> None:
+    one = bench([say(arguments='{"steps": ["a"')], method=Method.FUNCTION_CALLING)
+    reply = await one.plan()
+    assert reply.problem is not None
+    assert reply.text == '{"steps": ["a"'
+
+
+# Faults of the endpoint
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(b'{"choices": ['),
+        Answer(b"<html>Please log in</html>", content_type="text/html"),
+        Answer({"hello": 1}),
+        Answer({"choices": []}),
+        Answer({"choices": [{"index": 0, "message": None}]}),
+        Answer([1, 2]),
+        Answer({"error": {"message": "overloaded", "code": 502}}),
+    ],
+)
+async def test_what_is_no_chat_completion_is_tried_again_and_then_explained(
+    bench: Make, answer: Answer
+) -> None:
+    one = bench([answer])
+    message = await one.fails()
+    assert "no chat completion" in message
+    assert "base_url" in message
+    assert len(one.server.requests) == 3
+    assert one.ledger.total.model_calls == 0
+    one = bench([answer, say(GOOD)])
+    assert (await one.plan()).parsed is not None
+
+
+@pytest.mark.parametrize("fault", [status(500), status(503), Answer(drop=True), status(429)])
+async def test_what_may_pass_is_tried_again_with_growing_waits(bench: Make, fault: Answer) -> None:
+    one = bench([fault, fault, fault, say(GOOD)])
+    assert (await one.plan()).parsed is not None
+    assert one.clock.waits == [0.5, 1.0, 2.0]
+    assert one.kinds() == ["model_retry"] * 3 + ["model_call"]
+
+
+async def test_a_lasting_fault_ends_after_the_last_try(bench: Make) -> None:
+    one = bench([status(500, "out of order")], max_retries=2)
+    message = await one.fails()
+    assert "out of order" in message
+    assert "3 tries" in message
+    assert len(one.server.requests) == 3
+    assert one.kinds() == ["model_retry", "model_retry", "model_failed"]
+    assert one.ledger.reserved_calls == 0
+
+
+@pytest.mark.parametrize(("header", "low", "high"), [("7", 7, 7), ("1.5", 1.5, 1.5), ("date", 55, 60)])
+@pytest.mark.parametrize("code", [429, 503])
+async def test_retry_after_is_obeyed(bench: Make, code: int, header: str, low: float, high: float) -> None:
+    value = formatdate(time.time() + 60, usegmt=True) if header == "date" else header
+    one = bench([status(code, headers={"Retry-After": value}), say(GOOD)])
+    await one.plan()
+    assert len(one.clock.waits) == 1
+    assert low <= one.clock.waits[0] <= high
+
+
+async def test_an_endpoint_that_asks_for_too_long_a_wait_is_not_waited_for(bench: Make) -> None:
+    one = bench([status(429, headers={"Retry-After": "3600"})])
+    assert "asks to wait 3600 s" in await one.fails()
+    assert one.clock.waits == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "part"),
+    [
+        (status(401, "Incorrect key"), "Is the API key right"),
+        (status(403, "Not yours"), "Is the API key right"),
+        (status(404, "No such model"), "Is the model called 'test' there? Is base_url right?"),
+        (status(429, "Pay first", kind="insufficient_quota"), "Check its plan and billing"),
+        (status(400, "Too much", kind="context_length_exceeded"), "Give the schema fewer tokens"),
+        (status(400, "Computer says no"), "Computer says no"),
+    ],
+)
+async def test_what_will_not_pass_is_not_tried_again(bench: Make, answer: Answer, part: str) -> None:
+    one = bench([answer])
+    assert part in await one.fails()
+    assert len(one.server.requests) == 1
+
+
+async def test_an_unreachable_endpoint_is_a_clear_error_in_seconds(bench: Make) -> None:
+    url = f"http://127.0.0.1:{closed_port()}/v1"
+    one = bench([say("x")], base_url=url)
+    start = time.monotonic()
+    message = await one.fails()
+    assert time.monotonic() - start < 5
+    assert f"No connection to {url}" in message
+    assert "Is the address right" in message
+
+
+async def test_silence_is_a_timeout_and_its_calls_are_charged(bench: Make) -> None:
+    one = bench([say("x", delay=30)], timeout=0.2)
+    assert "was silent for 0.2 s" in await one.fails()
+    assert len(one.server.requests) == 2
+    used = one.ledger.total
+    assert (used.model_calls, used.estimated_calls, used.output_tokens) == (2, 2, 0)
+    assert used.input_tokens > 0
+    recorded = [event["usage"]["model_calls"] for event in one.events]
+    assert recorded == [1, 1]  # a resumed run adds up the events
+
+
+async def test_an_endless_reply_ends_at_the_wall_clock(bench: Make) -> None:
+    one = bench([Answer(b'{"a": "', forever=b"x", pause=0.02)], timeout=0.3, total_timeout=0.5)
+    start = time.monotonic()
+    assert "not complete after 0.5 s" in await one.fails()
+    assert time.monotonic() - start < 3
+    assert len(one.server.requests) == 1
+
+
+async def test_a_flood_ends_before_it_fills_the_memory(bench: Make) -> None:
+    one = bench([Answer(b'{"a": "', forever=b"x" * 2**20)], timeout=30.0)
+    assert "exceeded 16 MB" in await one.fails()
+
+
+async def test_the_deadline_ends_a_call_under_way(bench: Make) -> None:
+    one = bench([say("x", delay=30)], Budget(seconds=0.3))
+    with pytest.raises(BudgetExceeded) as ended:
+        await one.say()
+    assert ended.value.limit == "deadline"
+    assert one.ledger.total.model_calls == 1
+    assert one.ledger.reserved_calls == 0
+
+
+async def test_a_wait_beyond_the_deadline_is_not_begun(bench: Make) -> None:
+    one = bench([status(429, headers={"Retry-After": "60"})], Budget(seconds=20))
+    with pytest.raises(BudgetExceeded, match="too late"):
+        await one.say()
+    assert one.clock.waits == []
+
+
+# What an endpoint does not support
+
+
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("parameter", ["temperature", "seed"])
+async def test_an_unsupported_parameter_is_dropped_once_and_for_all(
+    bench: Make, parameter: str, named: bool
+) -> None:
+    def answer(request: Request) -> Answer:
+        if parameter not in request.body:
+            return say("fine")
+        return status(400, f"{parameter!r} is not supported here", param=parameter if named else None)
+
+    one = bench(answer)
+    copy = one.model.at(temperature=0.5, seed=1)
+    for _ in range(2):
+        assert (await copy.complete(ASK, role="r")).text == "fine"
+    assert len(one.server.requests) == 3
+    assert one.kinds() == ["model_adapted", "model_call", "model_call"]
+    assert parameter in one.events[0]["change"]
+    kept = {"temperature", "seed"} - {parameter}
+    assert kept <= one.server.requests[-1].body.keys()
+
+
+async def test_the_token_limit_goes_by_either_name_or_none(bench: Make) -> None:
+    one = bench([say("fine", unsupported=("max_tokens",))], max_output_tokens=500)
+    await one.say()
+    assert one.server.requests[-1].body["max_completion_tokens"] == 500
+    one = bench([say("fine", unsupported=("max_tokens", "max_completion_tokens"))], max_output_tokens=500)
+    await one.say()
+    assert not {"max_tokens", "max_completion_tokens"} & one.server.requests[-1].body.keys()
+    assert one.kinds() == ["model_adapted", "model_adapted", "model_call"]
+
+
+async def test_parallel_calls_learn_the_same_lesson_together(bench: Make) -> None:
+    one = bench([say(GOOD, unsupported=("temperature", "response_format", "max_tokens"), arguments=None)])
+    copy = one.model.at(temperature=0.5)
+    replies = await asyncio.gather(*(copy.complete(ASK, role="r", output=Plan) for _ in range(6)))
+    assert all(reply.parsed for reply in replies)
+    assert len(one.server.requests) <= 6 * 4
+    await copy.complete(ASK, role="r", output=Plan)
+    assert "temperature" not in one.server.requests[-1].body
+
+
+REFUSALS = {
+    Method.JSON_SCHEMA: status(400, "response_format of type json_schema is not supported"),
+    Method.FUNCTION_CALLING: status(400, "This model does not support tool use"),
+    Method.JSON_MODE: status(422, "json_object is unavailable", param="response_format"),
+}
+
+
+def _supports(*methods: Method) -> Callable[[Request], Answer]:
+    """A server that knows only these ways to structured replies."""
+
+    def answer(request: Request) -> Answer:
+        form = request.body.get("response_format", {}).get("type")
+        used = {"json_schema": Method.JSON_SCHEMA, "json_object": Method.JSON_MODE}.get(form, Method.TEXT)
+        used = Method.FUNCTION_CALLING if "tools" in request.body else used
+        if used not in methods:
+            return REFUSALS[used]
+        if used is Method.FUNCTION_CALLING:
+            return say(arguments=GOOD)
+        return say(f"Here you are:\n```json\n{GOOD}\n```" if used is Method.TEXT else GOOD)
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("known", "tries"),
+    [(Method.JSON_SCHEMA, 1), (Method.FUNCTION_CALLING, 2), (Method.JSON_MODE, 3), (Method.TEXT, 4)],
+)
+async def test_structured_replies_fall_back_to_what_the_endpoint_knows(
+    bench: Make, known: Method, tries: int
+) -> None:
+    one = bench(_supports(known))
+    for expected in (tries, tries + 1):  # the second call has nothing left to learn
+        reply = await one.plan()
+        assert reply.parsed == Plan(steps=["count"], expected_format="n (int)")
+        assert reply.method is known
+        assert len(one.server.requests) == expected
+    assert one.kinds().count("model_adapted") == tries - 1
+    last = one.server.requests[-1]
+    assert ("JSON schema" in last.text) is known.needs_schema_text
+    assert last.body["messages"][0]["content"] == "rules"  # the shared prefix stays as it is
+
+
+async def test_a_method_that_is_prescribed_is_the_only_one(bench: Make) -> None:
+    one = bench(_supports(Method.TEXT), method=Method.JSON_SCHEMA)
+    await one.fails()
+    assert len(one.server.requests) == 1
+
+
+@pytest.mark.filterwarnings("ignore:Invalid schema for OpenAI:UserWarning")  # pytest resets our own filter
+async def test_a_schema_that_is_refused_is_asked_for_otherwise_and_others_are_not(bench: Make) -> None:
+    class Count(BaseModel):
+        count: int
+
+    def answer(request: Request) -> Answer:
+        form = request.body.get("response_format")
+        if form and form["json_schema"]["name"] == "Plan":
+            return status(400, "Invalid schema for response_format 'Plan': no", param="response_format")
+        return say('{"count": 3}') if form else say(arguments=GOOD)
+
+    one = bench(answer)
+    assert (await one.plan()).method is Method.FUNCTION_CALLING
+    reply = await one.model.complete(ASK, role="r", output=Count)
+    assert (reply.method, reply.parsed) == (Method.JSON_SCHEMA, Count(count=3))
+
+
+async def test_an_endpoint_that_ignores_the_schema_gets_it_in_the_prompt(bench: Make) -> None:
+    one = bench(lambda r: say(GOOD if "JSON schema" in r.text else "I would count them."))
+    first = await one.plan()
+    assert first.problem is not None
+    second = await one.plan()
+    assert (second.method, second.parsed is not None) == (Method.TEXT, True)
+    assert "model_adapted" in one.kinds()
+
+
+async def test_an_endpoint_that_refuses_whatever_it_is_asked_ends_the_talk(bench: Make) -> None:
+    one = bench([status(400, "stream_options, tools, seed: I like none of it")])
+    await one.fails()
+    assert len(one.server.requests) < 20
+
+
+# Many calls at once
+
+
+async def test_no_parallel_call_overshoots_the_calls_of_the_budget(bench: Make) -> None:
+    one = bench([say("x", delay=0.05)], Budget(max_calls=5))
+    outcomes = await asyncio.gather(*(one.say() for _ in range(8)), return_exceptions=True)
+    assert sum(isinstance(outcome, Reply) for outcome in outcomes) == 5
+    assert [o.limit for o in outcomes if isinstance(o, BudgetExceeded)] == ["max_calls"] * 3
+    assert len(one.server.requests) == 5
+    assert one.ledger.reserved_calls == 0
+
+
+async def test_no_parallel_call_overshoots_the_dollars_by_its_prompt(bench: Make) -> None:
+    sent = sum(estimate_tokens(message["content"]) for message in ASK)
+    price = {"test": {"input": 1e6 / sent, "output": 0.0}}  # a dollar a call
+    one = bench([say("x", usage=tokens(sent, 1), delay=0.05)], Budget(max_usd=3.5), prices=price)
+    outcomes = await asyncio.gather(*(one.say() for _ in range(8)), return_exceptions=True)
+    assert {o.limit for o in outcomes if isinstance(o, BudgetExceeded)} == {"max_usd"}
+    assert one.ledger.total.usd == pytest.approx(3.0)
+    assert len(one.server.requests) == 3
+
+
+async def test_refused_parallel_calls_wait_together_and_come_back_one_by_one() -> None:
+    """Eight at once, four more than the endpoint takes: it must not be stormed."""
+    refused = 0
+
+    with ChatServer([]) as server:
+
+        def answer(_: Request) -> Answer:
+            nonlocal refused
+            if server.at_once > 4:
+                refused += 1
+                return status(429, headers={"Retry-After": "0.3"})
+            return say("fine", delay=0.05)
+
+        server.script = answer
+        model = make_model("openai:test", settings=ModelSettings(base_url=server.url))
+        replies = await asyncio.gather(*(model.complete(ASK, role="r") for _ in range(24)))
+        await model.aclose()
+    assert [reply.text for reply in replies] == ["fine"] * 24
+    assert refused <= 24  # the first burst, and hardly anything after it
+    assert len(server.requests) == 24 + refused
+
+
+async def test_models_of_one_endpoint_share_its_rate() -> None:
+    with ChatServer([say("fine")]) as server:
+        settings = ModelSettings(base_url=server.url, requests_per_second=20)
+        models = make_models(["openai:a", "openai:b"], settings=settings)
+        await asyncio.gather(*(model.complete(ASK, role="r") for model in models for _ in range(6)))
+        for model in models:
+            await model.aclose()
+    times = sorted(request.time for request in server.requests)
+    assert times[-1] - times[0] >= 11 / 20 * 0.9
+
+
+# Secrets and settings
+
+
+async def test_the_key_is_sent_and_shown_nowhere(bench: Make) -> None:
+    one = bench([status(400, f"bad key {SECRET}")])
+    message = await one.fails()
+    assert one.server.requests[0].headers["authorization"] == f"Bearer {SECRET}"
+    shown = [message, one.events, one.model, one.model.backend, one.model.backend.settings, one.model.chat]
+    assert SECRET not in "".join(repr(part) for part in shown)
+    assert SECRET not in "".join(str(vars(part)) for part in (one.model.backend, one.model.chat))
+
+
+def test_settings_that_cannot_work_are_refused_at_once() -> None:
+    with pytest.raises(ConfigurationError, match="OPENAI_API_KEY"):
+        make_model("openai:gpt-4.1")
+    with pytest.raises(ConfigurationError, match="is no address"):
+        make_model("openai:gpt-4.1", settings=ModelSettings(base_url="localhost:8000"))
+    with pytest.raises(ConfigurationError, match="has no name"):
+        make_model("openai:", settings=ModelSettings(base_url="http://localhost/v1"))
+
+
+async def test_the_environment_does_not_override_what_is_set(
+    bench: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    monkeypatch.setenv("OPENAI_API_BASE", "http://127.0.0.1:9/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-other")
+    one = bench([say("fine")])
+    assert (await one.say()).text == "fine"
+    assert one.server.requests[0].headers["authorization"] == f"Bearer {SECRET}"

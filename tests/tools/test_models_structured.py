@@ -1,0 +1,172 @@
+"""The schema that is asked for, and the object that is found in a reply."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, Field, RootModel
+
+from tools.models.structured import (
+    Problem,
+    ProblemKind,
+    objects_in,
+    parse,
+    schema_of,
+    without_trailing_commas,
+)
+
+
+class Column(BaseModel):
+    """A column."""
+
+    name: str = Field(description="As in the schema.", max_length=60)
+    kind: Literal["key", "value"] = "value"
+
+
+class Verdict(BaseModel):
+    """Judge the result."""
+
+    valid: bool
+    columns: list[Column] = Field(default_factory=list, description="Best first.")
+    fix: str | None = None
+    rows: int = Field(ge=0, description="Expected rows")
+
+
+class Node(BaseModel):
+    label: str
+    children: list[Node] = []
+
+
+class Free(BaseModel):
+    counts: dict[str, int]
+
+
+class Anything(BaseModel):
+    value: Any
+
+
+class Pair(BaseModel):
+    pair: tuple[int, str]
+
+
+GOOD = {"valid": True, "columns": [{"name": "id", "kind": "key"}], "fix": None, "rows": 3}
+
+
+def _objects(node: Any) -> list[dict[str, Any]]:
+    """All object schemas in a schema."""
+    if isinstance(node, list):
+        return [found for part in node for found in _objects(part)]
+    if not isinstance(node, dict):
+        return []
+    mine = [node] if "properties" in node and isinstance(node["properties"], dict) else []
+    return mine + [found for part in node.values() for found in _objects(part)]
+
+
+@pytest.mark.parametrize("output", [Verdict, Node])
+def test_every_object_is_closed_and_every_field_required(output: type[BaseModel]) -> None:
+    schema = schema_of(output)
+    assert schema.strict
+    for part in _objects(schema.body):
+        assert part["required"] == list(part["properties"])
+        assert part["additionalProperties"] is False
+    text = json.dumps(schema.body)
+    assert not any(f'"{word}"' in text for word in ("default", "title", "maxLength", "minimum", "const"))
+
+
+def test_descriptions_stay_and_take_up_the_constraints() -> None:
+    body = schema_of(Verdict).body
+    assert schema_of(Verdict).description == "Judge the result."
+    assert body["properties"]["rows"]["description"] == "Expected rows (at least 0)"
+    assert (
+        body["$defs"]["Column"]["properties"]["name"]["description"]
+        == "As in the schema. (maximum length 60)"
+    )
+    assert body["properties"]["fix"]["anyOf"] == [{"type": "string"}, {"type": "null"}]
+
+
+@pytest.mark.parametrize("output", [Free, Anything, Pair])
+def test_a_model_that_strict_mode_cannot_express_is_not_strict(output: type[BaseModel]) -> None:
+    assert not schema_of(output).strict
+
+
+def test_a_root_model_over_a_list_is_refused() -> None:
+    with pytest.raises(TypeError, match="wrap its value"):
+        schema_of(RootModel[list[int]])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{}",
+        "  {}\n",
+        "```json\n{}\n```",
+        "```\n{}\n```\nThat is my answer.",
+        "Sure! Here it is: {} I hope that helps {smile}.",
+        '<think>maybe {"valid": false, "rows": 1}?</think>\n{}',
+        'First {"draft": 1}, then {}',
+    ],
+)
+def test_the_object_is_found_wherever_it_stands(text: str) -> None:
+    found = parse(text.replace("{}", json.dumps(GOOD, indent=1)), Verdict)
+    assert found == Verdict.model_validate(GOOD)
+
+
+def test_trailing_commas_and_raw_line_breaks_are_forgiven_but_strings_are_left_alone() -> None:
+    text = '{"valid": true, "fix": "a, ]\n and \\",}\\"", "rows": 1, "columns": [{"name": "x",},],}'
+    found = parse(text, Verdict)
+    assert isinstance(found, Verdict)
+    assert found.fix == 'a, ]\n and ",}"'
+    assert [column.name for column in found.columns] == ["x"]
+
+
+def test_a_wrong_form_is_one_line_that_names_the_fields() -> None:
+    found = parse('{"valid": "perhaps", "columns": [{"name": 1}]}', Verdict)
+    assert isinstance(found, Problem)
+    assert found.kind is ProblemKind.INVALID
+    assert "\n" not in found.message
+    for part in ("valid: ", "columns.0.name: ", "rows: Field required"):
+        assert part in found.message
+
+
+def test_an_inner_object_of_a_broken_reply_is_not_taken_for_the_reply() -> None:
+    class Loose(BaseModel):
+        note: str = ""
+
+    found = parse('{"note": "x", "inner": {"other": 1}', Loose)
+    assert isinstance(found, Problem)
+
+
+@pytest.mark.parametrize("text", ["", "no", "[1, 2]", "{", "{" * 5000, "[" * 100_000, '{"a":' * 3000, "null"])
+def test_what_holds_no_object_is_a_problem_and_no_crash(text: str) -> None:
+    found = parse(text, Verdict)
+    assert isinstance(found, Problem)
+    assert found.kind is ProblemKind.NO_JSON
+
+
+_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(
+    st.dictionaries(st.text(), _json, min_size=1), st.booleans(), st.sampled_from(["{}", "```json\n{}\n```"])
+)
+def test_any_object_survives_fencing_and_comma_removal(
+    value: dict[str, Any], ascii_only: bool, frame: str
+) -> None:
+    text = json.dumps(value, ensure_ascii=ascii_only)
+    assert without_trailing_commas(text) == text
+    if "```" not in text:
+        assert next(objects_in(frame.replace("{}", text, 1))) == value
+
+
+@given(st.text())
+def test_no_text_breaks_the_search(text: str) -> None:
+    for found in objects_in(text):
+        assert isinstance(found, dict)

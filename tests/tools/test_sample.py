@@ -1,0 +1,126 @@
+"""The sample database: the same everywhere, whole, full of its traps, and never written over a stranger."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from knowledge.errors import ConfigurationError
+from tools.sample import DEMO_QUESTIONS, SampleQuestion, build_sample, sample_database, sample_documents
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return sample_database(tmp_path_factory.mktemp("shop"))
+
+
+@pytest.fixture(scope="module")
+def connection(shop: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"{shop.as_uri()}?mode=ro", uri=True)
+
+
+def tables(connection: sqlite3.Connection) -> list[str]:
+    return [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+
+
+def content_hash(path: Path) -> str:
+    dump = "\n".join(sqlite3.connect(path).iterdump())
+    return hashlib.sha256(dump.encode()).hexdigest()
+
+
+def test_two_builds_have_the_same_content(shop: Path, tmp_path: Path) -> None:
+    build_sample(tmp_path / "again.db")
+    assert content_hash(tmp_path / "again.db") == content_hash(shop)
+
+
+def test_it_has_the_promised_size_and_shape(connection: sqlite3.Connection) -> None:
+    names = tables(connection)
+    shards = [name for name in names if re.fullmatch(r"events_2024_0[1-6]", name)]
+    assert len(shards) == 6
+    assert len(names) - len(shards) == 12
+    rows = sum(connection.execute(f"SELECT COUNT(*) FROM {name}").fetchone()[0] for name in names)
+    assert 90_000 < rows < 130_000
+    shapes = {tuple(connection.execute(f"PRAGMA table_info({name})").fetchall()) for name in shards}
+    assert len(shapes) == 1
+
+
+def test_foreign_keys_hold(connection: sqlite3.Connection) -> None:
+    assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+    assert all(connection.execute(f"PRAGMA foreign_key_list({t})").fetchall() for t in ("orders", "reviews"))
+
+
+def test_an_order_costs_what_its_items_and_fee_cost(connection: sqlite3.Connection) -> None:
+    worst = connection.execute(
+        """SELECT MAX(ABS(total_amount - shipping_fee - items)) FROM orders JOIN (
+               SELECT order_id, SUM(quantity * unit_price * (1 - discount)) AS items
+               FROM order_items GROUP BY order_id) USING (order_id)"""
+    ).fetchone()[0]
+    assert worst < 0.01
+
+
+def test_nobody_orders_before_joining(connection: sqlite3.Connection) -> None:
+    orders = "SELECT COUNT(*) FROM orders AS o JOIN customers AS c USING (customer_id)"
+    sql = f"{orders} WHERE o.created_at < c.created_at"
+    assert connection.execute(sql).fetchone() == (0,)
+
+
+def test_the_traps_are_there(connection: sqlite3.Connection) -> None:
+    dates = [date for (date,) in connection.execute("SELECT returned_on FROM returns")]
+    assert all(re.fullmatch(r"\d\d/\d\d/\d{4}", date) for date in dates)
+    spellings = {status for (status,) in connection.execute("SELECT DISTINCT status FROM orders")}
+    assert {"completed", "Completed", "COMPLETED"} <= spellings
+    assert connection.execute("SELECT COUNT(*) FROM customers WHERE phone IS NULL").fetchone()[0] > 100
+    for (payload,) in connection.execute("SELECT payload FROM events_2024_03 LIMIT 50"):
+        assert "device" in json.loads(payload)
+
+
+@pytest.mark.parametrize("sample", DEMO_QUESTIONS, ids=lambda sample: sample.shows)
+def test_the_gold_answers_answer(connection: sqlite3.Connection, sample: SampleQuestion) -> None:
+    rows = connection.execute(sample.gold).fetchall()
+    assert rows
+    assert all(value is not None for row in rows for value in row)
+
+
+def test_a_current_database_is_reused(tmp_path: Path) -> None:
+    path = sample_database(tmp_path)
+    before = path.stat()
+    assert sample_database(tmp_path) == path
+    assert path.stat().st_ino == before.st_ino
+    assert path.stat().st_mtime_ns == before.st_mtime_ns
+
+
+def test_an_outdated_database_is_rebuilt(tmp_path: Path) -> None:
+    path = sample_database(tmp_path)
+    fresh = content_hash(path)
+    with sqlite3.connect(path) as connection:
+        connection.execute("DELETE FROM orders")
+        connection.execute("PRAGMA user_version = 1")
+    connection.close()
+    build_sample(path)
+    assert content_hash(path) == fresh
+
+
+@pytest.mark.parametrize("content", [b"", b"my notes", b"SQLite format 3\0" + bytes(200)])
+def test_a_strangers_file_is_left_alone(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "shop.db"
+    path.write_bytes(content)
+    with pytest.raises(ConfigurationError, match="not Quorum's sample database"):
+        sample_database(tmp_path)
+    assert path.read_bytes() == content
+
+
+def test_nothing_but_the_database_is_left_in_the_folder(shop: Path) -> None:
+    assert [entry.name for entry in shop.parent.iterdir()] == ["shop.db"]
+
+
+def test_the_documents_define_terms_that_the_schema_does_not(connection: sqlite3.Connection) -> None:
+    text = "\n".join(path.read_text(encoding="utf-8") for path in sorted(sample_documents().glob("*.md")))
+    schema = " ".join(sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master WHERE sql > ''"))
+    for term in ("Loyal customer", "Net revenue", "FQ1"):
+        assert term in text
+        assert term.lower() not in schema.lower()

@@ -1,0 +1,106 @@
+"""DuckDB's schema as a catalog."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from knowledge.catalog import Catalog, Column, ForeignKey, Table
+from knowledge.errors import DatabaseUnavailable
+from tools.databases.duckdb_types import fields_of
+from tools.databases.introspection import TEXT_CHARACTERS, Introspection, quoted, sample_query
+from tools.query import QueryError
+
+if TYPE_CHECKING:
+    from tools.databases.duckdb import DuckdbConnector
+
+OURS = "database_name = current_database() AND NOT internal"
+OBJECTS = f"""
+    SELECT schema_name, table_name AS name, table_oid AS oid, 'table' AS kind, comment,
+        estimated_size AS estimate
+    FROM duckdb_tables() WHERE {OURS} AND NOT temporary
+    UNION ALL
+    SELECT schema_name, view_name, view_oid, 'view', comment, NULL
+    FROM duckdb_views() WHERE {OURS} AND NOT temporary
+    ORDER BY schema_name, oid
+"""
+COLUMNS = f"""
+    SELECT table_oid AS oid, column_name AS name, data_type AS type, comment, is_nullable
+    FROM duckdb_columns() WHERE {OURS} ORDER BY table_oid, column_index
+"""
+CONSTRAINTS = """
+    SELECT table_oid AS oid, schema_name, constraint_type AS type, constraint_column_names AS names,
+        referenced_table AS target, referenced_column_names AS refs
+    FROM duckdb_constraints() WHERE database_name = current_database()
+    AND constraint_type IN ('PRIMARY KEY', 'FOREIGN KEY') ORDER BY table_oid, constraint_index
+"""
+
+Row = dict[str, Any]
+
+
+async def introspect(connector: DuckdbConnector, samples: int) -> Catalog:
+    """See ``Connector.catalog``. A foreign key never leaves its schema in DuckDB."""
+    look = Introspection(connector)
+    objects = await look.ask(OBJECTS)
+    if not objects:
+        raise DatabaseUnavailable(f"{connector.path} holds no table.", hint="Is it the right file?")
+    columns = {oid: list(rows) for oid, rows in groupby(await look.ask(COLUMNS), key=itemgetter("oid"))}
+    constraints: dict[int, list[Row]] = defaultdict(list)
+    for row in await look.ask(CONSTRAINTS):
+        constraints[row["oid"]].append(row)
+    tables = []
+    for row in objects:
+        table = _table(row, columns.get(row["oid"], []), constraints[row["oid"]])
+        if row["kind"] == "view" and (problem := await _problem(look, table)):
+            look.notes.append(f"The view {table.full_name} cannot be read and is left out: {problem.message}")
+        else:
+            tables.append(await _with_values(look, table, row["estimate"], samples))
+    return Catalog(connector.name, "duckdb", tuple(tables), look.all_notes())
+
+
+def _table(row: Row, columns: list[Row], constraints: list[Row]) -> Table:
+    keys = [key for key in constraints if key["type"] == "FOREIGN KEY"]
+    primary = next((key["names"] for key in constraints if key["type"] == "PRIMARY KEY"), ())
+    return Table(
+        name=row["name"],
+        columns=tuple(
+            Column(
+                column["name"],
+                column["type"],
+                description=column["comment"] or "",
+                fields=fields_of(column["type"]),
+                nullable=column["is_nullable"],
+            )
+            for column in columns
+        ),
+        schema=row["schema_name"],
+        kind=row["kind"],
+        description=row["comment"] or "",
+        primary_key=tuple(primary),
+        foreign_keys=tuple(
+            ForeignKey(tuple(key["names"]), f"{key['schema_name']}.{key['target']}", tuple(key["refs"]))
+            for key in keys
+        ),
+    )
+
+
+async def _problem(look: Introspection, table: Table) -> QueryError | None:
+    answer = await look.try_to(f"SELECT * FROM {quoted(table.schema, table.name)} LIMIT 0")
+    return answer if isinstance(answer, QueryError) else None
+
+
+async def _with_values(look: Introspection, table: Table, estimate: int | None, samples: int) -> Table:
+    source, span = quoted(table.schema, table.name), None
+    if table.kind == "table":  # a view may take for ever to count
+        table = await look.count(table, source, estimate)
+        span = (0, table.row_count - 1) if table.row_count else None
+    texts = [_as_text(column) for column in table.columns]
+    return await look.sample(table, sample_query(source, texts, "rowid", span), samples)
+
+
+def _as_text(column: Column) -> str:
+    if column.type == "BLOB":
+        return "CAST(NULL AS VARCHAR)"
+    return f"left(CAST({quoted(column.name)} AS VARCHAR), {TEXT_CHARACTERS})"

@@ -1,0 +1,157 @@
+"""A hardened DuckDB connection; runs inside the child process.
+
+``read_only`` alone would still read any file, write with COPY TO and load extensions: the
+configuration closes that and is locked. Only SELECT and EXPLAIN statements are taken at all.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import duckdb
+
+from tools.databases.session import Fetched
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+CONFIGURATION = {
+    "access_mode": "READ_ONLY",
+    "enable_external_access": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "allow_persistent_secrets": "false",
+    "python_enable_replacements": "false",  # else a query reads this process's variables
+    "temp_directory": "",  # any folder named here could be read by queries
+    "max_temp_directory_size": "0B",
+    "errors_as_json": "true",
+    "lock_configuration": "true",
+}
+KINDS = {duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN}
+BATCH_ROWS = 5 * 2048  # DuckDB works in vectors of 2048
+NOT_ARROW = re.compile(
+    r"\bENUM\((?:'(?:[^']|'')*'(?:, )?)+\)"
+    r"|\b(?:UHUGEINT|BIT|BIGNUM|VARIANT|GEOMETRY|TIME WITH TIME ZONE)\b"
+)
+"""Types that Arrow has no plain form for: they would come as bytes or codes, or wrong (UHUGEINT with
+a wrapped sign, times without their offset)."""
+QUOTED = re.compile(r'("(?:[^"]|"")*")')
+
+
+class DuckdbSession:
+    """See ``tools.databases.session.Session``."""
+
+    def __init__(self, path: str, memory: int) -> None:
+        self._connection = duckdb.connect(
+            path, read_only=True, config={**CONFIGURATION, "memory_limit": f"{memory}B"}
+        )
+        _prove_read_only(self._connection)
+
+    def warm_up(self) -> None:
+        self._connection.sql("SELECT 1").to_arrow_table()  # loads pyarrow
+
+    def run(self, sql: str, rows: int, size: int, seconds: float) -> Fetched:
+        """Run one statement; see ``Session.run``."""
+        clock = threading.Timer(seconds, self._connection.interrupt)
+        clock.start()
+        try:
+            return self._run(sql, rows, size)
+        finally:
+            clock.cancel()
+
+    def _run(self, sql: str, rows: int, size: int) -> Fetched:
+        statements = self._connection.extract_statements(sql)
+        if len(statements) != 1:
+            raise ValueError(f"The text holds {len(statements)} statements; it must be one.")
+        if statements[0].type not in KINDS:
+            raise PermissionError(f"{statements[0].type.name} statements are not allowed; only reads are.")
+        relation = self._bind(sql, statements[0])
+        types = tuple(str(kind) for kind in relation.types)
+        table, truncated = _fetch(_plain(relation, types), rows, size)
+        return Fetched(_narrow(table, types), truncated, types)
+
+
+    def _bind(self, sql: str, statement: duckdb.Statement) -> duckdb.DuckDBPyRelation:
+        """The query, bound but not yet run: only as a relation do its rows stream."""
+        try:
+            return self._connection.sql(sql)
+        except (duckdb.BinderException, duckdb.CatalogException):
+            self._connection.execute(statement)  # fails likewise, and tells the position as well
+            raise
+
+
+def _plain(relation: duckdb.DuckDBPyRelation, types: Sequence[str]) -> duckdb.DuckDBPyRelation:
+    """The relation with every type that Arrow lacks, nested ones included, cast to text."""
+    plain = [_plain_type(kind) for kind in types]
+    if plain == list(types):
+        return relation
+    names = [name.replace('"', '""') for name in relation.columns]
+    casts = (
+        f'CAST(#{i} AS {wanted}) AS "{name}"' if wanted != kind else f'#{i} AS "{name}"'
+        for i, (kind, wanted, name) in enumerate(zip(types, plain, names, strict=True), 1)
+    )
+    return relation.project(", ".join(casts))
+
+
+def _plain_type(kind: str) -> str:
+    parts = QUOTED.split(kind)  # names of fields, which may look like types, at odd places
+    if any("UNION(" in part for part in parts[::2]):
+        return "VARCHAR"
+    return "".join(part if i % 2 else NOT_ARROW.sub("VARCHAR", part) for i, part in enumerate(parts))
+
+
+def _fetch(relation: duckdb.DuckDBPyRelation, rows: int, size: int) -> tuple[pa.Table, str]:
+    import pyarrow as pa
+
+    reader = relation.to_arrow_reader(BATCH_ROWS)
+    kept: list[pa.RecordBatch] = []
+    for batch in reader:
+        if batch.num_rows > rows:
+            kept.append(_fitting(batch.slice(0, rows), size))
+            return pa.Table.from_batches(kept, reader.schema), "rows"
+        if batch.nbytes > size:
+            kept.append(_fitting(batch, size))
+            return pa.Table.from_batches(kept, reader.schema), "bytes"
+        kept.append(batch)
+        rows -= batch.num_rows
+        size -= batch.nbytes
+    return pa.Table.from_batches(kept, reader.schema), ""
+
+
+def _fitting(batch: pa.RecordBatch, size: int) -> pa.RecordBatch:
+    """As many of the first rows as come to ``size`` bytes; maybe none."""
+    while batch.num_rows and batch.nbytes > size:
+        batch = batch.slice(0, min(batch.num_rows - 1, batch.num_rows * size // batch.nbytes))
+    return batch
+
+
+def _narrow(table: pa.Table, types: Sequence[str]) -> pa.Table:
+    """HUGEINT, which every sum of integers is, as int64 where all values fit."""
+    import pyarrow as pa
+
+    for i, kind in enumerate(types):
+        if kind == "HUGEINT":
+            with suppress(pa.ArrowInvalid):
+                table = table.set_column(i, table.field(i).with_type(pa.int64()), table[i].cast(pa.int64()))
+    return table
+
+
+def _prove_read_only(connection: duckdb.DuckDBPyConnection) -> None:
+    """Try a write that must fail.
+
+    Raises:
+        PermissionError: It did not.
+    """
+    connection.execute("BEGIN")
+    try:
+        connection.execute("CREATE TABLE quorum_probe(x INTEGER)")
+    except duckdb.InvalidInputException:
+        return
+    finally:
+        connection.execute("ROLLBACK")
+    raise PermissionError("The session could write to the database; it must not")

@@ -1,0 +1,175 @@
+"""What the embedded engines share: a database that is one file, served by child processes."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Self
+from urllib.parse import unquote
+
+from knowledge.errors import ConfigurationError, DatabaseUnavailable
+from tools.databases.base import Connector
+from tools.databases.process import EngineDied, EngineFailed, EngineTimeout, Pool, Reply
+from tools.query import ErrorKind, Limits, QueryError, QueryResult
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+CHILDREN = 4
+"""Queries that run at the same time on one connector."""
+HEADER_BYTES = 12_288
+"""As much of a file as says whose it is and how long it should be."""
+
+
+class EmbeddedConnector(Connector):
+    """A connector for an engine that is a library and reads one local file.
+
+    The engine runs in child processes (``tools/databases/worker.py``): what would crash, hang or
+    exhaust memory does so there. Up to ``CHILDREN`` queries run at once, each in its own process.
+    """
+
+    session: ClassVar[str]
+    """``module:Class`` of the engine's session, see ``tools.databases.session.Session``."""
+
+    def __init__(self, path: str) -> None:
+        """``path``: the file as the user wrote it; relative to the working directory, ``~`` allowed."""
+        self.path = Path(path)
+        self._pool = Pool(self.session, CHILDREN)
+        self._opened = False
+
+    @classmethod
+    def from_url(cls, url: str) -> Self:
+        return cls(file_of(url, cls.scheme))
+
+    @property
+    def name(self) -> str:
+        """The database's name, for people."""
+        return self.path.stem
+
+    async def open(self) -> None:
+        await self.close()
+        self._pool = Pool(self.session, CHILDREN)
+        self.path = await asyncio.to_thread(_resolve, self.path)
+        header = await asyncio.to_thread(_read_header, self.path)
+        self.check_header(header, await asyncio.to_thread(_size, self.path))
+        try:
+            async with self._pool.child(str(self.path), Limits().memory):
+                self._opened = True
+        except EngineFailed as failure:
+            raise self.explain(failure) from failure
+        except (EngineTimeout, EngineDied) as failure:
+            raise DatabaseUnavailable(
+                f"The engine could not open {self.path}: its process {_ending(failure)}.",
+                hint="Is the file damaged, or on a file system that does not answer?",
+            ) from failure
+
+    async def close(self) -> None:
+        self._opened = False
+        await self._pool.close()
+
+    async def run(self, sql: str, limits: Limits) -> QueryResult | QueryError:
+        reply = await self._reply(sql, limits)
+        if isinstance(reply, QueryError):
+            return reply
+        return QueryResult(
+            table=await asyncio.to_thread(_table, reply.payload),
+            seconds=reply.header["seconds"],
+            truncated=reply.header["truncated"],
+            sql=sql,
+            column_types=tuple(reply.header["types"]),
+        )
+
+    @abstractmethod
+    def check_header(self, header: bytes, size: int) -> None:
+        """Look at the file's first bytes and its size before the engine does.
+
+        Raises:
+            DatabaseUnavailable: This is not the engine's file, or not a whole one.
+        """
+
+    @abstractmethod
+    def explain(self, failure: EngineFailed) -> DatabaseUnavailable:
+        """Why the engine could not open the file, in words for people."""
+
+    @abstractmethod
+    def classify(self, failure: EngineFailed, sql: str) -> QueryError:
+        """What the engine said about a query, as a value."""
+
+    async def _reply(self, sql: str, limits: Limits) -> Reply | QueryError:
+        if not self._opened:
+            raise DatabaseUnavailable(f"The connection to {self.path} is closed.", hint="Open it first.")
+        try:
+            async with self._pool.child(str(self.path), limits.memory) as child:
+                return await child.run(sql, rows=limits.rows, size=limits.bytes, seconds=limits.seconds)
+        except EngineFailed as failure:
+            error = self.classify(failure, sql)
+            return timed_out(limits) if error.kind is ErrorKind.TIMEOUT else error
+        except EngineTimeout:
+            return timed_out(limits)
+        except EngineDied as failure:
+            if not self._opened:
+                return QueryError(ErrorKind.UNAVAILABLE, "The connection was closed while the query ran.")
+            message = f"The engine's process {_ending(failure)}; most likely the query needs more memory"
+            return QueryError(ErrorKind.RESOURCES, f"{message} than {limits.memory // 2**20} MiB.")
+
+
+def timed_out(limits: Limits) -> QueryError:
+    message = f"The query did not finish within {limits.seconds:g} s and was stopped."
+    return QueryError(ErrorKind.TIMEOUT, message)
+
+
+def file_of(url: str, scheme: str) -> str:
+    """The file that ``scheme:///path`` names, percent-decoded; a relative path stays relative.
+
+    Raises:
+        ConfigurationError: No file is named, or the URL has a host or options.
+    """
+    example = f"Write {scheme}:///relative/path.db or {scheme}:////absolute/path.db."
+    rest = url.removeprefix(f"{scheme}:")
+    if rest == url or not rest.startswith("//"):
+        raise ConfigurationError(f"{url} is no {scheme} URL.", hint=example)
+    host, slash, path = rest[2:].partition("/")
+    if host or not slash:
+        raise ConfigurationError(f"{url} names a host; {scheme} reads a local file.", hint=example)
+    if "?" in path:
+        hint = "Write a question mark in a file's name as %3F."
+        raise ConfigurationError(f"{url} has options; {scheme} takes none.", hint=hint)
+    path = unquote(path)
+    if path in ("", ":memory:"):
+        raise ConfigurationError(f"{url} names no file; memory holds nothing to ask.", hint=example)
+    return path
+
+
+def _resolve(path: Path) -> Path:
+    try:
+        return path.expanduser().absolute()
+    except RuntimeError as error:  # ~nobody
+        raise DatabaseUnavailable(f"There is no home folder for {path}.") from error
+
+
+def _read_header(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(HEADER_BYTES)
+    except FileNotFoundError as error:
+        hint = "Is the path right?" if path.parent.is_dir() else f"There is no folder {path.parent} either."
+        raise DatabaseUnavailable(f"There is no file {path}.", hint=hint) from error
+    except IsADirectoryError as error:
+        raise DatabaseUnavailable(f"{path} is a folder.", hint="Name the database's file.") from error
+    except OSError as error:
+        raise DatabaseUnavailable(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size
+
+
+def _table(payload: bytes) -> pa.Table:
+    import pyarrow as pa
+
+    return pa.ipc.open_stream(payload).read_all()
+
+
+def _ending(failure: EngineTimeout | EngineDied) -> str:
+    return f"ended with {failure}" if isinstance(failure, EngineDied) else "did not answer"

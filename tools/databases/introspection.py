@@ -1,0 +1,135 @@
+"""What the embedded engines' introspections share: bounded questions, row counts, sample values."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from knowledge.catalog import Column, Table
+from knowledge.errors import DatabaseUnavailable
+from knowledge.variant import infer_fields
+from tools.databases.base import Connector
+from tools.query import ErrorKind, Limits, QueryError, QueryResult
+
+CATALOG_SECONDS = 30.0
+"""For all counts and samples together; what does not fit is left out and noted."""
+TABLE_SECONDS = 1.0
+"""For one table's count, and for its samples."""
+SAMPLE_ROWS = 1000
+WINDOWS = 10
+"""Places of a table that samples are taken from, so that the oldest rows do not speak for all."""
+SAMPLE_CHARACTERS = 60
+TEXT_CHARACTERS = 20_000
+"""As much of a value is fetched; a JSON document needs to be whole to tell its fields."""
+DOCUMENTS = 200
+
+
+@dataclass
+class Introspection:
+    """Questions to one database about itself, within one time budget.
+
+    Attributes:
+        notes: What the catalog's reader should know.
+        uncounted, unsampled: Tables for which the time was too short.
+        estimated: Tables whose row count is an estimate.
+    """
+
+    connector: Connector
+    notes: list[str] = field(default_factory=list)
+    uncounted: list[str] = field(default_factory=list)
+    unsampled: list[str] = field(default_factory=list)
+    estimated: list[str] = field(default_factory=list)
+    started: float = field(default_factory=time.monotonic)
+
+    async def ask(self, sql: str) -> list[dict[str, Any]]:
+        """Rows of a question that must be answered.
+
+        Raises:
+            DatabaseUnavailable: It was not.
+        """
+        answer = await self.connector.run(sql, Limits(rows=10**6, seconds=CATALOG_SECONDS))
+        if isinstance(answer, QueryError):
+            raise DatabaseUnavailable(f"The catalog cannot be read: {answer.message}")
+        return list(answer.table.to_pylist())
+
+    async def try_to(self, sql: str, rows: int = SAMPLE_ROWS) -> QueryResult | QueryError:
+        """The answer to a question that may fail; at most ``TABLE_SECONDS`` of the budget."""
+        left = self.started + CATALOG_SECONDS - time.monotonic()
+        if left <= 0:
+            return QueryError(ErrorKind.TIMEOUT, "The time for the catalog is up.")
+        limits = Limits(rows=rows, bytes=16 * 2**20, seconds=min(left, TABLE_SECONDS))
+        return await self.connector.run(sql, limits)
+
+    async def count(self, table: Table, source: str, estimate: int | None) -> Table:
+        """The table with its row count, or with ``estimate`` if counting takes too long."""
+        answer = await self.try_to(f"SELECT count(*) AS n FROM {source}")
+        if isinstance(answer, QueryResult):
+            return replace(table, row_count=answer.table["n"][0].as_py())
+        (self.uncounted if estimate is None else self.estimated).append(table.full_name)
+        return replace(table, row_count=estimate)
+
+    async def sample(self, table: Table, sql: str, samples: int) -> Table:
+        """The table with sample values and JSON fields; ``sql`` selects its columns as text."""
+        answer = await self.try_to(sql)
+        if isinstance(answer, QueryError):
+            self.unsampled.append(table.full_name)
+            return table
+        values = (column.to_pylist() for column in answer.table.columns)
+        columns = [
+            _with_values(column, [v for v in found if isinstance(v, str)], samples)
+            for column, found in zip(table.columns, values, strict=False)
+        ]
+        return replace(table, columns=tuple(columns))
+
+    def all_notes(self) -> tuple[str, ...]:
+        """The notes, those about lack of time included."""
+        lacks = (
+            ("Row counts are estimates for", self.estimated),
+            ("Not counted for lack of time", self.uncounted),
+            ("Without sample values, for lack of time or because they cannot be read", self.unsampled),
+        )
+        return (*self.notes, *(f"{what}: {', '.join(tables)}." for what, tables in lacks if tables))
+
+
+def quoted(*names: str) -> str:
+    """A qualified name in double quotes, empty parts left out."""
+    return ".".join('"' + name.replace('"', '""') + '"' for name in names if name)
+
+
+def sample_query(source: str, expressions: Iterable[str], row_id: str, span: tuple[int, int] | None) -> str:
+    """SQL for up to ``SAMPLE_ROWS`` rows: the first, or some from each of ``WINDOWS`` places.
+
+    Args:
+        source: The table as SQL.
+        expressions: What to select, as SQL.
+        row_id: The engine's name of the row number; unused without ``span``.
+        span: The least and the greatest row number; None where rows have none.
+    """
+    selected = f"SELECT {', '.join(expressions)} FROM {source}"
+    if span is None or span[1] - span[0] < SAMPLE_ROWS:
+        return f"{selected} LIMIT {SAMPLE_ROWS}"
+    low, high = span
+    starts = [low + (high - low) * i // WINDOWS for i in range(WINDOWS)]
+    each = SAMPLE_ROWS // WINDOWS
+    parts = [f"SELECT * FROM ({selected} WHERE {row_id} >= {start} LIMIT {each})" for start in starts]
+    return " UNION ALL ".join(parts)
+
+
+def _with_values(column: Column, values: Sequence[str], samples: int) -> Column:
+    telling = [value for value in values if value.strip()]
+    shown = tuple(dict.fromkeys(_cut(value) for value, _ in Counter(telling).most_common(samples)))
+    fields = column.fields or (infer_fields(telling[:DOCUMENTS]) if _documents(telling) else ())
+    return replace(column, samples=shown, fields=fields)
+
+
+def _documents(values: Sequence[str]) -> bool:
+    """Whether nearly all values look like JSON objects or arrays."""
+    likely = sum(value.lstrip()[:1] in ("{", "[") for value in values[:DOCUMENTS])
+    return likely > 0 and likely >= 0.9 * min(len(values), DOCUMENTS)
+
+
+def _cut(value: str) -> str:
+    return value if len(value) <= SAMPLE_CHARACTERS else value[: SAMPLE_CHARACTERS - 1] + "…"

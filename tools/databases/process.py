@@ -1,0 +1,255 @@
+"""The parent's side of embedded engines: child processes that can be killed, and a pool of them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tools.databases.session import HEAD, pack
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+START_SECONDS = 30.0
+"""For a child to start and open its database; slow disks and cold caches included."""
+GRACE_SECONDS = 0.5
+"""What a session gets to stop by itself, once its time is up, before its process is killed."""
+INHERITED = (
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TZ",
+    "LD_LIBRARY_PATH",
+    "DYLD_LIBRARY_PATH",
+    "SYSTEMROOT",
+    "PYTHONHOME",
+    "PYTHONDONTWRITEBYTECODE",
+    "PYTHONPYCACHEPREFIX",
+)
+"""All that a child sees of the environment: no key, no token, no home."""
+UNSOUND = ("MemoryError", "ArrowMemoryError", "FatalException", "InternalException")
+"""Errors after which a process is not trusted with another query."""
+
+
+class EngineFailed(Exception):
+    """The engine answered with an error.
+
+    Attributes:
+        type: The driver's exception class.
+        message: The driver's words.
+        code: SQLite's name of the error (``SQLITE_BUSY``); empty for other engines.
+    """
+
+    def __init__(self, type: str, message: str, code: str = "") -> None:
+        super().__init__(message)
+        self.type, self.message, self.code = type, message, code
+
+
+class EngineTimeout(Exception):
+    """The engine did not stop when its time was up; its process was killed."""
+
+
+class EngineDied(Exception):
+    """The child process ended by itself.
+
+    Attributes:
+        status: Its exit status; negative for a signal.
+    """
+
+    def __init__(self, status: int | None) -> None:
+        super().__init__(f"status {status}")
+        self.status = status
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A child's answer: its header and an Arrow IPC stream."""
+
+    header: dict[str, Any]
+    payload: bytes
+
+
+@dataclass(frozen=True)
+class Opening:
+    """How to open a session: ``module:Class``, the database's absolute path, memory in bytes."""
+
+    session: str
+    path: str
+    memory: int
+
+
+class Child:
+    """One child process with one session, which answers one request at a time."""
+
+    def __init__(self, process: Process, opening: Opening) -> None:
+        self._process = process
+        self._ready = False
+        self.opening = opening
+
+    @classmethod
+    async def spawn(cls, opening: Opening) -> Child:
+        """Start a process, which has yet to ``open`` its database."""
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-P", "-m", "tools.databases.worker"),
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=DEVNULL,
+            env=_environment(),
+            limit=2**20,
+        )
+        return cls(process, opening)
+
+    @property
+    def alive(self) -> bool:
+        return self._process.returncode is None
+
+    async def open(self) -> None:
+        """Open the session.
+
+        Raises:
+            EngineFailed, EngineTimeout, EngineDied: It could not be opened; the process is gone.
+        """
+        message = asdict(self.opening) | {"parent": os.getpid()}
+        try:
+            await self._ask(message, START_SECONDS)
+        except EngineFailed:
+            await self.close()
+            raise
+
+    async def run(self, sql: str, *, rows: int, size: int, seconds: float) -> Reply:
+        """Run one statement; the process is killed if it overruns, or if the task is cancelled.
+
+        Raises:
+            EngineFailed, EngineTimeout, EngineDied: As their names say.
+        """
+        if not self._ready:
+            await self._ask(None, START_SECONDS)
+            self._ready = True
+        request = {"sql": sql, "rows": rows, "bytes": size, "seconds": seconds}
+        return await self._ask(request, seconds + GRACE_SECONDS)
+
+    def kill(self) -> None:
+        """End the process at once; whoever waits for its answer sees it die."""
+        if self.alive:
+            self._process.kill()
+
+    async def close(self) -> None:
+        """Kill the process, collect its status and release its pipes."""
+        self.kill()
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        await self._process.communicate()
+
+    async def _ask(self, message: dict[str, Any] | None, seconds: float) -> Reply:
+        try:
+            reply = await asyncio.wait_for(self._exchange(message), seconds)
+        except TimeoutError as error:
+            await self.close()
+            raise EngineTimeout from error
+        except (asyncio.IncompleteReadError, ConnectionError) as error:
+            await self.close()
+            raise EngineDied(self._process.returncode) from error
+        except asyncio.CancelledError:
+            await asyncio.shield(self.close())
+            raise
+        if "error" not in reply.header:
+            return reply
+        failure = EngineFailed(**reply.header["error"])
+        if failure.type in UNSOUND:
+            await self.close()
+        raise failure
+
+    async def _exchange(self, message: dict[str, Any] | None) -> Reply:
+        sink, source = self._process.stdin, self._process.stdout
+        assert sink is not None
+        assert source is not None
+        if message is not None:
+            sink.write(pack(message))
+            await sink.drain()
+        size, payload = HEAD.unpack(await source.readexactly(HEAD.size))
+        header = json.loads(await source.readexactly(size))
+        return Reply(header, await source.readexactly(payload))
+
+
+class Pool:
+    """Up to ``size`` children of one database, started when needed, replaced when they die."""
+
+    def __init__(self, session: str, size: int) -> None:
+        self._session = session
+        self._slots = asyncio.Semaphore(size)
+        self._children: set[Child] = set()
+        self._idle: list[Child] = []
+        self._busy = 0
+        self._quiet = asyncio.Event()
+        self._quiet.set()
+        self._closed = False
+
+    @asynccontextmanager
+    async def child(self, path: str, memory: int) -> AsyncIterator[Child]:
+        """A child for one exchange, for as long as the block lasts.
+
+        Raises:
+            EngineFailed, EngineTimeout, EngineDied: A new child could not open the database, or the
+                pool is closed.
+        """
+        async with self._slots:
+            self._busy += 1
+            self._quiet.clear()
+            try:
+                child = await self._take(Opening(self._session, path, memory))
+                try:
+                    yield child
+                finally:
+                    self._put_back(child)
+            finally:
+                self._busy -= 1
+                if self._busy == 0:
+                    self._quiet.set()
+
+    async def close(self) -> None:
+        """Kill all children, busy ones as well, and wait until they are gone. The pool is then done."""
+        self._closed = True
+        for child in self._children:
+            child.kill()
+        await self._quiet.wait()
+        self._idle.clear()
+        children, self._children = self._children, set()
+        await asyncio.gather(*(child.close() for child in children))
+
+    async def _take(self, opening: Opening) -> Child:
+        if self._closed:
+            raise EngineDied(None)
+        while self._idle:
+            child = self._idle.pop()
+            if child.alive and child.opening == opening:
+                return child
+            self._children.discard(child)
+            await child.close()
+        child = await Child.spawn(opening)
+        self._children.add(child)
+        if self._closed:  # meanwhile
+            child.kill()
+        try:
+            await child.open()
+        except BaseException:
+            self._children.discard(child)  # it has closed itself
+            raise
+        return child
+
+    def _put_back(self, child: Child) -> None:
+        if child.alive:
+            self._idle.append(child)
+        else:
+            self._children.discard(child)
+
+
+def _environment() -> dict[str, str]:
+    kept = {name: os.environ[name] for name in INHERITED if name in os.environ}
+    # one malloc arena: each more reserves address space, which the memory limit counts
+    return {**kept, "PYTHONPATH": str(ROOT), "PYTHONUTF8": "1", "MALLOC_ARENA_MAX": "1"}

@@ -1,0 +1,55 @@
+"""What a child process and its parent agree on: the messages and what a session can do.
+
+A message is a head (two lengths), a JSON header and an optional binary payload, an Arrow IPC
+stream. The parent asks one thing at a time; the child answers each request once.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+HEAD = struct.Struct(">IQ")
+"""Length of the header and of the payload, in bytes."""
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """Rows that a session fetched.
+
+    Attributes:
+        table: Plain Arrow types only; no extension type crosses the pipe.
+        truncated: Empty, or the cap that cut the rows: ``rows`` or ``bytes``.
+        types: The engine's own name of each column's type.
+    """
+
+    table: pa.Table
+    truncated: str
+    types: tuple[str, ...]
+
+
+class Session(Protocol):
+    """One hardened, read-only connection inside the child process.
+
+    It is made from the database's absolute path and the engine's memory in bytes, raises the
+    driver's own errors, and has proven when it is made that it cannot write.
+    """
+
+    def __init__(self, path: str, memory: int) -> None: ...
+
+    def warm_up(self) -> None:
+        """Load what the first query would otherwise wait for."""
+
+    def run(self, sql: str, rows: int, size: int, seconds: float) -> Fetched:
+        """Run one statement; keep at most ``rows`` rows and ``size`` bytes, stop after ``seconds``."""
+
+
+def pack(header: dict[str, Any], payload: int = 0) -> bytes:
+    """A message up to its payload of so many bytes."""
+    text = json.dumps(header).encode()
+    return HEAD.pack(len(text), payload) + text

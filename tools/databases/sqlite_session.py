@@ -1,0 +1,146 @@
+"""A hardened SQLite connection; runs inside the child process.
+
+Three locks, each enough for itself against most attacks: the file is opened ``mode=ro``,
+``query_only`` is on, and an authorizer, set last, lets nothing pass but reads. ``mode=ro`` alone
+would still allow ATTACH of a new file, VACUUM INTO and PRAGMAs.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from tools.databases.session import Fetched
+
+BUSY_SECONDS = 1.0
+"""How long a locked database is waited for."""
+STEPS = 10_000
+"""Virtual machine steps between two looks at the clock: a fraction of a millisecond."""
+SETTINGS = (
+    "PRAGMA query_only = ON",
+    "PRAGMA trusted_schema = OFF",
+    "PRAGMA temp_store = MEMORY",  # no sort may spill to a file
+    "PRAGMA mmap_size = 0",
+)
+INFORMATIVE = (
+    "table_info",
+    "table_xinfo",
+    "foreign_key_list",
+    "index_list",
+    "index_info",
+)
+"""Pragmas that only describe the schema; queries reach them as ``pragma_table_info('orders')``."""
+FORBIDDEN_FUNCTIONS = {"load_extension", "fts3_tokenizer"}
+
+
+class SqliteSession:
+    """See ``tools.databases.session.Session``."""
+
+    def __init__(self, path: str, memory: int) -> None:
+        del memory  # SQLite has no limit per connection; the process has
+        self._deadline = 0.0
+        self._connection = sqlite3.connect(
+            f"{Path(path).as_uri()}?mode=ro", uri=True, isolation_level=None, timeout=BUSY_SECONDS
+        )
+        self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()  # is it a database?
+        version = self._connection.execute("PRAGMA user_version").fetchone()[0]
+        write = f"PRAGMA user_version = {version}"  # changes nothing even if it succeeds
+        _must_fail(self._connection, write, "SQLITE_READONLY")
+        for setting in SETTINGS:
+            self._connection.execute(setting)
+        self._connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+        _touch_virtual_tables(self._connection)
+        self._connection.set_progress_handler(self._overdue, STEPS)
+        self._connection.set_authorizer(_authorise)
+        _must_fail(self._connection, write, "SQLITE_AUTH")
+
+    def warm_up(self) -> None:
+        import tools.databases.sqlite_values  # noqa: F401 - loads pyarrow
+
+    def run(self, sql: str, rows: int, size: int, seconds: float) -> Fetched:
+        """Run one statement; see ``Session.run``. Text that is not UTF-8 comes with its bytes escaped."""
+        self._deadline = time.monotonic() + seconds
+        self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, max(size, 10**6))
+        try:
+            return self._run(sql, rows, size)
+        except sqlite3.OperationalError as error:
+            if not str(error).startswith("Could not decode to UTF-8"):
+                raise
+        self._connection.text_factory = lambda raw: raw.decode("utf-8", "backslashreplace")
+        try:
+            return self._run(sql, rows, size)
+        finally:
+            self._connection.text_factory = str
+
+    def _run(self, sql: str, rows: int, size: int) -> Fetched:
+        cursor = self._connection.cursor()
+        try:
+            cursor.execute(sql)
+            if cursor.description is None:
+                raise sqlite3.ProgrammingError("The text holds no query.")
+            return _collect(cursor, rows, size, self._overdue)
+        finally:
+            cursor.close()  # gives up the read lock
+
+    def _overdue(self) -> bool:
+        return time.monotonic() > self._deadline
+
+
+def _touch_virtual_tables(connection: sqlite3.Connection) -> None:
+    """Use virtual tables and table-valued functions once: setting them up looks like writing later."""
+    for function in ("json_each('[]')", "json_tree('[]')", *(f"pragma_{name}('')" for name in INFORMATIVE)):
+        connection.execute(f"SELECT * FROM {function}").fetchall()
+    names = "SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE VIRTUAL TABLE%'"
+    for (name,) in connection.execute(names).fetchall():
+        quoted = name.replace('"', '""')
+        with suppress(sqlite3.DatabaseError):  # of an unknown module: a query on it will say so
+            connection.execute(f'SELECT * FROM "{quoted}" LIMIT 0').fetchall()
+
+
+def _must_fail(connection: sqlite3.Connection, write: str, refusal: str) -> None:
+    """Prove that the session is read-only.
+
+    Raises:
+        PermissionError: The write succeeded.
+    """
+    try:
+        connection.execute(write)
+    except sqlite3.DatabaseError as error:
+        if error.sqlite_errorname != refusal:
+            raise
+    else:
+        raise PermissionError("The session could write to the database; it must not")
+
+
+def _authorise(
+    action: int, first: str | None, second: str | None, database: str | None, trigger: str | None
+) -> int:
+    """Allow reads only. What the texts mean depends on the action (sqlite.org/c3ref/c_alter_table.html)."""
+    del database, trigger
+    match action:
+        case sqlite3.SQLITE_SELECT | sqlite3.SQLITE_READ | sqlite3.SQLITE_RECURSIVE:
+            allowed = True
+        case sqlite3.SQLITE_FUNCTION:
+            allowed = (second or "").lower() not in FORBIDDEN_FUNCTIONS
+        case sqlite3.SQLITE_PRAGMA:  # full-text search asks for data_version itself
+            allowed = (first or "").lower() in (*INFORMATIVE, "data_version")
+        case sqlite3.SQLITE_UPDATE:  # what declaring a virtual table looks like; mode=ro forbids the real one
+            allowed = first == "sqlite_master"
+        case _:
+            allowed = False
+    return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
+
+
+def _collect(cursor: sqlite3.Cursor, rows: int, size: int, overdue: Callable[[], bool]) -> Fetched:
+    from tools.databases.sqlite_values import Collector
+
+    kept = Collector([item[0] for item in cursor.description], rows, size)
+    while not kept.truncated and (batch := cursor.fetchmany(kept.next_batch)):
+        kept.add(batch)
+        if overdue():
+            raise TimeoutError("The time is up.")
+    table, types = kept.finish()
+    return Fetched(table, kept.truncated, types)

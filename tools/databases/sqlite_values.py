@@ -1,0 +1,127 @@
+"""SQLite's values to Arrow columns. SQLite types values, not columns: the column's type is found.
+
+One storage class gives its Arrow type. Integers beside reals become double while each integer is
+exact as one. Any other mixture becomes text, each value as SQLite would write it as a literal:
+nothing is lost, and what was a blob can still be told from a text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+BATCH_BYTES = 2**20
+"""What a batch of rows should come to, so that few Python objects live at a time."""
+ARROW = {int: pa.int64(), float: pa.float64(), str: pa.string(), bytes: pa.binary()}
+NAMES = {int: "INTEGER", float: "REAL", str: "TEXT", bytes: "BLOB"}
+
+Chunk = dict[type, pa.Array]
+"""Values of one column in one batch, by storage class; each array is NULL where another has the value."""
+
+
+class Collector:
+    """Rows as compact columns, up to a cap on rows and one on bytes.
+
+    Attributes:
+        truncated: Empty, or the cap that cut the rows: ``rows`` or ``bytes``.
+        next_batch: How many rows to fetch next; grows while batches stay small in bytes.
+    """
+
+    def __init__(self, names: Sequence[str], rows: int, size: int) -> None:
+        self.truncated = ""
+        self.next_batch = 16
+        self._names = names
+        self._rows_left, self._bytes_left = rows, size
+        self._chunks: list[list[Chunk]] = []  # batch by batch, each column by column
+        self._lengths: list[int] = []
+
+    def add(self, batch: Sequence[tuple[Any, ...]]) -> None:
+        """Keep a non-empty batch of rows, or as much of it as the caps allow."""
+        if len(batch) > self._rows_left:
+            batch, self.truncated = batch[: self._rows_left], "rows"
+        chunks = _chunks(batch)
+        while (size := nbytes(chunks)) > self._bytes_left:
+            self.truncated = "bytes"
+            batch = batch[: min(len(batch) - 1, len(batch) * self._bytes_left // size)]
+            chunks = _chunks(batch)
+        if not batch:
+            return
+        self._chunks.append(chunks)
+        self._lengths.append(len(batch))
+        self._rows_left -= len(batch)
+        self._bytes_left -= size
+        fitting = BATCH_BYTES * len(batch) // max(size, 1)
+        self.next_batch = max(16, min(fitting, 4 * self.next_batch, 16_384, self._rows_left + 1))
+
+    def finish(self) -> tuple[pa.Table, tuple[str, ...]]:
+        """The table and SQLite's names of its columns' types."""
+        columns = [
+            column([chunks[i] for chunks in self._chunks], self._lengths) for i in range(len(self._names))
+        ]
+        table = pa.Table.from_arrays([array for array, _ in columns], names=list(self._names))
+        return table, tuple(name for _, name in columns)
+
+
+def _chunks(batch: Sequence[tuple[Any, ...]]) -> list[Chunk]:
+    return [chunk(values) for values in zip(*batch, strict=True)]
+
+
+def chunk(values: Sequence[Any]) -> Chunk:
+    """Split one batch of a column by storage class. A batch of NULLs only has no entry."""
+    kinds = {type(value) for value in values} - {type(None)}
+    if len(kinds) == 1:
+        kind = kinds.pop()
+        return {kind: pa.array(values, ARROW[kind])}
+    return {
+        kind: pa.array([value if type(value) is kind else None for value in values], ARROW[kind])
+        for kind in ARROW
+        if kind in kinds
+    }
+
+
+def nbytes(chunks: Sequence[Chunk]) -> int:
+    """Bytes that the arrays of a batch take."""
+    return sum(array.nbytes for chunk in chunks for array in chunk.values())
+
+
+def column(chunks: Sequence[Chunk], lengths: Sequence[int]) -> tuple[pa.ChunkedArray, str]:
+    """One column out of its batches, and SQLite's name of its type (``INTEGER|TEXT`` if mixed)."""
+    kinds = [kind for kind in ARROW if any(kind in chunk for chunk in chunks)]
+    if not kinds:
+        return pa.chunked_array([pa.nulls(n) for n in lengths], pa.null()), "NULL"
+    parts = {kind: _whole(kind, chunks, lengths) for kind in kinds}
+    name = "|".join(NAMES[kind] for kind in kinds)
+    if len(kinds) == 1:
+        return parts[kinds[0]], name
+    if kinds == [int, float]:
+        try:
+            return pc.coalesce(parts[int].cast(pa.float64()), parts[float]), name
+        except pa.ArrowInvalid:  # an integer beyond 2^53 that double cannot hold
+            pass
+    return reduce(pc.coalesce, [_text(kind, part) for kind, part in parts.items()]), name
+
+
+def _whole(kind: type, chunks: Sequence[Chunk], lengths: Sequence[int]) -> pa.ChunkedArray:
+    arrays = [
+        chunk[kind] if kind in chunk else pa.nulls(length, ARROW[kind])
+        for chunk, length in zip(chunks, lengths, strict=True)
+    ]
+    return pa.chunked_array(arrays, ARROW[kind])
+
+
+def _text(kind: type, part: pa.ChunkedArray) -> pa.ChunkedArray:
+    if kind is str:
+        return part
+    if kind is int:
+        return part.cast(pa.string())
+    write = repr if kind is float else _blob
+    values = [None if value is None else write(value) for value in part.to_pylist()]
+    return pa.chunked_array([pa.array(values, pa.string())])
+
+
+def _blob(value: bytes) -> str:
+    return f"X'{value.hex().upper()}'"

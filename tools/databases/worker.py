@@ -1,0 +1,143 @@
+"""The child process of an embedded engine: ``python -m tools.databases.worker``.
+
+It opens one session, answers requests from its standard input one after the other, and dies with
+its parent. It holds no secret, no network and no writable file; its memory is bounded, and
+whatever the engine does in it, the parent can kill it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from importlib import import_module
+from queue import SimpleQueue
+from typing import IO, Any
+
+from tools.databases.session import HEAD, Fetched, Session, pack
+
+PR_SET_PDEATHSIG = 1  # prctl(2)
+LARGEST_FILE = 16 * 2**20
+"""Bytes. All that SQLite may have to write is the index of somebody's write-ahead log."""
+HEADROOM = 256 * 2**20
+"""Bytes for the result and its copy on the way out, on top of the engine's memory."""
+
+
+def main() -> None:
+    """Serve until the standard input ends."""
+    replies = _private_stdout()
+    requests: SimpleQueue[dict[str, Any]] = SimpleQueue()
+    threading.Thread(target=_listen, args=(requests,), daemon=True).start()
+    opening = requests.get()
+    _die_with(opening["parent"])
+    _limit_files()
+    try:
+        session = _session(opening["session"])(opening["path"], opening["memory"])
+    except Exception as error:  # noqa: BLE001 - whatever the driver raises, the parent must hear it
+        _send(replies, _failure(error))
+        return
+    _send(replies, {"opened": True})
+    session.warm_up()
+    _limit_memory(opening["memory"])
+    _send(replies, {"ready": True})
+    while True:
+        _answer(session, requests.get(), replies)
+
+
+def _answer(session: Session, request: dict[str, Any], replies: IO[bytes]) -> None:
+    started = time.perf_counter()
+    try:
+        fetched = session.run(request["sql"], request["rows"], request["bytes"], request["seconds"])
+        payload = _stream(fetched)
+    except Exception as error:  # noqa: BLE001 - whatever the driver raises, the parent must hear it
+        _send(replies, _failure(error))
+        return
+    header = {
+        "seconds": time.perf_counter() - started,
+        "truncated": fetched.truncated,
+        "types": fetched.types,
+    }
+    _send(replies, header, payload)
+
+
+def _stream(fetched: Fetched) -> Any:
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, fetched.table.schema) as writer:
+        writer.write_table(fetched.table)
+    return sink.getvalue()
+
+
+def _failure(error: Exception) -> dict[str, Any]:
+    """An error as the parent's classifier needs it; ``code`` is SQLite's name of the error."""
+    code = getattr(error, "sqlite_errorname", "")
+    return {"error": {"type": type(error).__name__, "message": str(error), "code": code}}
+
+
+def _send(replies: IO[bytes], header: dict[str, Any], payload: Any = b"") -> None:
+    replies.write(pack(header, len(payload)))
+    replies.write(payload)
+    replies.flush()
+
+
+def _listen(requests: SimpleQueue[dict[str, Any]]) -> None:
+    """Read requests; a thread of its own, so that the parent's end is noticed in mid-query."""
+    import json
+
+    source = sys.stdin.buffer
+    while head := source.read(HEAD.size):
+        size, _ = HEAD.unpack(head)
+        requests.put(json.loads(source.read(size)))
+    os._exit(0)
+
+
+def _private_stdout() -> IO[bytes]:
+    """Keep the pipe for replies; what an engine prints goes nowhere."""
+    replies = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    return replies
+
+
+def _session(name: str) -> type[Session]:
+    module, _, attribute = name.partition(":")
+    found: type[Session] = getattr(import_module(module), attribute)
+    return found
+
+
+def _die_with(parent: int) -> None:
+    """Have the kernel kill this process with its parent, even while the engine hogs it."""
+    if sys.platform != "linux":
+        return  # elsewhere the end of the standard input does it
+    import ctypes
+    import signal
+
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it died before the call
+        os._exit(0)
+
+
+def _limit_files() -> None:
+    if sys.platform == "win32":
+        return
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST_FILE, LARGEST_FILE))
+
+
+def _limit_memory(memory: int) -> None:
+    """Allow ``memory`` and some headroom on top of the address space that the libraries take."""
+    if sys.platform != "linux":
+        return  # macOS ignores RLIMIT_AS, Windows has none; the wall clock still holds
+    import resource
+
+    with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 - pathlib costs start time
+        taken = int(file.read().split()[0]) * resource.getpagesize()
+    limit = taken + memory + HEADROOM
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+if __name__ == "__main__":
+    main()

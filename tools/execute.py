@@ -1,0 +1,200 @@
+"""The one way to a database: guard, lint, limits, run, typed result, ledger."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any, TypeAlias
+
+from knowledge.catalog import Catalog
+from knowledge.errors import BudgetExceeded
+from tools.databases.base import Connector
+from tools.guard import Refused, check
+from tools.ledger import Ledger, Usage
+from tools.lint import Linter
+from tools.query import ErrorKind, Limits, QueryError, QueryResult
+from tools.record import Recorder, no_record
+
+Outcome: TypeAlias = QueryResult | QueryError
+
+PASSING = (ErrorKind.TIMEOUT, ErrorKind.RESOURCES, ErrorKind.UNAVAILABLE)
+"""Errors that another try may not meet; they are not remembered."""
+KEPT_OUTCOMES = 64
+KEPT_BYTES = 128 * 2**20
+OVERDUE_SECONDS = 2.0
+"""How long after the deadline a connector may still be stopping its query before it is cancelled."""
+
+
+class Memory:
+    """What a run has asked a database already: the outcomes, and the queries under way.
+
+    Candidates often write the same SQL. It runs once; whoever asks meanwhile waits for the same
+    execution, whoever asks later gets the remembered outcome. The query is cancelled when nobody
+    waits for it any more.
+    """
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, Outcome] = OrderedDict()
+        self._kept_bytes = 0
+        self._running: dict[str, _Shared] = {}
+
+    async def recall(self, sql: str, run: Callable[[], Awaitable[Outcome]]) -> tuple[Outcome, bool]:
+        """The outcome of ``sql``, and whether this call is the one that ran it.
+
+        Raises:
+            Exception: Whatever ``run`` raises, to each of those who wait for it.
+        """
+        if sql in self._kept:
+            self._kept.move_to_end(sql)
+            return self._kept[sql], False
+        fresh = sql not in self._running
+        if fresh:
+            self._running[sql] = _Shared(asyncio.ensure_future(run()))
+        shared = self._running[sql]
+        shared.askers += 1
+        try:
+            outcome = await asyncio.shield(shared.task)
+        finally:
+            shared.askers -= 1
+            if shared.askers == 0:
+                shared.task.cancel()  # does nothing to a finished task
+                del self._running[sql]
+        self._keep(sql, outcome)
+        return outcome, fresh
+
+    def _keep(self, sql: str, outcome: Outcome) -> None:
+        passing = isinstance(outcome, QueryError) and outcome.kind in PASSING
+        if passing or sql in self._kept:
+            return
+        self._kept[sql] = outcome
+        self._kept_bytes += _size(outcome)
+        while self._kept_bytes > KEPT_BYTES or len(self._kept) > KEPT_OUTCOMES:
+            _, oldest = self._kept.popitem(last=False)
+            self._kept_bytes -= _size(oldest)
+
+
+@dataclass
+class _Shared:
+    task: asyncio.Future[Outcome]
+    askers: int = 0
+
+
+def _size(outcome: Outcome) -> int:
+    return int(outcome.table.nbytes) if isinstance(outcome, QueryResult) else 0
+
+
+@dataclass(frozen=True)
+class Database:
+    """An open database with all that a query on it has to pass; one per run.
+
+    Attributes:
+        limits: Of each query; the run's deadline cuts them further.
+        memory: What the run has asked already.
+    """
+
+    connector: Connector
+    catalog: Catalog
+    linter: Linter
+    limits: Limits
+    ledger: Ledger
+    record: Recorder = no_record
+    memory: Memory = field(default_factory=Memory, repr=False, compare=False)
+
+
+async def execute(database: Database, sql: str, *, agent: str, candidate: str = "") -> Outcome:
+    """Run one query for an agent; what fails comes back as a value.
+
+    The text that runs is the guard's rendering of ``sql``. The same text runs once per run: later
+    and simultaneous askers share its outcome and are not charged. No rows is a result, not an
+    error. Every call leaves one ``query`` event.
+
+    Args:
+        agent: Whose account is charged.
+        candidate: Id of the candidate that asks; for the trace only.
+
+    Raises:
+        BudgetExceeded: The run's deadline has passed, or cut the query short.
+        DatabaseUnavailable: The connector is closed.
+    """
+    database.ledger.check_time()
+    verdict = check(sql, database.connector.dialect)
+    note = _Note(database, agent, candidate, sql)
+    if isinstance(verdict, Refused):
+        return note.write(verdict.error())
+    problem = database.linter.lint(verdict.tree)
+    if problem is not None:
+        return note.write(problem)
+    outcome, fresh = await database.memory.recall(verdict.sql, lambda: _run(note, verdict.sql))
+    return outcome if fresh else note.write(outcome, executed=verdict.sql, cached=True)
+
+
+async def _run(note: _Note, sql: str) -> Outcome:
+    """Run and charge; the event is written here, so that it is written even if the asker is gone."""
+    database = note.database
+    remaining = database.ledger.remaining_seconds()
+    latest = None if remaining is None else remaining + OVERDUE_SECONDS
+    started = time.monotonic()
+    try:
+        async with asyncio.timeout(latest):
+            outcome = await database.connector.run(sql, database.limits.within(remaining))
+    except TimeoutError:
+        outcome = QueryError(ErrorKind.TIMEOUT, "The query was still waiting when the run's time was up.")
+    usage = _usage(outcome, time.monotonic() - started)
+    database.ledger.charge(note.agent, usage)
+    note.write(outcome, executed=sql, usage=usage.as_dict())
+    if isinstance(outcome, QueryError) and outcome.kind is ErrorKind.TIMEOUT:
+        _blame_deadline(database.ledger)
+    return outcome
+
+
+def _blame_deadline(ledger: Ledger) -> None:
+    """Raise if it was the run's deadline, not the query's own limit, that stopped a query."""
+    if ledger.remaining_seconds() == 0.0:
+        raise BudgetExceeded(
+            f"The deadline of {ledger.budget.seconds:g} s passed while a query ran; it was stopped.",
+            limit="deadline",
+        )
+
+
+def _usage(outcome: Outcome, seconds: float) -> Usage:
+    """What a query used: bytes are those scanned where the engine says, else those returned."""
+    if isinstance(outcome, QueryError):
+        return Usage(queries=1, query_seconds=seconds)
+    scanned = outcome.bytes_scanned
+    size = outcome.table.nbytes if scanned is None else scanned
+    return Usage(queries=1, rows=outcome.row_count, bytes=size, query_seconds=outcome.seconds)
+
+
+@dataclass(frozen=True)
+class _Note:
+    """Who asked what, for the trace."""
+
+    database: Database
+    agent: str
+    candidate: str
+    sql: str
+
+    def write(self, outcome: Outcome, *, executed: str = "", cached: bool = False, **more: Any) -> Outcome:
+        """Record the one event of a query and hand the outcome on."""
+        if isinstance(outcome, QueryError):
+            more["error"] = asdict(outcome) | {"kind": outcome.kind.value}
+        else:
+            more |= {
+                "rows": outcome.row_count,
+                "columns": outcome.columns,
+                "truncated": outcome.truncated,
+                "seconds": outcome.seconds,
+            }
+        self.database.record(
+            "query",
+            agent=self.agent,
+            candidate=self.candidate,
+            sql=self.sql,
+            executed=executed,
+            cached=cached,
+            **more,
+        )
+        return outcome

@@ -1,0 +1,265 @@
+"""Expert weights that outlive a run: the ledger behind weighted majority voting.
+
+SSEV, section 3.1.2, Algorithms 1 and 2: an expert (a model) starts at weight 1; a mistake costs
+the factor 1 - epsilon, with epsilon = sqrt(ln N / T). Weights are kept relative to the best
+expert's, which is always 1: only their ratios matter to a vote, and a newcomer starts level.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from knowledge.errors import ConfigurationError, QuorumError
+
+Feedback = Literal["gold", "user", "execution"]
+"""Who says that an expert was wrong: a gold answer, the user, or that its SQL did not run."""
+
+HORIZON = 64  # T before so many rounds are seen; then it doubles, the usual guess without a known T
+MAX_EPSILON = 0.5  # the mistake bounds hold up to here
+MIN_WEIGHT = 1e-9  # even the worst expert can come back
+LOCK_SECONDS = 30.0
+
+
+def best_epsilon(experts: int, rounds: int) -> float:
+    """sqrt(ln N / T), at most 0.5; 0 for a single expert, who has no rival."""
+    return min(MAX_EPSILON, math.sqrt(math.log(max(1, experts)) / max(1, rounds)))
+
+
+class Expert(BaseModel):
+    """One expert's record in one scope."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    weight: float = Field(default=1.0, gt=0, le=1)
+    rounds: int = Field(default=0, ge=0)
+    mistakes: int = Field(default=0, ge=0)
+
+
+class Scope(BaseModel):
+    """What was learned in one scope. ``votes`` and ``vote_mistakes`` are of the vote's own outcome."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    rounds: int = Field(default=0, ge=0)
+    votes: int = Field(default=0, ge=0)
+    vote_mistakes: int = Field(default=0, ge=0)
+    feedback: dict[Feedback, int] = {}
+    experts: dict[str, Expert] = {}
+
+
+class Book(BaseModel):
+    """The whole file."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    version: Literal[1] = 1
+    scopes: dict[str, Scope] = {}
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How the vote did against its best expert, in mistakes over ``rounds`` rounds.
+
+    Attributes:
+        mistakes: Of the vote, in the rounds whose outcome was recorded.
+        best: Of the best expert (M*).
+        regret: (mistakes - best) / rounds; None where the vote's outcome is not known in every round.
+        wma: Most mistakes that Algorithm 1 can make: 2 (1 + e) M* + 2 ln N / e.
+        rwma: Most mistakes expected of Algorithm 2: (1 + e) M* + ln N / e.
+    """
+
+    rounds: int
+    mistakes: int
+    best: int
+    regret: float | None
+    wma: float
+    rwma: float
+
+
+def bounds(experts: int, rounds: int, mistakes: int, best: int, epsilon: float | None = None) -> Bounds:
+    """Mistake bounds and regret.
+
+    The paper prints the first bound as (2 + e) M* + 2 ln N / e, which does not hold in general;
+    Littlestone and Warmuth's 2 (1 + e), from which its second form follows, does.
+    """
+    e = best_epsilon(experts, rounds) if epsilon is None else epsilon
+    cost = math.log(experts) / e if e else 0.0
+    regret = (mistakes - best) / rounds if rounds else 0.0
+    return Bounds(rounds, mistakes, best, regret, 2 * (1 + e) * best + 2 * cost, (1 + e) * best + cost)
+
+
+class ExpertLedger:
+    """Weights in a JSON file, safe with many writing processes.
+
+    A write takes a lock file beside it and replaces the file whole, so readers need no lock. A
+    scope is a name such as a dialect or a database; "" holds what is true everywhere, and every
+    update goes there too.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def weights(self, experts: Iterable[str], scope: str = "") -> dict[str, float]:
+        """Each expert's weight in the scope, else everywhere, else 1.
+
+        Raises:
+            ConfigurationError: The file is damaged.
+        """
+        book = self.read()
+        known = {name: record.weight for name, record in _experts(book, "").items()}
+        known |= {name: record.weight for name, record in _experts(book, scope).items()}
+        return {name: known.get(name, 1.0) for name in experts}
+
+    def update(
+        self,
+        outcomes: Mapping[str, bool],
+        *,
+        feedback: Feedback,
+        vote: bool | None = None,
+        epsilon: float | None = None,
+        scope: str = "",
+    ) -> dict[str, float]:
+        """Record one round and punish who was wrong; returns the new weights in the scope.
+
+        Args:
+            outcomes: Per expert whether it was right.
+            feedback: Who says so.
+            vote: Whether the vote itself was right, where known.
+            epsilon: Cost of a mistake, 0 to 0.5; ``best_epsilon`` over the rounds so far
+                (``HORIZON``, doubled as often as they pass it) if None.
+
+        Raises:
+            ConfigurationError: The file is damaged, or epsilon is out of range.
+            QuorumError: Another process holds the lock for 30 seconds.
+        """
+        if epsilon is not None and not 0 <= epsilon <= MAX_EPSILON:
+            raise ConfigurationError(f"epsilon is {epsilon:g}; it lies between 0 and {MAX_EPSILON}.")
+        with _locked(self.path):
+            book = self.read()
+            for name in {"", scope}:
+                _punish(book.scopes.setdefault(name, Scope()), outcomes, feedback, vote, epsilon)
+            self._write(book)
+        return {name: _experts(book, scope)[name].weight for name in outcomes}
+
+    def bounds(self, scope: str = "") -> Bounds:
+        """The scope's mistakes, regret and bounds so far.
+
+        Raises:
+            ConfigurationError: The file is damaged.
+        """
+        record = self.read().scopes.get(scope, Scope())
+        best = min((expert.mistakes for expert in record.experts.values()), default=0)
+        found = bounds(max(1, len(record.experts)), record.rounds, record.vote_mistakes, best)
+        return found if record.votes == record.rounds else replace(found, regret=None)
+
+    def read(self) -> Book:
+        """The whole ledger; an empty one where there is no file yet.
+
+        Raises:
+            ConfigurationError: The file is damaged. It is never reset silently.
+        """
+        try:
+            return Book.model_validate_json(self.path.read_bytes())
+        except FileNotFoundError:
+            return Book()
+        except (ValidationError, OSError) as error:
+            raise ConfigurationError(
+                f"The expert weights in {self.path} cannot be read ({_first_line(error)}).",
+                hint="Restore the file, or move it away to start again with equal weights.",
+            ) from error
+
+    def _write(self, book: Book) -> None:
+        handle, temporary = tempfile.mkstemp(dir=self.path.parent, prefix=self.path.name, suffix=".part")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                json.dump(book.model_dump(), file, indent=1, sort_keys=True)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(temporary).replace(self.path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+
+
+def _experts(book: Book, scope: str) -> dict[str, Expert]:
+    return book.scopes.get(scope, Scope()).experts
+
+
+def _first_line(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        return f"{place}: {first['msg']}" if place else first["msg"]
+    return str(error).splitlines()[0]
+
+
+def _punish(
+    scope: Scope,
+    outcomes: Mapping[str, bool],
+    feedback: Feedback,
+    vote: bool | None,
+    epsilon: float | None,
+) -> None:
+    scope.rounds += 1
+    scope.feedback[feedback] = scope.feedback.get(feedback, 0) + 1
+    if vote is not None:
+        scope.votes += 1
+        scope.vote_mistakes += not vote
+    for name in outcomes:
+        scope.experts.setdefault(name, Expert())
+    e = best_epsilon(len(scope.experts), _horizon(scope.rounds)) if epsilon is None else epsilon
+    weights = {name: expert.weight for name, expert in scope.experts.items()}
+    for name, right in outcomes.items():
+        expert = scope.experts[name]
+        expert.rounds += 1
+        expert.mistakes += not right
+        weights[name] *= 1.0 if right else 1 - e
+    best = max(weights.values(), default=1.0)
+    for name, expert in scope.experts.items():
+        expert.weight = max(MIN_WEIGHT, weights[name] / best)
+
+
+def _horizon(rounds: int) -> int:
+    return HORIZON << max(0, math.ceil(math.log2(rounds / HORIZON)))
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold ``path``'s lock file; the system frees it when the process ends, however it ends."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    deadline = time.monotonic() + LOCK_SECONDS
+    with path.with_name(path.name + ".lock").open("a+b") as file:
+        while not _try_lock(file.fileno()):
+            if time.monotonic() > deadline:
+                raise QuorumError(
+                    f"Another process has held {file.name} for {LOCK_SECONDS:g} s.",
+                    hint="End it, or use another home folder.",
+                )
+            time.sleep(0.01)
+        yield
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        if os.name == "nt":
+            import msvcrt
+
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
+        else:
+            import fcntl
+
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,141 @@
+"""The guard: only a pure read reaches a database.
+
+It is an allow-list over sqlglot's tree, the first of four layers (the connectors' hardened sessions,
+server-side limits and killable processes do not trust it). SQL is judged by what it is made of: one
+statement, nodes that are known to be harmless, functions on the dialect's list, tables that are tables.
+
+What runs is never the text as it came: comments and hints are gone, literals are encoded anew, and no word
+reaches the engine that the parser may have skipped (see ``tools.guard.output``).
+
+EXPLAIN ANALYZE executes the query that it explains; of a pure read that is a pure read, and it passes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from knowledge.errors import ConfigurationError
+from tools.guard.forms import is_query, pragma, script, show, split_explain, variables
+from tools.guard.output import rebuild, render
+from tools.guard.rules import judge
+from tools.guard.text import is_command, plain, scan
+from tools.guard.verdict import Passed, Refused
+from tools.sql import SyntaxProblem, dialect_name, parse_statements, sqlglot_dialect
+
+if TYPE_CHECKING:
+    from sqlglot.tokens import Token
+
+__all__ = ["Passed", "Refused", "check", "judge_list"]
+
+
+def check(sql: str, dialect: str) -> Passed | Refused:
+    """Judge ``sql``: a pure read passes, anything else is refused with the reason.
+
+    Args:
+        sql: One statement, or on BigQuery a script of DECLARE, SET and SQL-language TEMP FUNCTIONs
+            that ends in one query. EXPLAIN of a query and the dialect's inspection statements pass.
+        dialect: One of ``tools.sql.DIALECTS``.
+
+    Raises:
+        ConfigurationError: The dialect is unknown.
+    """
+    dialect = dialect_name(dialect)
+    tokens = scan(sql, dialect)
+    if isinstance(tokens, Refused):
+        return tokens
+    try:
+        return _check_form(sql, tokens, dialect)
+    except SyntaxProblem as problem:
+        reason = f"The SQL cannot be read as {dialect}: {problem.message}"
+        return Refused(reason, "syntax", problem.line, problem.column)
+    except RecursionError:
+        return Refused("The SQL nests too deeply to be judged.", "nesting")
+
+
+def _check_form(sql: str, tokens: list[Token], dialect: str) -> Passed | Refused:
+    word = tokens[0].text.upper()
+    if word == "PRAGMA":
+        return pragma(plain(sql, tokens), dialect)
+    if not is_command(tokens, dialect) and not (dialect == "mysql" and word in ("EXPLAIN", "DESCRIBE", "DESC")):
+        return _check_statements(sql, dialect, tokens)
+    rest = sql[tokens[0].end + 1 :]
+    inner = scan(rest, dialect)
+    if isinstance(inner, Refused):
+        return inner
+    if word == "SHOW":
+        return show(plain(rest, inner), dialect)
+    split = split_explain(plain(rest, inner), dialect)
+    if split is None:
+        return _check_statements(sql, dialect, tokens)
+    if isinstance(split, Refused):
+        return split
+    options, query = split
+    return _explained(options, _check_statements(query, dialect, sqlglot_dialect(dialect).tokenize(query)))
+
+
+def _check_statements(sql: str, dialect: str, tokens: list[Token]) -> Passed | Refused:
+    trees = parse_statements(sql, dialect, tokens)
+    if not trees:
+        return Refused("The SQL holds no statement.", "empty")
+    if len(trees) > 1 and dialect != "bigquery":
+        return Refused(f"There are {len(trees)} statements; only one may run at a time.", "statements")
+    functions = script(trees, dialect)
+    if isinstance(functions, Refused):
+        return functions
+    problem = judge(trees[-1], dialect, functions)
+    if problem:
+        return problem
+    text = rebuild(sql, tokens, trees, dialect) or render(trees, dialect, functions)
+    if isinstance(text, Refused):
+        return text
+    trees[-1].meta["variables"] = variables(trees[:-1])
+    return Passed(text, dialect, trees[-1], "query" if is_query(trees[-1]) else "inspection", tuple(trees[:-1]))
+
+
+def _explained(prefix: str, inner: Passed | Refused) -> Passed | Refused:
+    if isinstance(inner, Refused):
+        return inner
+    if inner.kind != "query" or inner.script:
+        return Refused("EXPLAIN may only explain a query.", "statement")
+    return Passed(f"{prefix} {inner.sql}", inner.dialect, inner.tree, "explain")
+
+
+def judge_list(path: Path) -> Iterator[dict[str, Any]]:
+    """Judge a file of JSON lines ``{"dialect": …, "sql": …}``, in order.
+
+    Yields:
+        ``{"verdict": "pass", "reason": ""}`` or ``{"verdict": "refused", "reason": …, "rule": …}``.
+
+    Raises:
+        ConfigurationError: The file cannot be read, or a line (named) is not such an object.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"Cannot read the list {path}: {error}.") from error
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        sql, dialect = _list_entry(path, number, line)
+        try:
+            verdict = check(sql, dialect)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{path}, line {number}: {error}") from error
+        if isinstance(verdict, Passed):
+            yield {"verdict": "pass", "reason": ""}
+        else:
+            yield {"verdict": "refused", "reason": verdict.reason, "rule": verdict.rule}
+
+
+def _list_entry(path: Path, number: int, line: str) -> tuple[str, str]:
+    hint = 'Each line is a JSON object {"dialect": "sqlite", "sql": "SELECT 1"}.'
+    try:
+        entry = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise ConfigurationError(f"{path}, line {number} is not JSON: {error.msg}.", hint=hint) from error
+    if not isinstance(entry, dict) or not all(isinstance(entry.get(key), str) for key in ("dialect", "sql")):
+        raise ConfigurationError(f'{path}, line {number} lacks "dialect" or "sql" as text.', hint=hint)
+    return entry["sql"], entry["dialect"]

@@ -1,0 +1,181 @@
+"""The rules on the tree: every node must be known to be harmless, or the query is refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tools.guard.recursion import endless_recursion
+from tools.guard.size import too_big
+from tools.guard.vocabulary import DESCRIBED, NAMESPACES, SECRET_TABLES, SHOWN, function_names, words
+from tools.guard.verdict import Refused
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+Rule = Callable[["exp.Expression", str], "Refused | None"]
+
+_FILE = re.compile(
+    r"://|^[/~\\]|[*?]|\.(csv|tsv|txt|parquet|json|jsonl|ndjson|geojson|arrow|feather|ipc|avro|xlsx?|db|duckdb"
+    r"|ddb|sqlite3?|gz|zst|bz2|zip|shp|gpkg|fgb|vortex|lance)$",
+    re.IGNORECASE,
+)
+
+
+def judge(tree: exp.Expression, dialect: str, local_functions: frozenset[str] = frozenset()) -> Refused | None:
+    """Walk the whole tree; the first thing that is not known to be harmless is the refusal.
+
+    Args:
+        local_functions: Lower-case names that the script itself defined.
+    """
+    from sqlglot import exp
+
+    nodes, typed = words("nodes"), words("typed")
+    for node in tree.walk():
+        if isinstance(node, exp.Func):
+            problem = _function(node, dialect, typed, local_functions) or too_big(node)
+        elif type(node).__name__ in nodes:
+            rule = _RULES.get(type(node).__name__)
+            problem = rule(node, dialect) if rule else None
+        else:
+            problem = _foreign(node)
+        if problem:
+            return problem
+    return endless_recursion(tree, dialect)
+
+
+def _foreign(node: exp.Expression) -> Refused:
+    """The refusal of a node that no pure read is made of."""
+    from sqlglot import exp
+
+    if isinstance(node, exp.Lock):
+        return Refused("FOR UPDATE and FOR SHARE lock rows; only pure reads may run.", "lock")
+    if isinstance(node, exp.Into):
+        return Refused("SELECT … INTO stores its result; only pure reads may run.", "write")
+    word = node.name.upper() if isinstance(node, exp.Command) else re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__)
+    return Refused(f"{word.upper()} is not part of a pure read.", "statement")
+
+
+def _refuse_function(name: str) -> Refused:
+    return Refused(
+        f"The function {name} is not on the list of functions known to have no side effects.", "function"
+    )
+
+
+def _function(
+    node: exp.Func, dialect: str, typed: frozenset[str], local_functions: frozenset[str]
+) -> Refused | None:
+    from sqlglot import exp
+
+    if not isinstance(node, exp.Anonymous):
+        return None if type(node).__name__ in typed else _refuse_function(node.sql_name())
+    identifier = node.this if isinstance(node.this, exp.Identifier) else None
+    written = node.name
+    name = written.lower()
+    if identifier is not None and identifier.quoted and dialect in ("postgres", "snowflake"):
+        name = written if dialect == "postgres" else written.swapcase()  # quoted names are exact
+    qualifier = _qualifier(node)
+    if qualifier is None:
+        known = name in function_names(dialect) or name in local_functions
+        return None if known else _refuse_function(written)
+    full = f"{qualifier}.{name}"
+    if full in words(dialect):
+        return None
+    if qualifier in NAMESPACES.get(dialect, ()) or (dialect == "duckdb" and not qualifier):
+        return None if name in function_names(dialect) else _refuse_function(f"{qualifier}.{written}".lstrip("."))
+    return _refuse_function(f"{qualifier}.{written}".lstrip("."))
+
+
+def _qualifier(node: exp.Func) -> str | None:
+    """What stands before the function's name: None if nothing, empty if a value (DuckDB's x.f())."""
+    from sqlglot import exp
+
+    parent = node.parent
+    if isinstance(parent, exp.Table) and parent.this is node:
+        return ".".join(part.name.lower() for part in parent.parts[:-1]) or None
+    if not (isinstance(parent, exp.Dot) and parent.expression is node):
+        return None
+    parts: list[str] = []
+    for part in parent.this.flatten() if isinstance(parent.this, exp.Dot) else [parent.this]:
+        if not isinstance(part, exp.Identifier):
+            return ""
+        parts.append(part.name.lower())
+    return ".".join(parts)
+
+
+def _table(node: exp.Expression, dialect: str) -> Refused | None:
+    from sqlglot import exp
+
+    if isinstance(node.this, exp.Func):
+        return None
+    if not isinstance(node.this, exp.Identifier):
+        return Refused(f"{node.this.sql(dialect)} is a file or stage, not a table of the database.", "file")
+    name = ".".join(part.name for part in node.parts if part.name)
+    bare = node.name.lower()
+    if dialect == "duckdb" and _FILE.search(name):
+        return Refused(f"{name!r} names a file or an address, not a table of the database.", "file")
+    if dialect == "sqlite" and bare.startswith("pragma_") and bare not in words("sqlite"):
+        return Refused(f"{name} changes or reveals settings; only inspection pragmas may be read.", "table")
+    if bare in SECRET_TABLES or name.lower() in SECRET_TABLES:
+        return Refused(f"{name} holds credentials or files, not data to be asked about.", "table")
+    return None
+
+
+def _column(node: exp.Expression, dialect: str) -> Refused | None:
+    if dialect == "snowflake" and node.name.upper() == "NEXTVAL" and node.args.get("table"):
+        return Refused(f"{node.sql(dialect)} advances a sequence.", "sequence")
+    return None
+
+
+def _dot(node: exp.Expression, dialect: str) -> Refused | None:
+    from sqlglot import exp
+
+    last = node.expression
+    if dialect == "snowflake" and isinstance(last, exp.Identifier) and last.name.upper() == "NEXTVAL":
+        return Refused(f"{node.sql(dialect)} advances a sequence.", "sequence")
+    return None
+
+
+def _table_from_rows(node: exp.Expression, dialect: str) -> Refused | None:
+    from sqlglot import exp
+
+    if isinstance(node.this, exp.Func | exp.Query | exp.Dot | exp.Values):
+        return None
+    return Refused(f"TABLE({node.this.sql(dialect)}) names its table indirectly; write the name.", "table")
+
+
+def _assignment(node: exp.Expression, dialect: str) -> Refused | None:
+    if dialect == "mysql":
+        return Refused(f"{node.sql(dialect)} assigns a session variable.", "write")
+    return None
+
+
+def _operator(node: exp.Expression, dialect: str) -> Refused | None:
+    schema, _, _ = str(node.args.get("operator") or "").rpartition(".")
+    if schema and schema.lower() != "pg_catalog":
+        return Refused(f"{node.sql(dialect)} calls an operator that a user defined.", "function")
+    return None
+
+
+def _show(node: exp.Expression, dialect: str) -> Refused | None:
+    if node.name.upper() in SHOWN.get(dialect, ()):
+        return None
+    return Refused(f"SHOW {node.name.upper()} does not describe data.", "statement")
+
+
+def _describe(node: exp.Expression, dialect: str) -> Refused | None:
+    kind = str(node.args.get("kind") or "").upper()
+    return None if kind in DESCRIBED else Refused(f"DESCRIBE {kind} does not describe data.", "statement")
+
+
+_RULES: dict[str, Rule] = {
+    "Table": _table,
+    "Column": _column,
+    "Dot": _dot,
+    "TableFromRows": _table_from_rows,
+    "PropertyEQ": _assignment,
+    "Operator": _operator,
+    "Show": _show,
+    "Describe": _describe,
+}

@@ -1,0 +1,102 @@
+"""Checks on the text, before it is parsed: size, characters, nesting and comments.
+
+What two readers could take differently is refused here, because the parser and the engine are
+two readers.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from tools.guard.verdict import Refused
+from tools.sql import sqlglot_dialect
+
+if TYPE_CHECKING:
+    from sqlglot.tokens import Token
+
+MAX_CHARACTERS = 100_000
+"""Longest SQL that is judged; people's queries are below 10,000."""
+
+MAX_DEPTH = 100
+"""Deepest nesting of brackets: far above what people write, far below what exhausts the parser's stack."""
+
+# C0 and C1 controls, bidirectional overrides (they make text look different from what it is), stray BOMs
+_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff]")
+_COMMENT = re.compile(r"(?:--|#|//)[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_NESTING = frozenset({"postgres", "duckdb"})  # engines whose block comments nest, as the tokenizer's do
+_OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
+
+
+def scan(sql: str, dialect: str) -> list[Token] | Refused:
+    """Tokenize ``sql``; a refusal where the text itself is not acceptable."""
+    from sqlglot.errors import SqlglotError
+
+    if len(sql) > MAX_CHARACTERS:
+        return Refused(f"The SQL has {len(sql):,} characters; at most {MAX_CHARACTERS:,} are judged.", "too_long")
+    if found := _FORBIDDEN.search(sql):
+        where = sql.count("\n", 0, found.start()) + 1
+        code = f"U+{ord(found.group()):04X}"
+        return Refused(f"The SQL holds the invisible character {code} in line {where}.", "characters", where)
+    try:
+        tokens = sqlglot_dialect(dialect).tokenize(sql)
+    except SqlglotError as error:
+        return Refused(f"The SQL cannot be read: {str(error).splitlines()[0]}", "syntax")
+    if not tokens:
+        return Refused("The SQL is empty.", "empty")
+    if is_command(tokens, dialect):
+        tokens = tokens[:1]  # the rest is one opaque token; it is scanned again once the word is cut off
+        sql = sql[: tokens[0].end + 1]
+    return _nesting(tokens) or _comments(sql, tokens, dialect) or _stages(tokens, dialect) or tokens
+
+
+def is_command(tokens: list[Token], dialect: str) -> bool:
+    """True for EXPLAIN and SHOW where the tokenizer does not look behind the word."""
+    word = tokens[0].text.upper()
+    return (word == "EXPLAIN" and dialect != "mysql") or (word == "SHOW" and dialect in ("duckdb", "postgres"))
+
+
+def plain(sql: str, tokens: list[Token]) -> str:
+    """The tokens as they were written, with every comment and line break made one space."""
+    return " ".join(sql[token.start : token.end + 1] for token in tokens)
+
+
+def _nesting(tokens: list[Token]) -> Refused | None:
+    depth = 0
+    for token in tokens:
+        if token.text in _OPENING:
+            depth += 1
+        elif token.text in _CLOSING:
+            depth -= 1
+        if depth > MAX_DEPTH:
+            reason = f"Brackets nest more than {MAX_DEPTH} deep in line {token.line}."
+            return Refused(reason, "nesting", token.line, token.col)
+    return None
+
+
+def _comments(sql: str, tokens: list[Token], dialect: str) -> Refused | None:
+    """Comments that are code for the engine, or that engines end at different places."""
+    ends = [-1, *(token.end for token in tokens)]
+    starts = [*(token.start for token in tokens), len(sql)]
+    for end, start in zip(ends, starts, strict=True):
+        gap = sql[end + 1 : start]
+        if not gap or gap.isspace():
+            continue
+        if dialect == "mysql" and re.search(r"/\*M?!", gap):
+            return Refused("A comment /*! … */ is code that MySQL runs, so it cannot be judged.", "comment")
+        if dialect == "bigquery" and re.search(r"(#|--)\s*legacySQL", gap, re.IGNORECASE):
+            return Refused("#legacySQL switches to another SQL dialect.", "comment")
+        blocks = [text for text in _COMMENT.findall(gap) if text.startswith("/*")]
+        if dialect not in _NESTING and any("/*" in block[2:] for block in blocks):
+            return Refused("A comment opens inside a comment; engines disagree on where it ends.", "comment")
+    return None
+
+
+def _stages(tokens: list[Token], dialect: str) -> Refused | None:
+    """Snowflake's ``@stage`` references, which the parser reads in several ways."""
+    if dialect != "snowflake":
+        return None
+    for token in tokens:
+        if token.text.startswith("@") and token.token_type.name not in ("STRING", "IDENTIFIER"):
+            return Refused("The SQL reads a stage (@…), which is a file store.", "file", token.line, token.col)
+    return None

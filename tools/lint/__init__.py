@@ -1,0 +1,71 @@
+"""The lint: tables and columns are checked against the catalog before the database is asked.
+
+It saves a database call and gives the refiner what databases do not: the position, the nearest
+names, where a column really is. It never guesses: where a name may be right, it is silent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tools.lint.messages import Messages
+from tools.lint.names import Names
+from tools.lint.resolver import Resolution, Resolver
+from tools.lint.tables import Tables
+from tools.sql import dialect_name
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+    from knowledge.catalog import Catalog
+    from tools.query import QueryError
+
+__all__ = ["Linter"]
+
+_SHOWN = 3  # problems told at once: enough to repair in one go, few enough to read
+
+
+class Linter:
+    """Checks queries against one catalog. Building it indexes the catalog once; checks share it.
+
+    Args:
+        catalog: Names in the database's true case.
+
+    Raises:
+        ConfigurationError: The catalog's dialect is unknown.
+    """
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.catalog = catalog
+        self._tables = Tables(catalog, Names(dialect_name(catalog.dialect)))
+
+    def lint(self, tree: exp.Expression | None) -> QueryError | None:
+        """The first problem, with up to two more beside it; None if nothing is wrong.
+
+        Args:
+            tree: ``Passed.tree``; None (an inspection) has no problem.
+        """
+        problems = self.problems(tree)
+        if not problems:
+            return None
+        return replace(problems[0], also=tuple(problem.describe() for problem in problems[1:_SHOWN]))
+
+    def problems(self, tree: exp.Expression | None) -> list[QueryError]:
+        """Every table and column that does not resolve, in the order of the text, each once.
+
+        The kinds are ``table_not_found``, ``column_not_found`` and ``ambiguous_column``; suggestions
+        are written as the query must write them.
+        """
+        if tree is None:
+            return []
+        messages = Messages(self._tables)
+        found = [error for issue in self.resolve(tree).issues if (error := messages.error(issue))]
+        found.sort(key=lambda error: (error.line or 0, error.column or 0))
+        return list({error.message: error for error in reversed(found)}.values())[::-1]
+
+    def resolve(self, tree: exp.Expression) -> Resolution:
+        """What the names of a query mean in this catalog."""
+        resolver = Resolver(self._tables, tree.meta.get("variables", ()))
+        resolver.query(tree, None, {})
+        return resolver.result

@@ -1,0 +1,157 @@
+"""Unresolved names as errors that say where the name stands and what was probably meant."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tools.lint.names import nearest
+from tools.lint.strings import maybe_text
+from tools.query import ErrorKind, QueryError
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+    from knowledge.catalog import Table
+    from tools.lint.resolver import Issue
+    from tools.lint.scope import Scope, Source
+    from tools.lint.tables import Tables
+
+_LISTED = 3  # other tables that are named
+
+
+class Messages:
+    """Words an issue of the resolver."""
+
+    def __init__(self, tables: Tables) -> None:
+        self.tables = tables
+        self.names = tables.names
+
+    def error(self, issue: Issue) -> QueryError | None:
+        """The error; None where the name may be meant as text (SQLite's double quotes)."""
+        if issue.what == "table":
+            return self._table(issue.node)
+        if issue.what == "qualifier":
+            return self._qualifier(issue)
+        if issue.what == "ambiguous":
+            return self._ambiguous(issue)
+        if self.names.dialect == "sqlite" and maybe_text(issue.node):
+            return None
+        return self._alias(issue) if issue.what == "alias" else self._column(issue)
+
+    def _table(self, node: exp.Expression) -> QueryError:
+        written = ".".join(part.name for part in node.parts)
+        same = [t for t in self.tables.catalog.tables if t.name.casefold() == node.name.casefold()]
+        message = f"There is no table {written}."
+        if same:
+            message += f" {self.tables.path(same[0])} exists: {self._difference(node, same[0])}."
+        return self._error(ErrorKind.TABLE_NOT_FOUND, message, node.parts[-1], self.tables.like(node))
+
+    def _difference(self, node: exp.Expression, table: Table) -> str:
+        if self.names.key(node.parts[-1]) != self.names.stored(table.name):
+            return "upper and lower case count, so write it exactly so"
+        return "it is in another schema or database"
+
+    def _qualifier(self, issue: Issue) -> QueryError:
+        qualifier = issue.node.args["table"]
+        visible = [source.name for level in issue.scope.chain() for source in level.sources if source.name]
+        known = any(t.name.casefold() == qualifier.name.casefold() for t in self.tables.catalog.tables)
+        if known:
+            message = f"{qualifier.name} is not in the FROM clause here."
+            aliases = [
+                source.name
+                for level in issue.scope.chain()
+                for source in level.sources
+                if source.table and source.table.name.casefold() == qualifier.name.casefold()
+            ]
+            if aliases:
+                message = f"{qualifier.name} has the alias {aliases[0]} here; use the alias."
+            return self._error(ErrorKind.COLUMN_NOT_FOUND, message, qualifier, aliases or visible[:_LISTED])
+        message = f"{qualifier.name} is no table or alias in this query."
+        close = nearest(qualifier.name, visible) or visible[:_LISTED]
+        return self._error(ErrorKind.TABLE_NOT_FOUND, message, qualifier, close)
+
+    def _ambiguous(self, issue: Issue) -> QueryError:
+        name = issue.node.name
+        choices = [f"{s.name}.{issue.node.this.sql(self.names.dialect)}" for s in issue.sources]
+        places = " and ".join(source.name for source in issue.sources)
+        message = f"The column {name} is ambiguous: it is in {places}. Say which one."
+        return self._error(ErrorKind.AMBIGUOUS_COLUMN, message, issue.node.this, choices)
+
+    def _alias(self, issue: Issue) -> QueryError:
+        clause = {"expressions": "SELECT list", "where": "WHERE", "having": "HAVING"}.get(issue.scope.clause, "clause")
+        message = (
+            f"{issue.node.name} is an alias of this SELECT and cannot be used in its {clause}: "
+            "repeat the expression or use a subquery."
+        )
+        return self._error(ErrorKind.COLUMN_NOT_FOUND, message, issue.node.this, [])
+
+    def _column(self, issue: Issue) -> QueryError:
+        node = issue.node
+        name = node.name
+        owners = issue.sources or tuple(s for level in issue.scope.chain() for s in level.sources if s.columns)
+        message = self._absence(issue, owners)
+        case = self._other_case(name, owners)
+        if case:
+            message += f" {case} exists: upper and lower case count, so write it exactly so."
+            return self._error(ErrorKind.COLUMN_NOT_FOUND, message, node.this, [case])
+        elsewhere = self._elsewhere(name, issue)
+        if elsewhere:
+            message += f" {elsewhere[0]}"
+        if self.names.dialect == "sqlite" and node.this.args.get("quoted") and not node.args.get("table"):
+            message += " SQLite would take the double quotes for text; text is written in single quotes."
+        close = elsewhere[1:] + nearest(name, [c for s in owners for c in (s.columns or {}).values()])
+        written = [n if "." in n else self.names.written(n) for n in close]
+        return self._error(ErrorKind.COLUMN_NOT_FOUND, message, node.this, written[:_LISTED])
+
+    def _absence(self, issue: Issue, owners: tuple[Source, ...]) -> str:
+        name = issue.node.name
+        if issue.sources:
+            source = issue.sources[0]
+            table = source.table.name if source.table else source.name
+            alias = f" ({source.name})" if source.name != table else ""
+            return f"{table}{alias} has no column {name}."
+        places = ", ".join(dict.fromkeys(s.table.name if s.table else s.name or "the subquery" for s in owners[:4]))
+        return f"There is no column {name} in {places}." if places else f"There is no column {name}."
+
+    def _other_case(self, name: str, owners: tuple[Source, ...]) -> str:
+        for source in owners:
+            for column in (source.columns or {}).values():
+                if column.casefold() == name.casefold():
+                    return self.names.written(column)
+        return ""
+
+    def _elsewhere(self, name: str, issue: Issue) -> list[str]:
+        """Where the column really is: a sentence, then qualified names of sources in reach; or nothing."""
+        folded = name.casefold()
+        near = [s for s in _reach(issue.scope) if any(c.casefold() == folded for c in (s.columns or {}).values())]
+        if near:
+            places = " and ".join(s.table.name if s.table else s.name for s in near[:_LISTED])
+            return [f"{places} has it.", *(f"{s.name}.{self._true_name(s, folded)}" for s in near[:_LISTED])]
+        tables = self.tables.by_column.get(folded, [])
+        if not tables:
+            return []
+        places = ", ".join(self.tables.path(t) for t in tables[:_LISTED])
+        more = f" and {len(tables) - _LISTED} more tables" if len(tables) > _LISTED else ""
+        verb = "has" if len(tables) == 1 else "have"
+        return [f"{places}{more} {verb} it; join one." if len(tables) > 1 else f"{places} has it; join it." if verb == "has" else ""]
+
+    def _true_name(self, source: Source, folded: str) -> str:
+        return next(self.names.written(c) for c in (source.columns or {}).values() if c.casefold() == folded)
+
+    def _error(
+        self, kind: ErrorKind, message: str, at: exp.Expression, suggestions: list[str]
+    ) -> QueryError:
+        line, column = position(at)
+        return QueryError(kind, message, line, column, tuple(dict.fromkeys(suggestions)), by="lint")
+
+
+def _reach(scope: Scope) -> list[Source]:
+    return [source for level in scope.chain() for source in level.sources if source.columns]
+
+
+def position(node: exp.Expression) -> tuple[int | None, int | None]:
+    """1-based line and column where a name starts; the tokenizer notes where it ends."""
+    meta = node.meta
+    if "line" not in meta:
+        return None, None
+    return meta["line"], meta["col"] - (meta["end"] - meta["start"])

@@ -1,0 +1,80 @@
+"""How a dialect compares names, and which names are close to each other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from difflib import SequenceMatcher
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+_EXACT: dict[str, Callable[[str], str]] = {"snowflake": str.upper, "postgres": str.lower}
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*")
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+_CLOSE = 0.6
+
+
+class Names:
+    """Case rules of a dialect.
+
+    Snowflake and PostgreSQL fold an unquoted name (to upper, to lower case) and compare exactly;
+    the others ignore case. ``key`` maps equal names to equal strings.
+    """
+
+    def __init__(self, dialect: str) -> None:
+        self.dialect = dialect
+        self._fold = _EXACT.get(dialect)
+
+    def key(self, identifier: exp.Identifier) -> str:
+        """The key of a name as written in a query."""
+        if self._fold is None:
+            return identifier.name.casefold()
+        return identifier.name if identifier.quoted else self._fold(identifier.name)
+
+    def stored(self, name: str) -> str:
+        """The key of a name in the catalog's true case."""
+        return name.casefold() if self._fold is None else name
+
+    def unquoted(self, name: str) -> str:
+        """The key that ``name`` has when it is written without quotes."""
+        return name.casefold() if self._fold is None else self._fold(name)
+
+    def written(self, name: str) -> str:
+        """``name`` as a query must write it: quoted where case or characters need it."""
+        if _PLAIN.fullmatch(name) and self.unquoted(name) == self.stored(name):
+            return name
+        if self.dialect in ("bigquery", "mysql"):
+            return f"`{name}`"
+        return '"' + name.replace('"', '""') + '"'
+
+
+def nearest(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
+    """The names most like ``name``, best first: by spelling, by shared words, by containment."""
+    scored = [(likeness(name, other), other) for other in dict.fromkeys(known)]
+    close = sorted((pair for pair in scored if pair[0] >= _CLOSE), key=lambda pair: (-pair[0], pair[1]))
+    return [other for _, other in close[:limit]]
+
+
+def likeness(one: str, other: str) -> float:
+    """Likeness of two names, 0 to 1; case and underscores do not count."""
+    left, right = _bare(one), _bare(other)
+    if left == right:
+        return 1.0
+    if not left or not right:
+        return 0.0
+    matcher = SequenceMatcher(None, left, right, autojunk=False)
+    spelling = matcher.ratio() if matcher.quick_ratio() >= _CLOSE else 0.0
+    ours, theirs = _words(one), _words(other)
+    shared = 2 * len(ours & theirs) / (len(ours) + len(theirs)) if ours and theirs else 0.0
+    contained = 0.65 if min(len(left), len(right)) >= 3 and (left in right or right in left) else 0.0
+    return max(spelling, 0.95 * shared, contained)
+
+
+def _bare(name: str) -> str:
+    return re.sub(r"[\W_]+", "", name).casefold()
+
+
+def _words(name: str) -> frozenset[str]:
+    return frozenset(word.casefold().rstrip("s") for word in _WORD.findall(name))

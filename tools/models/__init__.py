@@ -1,0 +1,28 @@
+"""The one way to a chat model: ``make_model("provider:name")`` and ``Model.complete``.
+
+Importing this package loads neither LangChain nor a provider's client; making a model does.
+"""
+
+from __future__ import annotations
+
+from tools.models.base import Message, ModelSettings, Reply
+from tools.models.model import Model
+from tools.models.prices import PRICES_AS_OF, Price
+from tools.models.providers import PROVIDERS, check_priced, make_model, make_models
+from tools.models.structured import Method, Problem, ProblemKind
+
+__all__ = [
+    "PRICES_AS_OF",
+    "PROVIDERS",
+    "Message",
+    "Method",
+    "Model",
+    "ModelSettings",
+    "Price",
+    "Problem",
+    "ProblemKind",
+    "Reply",
+    "check_priced",
+    "make_model",
+    "make_models",
+]

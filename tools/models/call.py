@@ -1,0 +1,223 @@
+"""One call of a model: its tries, what they teach about the endpoint, and the reply that comes of them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+
+from knowledge.errors import BudgetExceeded, ModelUnavailable
+from tools.models.base import Failure, FailureKind, Reply, Sampling
+from tools.models.pace import backoff
+from tools.models.reading import finish_reason, judge, text_of, usage_of
+from tools.models.structured import Method, Problem, ProblemKind, Schema, schema_of
+
+if TYPE_CHECKING:
+    from langchain_core.messages import AIMessage
+
+    from tools.models.model import Model
+
+LONGEST_WAIT = 120.0
+"""Seconds; an endpoint that asks for more is not waited for."""
+
+MOST_ADAPTATIONS = 12
+"""More things than there are to adapt: ends the talk with an endpoint that refuses everything."""
+
+
+class Call:
+    """One ``complete``: its tries, and the reply that came of them."""
+
+    def __init__(
+        self,
+        model: Model,
+        messages: list[dict[str, str]],
+        role: str,
+        output: type[BaseModel] | None,
+        attempt: int,
+    ) -> None:
+        self.model, self.backend, self.ledger = model, model.backend, model.ledger
+        self.messages, self.role, self.output, self.attempt = messages, role, output, attempt
+        self.schema: Schema | None = schema_of(output) if output else None
+        self.method: Method | None = None
+        self.sent, self.arguments = messages, dict[str, Any]()
+        self.seconds = 0.0
+        self.under_way = False  # a request is out, or was when the call was cancelled
+        self.adaptations = 0
+        self.least = usage_of(messages, "", self.backend.price)  # what a try costs at least
+
+    async def reply(self) -> Reply:
+        """The reply; see ``Model.complete``."""
+        self.ledger.check_time()
+        try:
+            async with asyncio.timeout(self.ledger.remaining_seconds()) as deadline:
+                message = await self.tries()
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            used = self.charge_lost_try() if self.under_way else {}
+            raise self.out_of_time(f"{self.model.name} had not replied to the {self.role}.", used) from None
+        return self.finish(message)
+
+    async def tries(self) -> AIMessage:
+        """Try until a message comes, the failure is final, or the tries are used up."""
+        rate = self.backend.settings.requests_per_second if self.backend.endpoint else None
+        pace = self.model.paces.of(self.backend.endpoint, rate)
+        failed, seen = 0, pace.successes
+        while True:
+            self.ledger.reserve_call(self.least.usd or 0.0)
+            try:
+                await pace.enter()
+                outcome: AIMessage | Failure | None = None
+                try:
+                    outcome = await self.once()
+                    self.under_way = False
+                finally:
+                    pace.leave(succeeded=outcome is not None and not isinstance(outcome, Failure))
+            finally:
+                self.ledger.release_call(self.least.usd or 0.0)
+            if not isinstance(outcome, Failure):
+                return outcome
+            if self.adapted(outcome):
+                continue
+            if outcome.kind is FailureKind.RATE and pace.successes > seen:
+                failed, seen = 0, pace.successes  # others get through: it is a matter of time
+            wait = self.wait_after(outcome, failed)
+            failed += 1
+            if outcome.kind is FailureKind.RATE:
+                pace.cool_down(wait)
+            else:
+                await self.model.paces.timing.sleep(wait)
+
+    async def once(self) -> AIMessage | Failure:
+        """One request."""
+        self.method = self.backend.method(self.schema) if self.schema else None
+        self.sent = self.with_schema_text()
+        model, most = self.model, self.backend.settings.longest_reply
+        sampling = Sampling(model.temperature, model.seed, self.backend.settings.max_output_tokens)
+        self.arguments = self.backend.arguments(sampling, self.schema, self.method)
+        metadata = {"role": self.role, "candidate": model.candidate, "attempt": self.attempt}
+        config: Any = {"run_name": self.role, "tags": [f"role:{self.role}"], "metadata": metadata}
+        self.under_way, start = True, time.perf_counter()
+        try:
+            async with asyncio.timeout(most) as limit:
+                return await self.backend.chat().ainvoke(self.sent, config, **self.arguments)
+        except TimeoutError as error:
+            if not limit.expired():
+                return self.backend.failure(error)
+            text = f"The reply was not complete after {most:g} s."
+            return Failure(FailureKind.ENDLESS, text, "Allow more time (timeout) or ask for less.")
+        except self.backend.errors as error:
+            return self.backend.failure(error)
+        finally:
+            self.seconds = time.perf_counter() - start
+
+    def with_schema_text(self) -> list[dict[str, str]]:
+        """The messages, the schema added to the task where the request does not carry it.
+
+        It goes to the first user message, behind the prefix that all agents share.
+        """
+        if self.schema is None or self.method is None or not self.method.needs_schema_text:
+            return self.messages
+        place = next((i for i, m in enumerate(self.messages) if m["role"] == "user"), len(self.messages) - 1)
+        asked = dict(self.messages[place])
+        asked["content"] += "\n\n" + self.schema.text()
+        return [*self.messages[:place], asked, *self.messages[place + 1 :]]
+
+    def adapted(self, failure: Failure) -> bool:
+        """True if the request was changed so that what was refused is not asked for again."""
+        if self.adaptations >= MOST_ADAPTATIONS:
+            return False
+        return self.note_change(self.backend.adapt(failure, self.arguments, self.schema), failure.message)
+
+    def wait_after(self, failure: Failure, failed: int) -> float:
+        """Seconds to wait before the next try; raises where there is none."""
+        billed = failure.kind in (FailureKind.TIMEOUT, FailureKind.ENDLESS)  # the provider did its work
+        used = self.charge_lost_try() if billed else {}
+        too_long = (failure.retry_after or 0.0) > LONGEST_WAIT
+        if too_long or failed >= failure.tries(self.backend.settings.max_retries):
+            self.note_failed(failure.kind, failure.message, used)
+            more = f" ({failed + 1} tries)" if failed else ""
+            more += f" It asks to wait {failure.retry_after:g} s." if too_long else ""
+            raise ModelUnavailable(f"{self.model.name}: {failure.message}{more}", hint=failure.hint)
+        wait = failure.retry_after or backoff(failed, self.model.paces.timing.chance())
+        left = self.ledger.remaining_seconds()
+        if left is not None and wait >= left:
+            raise self.out_of_time(
+                f"{self.model.name}: {failure.message} The next try would come too late.", used
+            )
+        self.note("model_retry", failure=failure.kind.value, reason=failure.message, wait=wait, **used)
+        return wait
+
+    def charge_lost_try(self) -> dict[str, Any]:
+        """Charge what a try without a reply cost at least; the event's field that says so."""
+        usage = replace(self.least, model_seconds=self.seconds)
+        self.ledger.charge(self.role, usage)
+        return {"usage": usage.as_dict()}
+
+    def out_of_time(self, message: str, used: Mapping[str, Any]) -> BudgetExceeded:
+        self.note_failed("deadline", message, used)
+        limit = self.ledger.budget.seconds or 0.0
+        return BudgetExceeded(f"The deadline of {limit:g} s ended the run. {message}", limit="deadline")
+
+    def note_failed(self, kind: str, reason: str, used: Mapping[str, Any]) -> None:
+        self.note("model_failed", messages=self.sent, failure=str(kind), reason=reason, **used)
+
+    def finish(self, message: AIMessage) -> Reply:
+        """The message as a reply: judged, charged and recorded."""
+        text, found = text_of(message), judge(message, self.output)
+        problem = found if isinstance(found, Problem) else None
+        parsed = found if isinstance(found, BaseModel) else None
+        usage = usage_of(self.sent, text, self.backend.price, message)
+        usage.model_seconds = self.seconds
+        self.ledger.charge(self.role, usage)
+        reply = Reply(
+            text=text,
+            parsed=parsed,
+            problem=problem,
+            usage=usage,
+            estimated=bool(usage.estimated_calls),
+            seconds=self.seconds,
+            finish_reason=finish_reason(message),
+            method=self.method,
+        )
+        self.note_reply(reply)
+        if problem and problem.kind is ProblemKind.NO_JSON and self.method:
+            self.note_change(self.backend.distrust(self.method), problem.message)
+        return reply
+
+    def note_reply(self, reply: Reply) -> None:
+        self.note(
+            "model_call",
+            messages=self.sent,
+            reply=reply.text,
+            parsed=reply.parsed.model_dump(mode="json") if reply.parsed else None,
+            problem=f"{reply.problem.kind}: {reply.problem.message}" if reply.problem else "",
+            usage=reply.usage.as_dict(),
+            estimated=reply.estimated,
+            seconds=round(reply.seconds, 6),
+            finish_reason=reply.finish_reason,
+            temperature=self.model.temperature,
+            seed=self.model.seed,
+            method=reply.method.value if reply.method else None,
+        )
+
+    def note_change(self, change: str, reason: str) -> bool:
+        """Record what was learned about the endpoint, if anything was."""
+        if change:
+            self.adaptations += 1
+            self.note("model_adapted", change=change, reason=reason)
+        return bool(change)
+
+    def note(self, kind: str, **fields: Any) -> None:
+        self.model.record(
+            kind,
+            agent=self.role,
+            candidate=self.model.candidate,
+            model=self.model.name,
+            attempt=self.attempt,
+            **fields,
+        )

@@ -1,0 +1,91 @@
+"""A model as the agents see it: one call in, one reply or one clear error out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel
+
+from tools.ledger import Ledger
+from tools.models.base import Backend, Message, Reply
+from tools.models.call import Call
+from tools.models.pace import Paces
+from tools.record import Recorder
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
+
+@dataclass(frozen=True)
+class Model:
+    """A chat model bound to one run's ledger and recorder, with fixed sampling.
+
+    Copies made by ``at`` share the client, the rate limit and what was learned about the endpoint.
+    """
+
+    backend: Backend
+    ledger: Ledger
+    record: Recorder
+    paces: Paces
+    temperature: float | None = None
+    seed: int | None = None
+    candidate: str | None = None
+
+    @property
+    def name(self) -> str:
+        """As the user named it, e.g. ``openai:gpt-4.1``."""
+        return self.backend.name
+
+    @property
+    def chat(self) -> BaseChatModel:
+        """The LangChain chat model for the running event loop."""
+        return self.backend.chat()
+
+    def at(
+        self,
+        *,
+        temperature: float | None = None,
+        seed: int | None = None,
+        candidate: str | None = None,
+        ledger: Ledger | None = None,
+        record: Recorder | None = None,
+    ) -> Model:
+        """A cheap copy with other sampling, or for another run; what is not given stays."""
+        return replace(
+            self,
+            temperature=self.temperature if temperature is None else temperature,
+            seed=self.seed if seed is None else seed,
+            candidate=self.candidate if candidate is None else candidate,
+            ledger=self.ledger if ledger is None else ledger,
+            record=self.record if record is None else record,
+        )
+
+    async def aclose(self) -> None:
+        """Close the connections of the running event loop; the model stays usable."""
+        await self.backend.aclose()
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        *,
+        role: str,
+        output: type[BaseModel] | None = None,
+        attempt: int = 1,
+    ) -> Reply:
+        """Ask the model once, trying again where a failure may pass.
+
+        Args:
+            role: The agent that asks; its account in the ledger.
+            output: The form of a structured reply; None for plain text.
+            attempt: Which asking of the same question this is, from 1, for the trace.
+
+        Returns:
+            The reply. One that is empty, cut off, refused or of the wrong form has a ``problem``.
+
+        Raises:
+            BudgetExceeded: The run's calls, dollars or time are used up.
+            ModelUnavailable: No reply: unreachable, denied, or failing after the last try.
+        """
+        return await Call(self, [dict(message) for message in messages], role, output, attempt).reply()

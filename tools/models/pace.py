@@ -1,0 +1,115 @@
+"""When the next request may go out: one rate, one cool-down, few at a time after a refusal."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from weakref import WeakKeyDictionary
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Where time and chance come from; tests put their own here."""
+
+    now: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+    chance: Callable[[], float] = random.random
+
+
+class Pace:
+    """Paces the requests to one endpoint on one event loop.
+
+    A 429 stops all of them until the cool-down ends, and then lets one through. Successes widen the
+    way: twice as many at once up to half of what was too many, then slowly, one more at a time. So
+    parallel callers do not run into the limit again and again (TCP's slow start; RFC 5681, 3.1).
+
+    Args:
+        per_second: Requests per second; None for no limit.
+    """
+
+    def __init__(self, per_second: float | None, timing: Timing) -> None:
+        self._gap = 1 / per_second if per_second else 0.0
+        self._timing = timing
+        self._next = self._resume = timing.now()
+        self._width: int | None = None  # requests allowed at once; None before the first refusal
+        self._half = 1  # half of what was too many
+        self._good = 0  # successes at this width
+        self._running = 0
+        self.successes = 0
+        self._changed = asyncio.Event()
+
+    async def enter(self) -> None:
+        """Wait for this request's turn; pair with ``leave``."""
+        while True:
+            wait = max(self._next, self._resume) - self._timing.now()
+            if wait > 0:
+                await self._timing.sleep(wait)
+            elif self._width is not None and self._running >= self._width:
+                await self._changed.wait()
+            else:
+                break
+        self._next = self._timing.now() + self._gap
+        self._running += 1
+
+    def leave(self, *, succeeded: bool = False) -> None:
+        """Give the turn back."""
+        self._running -= 1
+        if succeeded:
+            self.successes += 1
+            self._widen()
+        self._changed.set()  # everybody who waits looks again
+        self._changed = asyncio.Event()
+
+    def cool_down(self, seconds: float) -> None:
+        """Let nobody through for ``seconds``, then one at a time."""
+        now = self._timing.now()
+        if now >= self._resume:  # else it is one more refusal of the same burst
+            self._half = max(1, (self._running + 1) // 2)
+        self._resume = max(self._resume, now + seconds)
+        self._width, self._good = 1, 0
+
+    def _widen(self) -> None:
+        if self._width is None:
+            return
+        self._good += 1
+        if self._width < self._half:
+            self._width, self._good = min(self._half, 2 * self._width), 0
+        elif self._good >= 3 * self._width:
+            self._width, self._good = self._width + 1, 0
+
+
+class Paces:
+    """One ``Pace`` per endpoint and event loop, shared by all models of that endpoint."""
+
+    def __init__(self, timing: Timing) -> None:
+        self.timing = timing
+        self._paces: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Pace]] = WeakKeyDictionary()
+
+    def of(self, endpoint: str, per_second: float | None) -> Pace:
+        """The endpoint's pace on the running loop; the first caller's rate counts."""
+        mine = self._paces.setdefault(asyncio.get_running_loop(), {})
+        return mine.setdefault(endpoint, Pace(per_second, self.timing))
+
+
+def backoff(tries: int, chance: float, *, first: float = 0.5, most: float = 20.0) -> float:
+    """Seconds before the next try: doubling, at most ``most``, the upper half left to chance."""
+    full = min(most, first * 2.0 ** min(tries, 32))
+    return full * (0.5 + 0.5 * chance)
+
+
+def retry_after(value: str | None, wall_clock: Callable[[], float] = time.time) -> float | None:
+    """Seconds that a Retry-After header asks for, given as seconds or as an HTTP date (RFC 9110, 10.2.3)."""
+    if not value:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(value).timestamp() - wall_clock()
+        except ValueError:
+            return None
+    return max(0.0, seconds) if seconds == seconds else None  # "nan" is a float as well

@@ -1,0 +1,216 @@
+"""Structured replies: the JSON schema that is asked for, and the object that is found in a reply."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+
+class Method(StrEnum):
+    """How a JSON object is asked for, best first.
+
+    ``BUILT_IN`` is for models that know every role's form by themselves (offline, scripted, replay).
+    """
+
+    JSON_SCHEMA = "json_schema"
+    FUNCTION_CALLING = "function_calling"
+    JSON_MODE = "json_mode"
+    TEXT = "text"
+    BUILT_IN = "built_in"
+
+    @property
+    def needs_schema_text(self) -> bool:
+        """True where the request itself does not carry the schema, so the prompt must."""
+        return self in (Method.JSON_MODE, Method.TEXT)
+
+
+class ProblemKind(StrEnum):
+    """Why a reply that arrived is of no use."""
+
+    EMPTY = "empty"
+    REFUSAL = "refusal"
+    LENGTH = "length"  # cut off at the output limit
+    NO_JSON = "no_json"
+    INVALID = "invalid"  # JSON of another form
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is wrong with a reply: its kind, and one line for people and for the repair prompt."""
+
+    kind: ProblemKind
+    message: str
+
+
+@dataclass(frozen=True)
+class Schema:
+    """An output model as JSON schema.
+
+    Attributes:
+        body: In the subset that every provider's strict mode takes: all fields required, no extra
+            ones, no defaults; value constraints moved into the descriptions.
+        strict: False where that subset cannot express the model (a free-form mapping).
+    """
+
+    name: str
+    description: str
+    body: dict[str, Any]
+    strict: bool
+
+    def text(self) -> str:
+        """The instruction to add to a prompt whose request does not carry the schema."""
+        body = json.dumps(self.body, ensure_ascii=False)
+        return f"Reply with one JSON object and nothing else. It must fit this JSON schema:\n{body}"
+
+
+_KEPT = ("type", "enum", "description", "format")
+_CONSTRAINTS = {
+    "minimum": "at least",
+    "maximum": "at most",
+    "exclusiveMinimum": "greater than",
+    "exclusiveMaximum": "less than",
+    "multipleOf": "a multiple of",
+    "minLength": "minimum length",
+    "maxLength": "maximum length",
+    "pattern": "pattern",
+    "minItems": "minimum number of items",
+    "maxItems": "maximum number of items",
+}
+
+
+@lru_cache(maxsize=256)
+def schema_of(output: type[BaseModel]) -> Schema:
+    """The JSON schema of an output model.
+
+    Raises:
+        TypeError: The model is no object (a RootModel over a list, say), which no provider takes.
+    """
+    raw = output.model_json_schema()
+    if "$ref" in raw:  # a recursive model: providers want the object itself at the root
+        raw = raw["$defs"][raw["$ref"].rpartition("/")[2]] | {"$defs": raw["$defs"]}
+    if raw.get("type") != "object":
+        raise TypeError(f"{output.__name__} is not a JSON object: wrap its value in a field.")
+    description = str(raw.pop("description", ""))
+    body = _strict(raw)
+    return Schema(output.__name__, description, body, not _has_open_part(body))
+
+
+def _strict(node: dict[str, Any]) -> dict[str, Any]:
+    """One schema node in the strict subset."""
+    if "$ref" in node:  # strict modes allow nothing beside a reference
+        return {"$ref": node["$ref"]}
+    kept = {key: node[key] for key in _KEPT if key in node}
+    if "const" in node:
+        kept["enum"] = [node["const"]]
+    notes = [f"{words} {node[key]}" for key, words in _CONSTRAINTS.items() if key in node]
+    if notes:
+        kept["description"] = f"{kept.get('description', '')} ({', '.join(notes)})".strip()
+    if choices := node.get("anyOf") or node.get("oneOf"):
+        kept["anyOf"] = [_strict(choice) for choice in choices]
+    if isinstance(node.get("items"), dict):
+        kept["items"] = _strict(node["items"])
+    if "$defs" in node:
+        kept["$defs"] = {name: _strict(part) for name, part in node["$defs"].items()}
+    if "properties" in node:
+        kept["properties"] = {name: _strict(part) for name, part in node["properties"].items()}
+        kept |= {"required": list(node["properties"]), "additionalProperties": False}
+    elif node.get("type") == "object":  # a mapping with free keys
+        values = node.get("additionalProperties", True)
+        kept["additionalProperties"] = _strict(values) if isinstance(values, dict) else values
+    return kept
+
+
+def _has_open_part(node: dict[str, Any]) -> bool:
+    """True if some part cannot be enforced: free keys, or a value of any type."""
+    if node.get("additionalProperties", False) is not False:
+        return True
+    if node.get("type") == "array" and "items" not in node:
+        return True
+    parts = [*node.get("anyOf", ()), *node.get("properties", {}).values(), *node.get("$defs", {}).values()]
+    parts += [node["items"]] if "items" in node else []
+    return any(_has_open_part(part) for part in parts) or not node.keys() & {"type", "enum", "anyOf", "$ref"}
+
+
+def parse(text: str, output: type[BaseModel]) -> BaseModel | Problem:
+    """Find the JSON object in a reply and validate it.
+
+    Fences, prose around the object, a reasoning block before it and trailing commas are forgiven;
+    a wrong form is not. Of several objects the first valid one counts; one that has none of the
+    fields never does, for it may be a part of a broken reply.
+    """
+    fields = {field.alias or name for name, field in output.model_fields.items()} | {*output.model_fields}
+    problem: Problem | None = None
+    for found in objects_in(text):
+        try:
+            reply = output.model_validate(found)
+        except ValidationError as error:
+            problem = problem or Problem(ProblemKind.INVALID, one_line(error))
+            continue
+        if fields & found.keys():
+            return reply
+        problem = problem or Problem(ProblemKind.INVALID, f"object: none of {', '.join(sorted(fields))}")
+    return problem or Problem(ProblemKind.NO_JSON, "The reply holds no JSON object.")
+
+
+def one_line(error: ValidationError, most: int = 6) -> str:
+    """A validation error as one line: ``field: what is wrong; …``."""
+    found = error.errors(include_url=False, include_context=False)
+    lines = [f"{'.'.join(map(str, item['loc'])) or 'object'}: {item['msg']}" for item in found[:most]]
+    more = f"; and {len(found) - most} more" if len(found) > most else ""
+    return "; ".join(lines) + more
+
+
+_REASONING = re.compile(r"\A\s*<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
+_FENCE = re.compile(r"```[\w-]*[ \t]*\n(.*?)```", re.DOTALL)
+_ATTEMPTS = 200  # opening braces tried in one reply: SQL and prose hold few
+
+
+def objects_in(text: str) -> Iterator[dict[str, Any]]:
+    """JSON objects in a text, most likely first: all of it, fenced blocks, then any object."""
+    text = _REASONING.sub("", text).strip()
+    for candidate in (text, *_FENCE.findall(text)):
+        for version in (candidate, without_trailing_commas(candidate)):
+            found = _load(version)
+            if found is not None:
+                yield found
+                break
+    for version in (text, without_trailing_commas(text)):
+        yield from _embedded(version)
+
+
+def _load(text: str) -> dict[str, Any] | None:
+    try:
+        found = json.loads(text, strict=False)  # raw line breaks inside strings are common
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _embedded(text: str) -> Iterator[dict[str, Any]]:
+    """Objects that start somewhere inside the text and do not lie inside one another."""
+    decoder, start = json.JSONDecoder(strict=False), text.find("{")
+    for _ in range(_ATTEMPTS):
+        if start < 0:
+            return
+        try:
+            found, end = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            end = start + 1
+        else:
+            yield found
+        start = text.find("{", end)
+
+
+_STRING_OR_COMMA = re.compile(r'"(?:[^"\\]|\\.)*"|,(?=\s*[}\]])', re.DOTALL)
+
+
+def without_trailing_commas(text: str) -> str:
+    """The text without commas before a closing bracket; strings stay as they are."""
+    return _STRING_OR_COMMA.sub(lambda match: "" if match[0] == "," else match[0], text)

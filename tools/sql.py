@@ -1,0 +1,232 @@
+"""SQL as data: one place that talks to sqlglot's tokenizer, parser and generator.
+
+sqlglot is imported when first used, so that importing this module costs nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import cache
+from typing import TYPE_CHECKING
+
+from knowledge.errors import ConfigurationError, QuorumError
+
+if TYPE_CHECKING:
+    from sqlglot import Dialect, exp
+    from sqlglot.tokens import Token
+
+    from knowledge.catalog import Catalog
+
+DIALECTS = ("bigquery", "duckdb", "mysql", "postgres", "snowflake", "sqlite")
+"""The dialects that Quorum knows, by sqlglot's names."""
+
+_ALIASES = {"postgresql": "postgres", "mariadb": "mysql", "sqlite3": "sqlite"}
+
+
+class SyntaxProblem(QuorumError):
+    """SQL that could not be read.
+
+    Attributes:
+        message: What the parser expected, in one sentence.
+        line, column: 1-based position, where known.
+    """
+
+    def __init__(self, message: str, line: int | None = None, column: int | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.line = line
+        self.column = column
+
+
+def dialect_name(dialect: str) -> str:
+    """The canonical name of a dialect.
+
+    Raises:
+        ConfigurationError: The dialect is not one of ``DIALECTS``.
+    """
+    name = dialect.strip().casefold()
+    name = _ALIASES.get(name, name)
+    if name not in DIALECTS:
+        raise ConfigurationError(
+            f"There is no SQL dialect {dialect!r}.", hint=f"Known dialects: {', '.join(DIALECTS)}."
+        )
+    return name
+
+
+@cache
+def sqlglot_dialect(name: str) -> Dialect:
+    """sqlglot's dialect object; parsing Commands is expected here, so its warning is not shown."""
+    from sqlglot import Dialect
+
+    logging.getLogger("sqlglot").addFilter(lambda record: "Falling back to parsing" not in str(record.msg))
+    return Dialect.get_or_raise(name)
+
+
+def parse_statements(
+    sql: str, dialect: str, tokens: list[Token] | None = None
+) -> list[exp.Expression]:
+    """Parse ``sql`` into its statements, empty ones left out.
+
+    Args:
+        tokens: Its tokens, where they are at hand.
+
+    Raises:
+        SyntaxProblem: It cannot be read, or nests too deeply to be read.
+    """
+    from sqlglot import exp
+    from sqlglot.errors import ParseError, SqlglotError
+
+    reader = sqlglot_dialect(dialect)
+    try:
+        tokens = reader.tokenize(sql) if tokens is None else tokens
+        trees = reader.parser().parse(_enclose_limits(tokens) if dialect == "sqlite" else tokens, sql)
+    except ParseError as error:
+        first = error.errors[0] if error.errors else {}
+        message = str(first.get("description") or error).strip().rstrip(".")
+        raise SyntaxProblem(f"{message}.", first.get("line"), first.get("col")) from None
+    except SqlglotError as error:
+        raise SyntaxProblem(f"{str(error).splitlines()[0].rstrip('.')}.") from None
+    except RecursionError:
+        raise SyntaxProblem("It nests too deeply.") from None
+    return [tree for tree in trees if tree is not None and not isinstance(tree, exp.Semicolon)]
+
+
+def parse_one_statement(sql: str, dialect: str) -> exp.Expression:
+    """Parse exactly one statement.
+
+    Raises:
+        SyntaxProblem: It cannot be read, or it is none or more than one statement.
+    """
+    trees = parse_statements(sql, dialect)
+    if len(trees) != 1:
+        raise SyntaxProblem(f"One statement is expected; there are {len(trees)}.")
+    return trees[0]
+
+
+def without_hints(tree: exp.Expression) -> exp.Expression:
+    """The tree without optimizer hints, in place: they are comments that engines obey."""
+    from sqlglot import exp
+
+    for hint in list(tree.find_all(exp.Hint)):
+        hint.pop()
+    return tree
+
+
+def normalise(sql: str, dialect: str) -> str:
+    """One text for queries that differ only in layout, comments, hints, letter case or needless quotes.
+
+    Votes over SQL text and result caches compare it; equal texts mean equal queries. SQL that cannot
+    be read is only freed of surplus white space.
+
+    Raises:
+        ConfigurationError: The dialect is unknown.
+    """
+    name = dialect_name(dialect)
+    try:
+        trees = [without_hints(tree) for tree in parse_statements(sql, name)]
+    except SyntaxProblem:
+        return " ".join(sql.split()).rstrip("; ")
+    for tree in trees:
+        _fold_names(tree, name)
+    return "; ".join(tree.sql(name, comments=False) for tree in trees)
+
+
+def _fold_names(tree: exp.Expression, dialect: str) -> None:
+    """Fold unquoted names, and unquote folded ones, in place.
+
+    Table names keep their case on BigQuery and MySQL, where it counts. SQLite keeps its quotes: an
+    unknown name in double quotes is text there.
+    """
+    from sqlglot import exp
+
+    fold = str.upper if dialect == "snowflake" else str.lower
+    words = sqlglot_dialect(dialect).tokenizer_class.KEYWORDS
+    for node in tree.find_all(exp.Identifier):
+        exact = dialect in ("bigquery", "mysql") and not (
+            isinstance(node.parent, exp.Column | exp.Alias) and node.arg_key in ("this", "alias")
+        )
+        if not node.args.get("quoted"):
+            node.set("this", node.name if exact else fold(node.name))
+        elif dialect != "sqlite" and exp.SAFE_IDENTIFIER_RE.match(node.name) and node.name.upper() not in words:
+            node.set("quoted", not (exact or fold(node.name) == node.name))
+
+
+def format_sql(sql: str, dialect: str) -> str:
+    """``sql`` laid out for people, comments kept; as it is, if it cannot be read.
+
+    Raises:
+        ConfigurationError: The dialect is unknown.
+    """
+    name = dialect_name(dialect)
+    try:
+        trees = parse_statements(sql, name)
+    except SyntaxProblem:
+        return sql.strip()
+    return ";\n\n".join(tree.sql(name, pretty=True, normalize_functions=False) for tree in trees)
+
+
+def tables_used(tree: exp.Expression) -> tuple[str, ...]:
+    """Names of the tables that a query reads, as written without quotes, each once, in order.
+
+    Common table expressions and table functions are not tables.
+    """
+    from sqlglot import exp
+
+    found = [t for t in tree.find_all(exp.Table) if isinstance(t.this, exp.Identifier) and not _is_cte(t)]
+    return tuple(dict.fromkeys(".".join(part.name for part in table.parts) for table in found))
+
+
+def _is_cte(table: exp.Table) -> bool:
+    """True if the name means a common table expression in reach."""
+    from sqlglot import exp
+
+    if table.args.get("db"):
+        return False
+    name, child, node = table.name.casefold(), table, table.parent
+    while node is not None:
+        clause = node if isinstance(node, exp.With) else node.args.get("with_")
+        for cte in clause.expressions if clause else ():
+            own = cte is child and not (clause.args.get("recursive") or isinstance(cte.this, exp.SetOperation))
+            if cte.alias.casefold() == name and not own:
+                return True
+            if cte is child:
+                break  # later ones are not in reach
+        child, node = node, node.parent
+    return False
+
+
+def columns_used(tree: exp.Expression, catalog: Catalog) -> tuple[str, ...]:
+    """Columns of the catalog that a query reads, ``database.schema.table.column``, each once, in order.
+
+    Columns that cannot be resolved (struct fields, unknown names) and ``*`` are left out.
+    """
+    from tools.lint import Linter
+
+    columns = Linter(catalog).resolve(tree).columns
+    return tuple(dict.fromkeys(f"{table.full_name}.{column.name}" for table, column in columns))
+
+
+def _enclose_limits(tokens: list[Token]) -> list[Token]:
+    """Put brackets round a LIMIT expression that holds ``%``, which the parser takes for PERCENT."""
+    from sqlglot.tokens import Token, TokenType
+
+    if not any(token.token_type == TokenType.MOD for token in tokens):
+        return tokens
+    result: list[Token] = []
+    start = depth = 0  # start: where the current LIMIT expression begins in result; 0 outside of one
+    modulo = False
+    for token in [*tokens, None]:
+        kind = token.token_type if token else TokenType.SEMICOLON
+        ends = kind in (TokenType.COMMA, TokenType.OFFSET, TokenType.SEMICOLON) and depth == 0
+        depth += (kind == TokenType.L_PAREN) - (kind == TokenType.R_PAREN)
+        if start and (ends or depth < 0):
+            if modulo:
+                result.insert(start, Token(TokenType.L_PAREN, "("))
+                result.append(Token(TokenType.R_PAREN, ")"))
+            start = 0
+        modulo = bool(start) and (modulo or (kind == TokenType.MOD and depth == 0))
+        if token:
+            result.append(token)
+        if kind == TokenType.LIMIT:
+            start, depth, modulo = len(result), 0, False
+    return result

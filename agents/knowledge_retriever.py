@@ -27,4 +27,3 @@ async def retrieve(
         return whole
     passages = await asyncio.to_thread(documents.search, question, top_k, embedder=embedder)
     return "\n\n".join(f"[{passage.source}]\n{passage.text}" for passage in passages)
-

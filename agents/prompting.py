@@ -7,12 +7,13 @@ cannot close the tag it stands in, nor open one of ours, so it can change no rul
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateNotFound, Undefined, UndefinedError
+from jinja2 import DictLoader, Environment, StrictUndefined, TemplateNotFound, Undefined, UndefinedError
 
 FOLDER = Path(__file__).parent / "prompts"
 
@@ -42,9 +43,10 @@ class Prompts:
     """
 
     def __init__(self, folder: Path = FOLDER) -> None:
-        self._folder, self._tags = folder, _tags_in(folder)
+        sources = {path.name: path.read_text("utf-8") for path in sorted(folder.glob("*.md"))}
+        self._folder, self._tags = folder, _tags_in(sources.values())
         self._environment = Environment(
-            loader=FileSystemLoader(folder),
+            loader=DictLoader(sources),  # no disk once an event loop runs
             undefined=StrictUndefined,
             autoescape=False,
             trim_blocks=True,
@@ -107,14 +109,16 @@ _ATTRIBUTES = r"""(?:\s+[a-z_]+\s*=\s*["'][^<>]*)?"""
 _OPENING = re.compile(rf"<([a-z][a-z0-9_]*){_ATTRIBUTES}>")
 
 
-def _tags_in(folder: Path) -> re.Pattern[str]:
+def _tags_in(templates: Iterable[str]) -> re.Pattern[str]:
     """Matches every closing tag, and the opening tags that the folder's templates use."""
-    used = {tag for path in sorted(folder.glob("*.md")) for tag in _OPENING.findall(path.read_text("utf-8"))}
+    used = {tag for template in templates for tag in _OPENING.findall(template)}
     names = "|".join(sorted(used | {"task"}))
     return re.compile(rf"<\s*/\s*[a-z_]|<\s*(?:{names}){_ATTRIBUTES}\s*/?>", re.IGNORECASE)
 
 
-@lru_cache(maxsize=1)
+_PROMPTS = Prompts()
+
+
 def prompts() -> Prompts:
-    """The templates of the project, read once."""
-    return Prompts()
+    """The templates of the project, read when this module is imported."""
+    return _PROMPTS

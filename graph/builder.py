@@ -43,9 +43,9 @@ def build_studio_graph(options: type[RunOptions] = RunOptions) -> Graph:
         graph.add_node(name, build_graph(name))
         graph.add_edge(name, END)
 
-    def choose(state: RunState, runtime: Runtime[RunOptions]) -> str:
+    def choose(_: RunState, runtime: Runtime[RunOptions]) -> str:
         return find_recipe(runtime.context.recipe).name
 
     graph.add_conditional_edges(START, choose, list(RECIPES))
     compiled = graph.compile(name="quorum")
-    return compiled.with_config(recursion_limit=RECURSION_LIMIT)  # type: ignore[return-value]
+    return compiled.with_config(recursion_limit=RECURSION_LIMIT)

@@ -273,6 +273,7 @@ def _models(
     settings = ModelSettings(
         base_url=options.base_url,
         api_key=SecretStr(api_key) if api_key else None,
+        temperature=0.0,
         timeout=options.timeout,
         requests_per_second=options.requests_per_second,
         prices=options.prices,
@@ -321,9 +322,7 @@ async def context_of(options: RunOptions, question: str, run_id: str = "") -> Co
         ConfigurationError, DatabaseUnavailable: As ``open_context``.
     """
     if options not in _opened:
-        opening = open_context(
-            options, question, resume=run_id, api_key=options.api_key(), owned=True
-        )
+        opening = open_context(options, question, resume=run_id, api_key=options.api_key(), owned=True)
         _opened[options] = asyncio.ensure_future(opening)
     return await asyncio.shield(_opened[options])
 

@@ -7,8 +7,10 @@ query is not here: a failed query is a value, ``tools.query.QueryError``.
 from __future__ import annotations
 
 
-class QuorumError(Exception):
+class QuorumError(RuntimeError):
     """Root of all errors that Quorum raises on purpose.
+
+    A RuntimeError, because LangGraph's server shows the messages of Python's own errors only.
 
     Attributes:
         hint: What the reader can do about it; may be empty.

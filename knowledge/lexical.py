@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -80,16 +81,18 @@ class Bm25:
     def __init__(self, texts: Sequence[Sequence[str]]) -> None:
         import bm25s
 
+        # It sets its own logger to DEBUG, which any plain logging set-up would then print.
+        logging.getLogger("bm25s").setLevel(logging.WARNING)
         self.texts = [frozenset(text) for text in texts]
-        self._index = bm25s.BM25()
-        # bm25s cannot index a corpus without a single word.
-        self._index.index([[*text, ""] for text in texts], show_progress=False)
+        self._index = bm25s.BM25() if any(self.texts) else None  # it cannot index a corpus without words
+        if self._index:
+            self._index.index([list(text) for text in texts], show_progress=False)
 
     def scores(self, query: Sequence[str]) -> npt.NDArray[np.float32]:
         """A score per text, 0 where it has none of the query's terms."""
         import numpy as np
 
         wanted = sorted(set(query) - {""})
-        if not wanted:
+        if not wanted or not self._index:
             return np.zeros(len(self.texts), dtype=np.float32)
         return np.asarray(self._index.get_scores(wanted), dtype=np.float32)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jinja2 import Template
     from markupsafe import Markup
 
-_PALETTE = 8  # colours for agents in the template's style sheet
+_PALETTE = 12  # colours for agents in the template's style sheet
 
 
 @dataclass(frozen=True)

@@ -112,7 +112,8 @@ def _facts(answer: dict[str, Any]) -> Table:
         facts.add_row("votes", Text(f"{agreed}" + (f" ({vote['strategy']})" if vote.get("strategy") else "")))
     for note in vote.get("notes") or []:
         facts.add_row("", Text(printable(str(note))))
-    facts.add_row("confidence", Text(f"{float(answer.get('confidence') or 0):.2f} of 1, by rule, not calibrated"))
+    confidence = float(answer.get("confidence") or 0)
+    facts.add_row("confidence", Text(f"{confidence:.2f} of 1, by rule, not calibrated"))
     if answer.get("usage"):
         facts.add_row("cost", Text(spent(answer["usage"])))
     if answer.get("run_id"):

@@ -106,7 +106,13 @@ def test_importing_everything_loads_no_engine_of_embeddings_or_clouds(root: Path
     loaded = loaded_after("\n".join(f"import {name}" for name in names), root)
     assert set(names) <= loaded
     assert loaded.isdisjoint(NEVER_AT_IMPORT)
-    assert loaded.isdisjoint({"duckdb"})  # drivers wait for a connection
+
+
+def test_a_driver_waits_for_a_connection(root: Path) -> None:
+    code = (
+        "from tools.databases import connect; connect('duckdb:///none.duckdb'); connect('sqlite:///none.db')"
+    )
+    assert loaded_after(code, root).isdisjoint({"duckdb", "sqlite3"})
 
 
 def test_no_file_names_a_path_of_somebodys_machine(root: Path) -> None:

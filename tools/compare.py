@@ -114,25 +114,27 @@ def cluster(results: Sequence[Result], *, ordered: bool = False) -> list[list[in
     outcome does not depend on the order of ``results``.
     """
     forms = [canonical(result) for result in results]
-    prints = [fingerprint(form, ordered=ordered) for form in forms]
-    group = [prints.index(print_) for print_ in prints]
-    for i, form in enumerate(forms):
-        for j in range(i):
-            if group[i] != group[j] and _may_equal(form, forms[j]) and equal(form, forms[j], ordered=ordered):
-                old, new = max(group[i], group[j]), min(group[i], group[j])
-                group = [new if label == old else label for label in group]
-    return [[i for i, label in enumerate(group) if label == first] for first in sorted(set(group))]
+    return _clusters(forms, [fingerprint(form, ordered=ordered) for form in forms], ordered)
 
 
 def cluster_keys(results: Sequence[Result], *, ordered: bool = False) -> list[str]:
     """For each result the least fingerprint of its cluster: the same for all that agree."""
     forms = [canonical(result) for result in results]
     prints = [fingerprint(form, ordered=ordered) for form in forms]
-    keys = [""] * len(forms)
-    for members in cluster(forms, ordered=ordered):
-        for i in members:
-            keys[i] = min(prints[j] for j in members)
-    return keys
+    keys = dict.fromkeys(range(len(forms)), "")
+    for members in _clusters(forms, prints, ordered):
+        keys |= dict.fromkeys(members, min(prints[i] for i in members))
+    return list(keys.values())
+
+
+def _clusters(forms: list[Canonical], prints: list[str], ordered: bool) -> list[list[int]]:
+    group = [prints.index(own) for own in prints]
+    for i, form in enumerate(forms):
+        for j in range(i):
+            if group[i] != group[j] and _may_equal(form, forms[j]) and _embeds(form, forms[j], ordered):
+                old, new = max(group[i], group[j]), min(group[i], group[j])
+                group = [new if label == old else label for label in group]
+    return [[i for i, label in enumerate(group) if label == first] for first in sorted(set(group))]
 
 
 def _may_equal(a: Canonical, b: Canonical) -> bool:

@@ -81,9 +81,7 @@ async def review_sql(state: CandidateState, context: Context) -> Update:
 
 async def run_sql(state: CandidateState, context: Context) -> Update:
     """Execute; a result with values is kept at once, so that a later failure cannot lose it."""
-    outcome = await execute(
-        context.database, state["sql"], agent="action", candidate=state["candidate"]
-    )
+    outcome = await execute(context.database, state["sql"], agent="action", candidate=state["candidate"])
     if isinstance(outcome, QueryError):
         error: ErrorState = {"kind": outcome.kind.value, "message": outcome.describe()}
         return {"error": error}

@@ -114,7 +114,8 @@ def _answer(state: RunState, context: Context) -> Answer:
     winner = next((r for r in records if r["id"] == held.get("winner")), None)
     best_effort = winner or next((r for r in records if r["sql"]), None)
     result = winner["result"] if winner else None
-    stopped_by = state.get("stopped_by", "") or next((r["stopped_by"] for r in records if r["stopped_by"]), "")
+    limits = [state.get("stopped_by", ""), *(record["stopped_by"] for record in records)]
+    stopped_by = next((limit for limit in limits if limit), "")
     weights = held.get("weights", {})
     return Answer(
         question=state["question"],

@@ -12,7 +12,10 @@ from graph.nodes.step import Update
 from graph.state import PlanState, RunState
 from knowledge.errors import MalformedReply
 
-NO_PLAN: PlanState = {"steps": ["Answer the question with one query."], "expected_format": "as the question asks"}
+NO_PLAN: PlanState = {
+    "steps": ["Answer the question with one query."],
+    "expected_format": "as the question asks",
+}
 
 
 async def write_plan(state: RunState, context: Context) -> Update:

@@ -13,7 +13,7 @@ from knowledge import syntax
 from knowledge.errors import MalformedReply
 
 
-async def open_run(state: RunState, context: Context) -> Update:
+async def open_run(_: RunState, context: Context) -> Update:
     """Name the run and put the schema text where all nodes find it."""
     schema = context.schema
     context.trace.record(
@@ -39,9 +39,7 @@ async def retrieve_documents(state: RunState, context: Context) -> Update:
     """External Knowledge Retriever: before the plan (ReCAPAgent-SQL, Table 1)."""
     if context.documents is None:
         return {}
-    text = await knowledge_retriever.retrieve(
-        context.documents, state["question"], embedder=context.embedder
-    )
+    text = await knowledge_retriever.retrieve(context.documents, state["question"], embedder=context.embedder)
     context.trace.record("retrieval", agent="knowledge_retriever", text=text)
     return {"documents_ref": context.put(text) if text else ""}
 

@@ -23,7 +23,7 @@ class Node(Protocol):
 
 
 def run_step(step: Step) -> Node:
-    """A node of the run: a limit that is reached is noted in ``stopped_by`` and the run goes on to its end."""
+    """A node of the run: a limit that is reached is noted in ``stopped_by``; the run goes on to its end."""
 
     async def node(state: Any, runtime: Runtime[RunOptions]) -> Update:
         context = await _context(state, runtime)

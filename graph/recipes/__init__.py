@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from graph.recipes.recipe import Recipe
 from knowledge.errors import ConfigurationError
@@ -14,7 +14,7 @@ from knowledge.errors import ConfigurationError
 class _Recipes(Mapping[str, Recipe]):
     """Recipes by name; a module is imported when its recipe is first asked for."""
 
-    known = {"recap": "graph.recipes.recap"}
+    known: ClassVar[dict[str, str]] = {"recap": "graph.recipes.recap"}
 
     def __getitem__(self, name: str) -> Recipe:
         recipe: Recipe = importlib.import_module(self.known[name]).RECIPE

@@ -11,6 +11,8 @@ are done once and shared by all candidates, so that their prompts share a cached
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
 
@@ -22,6 +24,7 @@ from graph.nodes.step import branch_step, run_step
 from graph.recipes.recipe import Recipe
 from graph.state import CandidateInput, CandidateOutput, CandidateState, RunInput, RunOutput, RunState
 
+Paths = dict[Hashable, str]
 RunGraph = StateGraph[RunState, RunOptions, RunInput, RunOutput]
 CandidateGraph = StateGraph[CandidateState, RunOptions, CandidateInput, CandidateOutput]
 
@@ -49,7 +52,7 @@ def wire(recipe: Recipe) -> RunGraph:
         graph.add_node("review_plan", run_step(planning.review_plan))
         graph.add_edge(last, "review_plan")
         following = "retrieve_syntax" if recipe.syntax else "send_candidates"
-        routes = {"write_plan": "write_plan", "go_on": following}
+        routes: Paths = {"write_plan": "write_plan", "go_on": following}
         graph.add_conditional_edges("review_plan", planning.after_review(recipe.max_plans), routes)
         last = ""
     if recipe.syntax:
@@ -91,7 +94,7 @@ def wire_candidate(recipe: Recipe) -> CandidateGraph:
     if recipe.sql_critique:
         graph.add_node("review_sql", branch_step(candidate.review_sql))
         graph.add_conditional_edges("review_sql", after_model, {"go_on": "run_sql", "finish": "finish"})
-    after_run = {"refine": "refine", "finish": "finish"}
+    after_run: Paths = {"refine": "refine", "finish": "finish"}
     after_run["validate"] = "validate" if recipe.validation else "finish"
     after_run["link"] = "link" if recipe.link_on_error else "refine"
     graph.add_conditional_edges("run_sql", routes.after_run, after_run)

@@ -51,7 +51,10 @@ async def _syntax(model: Model) -> object:
 
 
 async def _action(model: Model) -> object:
-    history = [action.Turn("look", "ls", "orders.txt"), action.Turn("sql", SQL, "1 rows; columns: COUNT(*)\n[0]")]
+    history = [
+        action.Turn("look", "ls", "orders.txt"),
+        action.Turn("sql", SQL, "1 rows; columns: COUNT(*)\n[0]"),
+    ]
     return await action.predict(
         model,
         CONTEXT,
@@ -142,9 +145,15 @@ async def test_the_linker_is_told_of_a_repeated_command_and_of_its_last_turn() -
     def reply(prompt: Prompt) -> dict[str, Any]:
         prompts.append(prompt)
         last = "This is the last turn" in prompt.text
-        return {"thought": "", "command": None if last else "ls", "linked_schema": "orders()" if last else None}
+        return {
+            "thought": "",
+            "command": None if last else "ls",
+            "linked_schema": "orders()" if last else None,
+        }
 
-    found = await schema_linker.link_schema(make_model(scripted(reply)), "sqlite", QUESTION, FILES, max_steps=4)
+    found = await schema_linker.link_schema(
+        make_model(scripted(reply)), "sqlite", QUESTION, FILES, max_steps=4
+    )
     assert found == "orders()"
     assert len(prompts) == 4
     assert "already" in prompts[2].text

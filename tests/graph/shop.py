@@ -15,9 +15,14 @@ from graph.context import RunOptions, attach, open_context
 from tools.models.scripted import Script, scripted
 
 QUESTION = "How many orders did each city place?"
-GOOD = "SELECT c.city, COUNT(*) AS orders FROM orders o JOIN customers c ON c.id = o.customer_id GROUP BY c.city"
+GOOD = (
+    "SELECT c.city, COUNT(*) AS orders FROM orders o JOIN customers c ON c.id = o.customer_id GROUP BY c.city"
+)
 FINE = {"valid_result": True, "columns_not_needed": [], "result_empty": False, "suggest_fix": ""}
-PLAN = {"steps": ["Join orders to customers.", "Count per city."], "expected_format": "city (text), orders (int)"}
+PLAN = {
+    "steps": ["Join orders to customers.", "Count per city."],
+    "expected_format": "city (text), orders (int)",
+}
 
 
 def sql(text: str) -> dict[str, Any]:

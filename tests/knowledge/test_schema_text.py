@@ -14,13 +14,31 @@ from knowledge.schema_text import SchemaTextError, parse_schema
 PLENTY = 10**9
 
 HOSTILE = st.sampled_from(
-    ['order "x"', "a, b", "a.b", "x [y]", "p{1..3}q", "q: r", "-- c", "PK", "primary", "  pad ", "Zoë", "行", ""]
+    [
+        'order "x"',
+        "a, b",
+        "a.b",
+        "x [y]",
+        "p{1..3}q",
+        "q: r",
+        "-- c",
+        "PK",
+        "primary",
+        "  pad ",
+        "Zoë",
+        "行",
+        "",
+    ]
     + ["line\nbreak", "\\n", "tab\t", "#", "`b`", "'s'", "\u2028", "a-b", "t_2020", "t_2021", "t_20200101"]
 )
 NAMES = st.one_of(HOSTILE, st.text(max_size=8), st.from_regex(r"[a-z]{1,3}_[0-9]{1,2}", fullmatch=True))
 TYPES = st.one_of(
-    st.sampled_from(["INTEGER", "TEXT", "VARCHAR(20)", "NUMBER(38,0)", "double precision", "integer[]", "", "a [b"])
-    | st.sampled_from(["timestamp with time zone", "ENUM('a', 'b (c')", "PK", "x -- y", 'u "v"', "x NOT NULL"]),
+    st.sampled_from(
+        ["INTEGER", "TEXT", "VARCHAR(20)", "NUMBER(38,0)", "double precision", "integer[]", "", "a [b"]
+    )
+    | st.sampled_from(
+        ["timestamp with time zone", "ENUM('a', 'b (c')", "PK", "x -- y", 'u "v"', "x NOT NULL"]
+    ),
     st.text(max_size=10),
 )
 TEXTS = st.one_of(st.just(""), st.sampled_from(["^", "--^", "a -- b", "…"]), st.text(max_size=20))
@@ -47,14 +65,29 @@ def catalogs(draw: st.DrawFn) -> Catalog:
     tables = []
     for database, schema, name in draw(st.lists(names, max_size=6, unique=True)):
         own = draw(st.sampled_from(layouts))
-        keys = st.lists(st.sampled_from([c.name for c in own]), max_size=2, unique=True) if own else st.just([])
+        keys = (
+            st.lists(st.sampled_from([c.name for c in own]), max_size=2, unique=True) if own else st.just([])
+        )
         foreign = [
             ForeignKey((key,), draw(st.sampled_from(["db.main.t", 'order "x"', "a..b"])), (draw(NAMES),))
             for key in draw(keys)
         ]
-        kind, rows = draw(st.sampled_from(["table", "view", "materialized view"])), draw(st.none() | st.integers(0, 10**9))
+        kind, rows = (
+            draw(st.sampled_from(["table", "view", "materialized view"])),
+            draw(st.none() | st.integers(0, 10**9)),
+        )
         tables.append(
-            Table(name, own, schema, database, kind, one_line(draw(TEXTS)), rows, tuple(draw(keys)), tuple(foreign))
+            Table(
+                name,
+                own,
+                schema,
+                database,
+                kind,
+                one_line(draw(TEXTS)),
+                rows,
+                tuple(draw(keys)),
+                tuple(foreign),
+            )
         )
     notes = tuple(filter(None, (one_line(draw(TEXTS)) for _ in range(2))))
     return Catalog(draw(NAMES), draw(st.sampled_from(["sqlite", "snowflake"])), tuple(tables), notes)

@@ -5,6 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import signal
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -89,6 +94,31 @@ def test_an_unreachable_model_exits_with_2(shop: str) -> None:
     result = ask(QUESTION, "--db", shop, "--model", "openai:m", "--base-url", "http://127.0.0.1:9/v1")
     assert result.exit_code == 2
     assert "127.0.0.1:9" in result.stderr
+
+
+def test_ctrl_c_says_how_to_go_on(shop: str, workplace: Path, root: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts and never replies
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
+        arguments = [QUESTION, "--db", shop, "--model", "openai:m", "--base-url", url]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "quorum", "ask", *arguments],
+            cwd=workplace,
+            env=os.environ | {"PYTHONPATH": str(root), "OPENAI_API_KEY": "none"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        silent.settimeout(60)
+        connection, _ = silent.accept()  # the planner is waiting for its reply
+        with connection:
+            process.send_signal(signal.SIGINT)
+            stdout, stderr = process.communicate(timeout=30)
+    (run,) = (workplace / ".quorum" / "runs").iterdir()
+    assert process.returncode == 130
+    assert f"quorum ask --resume {run.name}" in stderr
+    assert "Traceback" not in stderr
+    assert stdout == ""
+    assert ask("--resume", "last", "--json").exit_code == 2  # found again; its endpoint is gone now
 
 
 def test_the_demo_answers_all_its_questions(workplace: Path) -> None:

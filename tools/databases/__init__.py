@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from knowledge.errors import ConfigurationError, DatabaseUnavailable
+from tools.databases.files import engine_of
 
 if TYPE_CHECKING:
     from tools.databases.base import Connector
@@ -18,12 +21,14 @@ CONNECTORS = {
 }
 """URL scheme to ``module:Class``; a module is imported when its scheme is first asked for."""
 
+READ_HEADER = "import sys; sys.stdout.buffer.write(open(sys.argv[1], 'rb').read(16))"
+
 
 def connect(url: str) -> Connector:
     """An unopened connector for a URL, or for a database file's path without a scheme.
 
-    A URL is only parsed. Of a plain path the file's first bytes are read, to see whose it is: call
-    this in a thread where the event loop must not wait for a disk.
+    A URL is only parsed. A plain path's first bytes are read to see whose it is, which takes some
+    20 ms: call this in a thread where an event loop must not wait.
 
     Raises:
         ConfigurationError: The scheme is unknown or the URL malformed.
@@ -45,13 +50,14 @@ def _engine_of(path: str) -> str:
     """The engine whose mark the file bears."""
     hint = f"Name a database file, or a URL of {', '.join(f'{name}://' for name in CONNECTORS)}."
     try:
-        with Path(path).expanduser().open("rb") as file:
-            header = file.read(16)
-    except (OSError, RuntimeError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise DatabaseUnavailable(f"{path} cannot be read: {reason}.", hint=hint) from error
-    if header.startswith(b"SQLite format 3"):
-        return "sqlite"
-    if header[8:12] == b"DUCK":
-        return "duckdb"
-    raise DatabaseUnavailable(f"{path} is neither a SQLite nor a DuckDB file.", hint=hint)
+        file = Path(path).expanduser()
+        if not file.is_file():
+            raise DatabaseUnavailable(f"There is no file {path}.", hint=hint)
+    except (OSError, RuntimeError, ValueError) as error:  # a path too long, no such home, a NUL
+        raise DatabaseUnavailable(f"{path} cannot be read: {error}.", hint=hint) from error
+    # not in this process: closing the file here could break locks, see tools.databases.files
+    command = [sys.executable, "-I", "-S", "-c", READ_HEADER, str(file)]
+    engine = engine_of(subprocess.run(command, capture_output=True, check=False).stdout)
+    if not engine:
+        raise DatabaseUnavailable(f"{path} is neither a SQLite nor a DuckDB file.", hint=hint)
+    return engine

@@ -10,10 +10,12 @@ import re
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 
+from knowledge.errors import DatabaseUnavailable
+from tools.databases.files import check
 from tools.databases.session import Fetched
 
 if TYPE_CHECKING:
@@ -47,10 +49,13 @@ class DuckdbSession:
     """See ``tools.databases.session.Session``."""
 
     def __init__(self, path: str, memory: int) -> None:
-        self._connection = duckdb.connect(
-            path, read_only=True, config={**CONFIGURATION, "memory_limit": f"{memory}B"}
-        )
-        _prove_read_only(self._connection)
+        check(path, "duckdb")
+        config: dict[str, Any] = {**CONFIGURATION, "memory_limit": f"{memory}B"}
+        try:
+            self._connection = duckdb.connect(path, read_only=True, config=config)
+            _prove_read_only(self._connection)
+        except duckdb.Error as error:
+            raise _explained(path, str(error)) from error
 
     def warm_up(self) -> None:
         self._connection.sql("SELECT 1").to_arrow_table()  # loads pyarrow
@@ -74,7 +79,6 @@ class DuckdbSession:
         types = tuple(str(kind) for kind in relation.types)
         table, truncated = _fetch(_plain(relation, types), rows, size)
         return Fetched(_narrow(table, types), truncated, types)
-
 
     def _bind(self, sql: str, statement: duckdb.Statement) -> duckdb.DuckDBPyRelation:
         """The query, bound but not yet run: only as a relation do its rows stream."""
@@ -139,6 +143,22 @@ def _narrow(table: pa.Table, types: Sequence[str]) -> pa.Table:
             with suppress(pa.ArrowInvalid):
                 table = table.set_column(i, table.field(i).with_type(pa.int64()), table[i].cast(pa.int64()))
     return table
+
+
+def _explained(path: str, reason: str) -> DatabaseUnavailable:
+    """Why DuckDB could not open a file that looks like one of its own."""
+    reason = reason.partition("\n")[0].rstrip(".")
+    if "Could not set lock" in reason:
+        holder = re.search(r"PID \d+", reason)
+        held = f" by the process with {holder[0]}" if holder else ""
+        hint = "DuckDB lets nobody else in while a process may write. Close it there, or ask a copy."
+        return DatabaseUnavailable(f"{path} is locked{held}.", hint=hint)
+    if "encrypt" in reason.lower():
+        hint = "Copy it into an unencrypted file to ask it questions."
+        return DatabaseUnavailable(f"{path} is encrypted.", hint=hint)
+    if "Corrupt" in reason or "read enough bytes" in reason:
+        return DatabaseUnavailable(f"{path} is damaged.", hint=f"DuckDB says: {reason}.")
+    return DatabaseUnavailable(f"{path} cannot be opened: {reason}.")
 
 
 def _prove_read_only(connection: duckdb.DuckDBPyConnection) -> None:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 CHILDREN = 4
 """Queries that run at the same time on one connector."""
-HEADER_BYTES = 12_288
-"""As much of a file as says whose it is and how long it should be."""
 
 
 class EmbeddedConnector(Connector):
@@ -51,13 +49,11 @@ class EmbeddedConnector(Connector):
         await self.close()
         self._pool = Pool(self.session, CHILDREN)
         self.path = await asyncio.to_thread(_resolve, self.path)
-        header = await asyncio.to_thread(_read_header, self.path)
-        self.check_header(header, await asyncio.to_thread(_size, self.path))
         try:
             async with self._pool.child(str(self.path), Limits().memory):
                 self._opened = True
         except EngineFailed as failure:
-            raise self.explain(failure) from failure
+            raise DatabaseUnavailable(failure.message, hint=failure.hint) from failure
         except (EngineTimeout, EngineDied) as failure:
             raise DatabaseUnavailable(
                 f"The engine could not open {self.path}: its process {_ending(failure)}.",
@@ -81,18 +77,6 @@ class EmbeddedConnector(Connector):
         )
 
     @abstractmethod
-    def check_header(self, header: bytes, size: int) -> None:
-        """Look at the file's first bytes and its size before the engine does.
-
-        Raises:
-            DatabaseUnavailable: This is not the engine's file, or not a whole one.
-        """
-
-    @abstractmethod
-    def explain(self, failure: EngineFailed) -> DatabaseUnavailable:
-        """Why the engine could not open the file, in words for people."""
-
-    @abstractmethod
     def classify(self, failure: EngineFailed, sql: str) -> QueryError:
         """What the engine said about a query, as a value."""
 
@@ -103,6 +87,8 @@ class EmbeddedConnector(Connector):
             async with self._pool.child(str(self.path), limits.memory) as child:
                 return await child.run(sql, rows=limits.rows, size=limits.bytes, seconds=limits.seconds)
         except EngineFailed as failure:
+            if failure.type == DatabaseUnavailable.__name__:  # to another child than the first
+                return QueryError(ErrorKind.UNAVAILABLE, f"{failure.message} {failure.hint}".strip())
             error = self.classify(failure, sql)
             return timed_out(limits) if error.kind is ErrorKind.TIMEOUT else error
         except EngineTimeout:
@@ -146,23 +132,6 @@ def _resolve(path: Path) -> Path:
         return path.expanduser().absolute()
     except RuntimeError as error:  # ~nobody
         raise DatabaseUnavailable(f"There is no home folder for {path}.") from error
-
-
-def _read_header(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            return file.read(HEADER_BYTES)
-    except FileNotFoundError as error:
-        hint = "Is the path right?" if path.parent.is_dir() else f"There is no folder {path.parent} either."
-        raise DatabaseUnavailable(f"There is no file {path}.", hint=hint) from error
-    except IsADirectoryError as error:
-        raise DatabaseUnavailable(f"{path} is a folder.", hint="Name the database's file.") from error
-    except OSError as error:
-        raise DatabaseUnavailable(f"{path} cannot be read: {error.strerror}.") from error
-
-
-def _size(path: Path) -> int:
-    return path.stat().st_size
 
 
 def _table(payload: bytes) -> pa.Table:

@@ -41,14 +41,15 @@ class EngineFailed(Exception):
     """The engine answered with an error.
 
     Attributes:
-        type: The driver's exception class.
+        type: The driver's exception class, or ``DatabaseUnavailable`` from opening.
         message: The driver's words.
         code: SQLite's name of the error (``SQLITE_BUSY``); empty for other engines.
+        hint: What to do, where a session knows.
     """
 
-    def __init__(self, type: str, message: str, code: str = "") -> None:
+    def __init__(self, type: str, message: str, code: str = "", hint: str = "") -> None:
         super().__init__(message)
-        self.type, self.message, self.code = type, message, code
+        self.type, self.message, self.code, self.hint = type, message, code, hint
 
 
 class EngineTimeout(Exception):

@@ -36,8 +36,8 @@ class Fetched:
 class Session(Protocol):
     """One hardened, read-only connection inside the child process.
 
-    It is made from the database's absolute path and the engine's memory in bytes, raises the
-    driver's own errors, and has proven when it is made that it cannot write.
+    It is made from the database's absolute path and the engine's memory in bytes, raising
+    ``DatabaseUnavailable`` if that fails, and has proven when it is made that it cannot write.
     """
 
     def __init__(self, path: str, memory: int) -> None: ...
@@ -46,7 +46,10 @@ class Session(Protocol):
         """Load what the first query would otherwise wait for."""
 
     def run(self, sql: str, rows: int, size: int, seconds: float) -> Fetched:
-        """Run one statement; keep at most ``rows`` rows and ``size`` bytes, stop after ``seconds``."""
+        """Run one statement; keep at most ``rows`` rows and ``size`` bytes, stop after ``seconds``.
+
+        Raises the driver's own errors, which the parent classifies.
+        """
 
 
 def pack(header: dict[str, Any], payload: int = 0) -> bytes:

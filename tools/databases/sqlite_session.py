@@ -13,6 +13,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from knowledge.errors import DatabaseUnavailable
+from tools.databases.files import check
 from tools.databases.session import Fetched
 
 BUSY_SECONDS = 1.0
@@ -41,7 +43,14 @@ class SqliteSession:
 
     def __init__(self, path: str, memory: int) -> None:
         del memory  # SQLite has no limit per connection; the process has
+        check(path, "sqlite")
         self._deadline = 0.0
+        try:
+            self._open(path)
+        except sqlite3.Error as error:
+            raise _explained(path, error) from error
+
+    def _open(self, path: str) -> None:
         self._connection = sqlite3.connect(
             f"{Path(path).as_uri()}?mode=ro", uri=True, isolation_level=None, timeout=BUSY_SECONDS
         )
@@ -87,6 +96,25 @@ class SqliteSession:
 
     def _overdue(self) -> bool:
         return time.monotonic() > self._deadline
+
+
+def _explained(path: str, error: sqlite3.Error) -> DatabaseUnavailable:
+    """Why SQLite could not open a file that looks like one of its own."""
+    code, reason = getattr(error, "sqlite_errorname", ""), str(error)
+    if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        hint = "Another program is writing to it; try again when it is done."
+        return DatabaseUnavailable(f"{path} is locked.", hint=hint)
+    if code.startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY")):
+        return DatabaseUnavailable(
+            f"{path} cannot be opened read-only: {reason}.",
+            hint="A program may have left a journal or write-ahead log beside it that must be worked in, "
+            "or its folder forbids the lock file that write-ahead logging needs. Open it once with a "
+            "program that may write, or ask a copy made with sqlite3's .backup.",
+        )
+    if code.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+        hint = "sqlite3's .recover may save its content."
+        return DatabaseUnavailable(f"{path} is damaged: {reason}.", hint=hint)
+    return DatabaseUnavailable(f"{path} cannot be opened: {reason}.")
 
 
 def _touch_virtual_tables(connection: sqlite3.Connection) -> None:

@@ -71,9 +71,15 @@ def _stream(fetched: Fetched) -> Any:
 
 
 def _failure(error: Exception) -> dict[str, Any]:
-    """An error as the parent's classifier needs it; ``code`` is SQLite's name of the error."""
-    code = getattr(error, "sqlite_errorname", "")
-    return {"error": {"type": type(error).__name__, "message": str(error), "code": code}}
+    """An error as ``EngineFailed`` carries it."""
+    return {
+        "error": {
+            "type": type(error).__name__,
+            "message": Exception.__str__(error),
+            "code": getattr(error, "sqlite_errorname", ""),
+            "hint": getattr(error, "hint", ""),
+        }
+    }
 
 
 def _send(replies: IO[bytes], header: dict[str, Any], payload: Any = b"") -> None:

@@ -11,6 +11,8 @@ longer than all of the judging.
 
 from __future__ import annotations
 
+import re
+from functools import cache
 from typing import TYPE_CHECKING
 
 from tools.guard.rules import judge
@@ -22,7 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from sqlglot import exp
-    from sqlglot.tokens import Token
+    from sqlglot.tokens import Token, TokenType
+
+_PART = re.compile(r"[^\w$]+")
 
 _ROUNDS = 3
 """Renderings until the text must render to itself (BigQuery's qualified names need two)."""
@@ -33,42 +37,56 @@ def rebuild(sql: str, tokens: list[Token], trees: list[exp.Expression], dialect:
 
     Line breaks stay, so that an engine's line numbers mean the author's lines.
     """
-    known = set().union(*(_names(tree) for tree in trees)) if trees else set()
-    functions = sqlglot_dialect(dialect).parser_class.FUNCTIONS
-    keywords = words("keywords")
+    if not _accounted(tokens, trees, dialect):
+        return None
+    texts, literals, _ = _kinds()
     pieces: list[str] = []
     end = -1
-    for position, token in enumerate(tokens):
-        text = _literal(sql[token.start : token.end + 1], token, dialect)
-        if text is None:
+    for token in tokens:
+        written = sql[token.start : token.end + 1]
+        if token.token_type in texts:
+            written = _text_literal(written, token, dialect)
+        elif token.token_type in literals or "\\" in written:
             return None
-        word = token.text.upper()
-        if _is_word(token) and word not in known and word not in keywords:
-            called = position + 1 < len(tokens) and tokens[position + 1].text == "("
-            if not (called and word in functions):
-                return None
-        pieces += [_space(sql[end + 1 : token.start]), text]
+        pieces += [_space(sql[end + 1 : token.start]), written]
         end = token.end
     rebuilt = "".join(pieces).strip().rstrip("; \n")
     return rebuilt if _same(rebuilt, tokens, dialect) else None
 
 
-def _is_word(token: Token) -> bool:
-    kind = token.token_type.name
-    return kind == "IDENTIFIER" or (kind not in ("STRING", "RAW_STRING", "HEREDOC_STRING") and token.text[:1].isalpha())
+@cache
+def _kinds() -> tuple[frozenset[TokenType], frozenset[TokenType], frozenset[TokenType]]:
+    """Token types of text, of other string literals, and of all that is no bare word."""
+    from sqlglot.tokens import TokenType
+
+    texts = frozenset({TokenType.STRING, TokenType.RAW_STRING, TokenType.HEREDOC_STRING})
+    literals = frozenset(kind for kind in TokenType if kind.name.endswith("_STRING")) - texts
+    return texts, literals, texts | literals | {TokenType.IDENTIFIER}
 
 
-def _literal(written: str, token: Token, dialect: str) -> str | None:
-    """The token as it may be executed: text with escapes is encoded anew; None for rarer literals."""
+def _accounted(tokens: list[Token], trees: list[exp.Expression], dialect: str) -> bool:
+    """True if each unquoted word is in the trees, a harmless keyword, or a function that is called."""
+    harmless = words("keywords").union(*(_names(tree) for tree in trees))
+    parser = sqlglot_dialect(dialect).parser_class
+    quoted = _kinds()[2]
+    for token, following in zip(tokens, [*tokens[1:], None], strict=True):
+        if token.token_type in quoted or not token.text[:1].isalpha():
+            continue
+        word = token.text.upper()
+        called = following is not None and following.text == "("
+        if word in harmless or (called and (word in parser.FUNCTIONS or word in parser.FUNCTION_PARSERS)):
+            continue
+        if " " not in word or not harmless.issuperset(word.split()):  # GROUP BY is one token
+            return False
+    return True
+
+
+def _text_literal(written: str, token: Token, dialect: str) -> str:
+    """A text literal as it may be executed: encoded anew if it has escapes or is not simply quoted."""
     from sqlglot import exp
 
-    kind = token.token_type.name
-    if kind in ("STRING", "RAW_STRING", "HEREDOC_STRING"):
-        plain = written[0] in "'\"" and "\\" not in written and not written.startswith(("'''", '"""'))
-        return written if plain and kind == "STRING" else exp.Literal.string(token.text).sql(dialect)
-    if kind.endswith("_STRING") or "\\" in written:
-        return None
-    return written
+    simple = written[0] in "'\"" and "\\" not in written and not written.startswith(("'''", '"""'))
+    return written if simple else exp.Literal.string(token.text).sql(dialect)
 
 
 def _space(gap: str) -> str:
@@ -77,17 +95,18 @@ def _space(gap: str) -> str:
 
 
 def _same(rebuilt: str, tokens: list[Token], dialect: str) -> bool:
+    """True if the rebuilt text has the same tokens, however its text literals are quoted."""
+    texts = _kinds()[0]
+    before = [(None if t.token_type in texts else t.token_type, t.text) for t in tokens]
     again = sqlglot_dialect(dialect).tokenize(rebuilt)
-    before = [(t.token_type, t.text) for t in tokens]
-    after = [(t.token_type, t.text) for t in again]
     while before and before[-1][1] == ";":
         before.pop()
-    text = {"RAW_STRING": "STRING", "HEREDOC_STRING": "STRING"}
-    return [(text.get(k.name, k.name), t) for k, t in before] == [(text.get(k.name, k.name), t) for k, t in after]
+    return before == [(None if t.token_type in texts else t.token_type, t.text) for t in again]
 
 
 def _names(tree: exp.Expression) -> set[str]:
-    return {name.upper() for name in _all_names(tree)}
+    names = {name.upper() for name in _all_names(tree)}
+    return names.union(*(_PART.split(name) for name in names if _PART.search(name)))  # my-project.data
 
 
 def _all_names(tree: exp.Expression) -> Iterator[str]:

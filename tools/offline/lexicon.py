@@ -86,7 +86,7 @@ def stem(word: str) -> str:
         word = word[:-2]
     elif len(word) > 3 and re.search(r"[^sui]s$", word):
         word = word[:-1]
-    if len(word) > 5:
+    if len(word) > 4:
         word = re.sub(r"(?<=\w{3})(ing|ed)$", "", word)
     return word.removesuffix("e") if len(word) > 3 else word
 

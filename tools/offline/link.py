@@ -61,7 +61,11 @@ class Linker:
             if end == start + 1 and tokens[start].kind == "identifier":
                 return self._identifier(tokens[start].text, start)
             counting = [token.stem for token in tokens[end - 1 : end + 1]] == ["number", "of"]
-            words = () if counting else self._words(tokens[start:end])
+            computing = (
+                tokens[start].text.lower() in AGGREGATES
+            )  # but "average total amount" may name a column
+            nested = end > start + 1 and start > 0 and tokens[start - 1].text.lower() in AGGREGATES
+            words = () if counting or (computing and not nested) else self._words(tokens[start:end])
             options = self._options(words) if words else ()
             good = options and options[0].score >= (0.6 if end > start + 1 else 0.3)
             return Mention(start, end, options) if good else None
@@ -97,9 +101,7 @@ class Linker:
         """The stems of a window that may be a name: it begins and ends in a word that says something."""
         low = [token.text.lower() for token in tokens]
         inner = [token for token, word in zip(tokens, low, strict=True) if word not in _GLUE]
-        silent = any(token.text.lower() in STOP for token in inner) or (
-            len(inner) == 1 and low[0] in AGGREGATES
-        )
+        silent = any(token.text.lower() in STOP for token in inner)
         if silent or {low[0], low[-1]} & _GLUE or any(token.kind != "word" for token in tokens):
             return ()
         if len(inner) < len(tokens) and any(token.stem in self._tables for token in inner):

@@ -125,7 +125,8 @@ def _alone(reader: Reader, place: int) -> bool:
 def read_groups(reader: Reader) -> None:
     """``for each country``, ``per month``, ``average age by segment``."""
     for start, end, match in reader.find(r"(?:(?:for|in|of|by) )?(?:each|every|per)|by|for different"):
-        if match[0] == "by" and not cues.COMPUTING & {*reader.words[:start]}:
+        done = reader.words[start - 1].endswith(("ed", "en"))  # "written by" names who did it
+        if match[0] == "by" and (done or not cues.COMPUTING & {*reader.words[:start]}):
             continue
         mention = reader.after(end, 2)
         if {*reader.words[end : end + 1]} & _UNITS.keys() and _group_by_time(reader, end):

@@ -2,11 +2,50 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from decimal import Decimal
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
+import pytest
 
-from tests.tools.databases.contract import ConnectorContract
+from knowledge.catalog import Field
+from knowledge.errors import DatabaseUnavailable
+from tests.tools.databases.contract import ConnectorContract, error, rows, table
+from tools.databases import connect
+from tools.databases.base import Connector
+from tools.query import ErrorKind, Limits, QueryResult
+
+ODD = """
+CREATE TABLE kinds AS SELECT
+    1::TINYINT AS tiny, 170141183460469231731687303715884105727::HUGEINT AS huge, 7::HUGEINT AS small_huge,
+    340282366920938463463374607431768211455::UHUGEINT AS unsigned, 12345678901234567890123::BIGNUM AS big,
+    1.50::DECIMAL(12, 2) AS money, 'a'::ENUM('a', 'it''s') AS choice,
+    '00000000-0000-0000-0000-000000000001'::UUID AS id, '0101'::BIT AS bits, '\\xAA'::BLOB AS bytes,
+    {'x': 1, 'BIT': ['b'::ENUM('b')]} AS nested, MAP {'k': [1, 2]} AS dictionary, [1, NULL, 3] AS list,
+    [1, 2]::INTEGER[2] AS pair, '{"a": 1}'::JSON AS doc, 5::UNION(n DECIMAL(4, 1), s VARCHAR) AS either,
+    DATE '2024-02-29' AS day, TIME '10:00:01' AS clock, TIMETZ '10:00:00+02' AS zoned,
+    TIMESTAMP '2024-01-01 00:00:00.5' AS moment, TIMESTAMP_NS '2024-01-01 00:00:00.123456789' AS fine,
+    TIMESTAMPTZ '2024-01-01 00:00:00+00' AS absolute, INTERVAL 3 MONTH AS span, 'infinity'::DOUBLE AS endless,
+    {'v': 1}::VARIANT AS anything;
+CREATE TABLE deep (
+    s STRUCT(a INTEGER, "b c" VARCHAR, l STRUCT(x DECIMAL(4, 2), m MAP(VARCHAR, DATE))[]), tags VARCHAR[]
+);
+COMMENT ON TABLE deep IS 'all the way down';
+COMMENT ON COLUMN deep.tags IS 'free words';
+CREATE SCHEMA sales;
+CREATE TABLE sales.orders AS SELECT range AS id, 'item ' || range % 2 AS item FROM range(50000);
+CREATE VIEW sales.items AS SELECT DISTINCT item FROM sales.orders;
+CREATE TEMP TABLE passing AS SELECT 1;
+"""
+
+
+def build(path: Path, script: str) -> None:
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(script)
 
 
 class TestDuckdb(ConnectorContract):
@@ -14,5 +53,232 @@ class TestDuckdb(ConnectorContract):
 
     @staticmethod
     def build(path: Path, script: str) -> None:
-        with duckdb.connect(str(path)) as connection:
-            connection.execute(script)
+        build(path, script)
+
+
+@pytest.fixture
+async def odd(tmp_path: Path) -> AsyncIterator[Connector]:
+    build(tmp_path / "odd.duckdb", ODD)
+    async with connect(f"duckdb:///{tmp_path}/odd.duckdb") as connector:
+        yield connector
+
+
+# Catalog
+
+
+async def test_schemas_comments_and_counts(odd: Connector) -> None:
+    catalog = await odd.catalog()
+    names = {item.full_name for item in catalog.tables}
+    assert names == {"main.kinds", "main.deep", "sales.orders", "sales.items"}
+    deep = table(catalog, "deep")
+    assert (deep.description, deep.columns[1].description) == ("all the way down", "free words")
+    orders = table(catalog, "sales.orders")
+    assert orders.row_count == 50_000
+    assert orders.columns[1].samples == ("item 0", "item 1")
+
+
+async def test_declared_fields(odd: Connector) -> None:
+    deep, tags = table(await odd.catalog(), "deep").columns
+    assert deep.fields == (
+        Field("a", "INTEGER"),
+        Field('["b c"]', "VARCHAR"),
+        Field("l[].x", "DECIMAL(4,2)"),
+        Field("l[].m.*", "DATE"),
+    )
+    assert tags.fields == ()
+
+
+async def test_fields_of_json_columns(odd: Connector) -> None:
+    doc = table(await odd.catalog(), "kinds").column("doc")
+    assert doc is not None
+    assert doc.fields == (Field("a", "number", inferred=True),)
+
+
+# Values
+
+
+async def test_every_type_crosses(odd: Connector) -> None:
+    outcome = await odd.run("SELECT * FROM kinds", Limits())
+    assert isinstance(outcome, QueryResult), outcome
+    found = outcome.table
+    assert not any(isinstance(item.type, pa.BaseExtensionType) for item in found.schema)
+    assert found["fine"].cast(pa.string())[0].as_py() == "2024-01-01 00:00:00.123456789"
+    values = found.drop_columns(["fine", "moment", "absolute", "span", "day", "clock"]).to_pylist()[0]
+    assert values == {
+        "tiny": 1,
+        "huge": Decimal("170141183460469231731687303715884105727"),
+        "small_huge": 7,
+        "unsigned": "340282366920938463463374607431768211455",
+        "big": "12345678901234567890123",
+        "money": Decimal("1.50"),
+        "choice": "a",
+        "id": "00000000-0000-0000-0000-000000000001",
+        "bits": "0101",
+        "bytes": b"\xaa",
+        "nested": {"x": 1, "BIT": ["b"]},
+        "dictionary": [("k", [1, 2])],
+        "list": [1, None, 3],
+        "pair": [1, 2],
+        "doc": '{"a": 1}',
+        "either": "5.0",
+        "zoned": "10:00:00+02",
+        "endless": float("inf"),
+        "anything": "{'v': 1}",
+    }
+    assert outcome.column_types[6] == "ENUM('a', 'it''s')"
+
+
+async def test_sum_of_integers_is_an_integer(odd: Connector) -> None:
+    outcome = await odd.run("SELECT sum(id) AS s FROM sales.orders", Limits())
+    assert isinstance(outcome, QueryResult)
+    assert outcome.table.schema.field("s").type == pa.int64()
+    assert outcome.column_types == ("HUGEINT",)
+
+
+async def test_rows_keep_their_order(odd: Connector) -> None:
+    sql = "SELECT id, 'x'::ENUM('x') FROM sales.orders ORDER BY id DESC"
+    outcome = await odd.run(sql, Limits(rows=3))
+    assert [row[0] for row in rows(outcome)] == [49_999, 49_998, 49_997]
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind", "place", "suggestions"),
+    [
+        ("SELECT 'ü',\n  iid FROM sales.orders", ErrorKind.COLUMN_NOT_FOUND, (2, 3), ("id",)),
+        ("SELECT o.iid FROM sales.orders o", ErrorKind.COLUMN_NOT_FOUND, (1, 8), ("id", "item")),
+        ("SELECT id FROM sales.orders JOIN deep USING (idd)", ErrorKind.COLUMN_NOT_FOUND, None, ()),
+        ("SELECT * FROM kind", ErrorKind.TABLE_NOT_FOUND, (1, 15), ("kinds",)),
+        ("SELECT * FROM nowhere.orders", ErrorKind.TABLE_NOT_FOUND, (1, 15), ()),
+        ("SELECT nope.id FROM sales.orders", ErrorKind.TABLE_NOT_FOUND, (1, 8), ("orders",)),
+        ("SELECT id FROM sales.orders a, sales.orders b", ErrorKind.AMBIGUOUS_COLUMN, (1, 8), ("a.id", "b.id")),
+        ("SELECT sumx(id) FROM sales.orders", ErrorKind.FUNCTION, (1, 8), ("sum",)),
+        ("SELECT id FROM sales.orders WHERE sum(id) > 1", ErrorKind.FUNCTION, (1, 35), ()),
+        ("SELECT item::INTEGER FROM sales.orders", ErrorKind.TYPE_MISMATCH, (1, 12), ()),
+        ("SELECT 1::nonsense", ErrorKind.TYPE_MISMATCH, (1, 11), ("int4",)),
+        ("SELECT json_extract('{', '$.a')", ErrorKind.TYPE_MISMATCH, None, ()),
+        ("SELECT FROM deep", ErrorKind.SYNTAX, (1, 8), ()),
+        ("", ErrorKind.SYNTAX, None, ()),
+        ("SELECT ?", ErrorKind.SYNTAX, None, ()),
+        ("SELECT 1 UNION SELECT 1, 2", ErrorKind.OTHER, None, ()),
+    ],
+)
+async def test_errors(
+    odd: Connector,
+    sql: str,
+    kind: ErrorKind,
+    place: tuple[int, int] | None,
+    suggestions: tuple[str, ...],
+) -> None:
+    outcome = error(await odd.run(sql, Limits()))
+    assert outcome.kind is kind, outcome
+    assert (outcome.line, outcome.column) == (place or (None, None)), outcome
+    assert outcome.suggestions == suggestions
+    assert "Error:" not in outcome.message
+    assert "\n" not in outcome.message
+
+
+async def test_call_with_wrong_types_suggests_signatures(odd: Connector) -> None:
+    outcome = error(await odd.run("SELECT sum(item) FROM sales.orders", Limits()))
+    assert outcome.kind is ErrorKind.TYPE_MISMATCH
+    assert outcome.suggestions[0].startswith("sum(")
+    assert outcome.message == "No function matches the given name and argument types 'sum(VARCHAR)'."
+
+
+async def test_too_large_for_its_memory(odd: Connector) -> None:
+    for sql in ("SELECT repeat('x', 3000000000) AS r", "SELECT list(range) FROM range(300000000)"):
+        outcome = error(await odd.run(sql, Limits(memory=100 * 2**20)))
+        assert outcome.kind is ErrorKind.RESOURCES, outcome
+        assert len(outcome.message) < 200
+    assert rows(await odd.run("SELECT 1", Limits())) == [(1,)]
+
+
+# Safety, with the guard out of the way
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM '/etc/passwd'",
+        "SELECT * FROM read_csv('/etc/passwd')",
+        "SELECT * FROM read_text('/etc/passwd')",
+        "SELECT * FROM read_blob('/etc/*')",
+        "SELECT * FROM glob('/etc/*')",
+        "SELECT * FROM 'https://example.invalid/x.parquet'",
+        "SELECT * FROM sqlite_scan('/etc/passwd', 't')",
+        "SELECT * FROM query('COPY deep TO ''/tmp/q.csv''')",
+        "SELECT getenv('HOME')",
+        "COPY deep TO '/tmp/q.csv'",
+        "COPY deep FROM '/tmp/q.csv'",
+        "EXPORT DATABASE '/tmp/q'",
+        "ATTACH ':memory:' AS m",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "SET enable_external_access = true",
+        "SET threads = 1",
+        "RESET lock_configuration",
+        "SET VARIABLE x = 1",
+        "USE sales",
+        "PRAGMA enable_profiling",
+        "CALL enable_logging()",
+        "CHECKPOINT",
+        "CREATE MACRO f() AS 1",
+        "CREATE SECRET s (TYPE s3)",
+        "PREPARE p AS SELECT 1",
+        "CREATE TEMP TABLE deep AS SELECT 1",
+    ],
+)
+async def test_refuses(odd: Connector, sql: str) -> None:
+    outcome = error(await odd.run(sql, Limits()))
+    expected = {ErrorKind.PERMISSION, ErrorKind.TABLE_NOT_FOUND, ErrorKind.FUNCTION, ErrorKind.SYNTAX}
+    assert outcome.kind in expected, outcome
+    assert rows(await odd.run("SELECT count(*) FROM deep", Limits())) == [(0,)]
+
+
+async def test_queries_do_not_see_the_engines_own_python(odd: Connector) -> None:
+    for name in ("self", "relation", "statements", "sql"):
+        assert error(await odd.run(f"SELECT * FROM {name}", Limits())).kind is ErrorKind.TABLE_NOT_FOUND
+
+
+# The file's state
+
+
+async def test_locked(tmp_path: Path) -> None:
+    path = tmp_path / "busy.duckdb"
+    program = """
+import duckdb, sys
+connection = duckdb.connect(sys.argv[1])
+connection.execute("CREATE TABLE t (x INTEGER)")
+print("open", flush=True)
+sys.stdin.read()
+"""
+    command = [sys.executable, "-c", program, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writer:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == b"open\n"
+        with pytest.raises(DatabaseUnavailable, match=rf"locked by the process with PID {writer.pid}"):
+            await connect(str(path)).open()
+
+
+async def test_reads_what_was_not_yet_checkpointed(tmp_path: Path) -> None:
+    path = tmp_path / "wal.duckdb"
+    program = """
+import duckdb, os, sys
+connection = duckdb.connect(sys.argv[1])
+connection.execute("CREATE TABLE t (x INTEGER)")
+connection.execute("CHECKPOINT")
+connection.execute("INSERT INTO t VALUES (1)")
+os._exit(0)
+"""
+    subprocess.run([sys.executable, "-c", program, str(path)], check=True)
+    async with connect(str(path)) as connector:
+        assert rows(await connector.run("SELECT * FROM t", Limits())) == [(1,)]
+
+
+async def test_another_engines_file(tmp_path: Path) -> None:
+    path = tmp_path / "shop.db"
+    path.write_bytes(b"SQLite format 3\0" + b"\0" * 20_000)
+    with pytest.raises(DatabaseUnavailable, match="sqlite:///"):
+        await connect(f"duckdb:///{path}").open()

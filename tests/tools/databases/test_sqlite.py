@@ -3,14 +3,46 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
+from knowledge.catalog import ForeignKey
 from knowledge.errors import DatabaseUnavailable
 from tests.tools.databases.contract import ConnectorContract, error, rows, table
+from tools.databases import connect
 from tools.databases.base import Connector
 from tools.query import ErrorKind, Limits, QueryResult
+
+ODD = """
+CREATE TABLE parents (a INT, b INT, PRIMARY KEY (a, b)) WITHOUT ROWID;
+CREATE TABLE children (
+    id INTEGER PRIMARY KEY,
+    a INT, b INT, -- whose child
+    older INT REFERENCES Children, -- implicit, and in another case
+    lost INT REFERENCES nowhere(x),
+    twice INT GENERATED ALWAYS AS (id * 2) STORED,
+    FOREIGN KEY (a, b) REFERENCES parents
+);
+INSERT INTO children (id, a) VALUES (1, 10), (2, 20);
+CREATE VIRTUAL TABLE docs USING fts5(title, body);
+INSERT INTO docs VALUES ('Tea', 'how to brew'), ('Coffee', 'how to roast');
+CREATE VIRTUAL TABLE boxes USING rtree(id, low, high);
+INSERT INTO boxes VALUES (1, 0, 5), (2, 6, 9);
+CREATE TABLE mixed (v);
+INSERT INTO mixed VALUES (1), ('one'), (NULL), (1.5), (x'00FF');
+CREATE TABLE broken_text (v TEXT);
+INSERT INTO broken_text VALUES ('fine'), (CAST(x'61FF62' AS TEXT));
+"""
+
+
+def build(path: Path, script: str) -> None:
+    connection = sqlite3.connect(path)
+    connection.executescript(script)
+    connection.close()
 
 
 class TestSqlite(ConnectorContract):
@@ -19,6 +51,208 @@ class TestSqlite(ConnectorContract):
 
     @staticmethod
     def build(path: Path, script: str) -> None:
-        connection = sqlite3.connect(path)
-        connection.executescript(script)
-        connection.close()
+        build(path, script)
+
+
+@pytest.fixture
+async def odd(tmp_path: Path) -> AsyncIterator[Connector]:
+    build(tmp_path / "odd.db", ODD)
+    async with connect(f"sqlite:///{tmp_path}/odd.db") as connector:
+        yield connector
+
+
+async def only(connector: Connector, sql: str) -> object:
+    """The single value of a query."""
+    return rows(await connector.run(sql, Limits()))[0][0]
+
+
+# Catalog
+
+
+async def test_keys_without_named_columns_and_to_nowhere(odd: Connector) -> None:
+    catalog = await odd.catalog()
+    assert set(table(catalog, "children").foreign_keys) == {
+        ForeignKey(("a", "b"), "parents", ("a", "b")),
+        ForeignKey(("older",), "children", ("id",)),
+    }
+    assert table(catalog, "parents").primary_key == ("a", "b")
+    assert any("nowhere" in note for note in catalog.notes)
+
+
+async def test_generated_columns_and_comments(odd: Connector) -> None:
+    children = table(await odd.catalog(), "children")
+    twice = children.column("twice")
+    assert twice is not None
+    assert (twice.type, twice.samples) == ("INT", ("2", "4"))
+    assert children.column("b").description == "whose child"  # type: ignore[union-attr]
+
+
+async def test_virtual_tables_are_kept_and_their_storage_is_hidden(odd: Connector) -> None:
+    catalog = await odd.catalog()
+    names = {item.name for item in catalog.tables}
+    assert names == {"parents", "children", "docs", "boxes", "mixed", "broken_text"}
+    docs = table(catalog, "docs")
+    assert docs.kind == "virtual"
+    assert [column.name for column in docs.columns] == ["title", "body"]
+    assert await only(odd, "SELECT title FROM docs WHERE docs MATCH 'brew'") == "Tea"
+    assert await only(odd, "SELECT id FROM boxes WHERE low > 5") == 2
+
+
+async def test_untyped_columns_show_what_they_hold(odd: Connector) -> None:
+    mixed = table(await odd.catalog(), "mixed").columns[0]
+    assert mixed.type == "BLOB|INTEGER|REAL|TEXT"
+    assert mixed.samples == ("1", "one", "1.5")
+
+
+async def test_samples_come_from_all_over_the_table(tmp_path: Path) -> None:
+    build(
+        tmp_path / "log.db",
+        """CREATE TABLE log (at INTEGER PRIMARY KEY, kind TEXT);
+        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)
+        INSERT INTO log SELECT i, CASE WHEN i < 2000 THEN 'old' ELSE 'new' END FROM n;""",
+    )
+    async with connect(str(tmp_path / "log.db")) as connector:
+        log = table(await connector.catalog(), "log")
+    assert log.row_count == 5000
+    assert log.columns[1].samples == ("new", "old")
+
+
+async def test_what_takes_too_long_is_estimated_or_left_out(
+    odd: Connector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tools.databases.introspection.CATALOG_SECONDS", 0)
+    monkeypatch.setattr("tools.databases.sqlite_catalog.OBJECTS", "SELECT 1 FROM nowhere")
+    with pytest.raises(DatabaseUnavailable, match="catalog cannot be read"):
+        await odd.catalog()
+
+
+async def test_lack_of_time_is_noted(odd: Connector, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tools.databases.introspection.TABLE_SECONDS", 0)
+    catalog = await odd.catalog()
+    assert catalog.tables
+    assert any(note.startswith(("Not counted", "Without sample")) for note in catalog.notes)
+
+
+# Values
+
+
+async def test_mixed_values_lose_nothing(odd: Connector) -> None:
+    outcome = await odd.run("SELECT v FROM mixed", Limits())
+    assert rows(outcome) == [("1",), ("one",), (None,), ("1.5",), ("X'00FF'",)]
+    assert isinstance(outcome, QueryResult)
+    assert outcome.column_types == ("INTEGER|REAL|TEXT|BLOB",)
+
+
+async def test_text_that_is_not_utf8(odd: Connector) -> None:
+    assert rows(await odd.run("SELECT v FROM broken_text", Limits())) == [("fine",), ("a\\xffb",)]
+    assert await only(odd, "SELECT 'ü'") == "ü"
+
+
+async def test_huge_value_is_refused_by_the_engine(odd: Connector) -> None:
+    outcome = error(await odd.run("SELECT zeroblob(900000000)", Limits()))
+    assert outcome.kind is ErrorKind.RESOURCES
+
+
+async def test_one_huge_function_call_is_stopped(odd: Connector) -> None:
+    """The progress handler is not called inside of a function; killing the process works."""
+    sql = "SELECT replace(hex(zeroblob(30000000)), '0', 'xx') LIKE '%a%b%c%' AS x, length(replace(hex(zeroblob(15000000)), '00', '0'))"
+    outcome = error(await odd.run(f"{sql} UNION ALL {sql}", Limits(seconds=0.05)))
+    assert outcome.kind in (ErrorKind.TIMEOUT, ErrorKind.RESOURCES)
+    assert await only(odd, "SELECT 1") == 1
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind", "place"),
+    [
+        ("SELECT a\nFORM children", ErrorKind.SYNTAX, (2, 6)),
+        ("SELECT 'open", ErrorKind.SYNTAX, (1, 8)),
+        ("SELECT (", ErrorKind.SYNTAX, None),
+        ("", ErrorKind.SYNTAX, None),
+        ("SELECT 1\0", ErrorKind.SYNTAX, None),
+        ("SELECT 1\nFROM nowhere", ErrorKind.TABLE_NOT_FOUND, (2, 6)),
+        ("SELECT nope FROM children", ErrorKind.COLUMN_NOT_FOUND, (1, 8)),
+        ("SELECT nope FROM children WHERE nope > 1", ErrorKind.COLUMN_NOT_FOUND, None),
+        ("SELECT a FROM children c, children d", ErrorKind.AMBIGUOUS_COLUMN, None),
+        ("SELECT year(a) FROM children", ErrorKind.FUNCTION, (1, 8)),
+        ("SELECT abs(1, 2)", ErrorKind.FUNCTION, (1, 8)),
+        ("SELECT a FROM children WHERE sum(a) > 1", ErrorKind.FUNCTION, None),
+        ("SELECT json_extract('{', '$')", ErrorKind.TYPE_MISMATCH, None),
+        ("SELECT sum(9223372036854775807) FROM children", ErrorKind.TYPE_MISMATCH, None),
+        ("PRAGMA writable_schema = 1", ErrorKind.PERMISSION, None),
+        ("PRAGMA journal_mode = WAL", ErrorKind.PERMISSION, None),
+        ("PRAGMA query_only = OFF", ErrorKind.PERMISSION, None),
+        ("SELECT load_extension('x')", ErrorKind.PERMISSION, None),
+        ("SELECT fts3_tokenizer('simple')", ErrorKind.PERMISSION, None),
+        ("INSERT INTO docs(docs) VALUES ('rebuild')", ErrorKind.PERMISSION, None),
+        ("SELECT (SELECT a, b FROM children)", ErrorKind.OTHER, None),
+    ],
+)
+async def test_errors(odd: Connector, sql: str, kind: ErrorKind, place: tuple[int, int] | None) -> None:
+    outcome = error(await odd.run(sql, Limits()))
+    assert outcome.kind is kind, outcome
+    assert (outcome.line, outcome.column) == (place or (None, None))
+    assert outcome.message.endswith(".")
+
+
+async def test_pragmas_that_only_describe_pass(odd: Connector) -> None:
+    assert await only(odd, "SELECT count(*) FROM pragma_table_info('children')") == 5
+    assert await only(odd, "SELECT count(*) FROM json_each('[1, 2]')") == 2
+
+
+# The file's state
+
+
+async def test_locked(tmp_path: Path) -> None:
+    path = tmp_path / "busy.db"
+    build(path, "CREATE TABLE t (x);")
+    async with connect(str(path)) as connector:
+        writer = sqlite3.connect(path, isolation_level=None)
+        writer.execute("BEGIN EXCLUSIVE")
+        assert error(await connector.run("SELECT * FROM t", Limits())).kind is ErrorKind.UNAVAILABLE
+        with pytest.raises(DatabaseUnavailable, match="locked"):
+            await connect(f"sqlite:///{path}").open()
+        with pytest.raises(DatabaseUnavailable, match="locked"):
+            await connect(str(path)).open()  # looking at the file must not break the writer's lock
+        writer.execute("COMMIT")
+        assert rows(await connector.run("SELECT * FROM t", Limits())) == []
+        writer.close()
+
+
+async def test_reads_beside_a_writer_with_a_write_ahead_log(tmp_path: Path) -> None:
+    path = tmp_path / "wal.db"
+    writer = sqlite3.connect(path, isolation_level=None)
+    writer.executescript("PRAGMA journal_mode = WAL; CREATE TABLE t (x);")
+    async with connect(str(path)) as connector:
+        writer.execute("BEGIN IMMEDIATE")
+        writer.execute("INSERT INTO t VALUES (1)")
+        assert await only(connector, "SELECT count(*) FROM t") == 0
+        writer.execute("COMMIT")
+        assert await only(connector, "SELECT count(*) FROM t") == 1
+    writer.close()
+
+
+async def test_interrupted_write(tmp_path: Path) -> None:
+    path = tmp_path / "hot.db"
+    program = """
+import os, sqlite3, sys
+connection = sqlite3.connect(sys.argv[1])
+connection.execute("CREATE TABLE t (x)")
+connection.executemany("INSERT INTO t VALUES (?)", [("x" * 1000,)] * 1000)
+connection.commit()
+connection.execute("PRAGMA cache_size = 5")
+connection.execute("UPDATE t SET x = 'y' || x")
+os._exit(0)
+"""
+    subprocess.run([sys.executable, "-c", program, str(path)], check=True)
+    with pytest.raises(DatabaseUnavailable, match="journal"):
+        await connect(str(path)).open()
+
+
+async def test_another_engines_file(tmp_path: Path) -> None:
+    path = tmp_path / "shop.db"
+    path.write_bytes(b"\0" * 8 + b"DUCK" + b"\0" * 20_000)
+    with pytest.raises(DatabaseUnavailable, match="duckdb:///"):
+        await connect(f"sqlite:///{path}").open()

@@ -1,0 +1,194 @@
+"""Documents: what is read, how it is cut into passages, and what a question finds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from knowledge.documents import Documents
+from knowledge.errors import ConfigurationError
+from knowledge.lexical import stem, terms
+from knowledge.passages import MAX_WORDS, read_folder, split
+
+TERMS = """# Terms
+
+What our words mean.
+
+## Revenue
+**Net GMV** is the sum of `order_items.amount` without returns.
+
+## Customers
+A loyal customer has bought in three months.
+"""
+
+FISCAL = """# Fiscal calendar
+The fiscal year begins on 1 April.
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "docs" / "more").mkdir(parents=True)
+    (tmp_path / "docs" / "terms.md").write_text(TERMS, encoding="utf-8")
+    (tmp_path / "docs" / "more" / "fiscal.txt").write_text(FISCAL, encoding="utf-8")
+    return tmp_path / "docs"
+
+
+def test_terms_split_identifiers_and_stem() -> None:
+    assert terms("How many orderTotals in order_items2?") == [
+        "many", "ordertotals", "order", "total", "order_items2", "order", "item", "2"
+    ]  # fmt: skip
+    assert terms("HTTPServer GA4 naïve Größe") == [
+        "httpserver",
+        "http",
+        "server",
+        "ga4",
+        "ga",
+        "4",
+        *terms("naïve Größe"),
+    ]
+    assert terms("売上高とは") == ["売上", "上高", "高と", "とは"]
+    assert terms("") == []
+
+
+@pytest.mark.parametrize(
+    "family",
+    [
+        ("order", "orders", "ordered", "ordering"),
+        ("define", "defines", "defined", "defining"),
+        ("category", "categories"),
+    ],
+)
+def test_word_forms_meet(family: tuple[str, ...]) -> None:
+    assert len({stem(word) for word in family}) == 1
+
+
+@pytest.mark.parametrize("word", ["status", "class", "basis", "gas", "id", "été"])
+def test_words_that_only_look_like_plurals_stay(word: str) -> None:
+    assert stem(word) == word
+
+
+def test_passages_name_their_headings_and_lines(folder: Path) -> None:
+    passages = Documents.load(folder).passages
+    assert [(passage.source, passage.heading) for passage in passages] == [
+        ("terms.md:3", "Terms"),
+        ("terms.md:6", "Terms > Revenue"),
+        ("terms.md:9", "Terms > Customers"),
+        ("more/fiscal.txt:2", "Fiscal calendar"),
+    ]
+    assert passages[1].text.startswith("Terms > Revenue\n**Net GMV**")
+
+
+def test_headings_inside_fences_are_text() -> None:
+    text = "# A\n```\n# not a heading\n\nmore\n```\n## B\ntext\n# C\nend"
+    assert [(passage.heading, passage.source) for passage in split("f", text)] == [
+        ("A", "f:2"),
+        ("A > B", "f:8"),
+        ("C", "f:10"),
+    ]
+
+
+@given(st.lists(st.tuples(st.integers(0, 400), st.sampled_from(["\n", "\n\n", " "])), max_size=8))
+def test_no_word_is_lost_and_no_passage_too_long(parts: list[tuple[int, str]]) -> None:
+    number = iter(range(10_000))
+    text = "".join(" ".join(f"w{next(number)}" for _ in range(size)) + end for size, end in parts)
+    passages = split("f", text)
+    assert " ".join(passage.body for passage in passages).split() == text.split()
+    assert all(0 < len(passage.body.split()) <= MAX_WORDS for passage in passages)
+    lines = text.splitlines()
+    for passage in passages:
+        line = lines[int(passage.source.split(":")[1]) - 1]
+        assert passage.body.split()[0] in line.split()
+
+
+@given(st.text(st.sampled_from("#`~ \n\tab-=|"), max_size=200))
+def test_any_text_can_be_split(text: str) -> None:
+    assert all(passage.body.strip() for passage in split("f", text))
+
+
+def test_a_question_finds_its_passage(folder: Path) -> None:
+    documents = Documents.load(folder)
+    both = documents.search("What was the net GMV in fiscal year 2024?")
+    assert {passage.source for passage in both} == {"terms.md:6", "more/fiscal.txt:2"}
+    assert both[0].score >= both[1].score > 0
+    assert [p.source for p in documents.search("How many loyal customers are there?")] == ["terms.md:9"]
+    assert documents.search("total amount in order_items", 1)[0].source == "terms.md:6"
+
+
+@pytest.mark.parametrize(
+    "question", ["", "Who won the cup?", "How many are there per year?", "1 April", "???"]
+)
+def test_a_question_about_something_else_finds_nothing(folder: Path, question: str) -> None:
+    assert Documents.load(folder).search(question) == []
+
+
+def test_all_text_is_given_below_the_limit_only(folder: Path) -> None:
+    documents = Documents.load(folder)
+    whole = documents.all_text(limit=1000)
+    assert whole is not None
+    assert TERMS.strip() in whole
+    assert FISCAL.strip() in whole
+    assert whole.startswith("[terms.md]\n")
+    assert documents.all_text(limit=10) is None
+
+
+def test_the_hash_changes_with_any_text(folder: Path) -> None:
+    before = Documents.load(folder).hash
+    assert Documents.load(folder).hash == before
+    (folder / "terms.md").write_text(TERMS + "x", encoding="utf-8")
+    assert Documents.load(folder).hash != before
+
+
+def test_what_cannot_be_read_is_said(folder: Path, tmp_path: Path) -> None:
+    (folder / "latin.txt").write_bytes("Erlös".encode("latin-1"))
+    (folder / "wide.txt").write_bytes("Breit".encode("utf-16"))
+    (folder / "huge.md").write_bytes(b"x" * (2 * 2**20 + 1))
+    (folder / "notes.pdf").write_bytes(b"%PDF")
+    (folder / ".hidden.md").write_text("hidden")
+    (folder / "gone.md").symlink_to(folder / "nowhere.md")
+    (tmp_path / "secret.txt").write_text("secret")
+    (folder / "out.txt").symlink_to(tmp_path / "secret.txt")
+    (folder / "all").symlink_to(tmp_path, target_is_directory=True)
+    (folder / "inside.md").symlink_to(folder / "terms.md")
+    texts, notes = read_folder(folder)
+    assert sorted(texts) == ["inside.md", "more/fiscal.txt", "terms.md", "wide.txt"]
+    assert texts["wide.txt"] == "Breit"
+    said = " ".join(notes)
+    assert "latin.txt was left out: not UTF-8 at byte 3. Save it as UTF-8." in said
+    assert "huge.md was left out: over 2 MB" in said
+    assert "gone.md was left out: No such file" in said
+    assert "out.txt is a link out of the folder" in said
+    assert "all is a link to a folder" in said
+    assert len(notes) == 5
+
+
+def test_a_missing_or_empty_folder_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="no documents folder"):
+        Documents.load(tmp_path / "none")
+    (tmp_path / "bad.txt").write_bytes(b"\xe9")
+    with pytest.raises(ConfigurationError, match=r"no \.md or \.txt file.*bad\.txt was left out"):
+        Documents.load(tmp_path)
+
+
+def test_a_document_without_a_word_is_no_trouble(tmp_path: Path) -> None:
+    (tmp_path / "empty.md").write_text("\n\n")
+    assert Documents.load(tmp_path).search("revenue of customers") == []
+
+
+def test_real_questions_find_their_documents(shared: Path) -> None:
+    """Of 62 questions that name their document, most find it among the best five passages."""
+    data = shared / "data" / "spider2-snow"
+    documents = Documents.load(data / "resource" / "documents")
+    lines = (data / "spider2-snow.jsonl").read_text(encoding="utf-8").splitlines()
+    asked = [question for question in map(json.loads, lines) if question.get("external_knowledge")]
+    found = sum(
+        question["external_knowledge"]
+        in {passage.source.partition(":")[0] for passage in documents.search(question["instruction"], 5)}
+        for question in asked
+    )
+    assert len(asked) > 50
+    assert found >= 0.8 * len(asked)

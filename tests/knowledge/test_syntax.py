@@ -1,0 +1,118 @@
+"""The dialect references: every example is right for its engine, and requests find their sections."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Callable
+from typing import Any
+
+import duckdb
+import pytest
+import sqlglot
+from sqlglot import exp
+
+from knowledge.syntax import Section, dialects, lookup, sections, topics
+from tools.guard import Passed, check
+
+EVERY = [pytest.param(s, id=f"{d}-{s.topic}") for d in dialects() for s in sections(d)]
+RUN: dict[str, Callable[[str], Any]] = {
+    "sqlite": lambda sql: sqlite3.connect(":memory:").execute(sql).fetchall(),
+    "duckdb": lambda sql: duckdb.connect().execute(sql).fetchall(),
+}
+NEEDED = [
+    "date", "json", "array", "window", "string", "regex", "cast", "quote", "median", "union", "recursive",
+    "limit", "null", "shard", "pivot", "trap",
+]  # fmt: skip
+
+
+def example(section: Section) -> str:
+    found = re.findall(r"```sql\n(.*?)```", section.text, re.DOTALL)
+    assert len(found) == 1
+    return str(found[0])
+
+
+def test_the_dialects_have_references() -> None:
+    assert dialects() == ["bigquery", "duckdb", "mysql", "postgres", "snowflake", "sqlite"]
+
+
+@pytest.mark.parametrize("section", EVERY)
+def test_every_example_is_right(section: Section) -> None:
+    sql = example(section)
+    tree = sqlglot.parse_one(sql, read=section.dialect)
+    assert isinstance(tree, exp.Query)
+    assert isinstance(check(sql, section.dialect), Passed)
+    if section.dialect in RUN:
+        assert RUN[section.dialect](sql)
+
+
+@pytest.mark.parametrize("section", EVERY)
+def test_sections_are_short_and_findable(section: Section) -> None:
+    assert len(section.text.splitlines()) <= 16
+    assert len(section.text) <= 1400
+    assert len(section.keywords) >= 6
+    assert "<!--" not in section.text
+    assert lookup(section.dialect, [section.topic]) == [section]
+    assert lookup(section.dialect, [section.topic.upper()]) == [section]
+
+
+@pytest.mark.parametrize("dialect", dialects())
+@pytest.mark.parametrize("need", NEEDED)
+def test_every_dialect_covers_every_need(dialect: str, need: str) -> None:
+    found = lookup(dialect, [need])
+    assert any(need in " ".join([section.topic, *section.keywords]).lower() for section in found)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "features", "expected"),
+    [
+        ("snowflake", ["flatten a variant array"], "Arrays and FLATTEN"),
+        ("bigquery", ["_TABLE_SUFFIX"], "Sharded and wildcard tables"),
+        ("sqlite", ["days between two dates"], "Dates and time"),
+        ("duckdb", ["string_agg"], "Aggregation"),
+        ("postgresql", ["percentile"], "Aggregation"),
+        ("mariadb", ["regexp_substr"], "Regular expressions"),
+    ],
+)
+def test_words_find_their_section(dialect: str, features: list[str], expected: str) -> None:
+    assert lookup(dialect, features)[0].topic == expected
+
+
+def test_every_request_gets_its_best_section_first() -> None:
+    found = [section.topic for section in lookup("sqlite", ["Pivoting", "median", "JSON", "Strings"], k=3)]
+    assert found == ["Pivoting", "Aggregation", "JSON"]
+    assert lookup("sqlite", ["JSON", "JSON"]) == lookup("sqlite", ["JSON"])
+
+
+@pytest.mark.parametrize("features", [[], [""], ["zzzz"], ["the of and"]])
+def test_a_request_that_resembles_nothing_finds_nothing(features: list[str]) -> None:
+    assert lookup("sqlite", features) == []
+
+
+def test_a_dialect_without_reference_finds_nothing() -> None:
+    assert topics("cobol") == []
+    assert lookup("../sqlite", ["JSON"]) == []
+
+
+# What the references claim, asked of the engines.
+CLAIMS = [
+    ("sqlite", "7 / 2, 1 / 0, CAST('12abc' AS INTEGER), 'a' LIKE 'A', round(2.5)", (3, None, 12, 1, 3.0)),
+    ("sqlite", '"nme" FROM (SELECT 1 AS name)', ("nme",)),
+    ("sqlite", "SUM(1), COUNT(1) FROM (SELECT 1) WHERE 0", (None, 0)),
+    ("sqlite", "1 WHERE 1 NOT IN (2, NULL) UNION ALL SELECT 9", (9,)),
+    ("sqlite", "v FROM (SELECT 1 AS v UNION SELECT NULL) ORDER BY v", (None,)),
+    ("duckdb", "7 / 2, 7 // 2, CAST(2.7 AS INTEGER), TRY_CAST('x' AS INTEGER)", (3.5, 3, 3, None)),
+    ("duckdb", "1 / 0, concat('a', NULL), 'a' || NULL, strpos('b', 'z')", (float("inf"), "a", None, 0)),
+    ("duckdb", "typeof(date_trunc('month', DATE '2024-02-29'))", ("TIMESTAMP",)),
+    ("duckdb", "DATE '2024-01-01' - DATE '2023-12-31', isodow(DATE '2024-01-01')", (1, 1)),
+    ("duckdb", "date_diff('month', DATE '2024-01-31', DATE '2024-02-01')", (1,)),
+    ("duckdb", "regexp_matches('xabc', 'abc'), regexp_full_match('xabc', 'abc')", (True, False)),
+    ("duckdb", "regexp_extract('a', '([0-9])', 1)", ("",)),
+    ("duckdb", "v FROM (VALUES (NULL), (2), (3)) AS t(v) ORDER BY v DESC", (3,)),
+    ("duckdb", "'nan'::DOUBLE = 'nan'::DOUBLE, 'nan'::DOUBLE > 1e300, '10' < '9'", (True, True, True)),
+]
+
+
+@pytest.mark.parametrize(("dialect", "sql", "first"), CLAIMS)
+def test_claims_hold(dialect: str, sql: str, first: tuple[Any, ...]) -> None:
+    assert RUN[dialect](f"SELECT {sql}")[0] == first

@@ -1,0 +1,58 @@
+"""The sample shop as the offline model meets it: its schema text, its documents, and its rows."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from knowledge.compress import render
+from tools.databases.sqlite import SqliteConnector
+from tools.offline.link import Linker
+from tools.offline.prompt import linker_of
+from tools.sample import sample_database, sample_documents
+
+Rows = Counter[tuple[str, ...]]
+
+
+@pytest.fixture(scope="session")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return sample_database(tmp_path_factory.mktemp("shop"))
+
+
+@pytest.fixture(scope="session")
+def schema_text(shop: Path) -> str:
+    async def introspect() -> str:
+        async with SqliteConnector.from_url(f"sqlite:///{shop}") as connector:
+            return render(await connector.catalog()).text
+
+    return asyncio.run(introspect())
+
+
+@pytest.fixture(scope="session")
+def documents() -> str:
+    return "\n\n".join(path.read_text(encoding="utf-8") for path in sorted(sample_documents().glob("*.md")))
+
+
+@pytest.fixture(scope="session")
+def linker(schema_text: str) -> Linker:
+    return linker_of(schema_text)
+
+
+def bag(rows: list[tuple[Any, ...]]) -> Rows:
+    """Rows as a multiset; the order of columns does not count, numbers to six places."""
+    return Counter(
+        tuple(sorted(str(round(v, 6) if isinstance(v, float) else v) for v in row)) for row in rows
+    )
+
+
+@pytest.fixture(scope="session")
+def result_of(shop: Path) -> Callable[[str], Rows]:
+    """Runs SQL on the shop, read-only."""
+    connection = sqlite3.connect(f"{shop.as_uri()}?mode=ro", uri=True, check_same_thread=False)
+    return lambda sql: bag(connection.execute(sql).fetchall())

@@ -31,10 +31,12 @@ format: $(VENV)/.full  ## put the code in order
 	$(BIN)/ruff format .
 
 bench: $(VENV)/.full  ## run the benchmarks of speed and overhead
-	@$(BIN)/python -m pytest -m benchmark -s tests/benchmarks
+	@for file in tests/benchmarks/bench_*.py; do \
+	    echo "$$file" && $(BIN)/python -m tests.benchmarks.$$(basename $$file .py) || exit 1; done
 
 dev: $(VENV)/.full  ## serve the graph for LangGraph Studio
-	@$(BIN)/langgraph dev --no-browser
+	@LANGGRAPH_CLI_NO_ANALYTICS=1 LANGGRAPH_NO_VERSION_CHECK=true \
+	    LANGSMITH_TRACING=$${LANGSMITH_TRACING:-false} $(BIN)/langgraph dev --no-browser
 
 clean:  ## remove .venv and caches; traces stay
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

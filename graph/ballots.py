@@ -133,7 +133,7 @@ class Rules:
     Attributes:
         weights: Per expert; 1.0 where an expert is not named.
         seed: For strategies that draw; None derives one from the ballots.
-        dialect: sqlglot's name, to normalise SQL.
+        dialect: Of the SQL, to normalise it.
     """
 
     weights: Mapping[str, float] = field(default_factory=dict)

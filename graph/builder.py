@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -31,8 +32,14 @@ def build_graph(
     Raises:
         ConfigurationError: There is no such recipe.
     """
-    found = find_recipe(recipe) if isinstance(recipe, str) else recipe
-    compiled = found.wire(found).compile(checkpointer=checkpointer, name=found.name)
+    compiled = _compiled(find_recipe(recipe) if isinstance(recipe, str) else recipe)
+    return compiled if checkpointer is None else compiled.copy({"checkpointer": checkpointer})
+
+
+@lru_cache(maxsize=32)
+def _compiled(recipe: Recipe) -> Graph:
+    """Compiling takes tens of milliseconds, so each recipe is compiled once."""
+    compiled = recipe.wire(recipe).compile(name=recipe.name)
     return compiled.with_config(recursion_limit=RECURSION_LIMIT)  # type: ignore[no-any-return]
 
 

@@ -36,10 +36,10 @@ def hold_vote(
         strategy: A name in ``STRATEGIES``.
         weights: Per expert, for ``wma`` and ``rwma``; 1.0 where an expert is not named.
         seed: For ``rwma`` and ``random``; None derives one from the ballots. Recorded either way.
-        dialect: sqlglot's name, for ``sql_majority``.
+        dialect: Of the SQL; ``sql_majority`` needs it.
 
     Raises:
-        ConfigurationError: No strategy has that name.
+        ConfigurationError: No strategy has that name, or the one that has lacks its dialect.
     """
     weigh = find_strategy(strategy)
     cast = sorted(ballots, key=rank)

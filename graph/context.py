@@ -233,7 +233,7 @@ def _sources(options: RunOptions, home: Path) -> tuple[str, Documents | None]:
     if url == SAMPLE:
         url = f"sqlite:///{sample_database(home / 'sample').resolve()}"
         folder = folder or str(sample_documents())
-    return url, Documents.load(Path(folder)) if folder else None
+    return url, Documents.load(Path(folder), cache=home / "index") if folder else None
 
 
 def _password(url: str) -> str:

@@ -14,19 +14,6 @@ from graph.ballots import Ballot, Cluster, Rules, Strategy, Tally, rank
 from knowledge.errors import ConfigurationError
 
 
-def normalised_sql(sql: str, dialect: str = "") -> str:
-    """SQL without comments, in sqlglot's spelling; where it does not parse, with single blanks."""
-    import sqlglot
-    from sqlglot.errors import SqlglotError
-
-    try:
-        trees = sqlglot.parse(sql, read=dialect or None)
-        texts = [tree.sql(dialect=dialect or None, comments=False) for tree in trees if tree]
-    except (SqlglotError, RecursionError, ValueError):  # ValueError: a dialect that sqlglot lacks
-        texts = []
-    return "; ".join(texts) or " ".join(sql.split()).rstrip("; ")
-
-
 def clusters(
     ballots: Sequence[Ballot],
     weight: Callable[[Ballot], float] = lambda _: 1.0,
@@ -55,8 +42,14 @@ def majority(ballots: Sequence[Ballot], rules: Rules) -> Tally:  # noqa: ARG001 
 
 
 def sql_majority(ballots: Sequence[Ballot], rules: Rules) -> Tally:
-    """One vote a candidate, over normalised SQL text (the naive vote of SSEV, section 3.2)."""
-    return Tally(clusters(ballots, choice=lambda ballot: normalised_sql(ballot.sql, rules.dialect)))
+    """One vote a candidate, over normalised SQL text (the naive vote of SSEV, section 3.2).
+
+    Raises:
+        ConfigurationError: The rules name no known dialect.
+    """
+    from tools.sql import normalise
+
+    return Tally(clusters(ballots, choice=lambda ballot: normalise(ballot.sql, rules.dialect)))
 
 
 def wma(ballots: Sequence[Ballot], rules: Rules) -> Tally:

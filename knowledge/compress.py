@@ -43,11 +43,14 @@ LEVELS: tuple[Detail, ...] = (
 DEFAULT_BUDGET = 12_000
 """Tokens that a text may always take when no budget is named."""
 
-DEFAULT_GROWTH = 3.0
+DEFAULT_GROWTH = 2.5
 """Without a budget, a text may take this many times the tokens of its skeleton."""
 
-CHARS_PER_TOKEN = 4.5
+CHARS_PER_TOKEN = 5.5
 """Characters of English prose per token, for guessing the level to try first."""
+
+OPTIMISM = 1.15
+"""The guess is a rough one: start with a level that seems a little too rich and step down."""
 
 OWN_LINE_TOKENS = 5
 """Tokens that a column takes more when it no longer shares a line; for the same guess."""
@@ -92,11 +95,9 @@ def render(catalog: Catalog, *, budget: int | None = None) -> SchemaText:
         budget = max(DEFAULT_BUDGET, int(skeleton.tokens * DEFAULT_GROWTH))
     if skeleton.tokens > budget:
         return _write(source, SKELETON, budget)
-    level = _guess(source, skeleton, budget)
-    best = _write(source, LEVELS[level], budget)
-    while best.tokens > budget:  # ends at the skeleton, which fits
-        level += 1
-        best = _write(source, LEVELS[level], budget)
+    level = _guess(source, skeleton, int(budget * OPTIMISM))
+    while (best := _write(source, LEVELS[level], budget)).tokens > budget:
+        level += 1  # ends at the skeleton, which fits
     return best
 
 

@@ -15,10 +15,10 @@ from knowledge.catalog import Catalog, Column, Field, Table
 from knowledge.field_groups import select_groups
 from knowledge.variant import merge_fields
 
-MIN_SHARED = 4
+MIN_SHARED = 8
 """Columns that a variant must share with its base; below, the difference is no easier to read."""
 
-MAX_DIFFERENCE = 0.5
+MAX_DIFFERENCE = 0.35
 """Columns removed and added, as a share of the variant's own columns, up to which it is one."""
 
 _Key = tuple[str, str, bool, tuple[tuple[str, str], ...]]

@@ -17,9 +17,10 @@ _MARKS = {
     "--^": "--^: described above for this name",
 }
 _LINES = {
-    "tables": "tables A_{1..3, 7}: A_1, A_2, A_3 and A_7 have the same columns"
+    "tables": "tables A_{1..3, 7}: A_1, A_2, A_3 and A_7 have the same columns, samples are from one of them"
     " (a range between eight-digit dates runs over days).",
-    "like": "like T: the columns of T without those in - lines, plus (or changed as in) + lines.",
+    "like": "like T: the columns of T without those in - lines, plus (or changed as in) + lines;"
+    " samples are T's.",
     ".": "Indented: paths inside the column above; ARRAY marks what is repeated.",
     "~": "Indented ~: paths below the column above seen in sample values; [] any array element, * any key.",
 }

@@ -83,7 +83,7 @@ class _Reader:
         tables: list[Table] = []
         for block in self.blocks:
             made = tuple(_tables(block, finished, bases))
-            finished |= {parts: made[0].columns for parts in block.names}
+            finished |= dict.fromkeys(block.names, made[0].columns)
             bases |= dict.fromkeys(block.names, block)
             tables += made
         return Catalog(self.name, self.dialect, tuple(tables), tuple(self.notes))

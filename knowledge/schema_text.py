@@ -8,7 +8,8 @@
 
     table customers (1,200 rows) -- people who have bought
       id INTEGER PK
-      name, city TEXT NOT NULL [Ada, Grace]
+      first_name, last_name TEXT NOT NULL
+      city TEXT [Ghent, Lund]
 
     tables sales_{20240101..20240131} (31 tables; rows 10, 12, ...)
       id INTEGER PK
@@ -67,7 +68,8 @@ Nested paths, indented by four spaces below their column, ``path[, path...] TYPE
     ``.path``: a declared path relative to the column, where the form above would not say it exactly.
     ``~path``: a path seen in sample values, relative to the column: ``[]`` is any element of an
     array, ``*`` any key of a map whose keys are data.
-    ``STRUCT<>`` as the type of a column or path stands for the structure of the paths below it.
+    ``STRUCT`` or ``ARRAY<STRUCT>`` as the type of a column or path in the first form stands for
+    the structure of the paths below it.
 """
 
 from __future__ import annotations

@@ -156,9 +156,8 @@ async def _run(
     listener: Callable[[Event], None] | None,
     resume: str = "",
 ) -> Answer:
-    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-
     from graph.builder import build_graph
+    from graph.checkpoints import open_checkpoints
     from graph.context import attach, open_context
 
     if not question.strip():
@@ -166,7 +165,7 @@ async def _run(
     context = await open_context(options, question, resume=resume, api_key=api_key, listener=listener)
     try:
         attach(options, context)
-        async with AsyncSqliteSaver.from_conn_string(str(context.trace.checkpoint)) as saver:
+        async with open_checkpoints(context.trace.checkpoint) as saver:
             graph = build_graph(context.recipe, checkpointer=saver)
             config: Any = {"configurable": {"thread_id": context.trace.run_id}}
             begun = bool(resume) and bool((await graph.aget_state(config)).values)

@@ -252,19 +252,25 @@ def _distinct_text(texts: pa.Array) -> Cells:
 
 def _numeric_text(cells: Cells, mask: Mask, texts: pa.Array) -> Cells:
     plain = pc.utf8_trim_whitespace(texts)
-    numbers = cells.numbers.copy()
-    numbers[mask] = plain.cast(pa.float64()).to_numpy(zero_copy_only=False)
-    keys = cells.keys.copy()
-    keys[mask] = _number_keys(numbers[mask])
-    large = np.flatnonzero(np.abs(numbers) >= EXACT)
-    if not len(large):
+    parsed = np.asarray(plain.cast(pa.float64()).to_numpy(zero_copy_only=False))
+    finite = np.isfinite(parsed)  # digits that no double holds stay text
+    rows, parsed, plain = np.flatnonzero(mask)[finite], parsed[finite], plain.filter(pa.array(finite))
+    numbers, keys = cells.numbers.copy(), cells.keys.copy()
+    numbers[rows] = parsed
+    keys[rows] = _number_keys(parsed)
+    whole = _written_out(parsed, plain)
+    if not whole:
         return Cells(keys, numbers)
-    values = dict(zip(np.flatnonzero(mask).tolist(), plain.to_pylist(), strict=True))
-    whole = {int(row): Decimal(values[int(row)]) for row in large}
-    whole = {row: value for row, value in whole.items() if value == value.to_integral_value()}
     exact = np.zeros(len(keys), dtype=np.bool_)
-    exact[list(whole)] = True
-    return _with_digits(Cells(keys, numbers), exact, [int(value) for value in whole.values()])
+    exact[rows[list(whole)]] = True
+    return _with_digits(Cells(keys, numbers), exact, list(whole.values()))
+
+
+def _written_out(parsed: Numbers, texts: pa.Array) -> dict[int, int]:
+    """By place the integers of 2^53 or more whose digits are all written, without an exponent."""
+    large = {int(row): texts[int(row)].as_py() for row in np.flatnonzero(np.abs(parsed) >= EXACT)}
+    values = {row: Decimal(text) for row, text in large.items() if "e" not in text.lower()}
+    return {row: int(value) for row, value in values.items() if value == value.to_integral_value()}
 
 
 def _iso_text(cells: Cells, mask: Mask, texts: pa.Array) -> Cells:
@@ -347,8 +353,8 @@ def _form_number(value: float) -> str:
 
 
 def _form_text(text: str) -> str:
-    if re.match(NUMERIC, text):
+    if re.match(NUMERIC, text, re.ASCII):
         return _form_number(int(text) if text.strip().lstrip("+-").isdigit() else float(text))
-    if re.match(ISO, text) and (moment := _moment(text.strip())) is not None:
+    if re.match(ISO, text, re.ASCII) and (moment := _moment(text.strip())) is not None:
         return f"@{moment}"
     return json.dumps(text.rstrip(" "))

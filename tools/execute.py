@@ -28,7 +28,7 @@ OVERDUE_SECONDS = 2.0
 """How long after the deadline a connector may still be stopping its query before it is cancelled."""
 
 
-class Memory:
+class QueryCache:
     """What a run has asked a database already: the outcomes, and the queries under way.
 
     Candidates often write the same SQL. It runs once; whoever asks meanwhile waits for the same
@@ -92,7 +92,7 @@ class Database:
 
     Attributes:
         limits: Of each query; the run's deadline cuts them further.
-        memory: What the run has asked already.
+        cache: What the run has asked already.
     """
 
     connector: Connector
@@ -101,7 +101,7 @@ class Database:
     limits: Limits
     ledger: Ledger
     record: Recorder = no_record
-    memory: Memory = field(default_factory=Memory, repr=False, compare=False)
+    cache: QueryCache = field(default_factory=QueryCache, repr=False, compare=False)
 
 
 async def execute(database: Database, sql: str, *, agent: str, candidate: str = "") -> Outcome:
@@ -127,7 +127,7 @@ async def execute(database: Database, sql: str, *, agent: str, candidate: str = 
     problem = database.linter.lint(verdict.tree)
     if problem is not None:
         return note.write(problem)
-    outcome, fresh = await database.memory.recall(verdict.sql, lambda: _run(note, verdict.sql))
+    outcome, fresh = await database.cache.recall(verdict.sql, lambda: _run(note, verdict.sql))
     return outcome if fresh else note.write(outcome, executed=verdict.sql, cached=True)
 
 

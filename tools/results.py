@@ -177,7 +177,7 @@ def write_result(table: pa.Table, folder: Path) -> Path:
     """Keep a result in ``folder`` under its content address; returns the file.
 
     The file is Parquet (zstd); its stem is the SHA-256 of its bytes, so equal tables share one
-    file. Types that Parquet lacks (intervals, unions, empty structs) are kept as text. Written
+    file. Types that Parquet lacks (intervals, unions, ...) are kept as text. Written
     whole or not at all.
     """
     import pyarrow.parquet as pq
@@ -208,8 +208,9 @@ def _storable(table: pa.Table) -> pa.Table:
 def _foreign(kind: pa.DataType) -> bool:
     """Whether Parquet lacks the type, or one inside it."""
     inner = [kind.field(i).type for i in range(kind.num_fields)]
+    lacking = (pa.types.is_interval, pa.types.is_union, pa.types.is_run_end_encoded)
     empty = pa.types.is_struct(kind) and not inner
-    return empty or pa.types.is_interval(kind) or pa.types.is_union(kind) or any(map(_foreign, inner))
+    return empty or any(lacks(kind) for lacks in lacking) or any(map(_foreign, inner))
 
 
 def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -13,7 +13,7 @@ from knowledge.errors import ConfigurationError, QuorumError
 
 if TYPE_CHECKING:
     from sqlglot import Dialect, exp
-    from sqlglot.tokens import Token
+    from sqlglot.tokenizer_core import Token
 
     from knowledge.catalog import Catalog
 
@@ -62,9 +62,7 @@ def sqlglot_dialect(name: str) -> Dialect:
     return Dialect.get_or_raise(name)
 
 
-def parse_statements(
-    sql: str, dialect: str, tokens: list[Token] | None = None
-) -> list[exp.Expression]:
+def parse_statements(sql: str, dialect: str, tokens: list[Token] | None = None) -> list[exp.Expr]:
     """Parse ``sql`` into its statements, empty ones left out.
 
     Args:
@@ -91,7 +89,7 @@ def parse_statements(
     return [tree for tree in trees if tree is not None and not isinstance(tree, exp.Semicolon)]
 
 
-def parse_one_statement(sql: str, dialect: str) -> exp.Expression:
+def parse_one_statement(sql: str, dialect: str) -> exp.Expr:
     """Parse exactly one statement.
 
     Raises:
@@ -103,7 +101,7 @@ def parse_one_statement(sql: str, dialect: str) -> exp.Expression:
     return trees[0]
 
 
-def without_hints(tree: exp.Expression) -> exp.Expression:
+def without_hints(tree: exp.Expr) -> exp.Expr:
     """The tree without optimizer hints, in place: they are comments that engines obey."""
     from sqlglot import exp
 
@@ -131,7 +129,7 @@ def normalise(sql: str, dialect: str) -> str:
     return "; ".join(tree.sql(name, comments=False) for tree in trees)
 
 
-def _fold_names(tree: exp.Expression, dialect: str) -> None:
+def _fold_names(tree: exp.Expr, dialect: str) -> None:
     """Fold unquoted names, and unquote folded ones, in place.
 
     Table names keep their case on BigQuery and MySQL, where it counts. SQLite keeps its quotes: an
@@ -147,7 +145,9 @@ def _fold_names(tree: exp.Expression, dialect: str) -> None:
         )
         if not node.args.get("quoted"):
             node.set("this", node.name if exact else fold(node.name))
-        elif dialect != "sqlite" and exp.SAFE_IDENTIFIER_RE.match(node.name) and node.name.upper() not in words:
+        elif dialect == "sqlite" or node.name.upper() in words:
+            continue
+        elif exp.SAFE_IDENTIFIER_RE.match(node.name):
             node.set("quoted", not (exact or fold(node.name) == node.name))
 
 
@@ -165,7 +165,7 @@ def format_sql(sql: str, dialect: str) -> str:
     return ";\n\n".join(tree.sql(name, pretty=True, normalize_functions=False) for tree in trees)
 
 
-def tables_used(tree: exp.Expression) -> tuple[str, ...]:
+def tables_used(tree: exp.Expr) -> tuple[str, ...]:
     """Names of the tables that a query reads, as written without quotes, each once, in order.
 
     Common table expressions and table functions are not tables.
@@ -182,12 +182,17 @@ def _is_cte(table: exp.Table) -> bool:
 
     if table.args.get("db"):
         return False
-    name, child, node = table.name.casefold(), table, table.parent
+    name = table.name.casefold()
+    child: exp.Expr = table
+    node = table.parent
     while node is not None:
         clause = node if isinstance(node, exp.With) else node.args.get("with_")
-        for cte in clause.expressions if clause else ():
-            own = cte is child and not (clause.args.get("recursive") or isinstance(cte.this, exp.SetOperation))
-            if cte.alias.casefold() == name and not own:
+        if not isinstance(clause, exp.With):
+            child, node = node, node.parent
+            continue
+        for cte in clause.expressions:
+            recursive = isinstance(cte.this, exp.SetOperation) or clause.args.get("recursive")
+            if cte.alias.casefold() == name and (recursive or cte is not child):
                 return True
             if cte is child:
                 break  # later ones are not in reach
@@ -195,7 +200,7 @@ def _is_cte(table: exp.Table) -> bool:
     return False
 
 
-def columns_used(tree: exp.Expression, catalog: Catalog) -> tuple[str, ...]:
+def columns_used(tree: exp.Expr, catalog: Catalog) -> tuple[str, ...]:
     """Columns of the catalog that a query reads, ``database.schema.table.column``, each once, in order.
 
     Columns that cannot be resolved (struct fields, unknown names) and ``*`` are left out.
@@ -208,7 +213,7 @@ def columns_used(tree: exp.Expression, catalog: Catalog) -> tuple[str, ...]:
 
 def _enclose_limits(tokens: list[Token]) -> list[Token]:
     """Put brackets round a LIMIT expression that holds ``%``, which the parser takes for PERCENT."""
-    from sqlglot.tokens import Token, TokenType
+    from sqlglot.tokenizer_core import Token, TokenType
 
     if not any(token.token_type == TokenType.MOD for token in tokens):
         return tokens

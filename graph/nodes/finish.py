@@ -72,7 +72,7 @@ async def consensus(state: RunState, context: Context) -> Update:
     strategy = context.options.strategy
     if strategy == "auto":
         strategy = "wma" if several else "majority"
-    weights = await asyncio.to_thread(_weights, context) if several else {}
+    weights = await asyncio.to_thread(_experts(context).weights, list(context.models)) if several else {}
     clusters = await asyncio.to_thread(_clusters, records, context.trace.folder)
     held = hold_vote(
         [ballot(record, clusters) for record in records],
@@ -86,8 +86,8 @@ async def consensus(state: RunState, context: Context) -> Update:
     return {"vote": held.as_dict() | {"weights": weights, "confidence": trust}}
 
 
-def _weights(context: Context) -> dict[str, float]:
-    return ExpertLedger(context.home / "experts.json").weights(list(context.models))
+def _experts(context: Context) -> ExpertLedger:
+    return ExpertLedger(context.home / "experts.json")
 
 
 def _clusters(records: list[CandidateRecord], folder: Path) -> dict[str, str]:
@@ -101,12 +101,22 @@ def _clusters(records: list[CandidateRecord], folder: Path) -> dict[str, str]:
 
 async def answer(state: RunState, context: Context) -> Update:
     """Make the answer, keep it in the run folder, and close what the graph itself opened."""
+    if len(context.models) > 1:
+        await asyncio.to_thread(_learn, state.get("candidates", []), context)
     made = _answer(state, context)
     context.trace.record("answer", agent="answer", status=made.status, sql=made.sql)
     context.trace.finish(made)
     if context.owned:
         await context.aclose()
     return {"answer": made.model_dump(mode="json")}
+
+
+def _learn(records: list[CandidateRecord], context: Context) -> None:
+    """Execution success is the feedback that every run has: an expert none of whose SQL ran was wrong."""
+    outcomes = {record["model"]: False for record in records if not record["stopped_by"]}
+    outcomes |= {record["model"]: True for record in records if record["result"]}
+    if len(outcomes) > 1:
+        _experts(context).update(outcomes, feedback="execution")
 
 
 def _answer(state: RunState, context: Context) -> Answer:

@@ -26,12 +26,14 @@ async def open_run(_: RunState, context: Context) -> Update:
         left_out=list(schema.left_out),
         notes=list(context.database.catalog.notes),
     )
+    skipped = context.documents.notes if context.documents else ()
     return {
         "run_id": context.trace.run_id,
         "plan": planning.NO_PLAN,
         "schema_ref": context.put(schema.text),
         "documents_ref": "",
         "syntax_ref": "",
+        "warnings": [f"Documents: {note}" for note in skipped],
     }
 
 

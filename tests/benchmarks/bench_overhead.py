@@ -17,9 +17,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-
 from graph.builder import build_graph
+from graph.checkpoints import open_checkpoints
 from graph.context import RunOptions, attach, open_context
 from tests.graph.shop import QUESTION, make_shop, script
 from tools.models.scripted import scripted
@@ -35,7 +34,7 @@ async def one_question(folder: Path, votes: int) -> tuple[float, float, int]:
     opened = time.perf_counter() - begun
     try:
         attach(options, context)
-        async with AsyncSqliteSaver.from_conn_string(str(context.trace.checkpoint)) as saver:
+        async with open_checkpoints(context.trace.checkpoint) as saver:
             graph = build_graph(context.recipe, checkpointer=saver)
             config: Any = {"configurable": {"thread_id": context.trace.run_id}}
             begun = time.perf_counter()

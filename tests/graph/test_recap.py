@@ -193,3 +193,15 @@ async def test_state_stays_small(run: Run) -> None:
     ran = await run(script(action=sql("SELECT hex(zeroblob(90000)) AS big FROM customers")))
     big = next(event for event in ran.events if event["kind"] == "result")
     assert len(str(big["preview"])) < 2_000
+
+
+async def test_an_expert_whose_sql_never_runs_loses_weight_for_later_runs(run: Run) -> None:
+    bad = {**script(), "action": sql("SELECT nowhere FROM customers"), "self_refiner": [GOOD]}
+    said = {"a": script(), "b": bad}
+    first = await run(said, models=["a", "b"], votes=2, switches={"max_refinements": 0})
+    second = await run(said, models=["a", "b"], votes=2, switches={"max_refinements": 0})
+    assert first.answer.vote is not None
+    assert second.answer.vote is not None
+    assert first.answer.vote.weights == {"a": 1.0, "b": 1.0}
+    assert second.answer.vote.weights["a"] == 1.0
+    assert second.answer.vote.weights["b"] < 1.0

@@ -15,21 +15,35 @@ PLENTY = 10**9
 
 HOSTILE = st.sampled_from(
     [
-        'order "x"',
-        "a, b",
-        "a.b",
-        "x [y]",
-        "p{1..3}q",
-        "q: r",
-        "-- c",
-        "PK",
-        "primary",
-        "  pad ",
-        "Zoë",
-        "行",
-        "",
+        *(
+            'order "x"',
+            "a, b",
+            "a.b",
+            "x [y]",
+            "p{1..3}q",
+            "q: r",
+            "-- c",
+            "PK",
+            "primary",
+            "  pad ",
+            "Zoë",
+            "行",
+        ),
+        *(
+            "",
+            "line\nbreak",
+            "\\n",
+            "tab\t",
+            "#",
+            "`b`",
+            "'s'",
+            "\u2028",
+            "a-b",
+            "t_2020",
+            "t_2021",
+            "t_20200101",
+        ),
     ]
-    + ["line\nbreak", "\\n", "tab\t", "#", "`b`", "'s'", "\u2028", "a-b", "t_2020", "t_2021", "t_20200101"]
 )
 NAMES = st.one_of(HOSTILE, st.text(max_size=8), st.from_regex(r"[a-z]{1,3}_[0-9]{1,2}", fullmatch=True))
 TYPES = st.one_of(

@@ -6,6 +6,7 @@ import datetime as dt
 import random
 import time
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.results import cluster, cluster_keys, column_pairs, equal, fingerprint, relation
+from tools.results import (
+    cluster,
+    cluster_keys,
+    column_pairs,
+    equal,
+    fingerprint,
+    read_result,
+    relation,
+    write_result,
+)
 
 WHOLE = st.integers(-(2**62), 2**62)
 FRACTION = st.decimals(-10_000, 10_000, allow_nan=False, places=3)
@@ -150,6 +160,8 @@ def test_beyond_the_tolerance_fingerprints_differ(number: float, times: float) -
         (2**60, float(2**60), True),
         (1e25, 1e25 * (1 + 1e-14), True),
         (10**30, 10**30 + 1, False),
+        ("1e23", 1e23, True),
+        ("123456789012345678901", "123456789012345678902", False),
         (0.0, -0.0, True),
         (1e-17, 0, True),
         (float("inf"), float("inf"), True),
@@ -288,3 +300,63 @@ def test_a_million_rows_take_seconds() -> None:
     one = fingerprint(table)
     assert time.perf_counter() - start < 20  # about 2 s on two quiet cores
     assert fingerprint(table.take(draw.permutation(rows)).select(table.column_names[::-1])) == one
+
+
+@given(st.lists(st.text(st.sampled_from('0123456789+-.eE \t:TZ[]{}",x'), max_size=30), max_size=5))
+def test_any_text_has_a_meaning(texts: list[str]) -> None:
+    table = pa.table({"t": pa.array(texts, pa.string())})
+    assert fingerprint(table) == fingerprint(pa.table({"u": pa.array(texts, pa.large_string())}))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["9" * 400, "1e999", "-" + "9" * 5000, "1.e5", "+.5E-3", "\u00a05", "٣", "0000-00-00", "2024-13-01",
+     "9999-12-31T23:59:59.999999999", "2024-01-01 25:00", "[" * 5000, '{"a": NaN}', '["\\ud800"]', "[1e999]",
+     "[" + "9" * 5000 + "]", "{}", "  ", "\x00"],
+)  # fmt: skip
+def test_awkward_text(text: str) -> None:
+    one, other = pa.table({"t": [text, "k"]}), pa.table({"t": pa.array(["k", text]).dictionary_encode()})
+    assert equal(one, other)
+    assert not equal(one, pa.table({"t": [text + "x", "k"]}))
+
+
+EXAMPLES: dict[str, list[Any]] = {
+    "string_view": ["a", "b"],
+    "binary_view": [b"a", b"\xff"],
+    "fixed_size_binary[1]": [b"a", b"\xff"],
+    "extension<arrow.uuid>": [b"0" * 16, b"1" * 16],
+    "time64[ns]": [dt.time(1), dt.time(2, 0, 0, 5)],
+    "duration[s]": [dt.timedelta(1), dt.timedelta(2)],
+    "halffloat": [np.float16(1.5), np.float16(2.5)],
+    "float": [1.1, 1.2],
+    "uint64": [2**64 - 1, 2**64 - 2],
+    "decimal256(70, 3)": [Decimal(10**60), Decimal(10**60 + 1)],
+    "date64[ms]": [dt.date(2024, 1, 1), dt.date(2024, 1, 2)],
+    "fixed_size_list<item: float>[2]": [[1, 2], [2, 1]],
+    "null": [None],
+    "month_day_nano_interval": [(1, 0, 0), (0, 30, 0)],
+    "map<int8, date32[day]>": [[(1, dt.date(2024, 1, 1))], [(2, dt.date(2024, 1, 1))]],
+    "run_end_encoded<run_ends: int32, values: int64>": [1, 2],
+}
+
+
+def _array(kind: pa.DataType, value: Any) -> pa.Array:
+    if isinstance(kind, pa.RunEndEncodedType):
+        return pa.RunEndEncodedArray.from_arrays(pa.array([1, 2], pa.int32()), pa.array([value, None]), kind)
+    return pa.array([value, None], kind)
+
+
+KINDS_OF_ARROW = [
+    *(pa.string_view(), pa.binary_view(), pa.binary(1), pa.uuid(), pa.time64("ns"), pa.duration("s")),
+    *(pa.float16(), pa.float32(), pa.uint64(), pa.decimal256(70, 3), pa.date64(), pa.null()),
+    *(pa.list_(pa.float32(), 2), pa.map_(pa.int8(), pa.date32()), pa.month_day_nano_interval()),
+    pa.run_end_encoded(pa.int32(), pa.int64()),
+]
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_ARROW, ids=str)
+def test_every_arrow_type_can_be_compared_and_kept(kind: pa.DataType, tmp_path: Path) -> None:
+    tables = [pa.table([_array(kind, value)], ["c"]) for value in EXAMPLES[str(kind)]]
+    assert all(equal(table, table.slice(0)) for table in tables)
+    assert len(cluster(tables)) == len(tables)
+    assert all(equal(read_result(write_result(table, tmp_path)), table) for table in tables)

@@ -15,7 +15,7 @@ import pytest
 
 from knowledge.errors import BudgetExceeded
 from tools.databases import connect
-from tools.execute import KEPT_OUTCOMES, Database, Memory, execute
+from tools.execute import KEPT_OUTCOMES, Database, QueryCache, execute
 from tools.ledger import Budget, Ledger
 from tools.lint import Linter
 from tools.query import ErrorKind, Limits, QueryError, QueryResult
@@ -203,20 +203,20 @@ async def test_deadline_reaches_a_query_that_waits_for_its_turn(database: Databa
     await asyncio.gather(*patient, return_exceptions=True)
 
 
-async def test_memory_forgets_the_oldest() -> None:
-    memory, ran = Memory(), []
+async def test_cache_forgets_the_oldest() -> None:
+    cache, ran = QueryCache(), []
 
     async def answer(sql: str) -> QueryError:
         ran.append(sql)
         return QueryError(ErrorKind.OTHER, sql)
 
     for i in [*range(KEPT_OUTCOMES + 1), KEPT_OUTCOMES, 0]:
-        await memory.recall(str(i), lambda i=i: answer(str(i)))
+        await cache.recall(str(i), lambda i=i: answer(str(i)))
     assert ran == [*map(str, range(KEPT_OUTCOMES + 1)), "0"]
 
 
 async def test_failure_of_an_execution_reaches_all_and_is_not_remembered() -> None:
-    memory, tries = Memory(), 0
+    cache, tries = QueryCache(), 0
 
     async def answer() -> QueryError:
         nonlocal tries
@@ -225,7 +225,7 @@ async def test_failure_of_an_execution_reaches_all_and_is_not_remembered() -> No
         raise BudgetExceeded("Too late.", limit="deadline")
 
     for expected in (1, 2):
-        asking = (memory.recall("q", answer) for _ in range(3))
+        asking = (cache.recall("q", answer) for _ in range(3))
         outcomes = await asyncio.gather(*asking, return_exceptions=True)
         assert [type(outcome) for outcome in outcomes] == [BudgetExceeded] * 3
         assert tries == expected

@@ -52,23 +52,32 @@ class Connector(ABC):
 
     @abstractmethod
     async def open(self) -> None:
-        """Connect and prove that the session is read-only.
+        """Connect and prove that the session is read-only, by a write that must fail.
+
+        A closed connector may be opened again.
 
         Raises:
             DatabaseUnavailable: Missing, corrupt, locked, refused, or not a database; the
-                message names which and the hint says what to do. Never creates a file.
+                message names which and the hint says what to do. Never creates a database.
         """
 
     @abstractmethod
     async def close(self) -> None:
-        """Release everything, kill running queries; safe to call twice or unopened."""
+        """Release everything; safe to call twice or unopened.
+
+        Running queries are killed and return an ``unavailable`` error.
+        """
 
     @abstractmethod
     async def catalog(self, *, samples: int = 3) -> Catalog:
         """Introspect: tables, views, columns, types, comments, keys, row counts, nested fields.
 
+        Internal tables are hidden. Counting and sampling are bounded in time: what is estimated or
+        left out for that reason, and what could not be read (a broken view), is in the notes.
+
         Args:
-            samples: Distinct sample values per column, each cut to 60 characters.
+            samples: Distinct sample values per column, most frequent first among the rows looked
+                at, each cut to 60 characters.
 
         Raises:
             DatabaseUnavailable: The connection is gone, or the database holds no table.
@@ -81,11 +90,15 @@ class Connector(ABC):
         Rows beyond ``limits.rows`` or ``limits.bytes`` are not fetched and the result says so.
         After ``limits.seconds`` the query is cancelled for real, on the server or by killing
         its process, and a ``timeout`` error is returned. The connector stays usable.
-        Cancelling the awaiting task cancels the query as well.
+        Cancelling the awaiting task cancels the query as well. Waiting for a free connection
+        does not count towards the seconds.
 
         Returns:
             The result, or a ``QueryError`` whose kind is the taxonomy's, never an exception
             for what the database says about the SQL.
+
+        Raises:
+            DatabaseUnavailable: The connector is not open.
         """
 
     @abstractmethod

@@ -82,7 +82,7 @@ def _by_message(message: str) -> ErrorKind:
 
 def _position(position: str, sql: str) -> tuple[int, int] | tuple[None, None]:
     """1-based line and column of DuckDB's offset in bytes."""
-    encoded = sql.encode()
+    encoded = sql.encode(errors="replace")
     if not position.isdigit() or int(position) > len(encoded):
         return None, None
     before = encoded[: int(position)].decode(errors="replace")

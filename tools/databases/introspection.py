@@ -25,6 +25,9 @@ SAMPLE_CHARACTERS = 60
 TEXT_CHARACTERS = 20_000
 """As much of a value is fetched; a JSON document needs to be whole to tell its fields."""
 DOCUMENTS = 200
+"""JSON values that fields are inferred from."""
+NAMED = 20
+"""Tables that a note names."""
 
 
 @dataclass
@@ -91,7 +94,12 @@ class Introspection:
             ("Not counted for lack of time", self.uncounted),
             ("Without sample values, for lack of time or because they cannot be read", self.unsampled),
         )
-        return (*self.notes, *(f"{what}: {', '.join(tables)}." for what, tables in lacks if tables))
+        return (*self.notes, *(f"{what}: {_listed(tables)}." for what, tables in lacks if tables))
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more
 
 
 def quoted(*names: str) -> str:

@@ -101,6 +101,7 @@ class Child:
             stdin=PIPE,
             stdout=PIPE,
             stderr=DEVNULL,
+            start_new_session=True,  # the terminal's Ctrl-C is the parent's affair
             env=_environment(),
             limit=2**20,
         )

@@ -21,6 +21,8 @@ BUSY_SECONDS = 1.0
 """How long a locked database is waited for."""
 STEPS = 10_000
 """Virtual machine steps between two looks at the clock: a fraction of a millisecond."""
+LONGEST_VALUE = 64 * 2**20
+"""Bytes of one value that a query may handle at least, however few it may return."""
 SETTINGS = (
     "PRAGMA query_only = ON",
     "PRAGMA trusted_schema = OFF",
@@ -72,7 +74,7 @@ class SqliteSession:
     def run(self, sql: str, rows: int, size: int, seconds: float) -> Fetched:
         """Run one statement; see ``Session.run``. Text that is not UTF-8 comes with its bytes escaped."""
         self._deadline = time.monotonic() + seconds
-        self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, max(size, 10**6))
+        self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, max(size, LONGEST_VALUE))
         try:
             return self._run(sql, rows, size)
         except sqlite3.OperationalError as error:

@@ -23,10 +23,11 @@ from tools.guard.output import rebuild, render
 from tools.guard.rules import judge
 from tools.guard.text import is_command, plain, scan
 from tools.guard.verdict import Passed, Refused
-from tools.sql import SyntaxProblem, dialect_name, parse_statements, sqlglot_dialect
+from tools.guard.vocabulary import words
+from tools.sql import SyntaxProblem, dialect_name, parse_statements, sqlglot_dialect, without_hints
 
 if TYPE_CHECKING:
-    from sqlglot.tokens import Token
+    from sqlglot.tokenizer_core import Token
 
 __all__ = ["Passed", "Refused", "check", "judge_list"]
 
@@ -49,6 +50,9 @@ def check(sql: str, dialect: str) -> Passed | Refused:
     try:
         return _check_form(sql, tokens, dialect)
     except SyntaxProblem as problem:
+        word = tokens[0].text.upper()
+        if word in words("writes"):
+            return Refused(f"{word} is not a query; only pure reads may run.", "statement")
         reason = f"The SQL cannot be read as {dialect}: {problem.message}"
         return Refused(reason, "syntax", problem.line, problem.column)
     except RecursionError:
@@ -59,7 +63,8 @@ def _check_form(sql: str, tokens: list[Token], dialect: str) -> Passed | Refused
     word = tokens[0].text.upper()
     if word == "PRAGMA":
         return pragma(plain(sql, tokens), dialect)
-    if not is_command(tokens, dialect) and not (dialect == "mysql" and word in ("EXPLAIN", "DESCRIBE", "DESC")):
+    explains = dialect == "mysql" and word in ("EXPLAIN", "DESCRIBE", "DESC")
+    if not explains and not is_command(tokens, dialect):
         return _check_statements(sql, dialect, tokens)
     rest = sql[tokens[0].end + 1 :]
     inner = scan(rest, dialect)
@@ -77,7 +82,7 @@ def _check_form(sql: str, tokens: list[Token], dialect: str) -> Passed | Refused
 
 
 def _check_statements(sql: str, dialect: str, tokens: list[Token]) -> Passed | Refused:
-    trees = parse_statements(sql, dialect, tokens)
+    trees = [without_hints(tree) for tree in parse_statements(sql, dialect, tokens)]
     if not trees:
         return Refused("The SQL holds no statement.", "empty")
     if len(trees) > 1 and dialect != "bigquery":
@@ -92,7 +97,8 @@ def _check_statements(sql: str, dialect: str, tokens: list[Token]) -> Passed | R
     if isinstance(text, Refused):
         return text
     trees[-1].meta["variables"] = variables(trees[:-1])
-    return Passed(text, dialect, trees[-1], "query" if is_query(trees[-1]) else "inspection", tuple(trees[:-1]))
+    kind = "query" if is_query(trees[-1]) else "inspection"
+    return Passed(text, dialect, trees[-1], kind, tuple(trees[:-1]))
 
 
 def _explained(prefix: str, inner: Passed | Refused) -> Passed | Refused:

@@ -12,7 +12,8 @@ from tools.guard.vocabulary import INSPECTION_PRAGMAS
 if TYPE_CHECKING:
     from sqlglot import exp
 
-_OPTIONS = r"(?:\( (?:ANALYZE|VERBOSE|COSTS|SETTINGS|GENERIC_PLAN|BUFFERS|SERIALIZE|WAL|TIMING|SUMMARY|MEMORY|FORMAT)[\w ,']*\) )?"
+_OPTION = "ANALYZE|VERBOSE|COSTS|SETTINGS|GENERIC_PLAN|BUFFERS|SERIALIZE|WAL|TIMING|SUMMARY|MEMORY|FORMAT"
+_OPTIONS = rf"(?:\( (?:{_OPTION})[\w ,']*\) )?"
 _EXPLAIN = {  # what may stand between EXPLAIN and the query
     "sqlite": re.compile(r"(?:QUERY PLAN )?", re.IGNORECASE),
     "duckdb": re.compile(rf"(?:ANALYZE )?{_OPTIONS}", re.IGNORECASE),
@@ -49,7 +50,7 @@ def show(text: str, dialect: str) -> Passed | Refused:
     return Passed(f"SHOW {found['what']}", dialect, kind="inspection")
 
 
-def split_explain(text: str, dialect: str) -> tuple[str, str] | None | Refused:
+def split_explain(text: str, dialect: str) -> tuple[str, str] | Refused | None:
     """Split what follows EXPLAIN into its options and the query; None on MySQL if it names a table."""
     pattern = _EXPLAIN.get(dialect)
     if pattern is None:
@@ -63,7 +64,7 @@ def split_explain(text: str, dialect: str) -> tuple[str, str] | None | Refused:
     return Refused("EXPLAIN may only explain a query.", "statement")
 
 
-def script(trees: list[exp.Expression], dialect: str) -> frozenset[str] | Refused:
+def script(trees: list[exp.Expr], dialect: str) -> frozenset[str] | Refused:
     """Check every statement's form; the names of the functions that the script defines.
 
     All but the last must be BigQuery's DECLARE, SET of a variable, or a SQL-language TEMP FUNCTION;
@@ -77,7 +78,7 @@ def script(trees: list[exp.Expression], dialect: str) -> frozenset[str] | Refuse
     return _last(trees[-1]) or frozenset(names)
 
 
-def _preparation(tree: exp.Expression, dialect: str, names: set[str]) -> Refused | None:
+def _preparation(tree: exp.Expr, dialect: str, names: set[str]) -> Refused | None:
     from sqlglot import exp
 
     if isinstance(tree, exp.Declare):
@@ -93,10 +94,12 @@ def _preparation(tree: exp.Expression, dialect: str, names: set[str]) -> Refused
             f" {tree.key.upper()}.",
             "script",
         )
-    return next((p for part in parts if part is not None and (p := judge(part, dialect, frozenset(names)))), None)
+    local_functions = frozenset(names)
+    problems = (judge(part, dialect, local_functions) for part in parts if isinstance(part, exp.Expr))
+    return next(filter(None, problems), None)
 
 
-def _sets_variable(item: exp.Expression) -> bool:
+def _sets_variable(item: exp.Expr) -> bool:
     from sqlglot import exp
 
     assignment = item.this
@@ -120,12 +123,15 @@ def _temporary_sql_function(tree: exp.Create) -> bool:
         and not target.this.args.get("db")
         and isinstance(tree.expression, exp.Paren)
         and any(isinstance(kind, exp.TemporaryProperty) for kind in kinds)
-        and all(isinstance(kind, exp.TemporaryProperty | exp.ReturnsProperty | exp.LanguageProperty) for kind in kinds)
-        and all(kind.name.upper() == "SQL" for kind in kinds if isinstance(kind, exp.LanguageProperty))
+        and all(
+            isinstance(kind, exp.TemporaryProperty | exp.ReturnsProperty)
+            or (isinstance(kind, exp.LanguageProperty) and kind.name.upper() == "SQL")
+            for kind in kinds
+        )
     )
 
 
-def _last(tree: exp.Expression) -> Refused | None:
+def _last(tree: exp.Expr) -> Refused | None:
     from sqlglot import exp
 
     if isinstance(tree, exp.Query | exp.Values | exp.Pivot | exp.Summarize | exp.Describe | exp.Show):
@@ -134,16 +140,16 @@ def _last(tree: exp.Expression) -> Refused | None:
     return Refused(f"{what} is not a query; only pure reads may run.", "statement")
 
 
-def is_query(tree: exp.Expression) -> bool:
+def is_query(tree: exp.Expr) -> bool:
     """True for what returns rows of data, rather than a description."""
     from sqlglot import exp
 
     return isinstance(tree, exp.Query | exp.Values | exp.Pivot)
 
 
-def variables(statements: list[exp.Expression]) -> list[str]:
+def variables(statements: list[exp.Expr]) -> list[str]:
     """Names that a script declares; to the lint they are no columns."""
     from sqlglot import exp
 
-    items = [item for tree in statements if isinstance(tree, exp.Declare) for item in tree.expressions]
-    return [name.name for item in items for name in (item.this if isinstance(item.this, list) else [item.this])]
+    items = [item.this for tree in statements if isinstance(tree, exp.Declare) for item in tree.expressions]
+    return [name.name for names in items for name in (names if isinstance(names, list) else [names])]

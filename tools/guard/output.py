@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING
 
 from tools.guard.rules import judge
 from tools.guard.verdict import Refused
-from tools.guard.vocabulary import words
+from tools.guard.vocabulary import SCRIPT_KEYWORDS, words
 from tools.sql import SyntaxProblem, parse_statements, sqlglot_dialect, without_hints
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from sqlglot import exp
-    from sqlglot.tokens import Token, TokenType
+    from sqlglot.tokenizer_core import Token, TokenType
 
 _PART = re.compile(r"[^\w$]+")
 
@@ -32,21 +32,21 @@ _ROUNDS = 3
 """Renderings until the text must render to itself (BigQuery's qualified names need two)."""
 
 
-def rebuild(sql: str, tokens: list[Token], trees: list[exp.Expression], dialect: str) -> str | None:
+def rebuild(sql: str, tokens: list[Token], trees: list[exp.Expr], dialect: str) -> str | None:
     """The query from its own tokens; None where a word is not accounted for.
 
     Line breaks stay, so that an engine's line numbers mean the author's lines.
     """
     if not _accounted(tokens, trees, dialect):
         return None
-    texts, literals, _ = _kinds()
+    texts, rare, _ = _kinds()
     pieces: list[str] = []
     end = -1
     for token in tokens:
         written = sql[token.start : token.end + 1]
         if token.token_type in texts:
             written = _text_literal(written, token, dialect)
-        elif token.token_type in literals or "\\" in written:
+        elif token.token_type in rare or "\\" in written:
             return None
         pieces += [_space(sql[end + 1 : token.start]), written]
         end = token.end
@@ -56,17 +56,19 @@ def rebuild(sql: str, tokens: list[Token], trees: list[exp.Expression], dialect:
 
 @cache
 def _kinds() -> tuple[frozenset[TokenType], frozenset[TokenType], frozenset[TokenType]]:
-    """Token types of text, of other string literals, and of all that is no bare word."""
-    from sqlglot.tokens import TokenType
+    """Token types of text, of rarer literals and of hints, and of all that is no bare word."""
+    from sqlglot.tokenizer_core import TokenType
 
     texts = frozenset({TokenType.STRING, TokenType.RAW_STRING, TokenType.HEREDOC_STRING})
     literals = frozenset(kind for kind in TokenType if kind.name.endswith("_STRING")) - texts
-    return texts, literals, texts | literals | {TokenType.IDENTIFIER}
+    return texts, literals | {TokenType.HINT}, texts | literals | {TokenType.IDENTIFIER}
 
 
-def _accounted(tokens: list[Token], trees: list[exp.Expression], dialect: str) -> bool:
+def _accounted(tokens: list[Token], trees: list[exp.Expr], dialect: str) -> bool:
     """True if each unquoted word is in the trees, a harmless keyword, or a function that is called."""
     harmless = words("keywords").union(*(_names(tree) for tree in trees))
+    if len(trees) > 1:
+        harmless |= SCRIPT_KEYWORDS
     parser = sqlglot_dialect(dialect).parser_class
     quoted = _kinds()[2]
     for token, following in zip(tokens, [*tokens[1:], None], strict=True):
@@ -90,8 +92,10 @@ def _text_literal(written: str, token: Token, dialect: str) -> str:
 
 
 def _space(gap: str) -> str:
-    """What stands between two tokens: its line breaks, or one space if there is anything."""
-    return "\n" * gap.count("\n") or (" " if gap else "")
+    """White space between two tokens; of comments and odd spaces, the line breaks or one space."""
+    if not gap.strip(" \t\r\n"):
+        return gap
+    return "\n" * gap.count("\n") or " "
 
 
 def _same(rebuilt: str, tokens: list[Token], dialect: str) -> bool:
@@ -104,12 +108,12 @@ def _same(rebuilt: str, tokens: list[Token], dialect: str) -> bool:
     return before == [(None if t.token_type in texts else t.token_type, t.text) for t in again]
 
 
-def _names(tree: exp.Expression) -> set[str]:
+def _names(tree: exp.Expr) -> set[str]:
     names = {name.upper() for name in _all_names(tree)}
     return names.union(*(_PART.split(name) for name in names if _PART.search(name)))  # my-project.data
 
 
-def _all_names(tree: exp.Expression) -> Iterator[str]:
+def _all_names(tree: exp.Expr) -> Iterator[str]:
     """Every name that the tree holds."""
     from sqlglot import exp
 
@@ -120,7 +124,7 @@ def _all_names(tree: exp.Expression) -> Iterator[str]:
             yield node.sql_name()
 
 
-def render(trees: list[exp.Expression], dialect: str, local_functions: frozenset[str]) -> str | Refused:
+def render(trees: list[exp.Expr], dialect: str, local_functions: frozenset[str]) -> str | Refused:
     """All statements rendered from their trees; the rendering is read and judged again."""
     sql, again = _text(trees, dialect), trees
     for _ in range(_ROUNDS):
@@ -136,7 +140,7 @@ def render(trees: list[exp.Expression], dialect: str, local_functions: frozenset
     return judge(again[-1], dialect, local_functions) or sql
 
 
-def _text(trees: list[exp.Expression], dialect: str) -> str:
+def _text(trees: list[exp.Expr], dialect: str) -> str:
     """Hints go too: MySQL's SET_VAR changes settings."""
     generator = sqlglot_dialect(dialect)
     return ";\n".join(

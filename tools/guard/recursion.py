@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _IMPLICIT = frozenset({"sqlite", "snowflake"})  # engines that recurse without the word RECURSIVE
 
 
-def endless_recursion(tree: exp.Expression, dialect: str) -> Refused | None:
+def endless_recursion(tree: exp.Expr, dialect: str) -> Refused | None:
     """A refusal if a recursive step has no condition, no join to other data and no LIMIT.
 
     This finds the plain forms; a condition that never becomes false is left to the time limit.
@@ -32,7 +32,7 @@ def endless_recursion(tree: exp.Expression, dialect: str) -> Refused | None:
     return None
 
 
-def _endless(cte: exp.Expression, clause: exp.Expression) -> bool:
+def _endless(cte: exp.Expr, clause: exp.Expr) -> bool:
     from sqlglot import exp
 
     body = cte.this.unnest() if isinstance(cte.this, exp.Subquery) else cte.this
@@ -42,7 +42,7 @@ def _endless(cte: exp.Expression, clause: exp.Expression) -> bool:
     return any(not _bounded(step, cte.alias) for step in steps) and not _lazily_limited(clause.parent)
 
 
-def _branches(body: exp.Expression) -> Iterator[exp.Expression]:
+def _branches(body: exp.Expr) -> Iterator[exp.Expr]:
     from sqlglot import exp
 
     todo = [body]
@@ -56,14 +56,14 @@ def _branches(body: exp.Expression) -> Iterator[exp.Expression]:
             yield node
 
 
-def _reads(node: exp.Expression, name: str) -> bool:
+def _reads(node: exp.Expr, name: str) -> bool:
     from sqlglot import exp
 
     wanted = name.casefold()
     return any(t.name.casefold() == wanted and not t.args.get("db") for t in node.find_all(exp.Table))
 
 
-def _bounded(step: exp.Expression, name: str) -> bool:
+def _bounded(step: exp.Expr, name: str) -> bool:
     from sqlglot import exp
 
     if step.args.get("limit"):
@@ -78,23 +78,25 @@ def _bounded(step: exp.Expression, name: str) -> bool:
         return True
     return any(condition is not None and _selective(condition) for condition in conditions) or any(
         isinstance(source, exp.Subquery) and _bounded(source.this, name)
-        for source in [step.args["from_"].this] if step.args.get("from_")
+        for source in [step.args["from_"].this]
+        if step.args.get("from_")
     )
 
 
-def _is(node: exp.Expression, name: str) -> bool:
+def _is(node: exp.Expr, name: str) -> bool:
     return node.name.casefold() == name.casefold()
 
 
-def _unfolds(node: exp.Expression) -> bool:
+def _unfolds(node: exp.Expr) -> bool:
     """True for a table function or LATERAL over columns: it runs out when the data does."""
     from sqlglot import exp
 
-    function = isinstance(node, exp.Lateral | exp.Unnest | exp.TableFromRows) or isinstance(node.this, exp.Func)
+    kinds = (exp.Lateral, exp.Unnest, exp.TableFromRows)
+    function = isinstance(node, kinds) or isinstance(node.this, exp.Func)
     return function and node.find(exp.Column) is not None
 
 
-def _selective(condition: exp.Expression) -> bool:
+def _selective(condition: exp.Expr) -> bool:
     """True if the condition looks at data: constants and ``x = x`` do not end anything."""
     from sqlglot import exp
 
@@ -105,7 +107,7 @@ def _selective(condition: exp.Expression) -> bool:
     return False
 
 
-def _lazily_limited(query: exp.Expression | None) -> bool:
+def _lazily_limited(query: exp.Expr | None) -> bool:
     """True if the outer query only takes the first rows, so that the engine stops by itself."""
     from sqlglot import exp
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from tools.guard.recursion import endless_recursion
 from tools.guard.size import too_big
-from tools.guard.vocabulary import DESCRIBED, NAMESPACES, SECRET_TABLES, SHOWN, function_names, words
 from tools.guard.verdict import Refused
+from tools.guard.vocabulary import DESCRIBED, NAMESPACES, SECRET_TABLES, SHOWN, function_names, words
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
-Rule = Callable[["exp.Expression", str], "Refused | None"]
+Rule = Callable[["exp.Expr", str], "Refused | None"]
 
 _FILE = re.compile(
     r"://|^[/~\\]|[*?]|\.(csv|tsv|txt|parquet|json|jsonl|ndjson|geojson|arrow|feather|ipc|avro|xlsx?|db|duckdb"
@@ -23,7 +23,7 @@ _FILE = re.compile(
 )
 
 
-def judge(tree: exp.Expression, dialect: str, local_functions: frozenset[str] = frozenset()) -> Refused | None:
+def judge(tree: exp.Expr, dialect: str, local_functions: frozenset[str] = frozenset()) -> Refused | None:
     """Walk the whole tree; the first thing that is not known to be harmless is the refusal.
 
     Args:
@@ -45,7 +45,7 @@ def judge(tree: exp.Expression, dialect: str, local_functions: frozenset[str] = 
     return endless_recursion(tree, dialect)
 
 
-def _foreign(node: exp.Expression) -> Refused:
+def _foreign(node: exp.Expr) -> Refused:
     """The refusal of a node that no pure read is made of."""
     from sqlglot import exp
 
@@ -53,7 +53,11 @@ def _foreign(node: exp.Expression) -> Refused:
         return Refused("FOR UPDATE and FOR SHARE lock rows; only pure reads may run.", "lock")
     if isinstance(node, exp.Into):
         return Refused("SELECT … INTO stores its result; only pure reads may run.", "write")
-    word = node.name.upper() if isinstance(node, exp.Command) else re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__)
+    word = (
+        node.name
+        if isinstance(node, exp.Command)
+        else re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__)
+    )
     return Refused(f"{word.upper()} is not part of a pure read.", "statement")
 
 
@@ -82,8 +86,9 @@ def _function(
     full = f"{qualifier}.{name}"
     if full in words(dialect):
         return None
-    if qualifier in NAMESPACES.get(dialect, ()) or (dialect == "duckdb" and not qualifier):
-        return None if name in function_names(dialect) else _refuse_function(f"{qualifier}.{written}".lstrip("."))
+    own = qualifier in NAMESPACES.get(dialect, ()) or dialect == "duckdb"  # x.f() is f(x) in DuckDB
+    if own and name in function_names(dialect):
+        return None
     return _refuse_function(f"{qualifier}.{written}".lstrip("."))
 
 
@@ -104,10 +109,10 @@ def _qualifier(node: exp.Func) -> str | None:
     return ".".join(parts)
 
 
-def _table(node: exp.Expression, dialect: str) -> Refused | None:
+def _table(node: exp.Expr, dialect: str) -> Refused | None:
     from sqlglot import exp
 
-    if isinstance(node.this, exp.Func):
+    if not isinstance(node, exp.Table) or isinstance(node.this, exp.Func) or node.args.get("rows_from"):
         return None
     if not isinstance(node.this, exp.Identifier):
         return Refused(f"{node.this.sql(dialect)} is a file or stage, not a table of the database.", "file")
@@ -122,13 +127,13 @@ def _table(node: exp.Expression, dialect: str) -> Refused | None:
     return None
 
 
-def _column(node: exp.Expression, dialect: str) -> Refused | None:
+def _column(node: exp.Expr, dialect: str) -> Refused | None:
     if dialect == "snowflake" and node.name.upper() == "NEXTVAL" and node.args.get("table"):
         return Refused(f"{node.sql(dialect)} advances a sequence.", "sequence")
     return None
 
 
-def _dot(node: exp.Expression, dialect: str) -> Refused | None:
+def _dot(node: exp.Expr, dialect: str) -> Refused | None:
     from sqlglot import exp
 
     last = node.expression
@@ -137,7 +142,7 @@ def _dot(node: exp.Expression, dialect: str) -> Refused | None:
     return None
 
 
-def _table_from_rows(node: exp.Expression, dialect: str) -> Refused | None:
+def _table_from_rows(node: exp.Expr, dialect: str) -> Refused | None:
     from sqlglot import exp
 
     if isinstance(node.this, exp.Func | exp.Query | exp.Dot | exp.Values):
@@ -145,26 +150,31 @@ def _table_from_rows(node: exp.Expression, dialect: str) -> Refused | None:
     return Refused(f"TABLE({node.this.sql(dialect)}) names its table indirectly; write the name.", "table")
 
 
-def _assignment(node: exp.Expression, dialect: str) -> Refused | None:
+def _assignment(node: exp.Expr, dialect: str) -> Refused | None:
     if dialect == "mysql":
         return Refused(f"{node.sql(dialect)} assigns a session variable.", "write")
     return None
 
 
-def _operator(node: exp.Expression, dialect: str) -> Refused | None:
+def _operator(node: exp.Expr, dialect: str) -> Refused | None:
     schema, _, _ = str(node.args.get("operator") or "").rpartition(".")
     if schema and schema.lower() != "pg_catalog":
         return Refused(f"{node.sql(dialect)} calls an operator that a user defined.", "function")
     return None
 
 
-def _show(node: exp.Expression, dialect: str) -> Refused | None:
+def _show(node: exp.Expr, dialect: str) -> Refused | None:
     if node.name.upper() in SHOWN.get(dialect, ()):
         return None
     return Refused(f"SHOW {node.name.upper()} does not describe data.", "statement")
 
 
-def _describe(node: exp.Expression, dialect: str) -> Refused | None:
+def _described(node: exp.Expr, dialect: str) -> Refused | None:
+    """DESCRIBE and SUMMARIZE."""
+    from sqlglot import exp
+
+    if isinstance(node.this, exp.Literal):
+        return Refused(f"{node.this.sql(dialect)} names a file, not a table of the database.", "file")
     kind = str(node.args.get("kind") or "").upper()
     return None if kind in DESCRIBED else Refused(f"DESCRIBE {kind} does not describe data.", "statement")
 
@@ -177,5 +187,6 @@ _RULES: dict[str, Rule] = {
     "PropertyEQ": _assignment,
     "Operator": _operator,
     "Show": _show,
-    "Describe": _describe,
+    "Describe": _described,
+    "Summarize": _described,
 }

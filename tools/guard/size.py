@@ -51,7 +51,7 @@ def too_big(node: exp.Func) -> Refused | None:
     return None
 
 
-def _anonymous(name: str, arguments: list[exp.Expression]) -> Refused | None:
+def _anonymous(name: str, arguments: list[exp.Expr]) -> Refused | None:
     if name in ("printf", "format"):
         return _format(arguments)
     if name in _SERIES:
@@ -62,7 +62,7 @@ def _anonymous(name: str, arguments: list[exp.Expression]) -> Refused | None:
     return None
 
 
-def _length(node: exp.Expression) -> float | None:
+def _length(node: exp.Expr) -> float | None:
     """Characters that nested REPEAT, SPACE and LPAD calls build, as far as constants tell."""
     from sqlglot import exp
 
@@ -79,7 +79,7 @@ def _text(name: str, length: float | None) -> Refused | None:
     return Refused(f"{name.upper()} would build a text of {length:,.0f} characters.", "resources")
 
 
-def _series(name: str, arguments: list[exp.Expression | None]) -> Refused | None:
+def _series(name: str, arguments: list[exp.Expr | None]) -> Refused | None:
     start, end, step = ([constant(a) if a is not None else None for a in arguments] + [None] * 3)[:3]
     if end is None:
         return None
@@ -98,7 +98,7 @@ def _generator(node: exp.Generator) -> Refused | None:
     return _series("GENERATOR", [None, node.args["rowcount"]])
 
 
-def _format(arguments: list[exp.Expression]) -> Refused | None:
+def _format(arguments: list[exp.Expr]) -> Refused | None:
     """printf-style widths: written in the pattern, or ``*`` with a constant argument."""
     pattern = arguments[0] if arguments else None
     text = pattern.name if pattern is not None and pattern.is_string else ""
@@ -108,7 +108,7 @@ def _format(arguments: list[exp.Expression]) -> Refused | None:
     return _text("format", max(widths, default=None))
 
 
-def constant(node: exp.Expression) -> float | None:
+def constant(node: exp.Expr) -> float | None:
     """The value of an expression made of numbers alone; None for anything else."""
     from sqlglot import exp
 
@@ -127,7 +127,7 @@ def constant(node: exp.Expression) -> float | None:
     return None
 
 
-def _arithmetic(node: exp.Expression) -> float | None:
+def _arithmetic(node: exp.Expr) -> float | None:
     from sqlglot import exp
 
     left, right = constant(node.this), constant(node.expression)

@@ -13,7 +13,7 @@ from tools.guard.verdict import Refused
 from tools.sql import sqlglot_dialect
 
 if TYPE_CHECKING:
-    from sqlglot.tokens import Token
+    from sqlglot.tokenizer_core import Token
 
 MAX_CHARACTERS = 100_000
 """Longest SQL that is judged; people's queries are below 10,000."""
@@ -33,7 +33,8 @@ def scan(sql: str, dialect: str) -> list[Token] | Refused:
     from sqlglot.errors import SqlglotError
 
     if len(sql) > MAX_CHARACTERS:
-        return Refused(f"The SQL has {len(sql):,} characters; at most {MAX_CHARACTERS:,} are judged.", "too_long")
+        reason = f"The SQL has {len(sql):,} characters; at most {MAX_CHARACTERS:,} are judged."
+        return Refused(reason, "too_long")
     if found := _FORBIDDEN.search(sql):
         where = sql.count("\n", 0, found.start()) + 1
         code = f"U+{ord(found.group()):04X}"
@@ -53,7 +54,9 @@ def scan(sql: str, dialect: str) -> list[Token] | Refused:
 def is_command(tokens: list[Token], dialect: str) -> bool:
     """True for EXPLAIN and SHOW where the tokenizer does not look behind the word."""
     word = tokens[0].text.upper()
-    return (word == "EXPLAIN" and dialect != "mysql") or (word == "SHOW" and dialect in ("duckdb", "postgres"))
+    if word == "SHOW":
+        return dialect in ("duckdb", "postgres")
+    return word == "EXPLAIN" and dialect != "mysql"
 
 
 def plain(sql: str, tokens: list[Token]) -> str:
@@ -62,8 +65,11 @@ def plain(sql: str, tokens: list[Token]) -> str:
 
 
 def _nesting(tokens: list[Token]) -> Refused | None:
-    depth = 0
+    depth = dots = 0
     for token in tokens:
+        dots = dots + 1 if token.text == "." else dots if token.text[:1].isalnum() else 0
+        if dots > MAX_DEPTH:
+            return Refused(f"A name in line {token.line} has more than {MAX_DEPTH} parts.", "nesting")
         if token.text in _OPENING:
             depth += 1
         elif token.text in _CLOSING:
@@ -98,5 +104,6 @@ def _stages(tokens: list[Token], dialect: str) -> Refused | None:
         return None
     for token in tokens:
         if token.text.startswith("@") and token.token_type.name not in ("STRING", "IDENTIFIER"):
-            return Refused("The SQL reads a stage (@…), which is a file store.", "file", token.line, token.col)
+            reason = "The SQL reads a stage (@…), which is a file store."
+            return Refused(reason, "file", token.line, token.col)
     return None

@@ -26,9 +26,9 @@ class Passed:
 
     sql: str
     dialect: str
-    tree: exp.Expression | None = field(default=None, compare=False)
+    tree: exp.Expr | None = field(default=None, compare=False)
     kind: str = "query"
-    script: tuple[exp.Expression, ...] = field(default=(), compare=False)
+    script: tuple[exp.Expr, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,12 @@ from importlib.resources import files
 
 INSPECTION_PRAGMAS = {
     "sqlite": frozenset(
-        "table_info table_xinfo table_list index_list index_info index_xinfo foreign_key_list database_list "
-        "collation_list compile_options function_list module_list pragma_list".split()
-    ),
-    "duckdb": frozenset(
-        "table_info show_tables show_tables_expanded show_databases show database_list database_size "
-        "storage_info collations functions version platform".split()
-    ),
+        {"table_info", "table_xinfo", "table_list", "index_list", "index_info", "index_xinfo"}
+    )
+    | {"foreign_key_list", "database_list", "collation_list", "compile_options", "function_list"}
+    | {"module_list", "pragma_list"},
+    "duckdb": frozenset({"table_info", "show_tables", "show_tables_expanded", "show_databases", "show"})
+    | {"database_list", "database_size", "storage_info", "collations", "functions", "version", "platform"},
 }
 """PRAGMA statements that only show, by dialect."""
 
@@ -30,19 +29,30 @@ SHOWN = {
 }
 """What SHOW may show, by dialect."""
 
-DESCRIBED = frozenset({"", "TABLE", "VIEW", "SCHEMA", "DATABASE", "MATERIALIZED VIEW", "EXTENDED", "FORMATTED"})
+DESCRIBED = frozenset({"", "TABLE", "VIEW", "SCHEMA", "DATABASE", "MATERIALIZED VIEW", "EXTENDED"})
 """Kinds of object that DESCRIBE may describe; stages, users and integrations hold credentials."""
 
-SECRET_TABLES = frozenset(
-    "pg_authid pg_shadow pg_user_mapping pg_user_mappings pg_hba_file_rules pg_ident_file_mappings "
-    "pg_file_settings pg_largeobject mysql.user mysql.global_priv mysql.db mysql.authors "
-    "duckdb_secrets duckdb_settings duckdb_logs duckdb_variables "
-    "sqlite_dbpage fsdir completion zipfile lsdir".split()
+SECRET_TABLES = (
+    frozenset({"pg_authid", "pg_shadow", "pg_user_mapping", "pg_user_mappings", "pg_hba_file_rules"})
+    | {"pg_ident_file_mappings", "pg_file_settings", "pg_largeobject"}
+    | {"mysql.user", "mysql.global_priv", "mysql.db"}
+    | {"duckdb_secrets", "duckdb_settings", "duckdb_logs", "duckdb_variables"}
+    | {"sqlite_dbpage", "fsdir", "lsdir", "zipfile"}
 )
 """Tables that hold credentials, raw pages or the file system; no question about data needs them."""
 
-NAMESPACES = {"postgres": ("pg_catalog",), "duckdb": ("main", "pg_catalog", "system"), "bigquery": ("safe",)}
+NAMESPACES = {"postgres": ("pg_catalog",), "bigquery": ("safe",)}
 """Schemas whose functions are the dialect's own, so that the qualified name means the bare one."""
+
+
+SCRIPT_KEYWORDS = frozenset({"DECLARE", "DEFAULT", "SET", "CREATE", "TEMP", "TEMPORARY", "FUNCTION"}) | {
+    "RETURNS",
+    "LANGUAGE",
+    "SQL",
+    "ANY",
+    "TYPE",
+}
+"""Words of the statements that may prepare a BigQuery query."""
 
 
 @cache
@@ -59,5 +69,5 @@ def function_names(dialect: str) -> frozenset[str]:
     from sqlglot import exp
 
     typed = words("typed")
-    known = {name.lower() for kind in exp.ALL_FUNCTIONS if kind.__name__ in typed for name in kind.sql_names()}
-    return words(dialect) | frozenset(known)
+    kinds = [kind for kind in exp.ALL_FUNCTIONS if kind.__name__ in typed]
+    return words(dialect) | {name.lower() for kind in kinds for name in kind.sql_names()}

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from tools.lint.messages import Messages
 from tools.lint.names import Names
-from tools.lint.resolver import Resolution, Resolver
+from tools.lint.resolver import Resolver
+from tools.lint.sources import Resolution
 from tools.lint.tables import Tables
 from tools.sql import dialect_name
 
@@ -40,7 +41,7 @@ class Linter:
         self.catalog = catalog
         self._tables = Tables(catalog, Names(dialect_name(catalog.dialect)))
 
-    def lint(self, tree: exp.Expression | None) -> QueryError | None:
+    def lint(self, tree: exp.Expr | None) -> QueryError | None:
         """The first problem, with up to two more beside it; None if nothing is wrong.
 
         Args:
@@ -51,7 +52,7 @@ class Linter:
             return None
         return replace(problems[0], also=tuple(problem.describe() for problem in problems[1:_SHOWN]))
 
-    def problems(self, tree: exp.Expression | None) -> list[QueryError]:
+    def problems(self, tree: exp.Expr | None) -> list[QueryError]:
         """Every table and column that does not resolve, in the order of the text, each once.
 
         The kinds are ``table_not_found``, ``column_not_found`` and ``ambiguous_column``; suggestions
@@ -64,7 +65,7 @@ class Linter:
         found.sort(key=lambda error: (error.line or 0, error.column or 0))
         return list({error.message: error for error in reversed(found)}.values())[::-1]
 
-    def resolve(self, tree: exp.Expression) -> Resolution:
+    def resolve(self, tree: exp.Expr) -> Resolution:
         """What the names of a query mean in this catalog."""
         resolver = Resolver(self._tables, tree.meta.get("variables", ()))
         resolver.query(tree, None, {})

@@ -12,10 +12,11 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from knowledge.catalog import Table
-    from tools.lint.resolver import Issue
     from tools.lint.scope import Scope, Source
+    from tools.lint.sources import Issue
     from tools.lint.tables import Tables
 
+_CLAUSES = {"expressions": "SELECT list", "joins": "ON"}
 _LISTED = 3  # other tables that are named
 
 
@@ -28,7 +29,9 @@ class Messages:
 
     def error(self, issue: Issue) -> QueryError | None:
         """The error; None where the name may be meant as text (SQLite's double quotes)."""
-        if issue.what == "table":
+        from sqlglot import exp
+
+        if isinstance(issue.node, exp.Table):
             return self._table(issue.node)
         if issue.what == "qualifier":
             return self._qualifier(issue)
@@ -38,7 +41,7 @@ class Messages:
             return None
         return self._alias(issue) if issue.what == "alias" else self._column(issue)
 
-    def _table(self, node: exp.Expression) -> QueryError:
+    def _table(self, node: exp.Table) -> QueryError:
         written = ".".join(part.name for part in node.parts)
         same = [t for t in self.tables.catalog.tables if t.name.casefold() == node.name.casefold()]
         message = f"There is no table {written}."
@@ -46,7 +49,7 @@ class Messages:
             message += f" {self.tables.path(same[0])} exists: {self._difference(node, same[0])}."
         return self._error(ErrorKind.TABLE_NOT_FOUND, message, node.parts[-1], self.tables.like(node))
 
-    def _difference(self, node: exp.Expression, table: Table) -> str:
+    def _difference(self, node: exp.Table, table: Table) -> str:
         if self.names.key(node.parts[-1]) != self.names.stored(table.name):
             return "upper and lower case count, so write it exactly so"
         return "it is in another schema or database"
@@ -78,7 +81,7 @@ class Messages:
         return self._error(ErrorKind.AMBIGUOUS_COLUMN, message, issue.node.this, choices)
 
     def _alias(self, issue: Issue) -> QueryError:
-        clause = {"expressions": "SELECT list", "where": "WHERE", "having": "HAVING"}.get(issue.scope.clause, "clause")
+        clause = _CLAUSES.get(issue.scope.clause, issue.scope.clause.upper())
         message = (
             f"{issue.node.name} is an alias of this SELECT and cannot be used in its {clause}: "
             "repeat the expression or use a subquery."
@@ -88,7 +91,7 @@ class Messages:
     def _column(self, issue: Issue) -> QueryError:
         node = issue.node
         name = node.name
-        owners = issue.sources or tuple(s for level in issue.scope.chain() for s in level.sources if s.columns)
+        owners = issue.sources or tuple(_reach(issue.scope))
         message = self._absence(issue, owners)
         case = self._other_case(name, owners)
         if case:
@@ -99,7 +102,7 @@ class Messages:
             message += f" {elsewhere[0]}"
         if self.names.dialect == "sqlite" and node.this.args.get("quoted") and not node.args.get("table"):
             message += " SQLite would take the double quotes for text; text is written in single quotes."
-        close = elsewhere[1:] + nearest(name, [c for s in owners for c in (s.columns or {}).values()])
+        close = elsewhere[1:] + nearest(name, [c for s in owners for c in s.names])
         written = [n if "." in n else self.names.written(n) for n in close]
         return self._error(ErrorKind.COLUMN_NOT_FOUND, message, node.this, written[:_LISTED])
 
@@ -110,12 +113,12 @@ class Messages:
             table = source.table.name if source.table else source.name
             alias = f" ({source.name})" if source.name != table else ""
             return f"{table}{alias} has no column {name}."
-        places = ", ".join(dict.fromkeys(s.table.name if s.table else s.name or "the subquery" for s in owners[:4]))
+        places = ", ".join(dict.fromkeys(_label(source) for source in owners[:4]))
         return f"There is no column {name} in {places}." if places else f"There is no column {name}."
 
     def _other_case(self, name: str, owners: tuple[Source, ...]) -> str:
         for source in owners:
-            for column in (source.columns or {}).values():
+            for column in source.names:
                 if column.casefold() == name.casefold():
                     return self.names.written(column)
         return ""
@@ -123,33 +126,36 @@ class Messages:
     def _elsewhere(self, name: str, issue: Issue) -> list[str]:
         """Where the column really is: a sentence, then qualified names of sources in reach; or nothing."""
         folded = name.casefold()
-        near = [s for s in _reach(issue.scope) if any(c.casefold() == folded for c in (s.columns or {}).values())]
+        near = [s for s in _reach(issue.scope) if folded in {c.casefold() for c in s.names}]
         if near:
-            places = " and ".join(s.table.name if s.table else s.name for s in near[:_LISTED])
+            places = " and ".join(_label(source) for source in near[:_LISTED])
             return [f"{places} has it.", *(f"{s.name}.{self._true_name(s, folded)}" for s in near[:_LISTED])]
         tables = self.tables.by_column.get(folded, [])
         if not tables:
             return []
+        if len(tables) == 1:
+            return [f"{self.tables.path(tables[0])} has it; join it."]
         places = ", ".join(self.tables.path(t) for t in tables[:_LISTED])
         more = f" and {len(tables) - _LISTED} more tables" if len(tables) > _LISTED else ""
-        verb = "has" if len(tables) == 1 else "have"
-        return [f"{places}{more} {verb} it; join one." if len(tables) > 1 else f"{places} has it; join it." if verb == "has" else ""]
+        return [f"{places}{more} have it; join one."]
 
     def _true_name(self, source: Source, folded: str) -> str:
-        return next(self.names.written(c) for c in (source.columns or {}).values() if c.casefold() == folded)
+        return next(self.names.written(c) for c in source.names if c.casefold() == folded)
 
-    def _error(
-        self, kind: ErrorKind, message: str, at: exp.Expression, suggestions: list[str]
-    ) -> QueryError:
+    def _error(self, kind: ErrorKind, message: str, at: exp.Expr, suggestions: list[str]) -> QueryError:
         line, column = position(at)
         return QueryError(kind, message, line, column, tuple(dict.fromkeys(suggestions)), by="lint")
+
+
+def _label(source: Source) -> str:
+    return source.table.name if source.table else source.name or "the subquery"
 
 
 def _reach(scope: Scope) -> list[Source]:
     return [source for level in scope.chain() for source in level.sources if source.columns]
 
 
-def position(node: exp.Expression) -> tuple[int | None, int | None]:
+def position(node: exp.Expr) -> tuple[int | None, int | None]:
     """1-based line and column where a name starts; the tokenizer notes where it ends."""
     meta = node.meta
     if "line" not in meta:

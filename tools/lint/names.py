@@ -27,11 +27,11 @@ class Names:
         self.dialect = dialect
         self._fold = _EXACT.get(dialect)
 
-    def key(self, identifier: exp.Identifier) -> str:
+    def key(self, identifier: exp.Expr) -> str:
         """The key of a name as written in a query."""
         if self._fold is None:
             return identifier.name.casefold()
-        return identifier.name if identifier.quoted else self._fold(identifier.name)
+        return identifier.name if identifier.args.get("quoted") else self._fold(identifier.name)
 
     def stored(self, name: str) -> str:
         """The key of a name in the catalog's true case."""

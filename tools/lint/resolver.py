@@ -7,63 +7,24 @@ resolver stays silent: a false alarm would cost a good query.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tools.lint.names import Names
+from tools.lint.outputs import output_columns, star_columns
 from tools.lint.scope import Columns, Scope, Source, is_pseudo
-from tools.lint.tables import Tables
+from tools.lint.sources import Issue, Sources
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
-    from knowledge.catalog import Column, Table
 
-_ROW_FUNCTIONS = {  # table functions whose columns are known
-    "json_each": "key value type atom id parent fullkey path json root",
-    "json_tree": "key value type atom id parent fullkey path json root",
-}
-_FLATTENED = "SEQ KEY PATH INDEX VALUE THIS"
 _STRUCTS = frozenset({"bigquery", "duckdb", "snowflake", "postgres"})  # a.b may be a field of column a
 _OPAQUE = ("MatchRecognize", "Pivot")
 
 
-@dataclass(frozen=True)
-class Issue:
-    """A name that does not resolve.
-
-    Attributes:
-        node: The table or column.
-        scope: Where it stands.
-        sources: An ambiguous column's sources; the source that lacks a qualified column.
-    """
-
-    node: exp.Expression
-    scope: Scope
-    what: str  # table, qualifier, column, alias or ambiguous
-    sources: tuple[Source, ...] = ()
-
-
-@dataclass
-class Resolution:
-    """What the names of a query mean, as far as the catalog tells."""
-
-    issues: list[Issue] = field(default_factory=list)
-    tables: list[Table] = field(default_factory=list)
-    columns: list[tuple[Table, Column]] = field(default_factory=list)
-
-
-class Resolver:
+class Resolver(Sources):
     """Resolves one query; make a new one for each."""
 
-    def __init__(self, tables: Tables, variables: Iterable[str] = ()) -> None:
-        self.tables = tables
-        self.names: Names = tables.names
-        self.dialect = tables.names.dialect
-        self.variables = frozenset(name.casefold() for name in variables)
-        self.result = Resolution()
-
-    def query(self, node: exp.Expression, parent: Scope | None, ctes: dict[str, Columns]) -> Columns:
+    def query(self, node: exp.Expr, parent: Scope | None, ctes: dict[str, Columns]) -> Columns:
         """Resolve a query and all queries in it; its output columns."""
         from sqlglot import exp
 
@@ -78,12 +39,12 @@ class Resolver:
         scope = Scope(self.dialect, ctes, parent)
         if isinstance(node, exp.Table):
             self._source(node, scope)
-            return self._star(scope)
+            return star_columns(scope)
         scope.sources.append(Source("", "", None))
         self._visit(node.iter_expressions(), scope)
         return None
 
-    def _ctes(self, node: exp.Expression, parent: Scope | None, ctes: dict[str, Columns]) -> dict[str, Columns]:
+    def _ctes(self, node: exp.Expr, parent: Scope | None, ctes: dict[str, Columns]) -> dict[str, Columns]:
         from sqlglot import exp
 
         clause = node.args.get("with_")
@@ -103,25 +64,20 @@ class Resolver:
         return ctes
 
     @staticmethod
-    def _first(body: exp.Expression) -> exp.Expression:
+    def _first(body: exp.Expr) -> exp.Expr:
         from sqlglot import exp
 
         while isinstance(body, exp.SetOperation):
             body = body.left
         return body
 
-    def _renamed(self, columns: Columns, aliases: list[exp.Identifier]) -> Columns:
-        if not aliases:
-            return columns
-        named = {self.names.key(alias): alias.name for alias in aliases}
-        rest = list((columns or {}).items())[len(aliases) :]
-        return named | dict(rest)
-
-    def _set_operation(self, node: exp.SetOperation, parent: Scope | None, ctes: dict[str, Columns]) -> Columns:
+    def _set_operation(
+        self, node: exp.SetOperation, parent: Scope | None, ctes: dict[str, Columns]
+    ) -> Columns:
         from sqlglot import exp
 
-        branches: list[exp.Expression] = []
-        todo: list[exp.Expression] = [node]
+        branches: list[exp.Expr] = []
+        todo: list[exp.Expr] = [node]
         while todo:  # a loop: generated unions may be thousands long
             item = todo.pop()
             if isinstance(item, exp.SetOperation) and (item is node or not item.args.get("with_")):
@@ -136,7 +92,7 @@ class Resolver:
 
     def _select(self, node: exp.Select, parent: Scope | None, ctes: dict[str, Columns]) -> Columns:
         scope = Scope(self.dialect, ctes, parent)
-        pending: list[exp.Expression] = []  # ON conditions and arguments, which see all sources
+        pending: list[exp.Expr] = []  # ON conditions and arguments, which see all sources
         if node.args.get("from_"):
             pending += self._source(node.args["from_"].this, scope)
         for join in node.args.get("joins") or ():
@@ -144,7 +100,9 @@ class Resolver:
         for lateral in node.args.get("laterals") or ():
             pending += self._source(lateral, scope)
         scope.aliases = frozenset(
-            self.names.key(e.args["alias"]) for e in node.expressions if e.args.get("alias") and e.key == "alias"
+            self.names.key(e.args["alias"])
+            for e in node.expressions
+            if e.args.get("alias") and e.key == "alias"
         )
         scope.outputs = scope.aliases | frozenset(
             self.names.key(e.this) for e in node.expressions if e.key == "column" and not e.is_star
@@ -157,137 +115,17 @@ class Resolver:
             scope.clause = clause
             items = value if isinstance(value, list) else [value]
             self._visit([item for item in items if hasattr(item, "iter_expressions")], scope)
-        return None if node.args.get("kind") or node.args.get("pivots") else self._outputs(node, scope)
+        return (
+            None
+            if node.args.get("kind") or node.args.get("pivots")
+            else output_columns(self.names, node, scope)
+        )
 
-    def _join(self, join: exp.Join, scope: Scope) -> list[exp.Expression]:
-        from sqlglot import exp
-
-        pending = self._source(join.this, scope)
-        scope.natural = scope.natural or join.method == "NATURAL"
-        for name in join.args.get("using") or ():
-            identifier = name if isinstance(name, exp.Identifier) else name.this
-            if isinstance(identifier, exp.Identifier):
-                scope.merged.add(self.names.key(identifier))
-        return pending + [part for part in [join.args.get("on"), join.args.get("match_condition")] if part]
-
-    def _source(self, node: exp.Expression, scope: Scope) -> list[exp.Expression]:
-        """Add a source of a FROM clause; what in it still has to be resolved."""
-        from sqlglot import exp
-
-        pending: list[exp.Expression] = []
-        alias = node.args.get("alias")
-        identifier = alias.this if isinstance(alias, exp.TableAlias) and alias.this else None
-        table: Table | None = None
-        columns: Columns = None
-        if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
-            identifier = identifier or node.this
-            columns, table = self._table(node, scope)
-        elif isinstance(node, exp.Subquery) and isinstance(node.this, exp.Table):
-            pending += self._source(node.this, scope)  # (a JOIN b)
-            if identifier is None:
-                return pending + self._nested(node, scope)
-        elif isinstance(node, exp.Subquery):
-            columns = self.query(node, scope.parent, scope.ctes)
-        elif isinstance(node, exp.Lateral) and isinstance(node.this, exp.Subquery):
-            columns = self.query(node.this, scope, scope.ctes)
-        else:
-            pending += list(node.iter_expressions())
-            columns = self._row_function(node)
-        if node.args.get("pivots") or node.args.get("match"):
-            columns, table = None, None
-        columns = self._aliased(node, alias, columns)
-        name = identifier.name if identifier is not None else ""
-        key = self.names.key(identifier) if isinstance(identifier, exp.Identifier) else ""
-        scope.sources.append(Source(name, key, columns, table))
-        return pending + self._nested(node, scope)
-
-    def _nested(self, node: exp.Expression, scope: Scope) -> list[exp.Expression]:
-        return [part for join in node.args.get("joins") or () for part in self._join(join, scope)]
-
-    def _aliased(self, node: exp.Expression, alias: exp.Expression | None, columns: Columns) -> Columns:
-        from sqlglot import exp
-
-        named = [i for i in (alias.args.get("columns") or ()) if isinstance(i, exp.Identifier)] if alias else []
-        if isinstance(node, exp.Values) and named:
-            return {self.names.key(i): i.name for i in named}
-        if isinstance(node, exp.Lateral) and columns is None and self.dialect == "snowflake" and named:
-            return {self.names.key(i): i.name for i in named}
-        return columns if columns is None else self._renamed(columns, named)
-
-    def _row_function(self, node: exp.Expression) -> Columns:
-        from sqlglot import exp
-
-        if self.dialect == "snowflake" and isinstance(node, exp.TableFromRows | exp.Lateral):
-            flatten = isinstance(node.this, exp.Explode | exp.Flatten)
-            return {name: name for name in _FLATTENED.split()} if flatten else None
-        names = _ROW_FUNCTIONS.get(node.this.name.lower()) if isinstance(node.this, exp.Anonymous) else None
-        return {name: name for name in names.split()} if names and self.dialect == "sqlite" else None
-
-    def _table(self, node: exp.Table, scope: Scope) -> tuple[Columns, Table | None]:
-        if not node.args.get("db"):
-            key = self.names.key(node.this)
-            if key in scope.ctes:
-                return scope.ctes[key], None
-        found = self.tables.find(node)
-        if not found.tables:
-            if not found.unknown and not self._is_struct_path(node, scope):
-                self.result.issues.append(Issue(node, scope, "table"))
-            return None, None
-        self.result.tables += found.tables
-        if not all(table.columns for table in found.tables):
-            return None, None
-        columns = {self.names.stored(c.name): c.name for table in found.tables for c in table.columns}
-        return columns, found.tables[0]
-
-    def _is_struct_path(self, node: exp.Table, scope: Scope) -> bool:
-        """True for BigQuery's ``FROM t, t.items``, which unnests a column."""
-        return self.dialect == "bigquery" and bool(scope.named(self.names.key(node.parts[0])))
-
-    def _outputs(self, node: exp.Select, scope: Scope) -> Columns:
-        from sqlglot import exp
-
-        outputs: dict[str, str] = {}
-        for item in node.expressions:
-            alias = item.args.get("alias")
-            star = item.this if isinstance(item, exp.Column) and isinstance(item.this, exp.Star) else item
-            if isinstance(star, exp.Star):
-                columns = self._expanded(item, star, scope)
-                if columns is None:
-                    return None
-                outputs |= columns
-            elif isinstance(alias, exp.Identifier):
-                outputs[self.names.key(alias)] = alias.name
-            elif isinstance(item, exp.Column):
-                outputs[self.names.key(item.this)] = item.name
-            else:
-                return None  # engines name an expression in their own ways
-        return outputs
-
-    def _expanded(self, item: exp.Expression, star: exp.Star, scope: Scope) -> Columns:
-        """The columns of ``*`` or ``t.*``, with EXCEPT and REPLACE applied; None if RENAME changes them."""
-        if star.args.get("rename"):
-            return None
-        qualifier = item.args.get("table") if item is not star else None
-        columns = self._star(scope, self.names.key(qualifier) if qualifier is not None else None)
-        if columns is None:
-            return None
-        left_out = {
-            self.names.key(c.this if c.key == "column" else c) for c in star.args.get("except_") or () if hasattr(c, "this")
-        }
-        return {key: name for key, name in columns.items() if key not in left_out}
-
-    @staticmethod
-    def _star(scope: Scope, key: str | None = None) -> Columns:
-        sources = scope.sources if key is None else scope.named(key)
-        if not sources or any(source.columns is None for source in sources):
-            return None
-        return {k: name for source in sources for k, name in (source.columns or {}).items()}
-
-    def _visit(self, nodes: Iterable[exp.Expression], scope: Scope) -> None:
+    def _visit(self, nodes: Iterable[exp.Expr], scope: Scope) -> None:
         """Resolve the columns below ``nodes``, and the queries in them with ``scope`` as the outer one."""
         from sqlglot import exp
 
-        todo: list[tuple[exp.Expression, frozenset[str]]] = [(node, frozenset()) for node in nodes]
+        todo: list[tuple[exp.Expr, frozenset[str]]] = [(node, frozenset()) for node in nodes]
         while todo:
             node, bound = todo.pop()
             if isinstance(node, exp.Query) and not isinstance(node, exp.Table):
@@ -331,8 +169,9 @@ class Resolver:
             else:
                 self.result.issues.append(Issue(node, scope, "column", tuple(sources)))
             return
-        if self.dialect in _STRUCTS and any(level.open or level.holding(wanted) or level.sees_alias(wanted)
-                                            for level in scope.chain()):
+        if self.dialect in _STRUCTS and any(
+            level.open or level.holding(wanted) or level.sees_alias(wanted) for level in scope.chain()
+        ):
             return
         if wanted in self.variables or any(s.key == "" and s.columns is None for s in scope.sources):
             return

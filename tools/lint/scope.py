@@ -51,6 +51,11 @@ class Source:
     columns: Columns
     table: Table | None = None
 
+    @property
+    def names(self) -> list[str]:
+        """The columns as people see them; empty where they cannot be known."""
+        return list((self.columns or {}).values())
+
 
 @dataclass
 class Scope:

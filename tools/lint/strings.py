@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 
-def maybe_text(node: exp.Expression) -> bool:
+def maybe_text(node: exp.Expr) -> bool:
     """True if an unknown double-quoted name is plausibly meant as text.
 
     It is where a value is expected beside something else: one side of a comparison whose other side is
@@ -19,7 +19,8 @@ def maybe_text(node: exp.Expression) -> bool:
 
     if not isinstance(node, exp.Column) or node.args.get("table") or not node.this.args.get("quoted"):
         return False
-    child, parent = node, node.parent
+    child: exp.Expr = node
+    parent = node.parent
     while isinstance(parent, exp.Paren | exp.Collate | exp.Escape):
         child, parent = parent, parent.parent
     if isinstance(parent, exp.In):

@@ -63,14 +63,14 @@ class Tables:
             return Found((found[0],))
         return Found(unknown=self._elsewhere(parts) or self._shard(node.name))
 
-    def _fits(self, table: Table, qualifiers: list[exp.Identifier]) -> bool:
+    def _fits(self, table: Table, qualifiers: list[exp.Expr]) -> bool:
         own = [table.schema, table.database]
         for mine, written in zip(own, reversed(qualifiers), strict=False):
             if mine and self.names.stored(mine) != self.names.key(written):
                 return False
         return True
 
-    def _elsewhere(self, parts: list[exp.Identifier]) -> bool:
+    def _elsewhere(self, parts: list[exp.Expr]) -> bool:
         """True if the name points into a database that the catalog does not describe."""
         dialect = self.names.dialect
         if len(parts) == 1 or dialect not in _OTHER_DATABASES:

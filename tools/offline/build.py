@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tools.offline import cues, filters, shape
+from tools.offline.draft import Draft
 from tools.offline.lexicon import tokenize
 from tools.offline.link import Linker
 from tools.offline.reader import Choice, Reader
@@ -30,9 +31,14 @@ RULES = (
 
 
 def build_sql(linker: Linker, question: str, choice: Choice | None = None, documents: str = "") -> str:
-    """The SQL that the rules read out of ``question``.
+    """The SQL that the rules read out of ``question``; always a complete query. See ``draft_query``."""
+    return draft_query(linker, question, choice, documents).sql()
 
-    Always a complete query. A word that nothing in the schema resembles is passed over; a
+
+def draft_query(linker: Linker, question: str, choice: Choice | None = None, documents: str = "") -> Draft:
+    """The query that the rules read out of ``question``.
+
+    A word that nothing in the schema resembles is passed over; a
     snake_case word is trusted as a column's name even where the schema has no such column.
 
     Args:
@@ -46,7 +52,7 @@ def build_sql(linker: Linker, question: str, choice: Choice | None = None, docum
     for rule in RULES:
         rule(reader)
     reader.draft.outer = choice.strays("outer join", 0.3)
-    return reader.draft.sql()
+    return reader.draft
 
 
 def read_absence(reader: Reader) -> None:
@@ -58,19 +64,16 @@ def read_absence(reader: Reader) -> None:
             continue
         mention = next((m for m in reader.mentions if place < m.start <= place + 6), None)
         table, main = reader.table(mention), reader.draft.main
-        path = (
-            reader.schema.path(main, table, reader.draft.hints)
-            if table is not None and table is not main
-            else None
-        )
-        if mention is None or table is None or not path:
+        path = reader.schema.path(main, table, reader.draft.hints) if table is not None else None
+        if mention is None or not path:  # the path from a table to itself is empty
             continue
         inner = Reader(reader.linker, reader.tokens[mention.start :], reader.choice, table)
         for rule in CONDITIONS:
             rule(inner)
         inner.draft.having = []
-        inner.draft.shown = [(0, path[0].right, path[0].right_column)]
-        inner.draft.where.append(f"{inner.draft.ref(path[0].right, path[0].right_column)} IS NOT NULL")
+        key = (path[0].right, path[0].right_column)
+        inner.draft.shown = [(0, *key)]
+        inner.draft.where.append(f"{inner.draft.ref(*key)} IS NOT NULL")  # NOT IN is never true of a NULL
         body = inner.draft.sql().replace("\n", "\n  ")
         reader.draft.where.append(f"{reader.draft.ref(main, path[0].left_column)} NOT IN (\n  {body}\n)")
         reader.use(place, len(reader.words))

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import date, timedelta
 
 from tools.offline.cues import MONTHS
+from tools.offline.lexicon import word_set
 
 _YEAR = re.compile(r"(1[89]|20)\d\d")
+_LEADS = word_set("in during of year years on for between from")
 _LATER = (["or", "after"], ["or", "later"], ["and", "after"], ["and", "later"])
 
 
@@ -29,10 +32,10 @@ class Period:
 
     def covers(self, shard: str) -> bool:
         """Whether a shard, named by its year, month or day, may hold part of the period."""
-        match = re.search(r"((?:19|20)\d\d)_?(\d\d)?_?(\d\d)?", shard)
-        if not match:
+        match = re.search(r"((?:19|20)\d\d)_?(0[1-9]|1[0-2])?_?(\d\d)?", shard)
+        first = "-".join(part for part in match.groups() if part) if match else ""
+        if not first or (len(first) == 10 and not _is_day(first)):
             return False
-        first = "-".join(part for part in match.groups() if part)
         return (not self.low or following(first) > self.low) and (not self.high or first < self.high)
 
     def conditions(self, column: str, *, year: bool, numeric: bool) -> list[str]:
@@ -41,7 +44,7 @@ class Period:
         def say(bound: str) -> str:
             if year:
                 return bound[:4] if numeric else f"'{bound[:4]}'"
-            return f"'{bound + '-01-01'[: 10 - len(bound)] if len(bound) == 4 else (bound + '-01')[:10]}'"
+            return f"'{bound + '-01-01'[len(bound) - 4 :]}'"
 
         if year and self.low and self.high == following(self.low):
             return [f"{column} = {say(self.low)}"]
@@ -50,13 +53,23 @@ class Period:
 
 
 def following(bound: str) -> str:
-    """The year, month or day right after the one that ``bound`` names; days end their month at 31."""
-    year, month, day = (*map(int, bound.split("-")), 0, 0)[:3]
-    if day and day < 31:
-        return f"{year}-{month:02d}-{day + 1:02d}"
-    if month:
-        return f"{year + month // 12}-{month % 12 + 1:02d}" + ("-01" if day else "")
-    return str(year + 1)
+    """The year, month or day right after the one that ``bound`` names.
+
+    Raises:
+        ValueError: There is no such day.
+    """
+    if len(bound) == 10:
+        return str(date.fromisoformat(bound) + timedelta(days=1))
+    year, month = int(bound[:4]), int(bound[5:] or 0)
+    return f"{year + month // 12}-{month % 12 + 1:02d}" if month else str(year + 1)
+
+
+def _is_day(text: str) -> bool:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return len(text) == 10
 
 
 def find_period(words: list[str]) -> Period | None:
@@ -65,37 +78,21 @@ def find_period(words: list[str]) -> Period | None:
     if not points:
         return None
     start, end, low, high = points[0]
-    lead = words[max(0, start - 1)]
-    if len(points) > 1 and points[1][0] - end == 1 and words[start - 1] != "both":
-        joint = words[end]
-        if (
-            joint in ("to", "until", "-")
-            or lead in ("between", "from")
-            or (joint == "or" and points[1][2] == high)
-        ):
-            end, high = points[1][1], points[1][3]
-    begins = start - 1
-    if lead == "after" or words[max(0, start - 2) : start] == ["later", "than"]:
-        return Period(begins, end, high, "")
-    if lead in ("before", "until") or words[max(0, start - 2) : start] in (
-        ["prior", "to"],
-        ["earlier", "than"],
-    ):
-        return Period(begins, end, "", low)
-    if words[end : end + 2] in _LATER or (lead in ("since", "from") and high == following(low)):
-        return Period(start, end + 2 * (words[end : end + 2] in _LATER), low, "")
-    lone = len(low) == 4 and lead not in (
-        "in",
-        "during",
-        "of",
-        "year",
-        "years",
-        "on",
-        "for",
-        "between",
-        "from",
-    )
-    return None if lone else Period(begins if lead in ("from", "between") else start, end, low, high)
+    lead, two = words[start - 1] if start else "", words[max(0, start - 2) : start]
+    if len(points) > 1 and points[1][0] == end + 1 and lead != "both":
+        joint, (_, last, then, until) = words[end], points[1]
+        if joint in ("to", "until") or lead in ("between", "from") or (joint == "or" and then == high):
+            end, high = last, until
+    later = words[end : end + 2] in _LATER
+    if lead == "after" or two == ["later", "than"]:
+        return Period(start - 1, end, high, "")
+    if lead in ("before", "until") or two in (["prior", "to"], ["earlier", "than"]):
+        return Period(start - 1, end, "", low)
+    if later or (lead in ("since", "from") and high == following(low)):
+        return Period(start, end + 2 * later, low, "")
+    if len(low) == 4 and lead not in _LEADS:
+        return None
+    return Period(start - (lead in ("from", "between")), end, low, high)
 
 
 def _points(words: list[str]) -> list[tuple[int, int, str, str]]:
@@ -104,7 +101,7 @@ def _points(words: list[str]) -> list[tuple[int, int, str, str]]:
     points, taken = [], set()
     for place, word in enumerate(words):
         year = next((y for y in years if y > place), None)
-        if re.fullmatch(r"\d{4}-\d\d-\d\d", word):
+        if _is_day(word):
             points.append((place, place + 1, word, following(word)))
         elif year is not None and (word in MONTHS or re.fullmatch(r"q[1-4]", word)):
             month = MONTHS.get(word) or 3 * int(word[1]) - 2

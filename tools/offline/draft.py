@@ -9,6 +9,9 @@ from knowledge.catalog import Column, Table
 from tools.offline.lexicon import word_set
 from tools.offline.schema import Schema, is_numeric
 
+UNITS = {"year": ("%Y", 4), "month": ("%Y-%m", 7), "day": ("%Y-%m-%d", 10)}
+"""Spans of time to group by: strftime's form, and the characters of an ISO date that tell it."""
+
 _BARE = {"snowflake": r"[A-Z_][A-Z0-9_$]*", "postgres": r"[a-z_][a-z0-9_$]*"}
 _RESERVED = word_set(
     """all and any as asc between by case check column constraint create cross current default desc distinct
@@ -34,6 +37,13 @@ def literal(value: str, column: Column) -> str:
     """A value as SQL: a number only for a numeric column."""
     number = re.fullmatch(r"-?\d+(\.\d+)?", value) and is_numeric(column)
     return value if number else "'" + value.replace("'", "''") + "'"
+
+
+def alias(expression: str) -> str:
+    """A name for a computed column: ``avg_price`` for ``AVG(products.price)``, ``month`` for a month."""
+    unit = next((unit for unit, (form, _) in UNITS.items() if f"'{form}'" in expression), "")
+    words = re.findall(r"[a-z]\w*", re.sub(r"\w+\.|\"[^\"]*\"\.", "", expression).lower())
+    return unit or "_".join(words) or "value"
 
 
 @dataclass
@@ -67,6 +77,9 @@ class Draft:
         if table not in self.tables:
             self.tables.append(table)
         self.columns.setdefault(table.full_name, {})[column.name] = None
+        return self._name(table, column)
+
+    def _name(self, table: Table, column: Column) -> str:
         return f"{quote(table.name, self.schema.dialect)}.{quote(column.name, self.schema.dialect)}"
 
     def count(self, table: Table) -> None:
@@ -76,7 +89,7 @@ class Draft:
             self.tables.append(table)
 
     def reaches(self, table: Table) -> bool:
-        return self.schema.path(self.main, table) is not None
+        return self.schema.connected(self.main, table)
 
     def sql(self) -> str:
         """The query, one clause a line."""
@@ -88,9 +101,8 @@ class Draft:
         if self.aggregates and self.limit == 1 and self.order and not self.shown and not self.computed:
             self._pin_extreme()
         columns = [(place, self.ref(table, column)) for place, table, column in self.shown]
-        select = ", ".join(
-            dict.fromkeys(text for _, text in sorted(columns + self.computed + self.aggregates))
-        )
+        columns += [(place, f"{text} AS {alias(text)}") for place, text in self.computed + self.aggregates]
+        select = ", ".join(dict.fromkeys(text for _, text in sorted(columns)))
         grouping = self._grouping()
         if self.everything and not self.aggregates:
             select = f"{quote(self.main.name, self.schema.dialect)}.*"
@@ -104,14 +116,13 @@ class Draft:
 
     def compare_with_extreme(self, table: Table, column: Column, operator: str, function: str) -> None:
         """Add ``column operator (SELECT function(column) FROM table)``."""
-        name = quote(column.name, self.schema.dialect)
-        inner = f"SELECT {function}({name}) FROM {self._source(table)}"
-        self.where.append(f"{self.ref(table, column)} {operator} ({inner})")
+        ref, name = self.ref(table, column), quote(column.name, self.schema.dialect)
+        self.where.append(f"{ref} {operator} (SELECT {function}({name}) FROM {self._source(table)})")
 
     def _pin_extreme(self) -> None:
         """``orders of the oldest customer``: an aggregate over the rows that hold the extreme."""
         expression, direction = self.order[0]
-        places = ((t, c) for t in self.tables for c in t.columns if self.ref(t, c) == expression)
+        places = ((t, c) for t in self.tables for c in t.columns if self._name(t, c) == expression)
         if place := next(places, None):
             self.compare_with_extreme(*place, "=", "MAX" if direction == "DESC" else "MIN")
             self.order, self.limit = self.order[1:], None
@@ -131,24 +142,29 @@ class Draft:
         if self.main not in self.tables:
             self.tables.append(self.main)
         start = self.main if self.outer else self.tables[0]
-        joined, lines = [start], []
+        joined, joins = [start], []
         for table in self.tables:
             paths = [p for t in joined if (p := self.schema.path(t, table, self.hints)) is not None]
             for join in min(paths, key=len, default=[]):
                 if join.right not in joined:
                     joined.append(join.right)
-                    on = (
-                        f"{self.ref(join.left, join.left_column)} = {self.ref(join.right, join.right_column)}"
+                    left, right = (
+                        self.ref(join.left, join.left_column),
+                        self.ref(join.right, join.right_column),
                     )
-                    lines.append((join.right, on))
+                    joins.append((join.right, f"{left} = {right}"))
         kind = "LEFT JOIN" if self.outer else "JOIN"
-        return [f"FROM {self._source(start)}", *(f"{kind} {self._source(t)} ON {on}" for t, on in lines)]
+        return [f"FROM {self._source(start)}", *(f"{kind} {self._source(t)} ON {on}" for t, on in joins)]
+
+    def members(self, table: Table) -> tuple[Table, ...]:
+        """The shards to read for a table that stands for a family of them; else nothing."""
+        return self.shards.get(table.full_name) or self.schema.families.get(table.full_name, ())
 
     def _source(self, table: Table) -> str:
         """The table as it stands after FROM; a family of shards is the union of its members."""
         dialect = self.schema.dialect
         path, alias = full_name(table, dialect), quote(table.name, dialect)
-        members = self.shards.get(table.full_name) or self.schema.families.get(table.full_name)
+        members = self.members(table)
         if not members:
             return path if path == alias else f"{path} AS {alias}"
         names = self.columns.get(table.full_name) or [table.columns[0].name]

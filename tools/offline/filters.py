@@ -183,7 +183,8 @@ def _belongs(
     if reader.tokens[start].kind != "quoted":
         tables += [table for table in reader.tables() if table is not reader.draft.main]
     table = [*tables, reader.draft.main][0]
-    return table, reader.schema.label(table), text
+    label = reader.schema.label(table)
+    return (table, label, text) if is_text(label) else None
 
 
 def read_flags(reader: Reader) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from knowledge.catalog import Column, Table
 from tools.offline.cues import AGGREGATES
-from tools.offline.lexicon import STOP, Token, fit, name_stems
+from tools.offline.lexicon import STOP, Token, fit, likeness, name_stems
 from tools.offline.schema import Schema, is_numeric
 
 _GLUE = frozenset({"of", "the", "a"})
@@ -52,6 +52,10 @@ class Linker:
             for sample in column.samples if not is_numeric(column) else ():
                 option = Option(table, column, 1.0, sample)
                 self._samples.setdefault(sample.strip().casefold(), []).append(option)
+        self._by_stem: dict[str, set[int]] = {}  # places in _pairs
+        for place, (_, column) in enumerate(self._pairs):
+            for stem in name_stems(column.name):
+                self._by_stem.setdefault(stem, set()).add(place)
         self._cache: dict[tuple[str, ...], tuple[Option, ...]] = {}
 
     def mentions(self, tokens: Sequence[Token]) -> list[Mention]:
@@ -61,10 +65,9 @@ class Linker:
             if end == start + 1 and tokens[start].kind == "identifier":
                 return self._identifier(tokens[start].text, start)
             counting = [token.stem for token in tokens[end - 1 : end + 1]] == ["number", "of"]
-            computing = (
-                tokens[start].text.lower() in AGGREGATES
-            )  # but "average total amount" may name a column
+            computing = tokens[start].text.lower() in AGGREGATES
             nested = end > start + 1 and start > 0 and tokens[start - 1].text.lower() in AGGREGATES
+            # "average total amount": the second word may belong to a name
             words = () if counting or (computing and not nested) else self._words(tokens[start:end])
             options = self._options(words) if words else ()
             good = options and options[0].score >= (0.6 if end > start + 1 else 0.3)
@@ -84,6 +87,10 @@ class Linker:
             return Mention(start, end, tuple(options)) if options else None
 
         return self._sweep(len(tokens), 4, look)
+
+    def knows(self, tokens: Sequence[Token]) -> bool:
+        """Whether any word names a table, a column or a sample value."""
+        return any(mention.options for mention in (*self.mentions(tokens), *self.values(tokens)))
 
     @staticmethod
     def _sweep(length: int, widest: int, look: Callable[[int, int], Mention | None]) -> list[Mention]:
@@ -112,7 +119,8 @@ class Linker:
         """Tables and columns that ``words`` may name, best first; a table before a column as good."""
         if words not in self._cache:
             found = [Option(table, None, fit(words, name_stems(table.name))) for table in self.schema.tables]
-            for table, column in self._pairs:
+            like = (places for stem, places in self._by_stem.items() if likeness(words[0], stem))
+            for table, column in (self._pairs[place] for place in sorted(set().union(*like))):
                 names, own = name_stems(column.name), name_stems(table.name)
                 inherited = tuple(name for name in names if name not in own) or names
                 # "code" is nearly the whole of templates.template_code

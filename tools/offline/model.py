@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.messages.ai import UsageMetadata
@@ -30,8 +30,9 @@ class OfflineChatModel(BaseChatModel):
     Other sampling arguments and bound tools are accepted and ignored.
 
     Raises:
-        ConfigurationError: The prompt's role is not one that the rules can play.
-        SchemaTextError: The schema in the prompt is not in the form of ``knowledge.schema_text``.
+        ConfigurationError: The prompt's role is not one that the rules can play,
+            or the schema in the prompt has no table.
+        SchemaTextError: The schema is not in the form of ``knowledge.schema_text``.
     """
 
     demonstration: ClassVar[bool] = True
@@ -75,16 +76,6 @@ class OfflineChatModel(BaseChatModel):
             response_metadata={"model_name": "offline:demo", "finish_reason": "stop", "demonstration": True},
         )
         return ChatResult(generations=[ChatGeneration(message=message)])
-
-    @override
-    async def _agenerate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        return self._generate(messages, stop, None, **kwargs)  # milliseconds: not worth a thread
 
 
 def _usage(prompt: str, reply: str) -> UsageMetadata:

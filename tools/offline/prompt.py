@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+from knowledge.errors import ConfigurationError
 from knowledge.schema_text import parse_schema
 from tools.offline.build import build_sql
 from tools.offline.link import Linker
@@ -42,7 +43,7 @@ class Prompt:
 
     @cached_property
     def linker(self) -> Linker:
-        """Raises ``SchemaTextError`` if the schema in the prompt is not in the form of ``schema_text``."""
+        """The linker for the schema in the prompt; raises as ``linker_of``."""
         return linker_of(self.get("schema"))
 
     def sql(self, question: str = "", choice: Choice | None = None) -> str:
@@ -53,7 +54,7 @@ class Prompt:
     def other_sql(self, shown: list[str], needs: list[str] | None = None) -> str | None:
         """The first further reading that is none of the queries ``shown`` and holds all of ``needs``."""
         seen = {" ".join(sql.split()) for sql in shown}
-        for seed in range(1, 40):
+        for seed in range(1, 25):
             sql = self.sql(choice=Choice(1.0, self.seed + seed))
             if " ".join(sql.split()) not in seen and all(need.lower() in sql.lower() for need in needs or ()):
                 return sql
@@ -62,5 +63,13 @@ class Prompt:
 
 @lru_cache(maxsize=16)
 def linker_of(schema: str) -> Linker:
-    """The linker for a schema text; a catalog is parsed and indexed once."""
-    return Linker(Schema(parse_schema(schema)))
+    """The linker for a schema text; the last texts are parsed and indexed once.
+
+    Raises:
+        SchemaTextError: It is not in the form of ``knowledge.schema_text``.
+        ConfigurationError: It has no table with columns.
+    """
+    known = Schema(parse_schema(schema))
+    if not known.tables:
+        raise ConfigurationError("The schema in the prompt has no table with columns to ask about.")
+    return Linker(known)

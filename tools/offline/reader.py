@@ -104,7 +104,8 @@ class Reader:
     def tables(self) -> list[Table]:
         """The main table, then all that the question names or the query already needs."""
         named = [table for table in self.named.values() if self.draft.reaches(table)]
-        return list(dict.fromkeys([self.draft.main, *named, *self.draft.tables]))
+        found = {table.full_name: table for table in (self.draft.main, *named, *self.draft.tables)}
+        return [*found.values()]
 
     def any_column(self, wants: Test) -> Hit | None:
         """The first column that ``wants`` accepts among the tables in play."""
@@ -154,17 +155,12 @@ class Reader:
 
     def negated(self, place: int, reach: int) -> bool:
         """Whether one of the ``reach`` words before ``place`` denies what follows."""
-        return bool(NEGATIONS & {*self.preceding(place, reach)}) or self.preceding(place, 2) == [
-            "other",
-            "than",
-        ]
+        denied = NEGATIONS & {*self.preceding(place, reach)}
+        return bool(denied) or self.preceding(place, 2) == ["other", "than"]
 
 
 def _table_meant(mention: Mention, votes: dict[str, float]) -> Table | None:
     """The table that a mention names better than any column; of equals, the one that answers most."""
-    tables = [
-        o
-        for o in mention.options
-        if o.column is None and o.score >= max(0.45, mention.options[0].score - 0.01)
-    ]
+    least = max(0.45, mention.options[0].score - 0.01) if mention.options else 1.0
+    tables = [option for option in mention.options if option.column is None and option.score >= least]
     return max(tables, key=lambda o: o.score + 0.1 * votes[o.table.full_name]).table if tables else None

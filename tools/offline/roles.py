@@ -6,9 +6,12 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from knowledge.catalog import Column, Table
 from knowledge.errors import ConfigurationError
 from knowledge.schema_grammar import SchemaTextError
 from knowledge.schema_text import parse_schema
+from tools.offline.build import draft_query
+from tools.offline.draft import Draft, alias
 from tools.offline.lexicon import STOP, tokenize
 from tools.offline.prompt import Prompt
 from tools.offline.repair import repair
@@ -16,6 +19,12 @@ from tools.offline.repair import repair
 _SEARCHES = 2  # of the schema linker, before it reads a file
 NOTE = "Demonstration: rules, no language model."
 
+_CLAUSES = {
+    "Make one row for each": "GROUP BY",
+    "Keep only groups where": "HAVING",
+    "Order by": "ORDER BY",
+    "Stop after this many rows:": "LIMIT",
+}
 # what makes a topic of the dialect's reference worth reading: cue in the plan, word in the topic's name
 _TOPIC_CUES = {
     r"\b(month|year|day|date|quarter|time)\b": ("date", "time"),
@@ -42,45 +51,32 @@ def answer(prompt: Prompt) -> dict[str, Any]:
 
 def planner(prompt: Prompt) -> dict[str, Any]:
     """The plan is read off the query that the rules would write."""
-    sql = prompt.sql()
-    clauses = {
-        "Read from": r"^FROM (\S+)$|^FROM \(\n  SELECT .* FROM (\S+)",
-        "Join": r"^(?:LEFT )?JOIN (.+)$",
-        "Keep only rows where": r"^WHERE (.+)$",
-        "Make one row for each": r"^GROUP BY (.+)$",
-        "Keep only groups where": r"^HAVING (.+)$",
-        "Show": r"^SELECT (?:DISTINCT )?(.+)$",
-        "Order by": r"^ORDER BY (.+)$",
-        "Stop after rows:": r"^LIMIT (.+)$",
-    }
-    steps = [
-        f"{words} {next(part for part in match if part)}."
-        if isinstance(match, tuple)
-        else f"{words} {match}."
-        for words, pattern in clauses.items()
-        for match in re.findall(pattern, sql, re.MULTILINE)
-    ]
-    first = re.sub(r"^SELECT (DISTINCT )?", "", sql.splitlines()[0])
-    columns = [
-        f"{name} ({'number' if '(' in name else 'value'})" for name in re.split(r", (?![^(]*\))", first)
-    ]
-    return {"steps": [*steps, NOTE], "expected_format": ", ".join(columns)}
+    draft = draft_query(prompt.linker, prompt.question, documents=prompt.get("documents"))
+    sql = draft.sql()
+    steps = [f"Read {_table(draft, table)}." for table in draft.tables]
+    steps += [f"Join on {condition}." for condition in re.findall(r"JOIN .* ON (.+)$", sql, re.MULTILINE)]
+    steps += [f"Keep only rows where {' '.join(condition.split())}." for condition in draft.where]
+    for words, clause in _CLAUSES.items():
+        steps += [f"{words} {text}." for text in re.findall(rf"^{clause} (.+)$", sql, re.MULTILINE)]
+    columns = [(place, f"{c.name} ({c.type.lower() or 'value'})") for place, _, c in draft.shown]
+    columns += [(place, f"{alias(text)} (number)") for place, text in draft.aggregates]
+    columns += [(place, f"{alias(text)} (text)") for place, text in draft.computed]
+    shown = ", ".join(dict.fromkeys(text for _, text in sorted(columns)))
+    return {"steps": [*steps, NOTE], "expected_format": shown}
+
+
+def _table(draft: Draft, table: Table) -> str:
+    shards = ", ".join(member.name for member in draft.members(table))
+    return f"{table.name}, the union of {shards}" if shards else table.name
 
 
 def plan_critique(prompt: Prompt) -> dict[str, Any]:
     """A plan passes if it names a table of the schema; more the rules cannot judge."""
     plan = prompt.get("plan").casefold()
-    tables = [table.name for family in _members(prompt) for table in family]
+    tables = [table.name for table in prompt.linker.schema.tables]  # a family by its common name
     named = any(name.casefold() in plan for name in tables)
-    return {
-        "update_plan": not named,
-        "feedback": "" if named else f"Name the tables to read; there are: {', '.join(tables[:20])}.",
-    }
-
-
-def _members(prompt: Prompt) -> list[tuple[Any, ...]]:
-    schema = prompt.linker.schema
-    return [(*schema.families.get(table.full_name, ()), table) for table in schema.tables]
+    wish = "" if named else f"Name the tables to read; there are: {', '.join(tables[:20])}."
+    return {"update_plan": not named, "feedback": wish}
 
 
 def syntax_retriever(prompt: Prompt) -> dict[str, Any]:
@@ -92,21 +88,17 @@ def syntax_retriever(prompt: Prompt) -> dict[str, Any]:
 
 def action(prompt: Prompt) -> dict[str, Any]:
     """First the query; if it was questioned, another reading of the question, or an end."""
-    said = [
-        text
-        for kind, text in zip(prompt.attributes("step", "action"), prompt.all("step"), strict=False)
-        if kind == "sql"
-    ]
-    sql = prompt.sql() if not said else prompt.other_sql(said) if prompt.get("feedback") else None
-    if sql is None:
-        return {
-            "thought": f"No other reading is left. {NOTE}",
-            "action": "terminate",
-            "sql": None,
-            "command": None,
-        }
-    thought = "The rules read the question so." if not said else "The result was questioned: another reading."
-    return {"thought": f"{thought} {NOTE}", "action": "sql", "sql": sql, "command": None}
+    taken = zip(prompt.attributes("step", "action"), prompt.all("step"), strict=False)
+    said = [text for kind, text in taken if kind == "sql"]
+    thought, sql = "No other reading is left.", None
+    if not prompt.linker.knows(tokenize(prompt.question)):
+        thought = "No word of the question resembles anything in the schema."
+    elif not said:
+        thought, sql = "The rules read the question so.", prompt.sql()
+    elif prompt.get("feedback") and (other := prompt.other_sql(said)):
+        thought, sql = "The result was questioned: another reading.", other
+    kind = "sql" if sql else "terminate"
+    return {"thought": f"{thought} {NOTE}", "action": kind, "sql": sql, "command": None}
 
 
 def sql_critique(prompt: Prompt) -> dict[str, Any]:
@@ -127,16 +119,10 @@ def schema_linker(prompt: Prompt) -> dict[str, Any]:
     ahead = [search for search in searches if search not in steps]
     if len(steps) < _SEARCHES and ahead:
         return {"thought": f"Where is it? {NOTE}", "command": ahead[0], "linked_schema": None}
-    files = [
-        name for text in [*results, prompt.get("files")] for name in re.findall(r"^[^\s:]+\.txt", text, re.M)
-    ]
+    files = re.findall(r"^[^\s:]+\.txt", "\n".join([*results, prompt.get("files")]), re.MULTILINE)
     best = max(files, key=files.count, default="")
     if best and f"cat {best}" not in steps:
-        return {
-            "thought": f"Most words are found there. {NOTE}",
-            "command": f"cat {best}",
-            "linked_schema": None,
-        }
+        return {"thought": f"Most is found there. {NOTE}", "command": f"cat {best}", "linked_schema": None}
     linked = _compact(results[-1]) if results else ""
     return {"thought": NOTE, "command": None, "linked_schema": linked or "none(found:NOTHING)"}
 
@@ -147,23 +133,19 @@ def _compact(text: str) -> str:
         tables = parse_schema(text).tables
     except SchemaTextError:
         return ""
-    lines = []
-    for table in tables:
-        columns = (
-            f"{c.name}:{c.type}" + f"[{', '.join(c.samples)}]" * bool(c.samples) for c in table.columns
-        )
-        lines.append(f"{table.name}({', '.join(columns)})")
-    return "; ".join(lines)
+
+    def show(column: Column) -> str:
+        return f"{column.name}:{column.type}" + f"[{', '.join(column.samples)}]" * bool(column.samples)
+
+    return "; ".join(f"{table.name}({', '.join(map(show, table.columns))})" for table in tables)
 
 
 def _keywords(prompt: Prompt) -> list[str]:
     """Words worth a search: of the error's unknown names first, then of the question, longest first."""
     names = [part for name in re.findall(r"\w+_\w+", prompt.get("error")) for part in name.split("_")]
     words = [token.text for token in tokenize(prompt.question) if token.kind == "word"]
-    kept = [
-        w for w in [*names, *sorted(words, key=len, reverse=True)] if len(w) > 3 and w.lower() not in STOP
-    ]
-    return list(dict.fromkeys(kept))
+    wanted = [*names, *sorted(words, key=len, reverse=True)]
+    return list(dict.fromkeys(w for w in wanted if len(w) > 3 and w.lower() not in STOP))
 
 
 def self_refiner(prompt: Prompt) -> dict[str, Any]:

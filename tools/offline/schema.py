@@ -42,7 +42,7 @@ class Schema:
     def _fold(self, catalog: Catalog) -> list[Table]:
         """Make one table of all that share their columns and differ only in the digits of their name."""
         groups: dict[object, list[Table]] = {}
-        for table in catalog.tables:
+        for table in filter(lambda table: table.columns, catalog.tables):
             name = re.sub(r"[\d_]*\d[\d_]*", "_", table.name).strip("_")
             shape = frozenset((c.name.casefold(), c.type.casefold()) for c in table.columns)
             groups.setdefault((table.database, table.schema, name or table.name, shape), []).append(table)
@@ -107,6 +107,22 @@ class Schema:
                     seen.add(join.right.full_name)
                     queue.append((join.right, [*chain, join]))
         return None
+
+    @cached_property
+    def _islands(self) -> dict[str, int]:
+        """For each table, the number of the group of tables that joins can reach from it."""
+        islands: dict[str, int] = {}
+        for number, table in enumerate(self.tables):
+            ahead = [table.full_name]
+            while ahead:
+                if (name := ahead.pop()) not in islands:
+                    islands[name] = number
+                    ahead += [join.right.full_name for join in self.joins[name]]
+        return islands
+
+    def connected(self, one: Table, other: Table) -> bool:
+        """Whether a chain of joins leads from one table to the other."""
+        return self._islands[one.full_name] == self._islands[other.full_name]
 
     def key(self, table: Table) -> Column | None:
         """The column that tells rows apart: the primary key, else a first column called id or code."""

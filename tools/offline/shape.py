@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 
 from tools.offline import cues
+from tools.offline.draft import UNITS
 from tools.offline.lexicon import name_stems
 from tools.offline.link import Mention
 from tools.offline.reader import Hit, Reader
 from tools.offline.schema import is_date, is_numeric, is_text
-
-_UNITS = {"year": ("%Y", 4), "month": ("%Y-%m", 7), "day": ("%Y-%m-%d", 10)}
 
 
 def read_order(reader: Reader) -> None:
@@ -93,9 +92,9 @@ def _ordered_by(reader: Reader, place: int, end: int, columns: list[str]) -> tup
     """What an extreme is of, a count of rows or a column, and where the words for it end."""
     if reader.words[place] == "top" and "by" in reader.words[end:]:  # "top 5 customers by number of orders"
         by = reader.words.index("by", end)
-        hit = _ordered_by(reader, by, by + 1, [])
-        reader.use(by, hit[1] if hit else by)
-        return (hit[0], end) if hit else None
+        order = _ordered_by(reader, by, by + 1, [])
+        reader.use(by, order[1] if order else by)
+        return (order[0], end) if order else None
     rest = " ".join(reader.words[end : end + 3])
     if not columns and (common := re.match(cues.COMMON, rest)):
         return "COUNT(*)", end + len(common[0].split())
@@ -129,7 +128,7 @@ def read_groups(reader: Reader) -> None:
         if match[0] == "by" and (done or not cues.COMPUTING & {*reader.words[:start]}):
             continue
         mention = reader.after(end, 2)
-        if {*reader.words[end : end + 1]} & _UNITS.keys() and _group_by_time(reader, end):
+        if {*reader.words[end : end + 1]} & UNITS.keys() and _group_by_time(reader, end):
             reader.use(start, end + 1)
         elif mention and (hit := _shown_for(reader, mention)):
             reader.draft.shown.append((mention.start, *hit))
@@ -148,7 +147,7 @@ def _group_by_time(reader: Reader, place: int) -> bool:
     hit = reader.any_column(lambda column: is_date(column) and is_text(column))
     if hit is None or reader.any_column(lambda column: reader.words[place] in name_stems(column.name)):
         return False
-    ref, (form, length) = reader.draft.ref(*hit), _UNITS[reader.words[place]]
+    ref, (form, length) = reader.draft.ref(*hit), UNITS[reader.words[place]]
     text = {
         "sqlite": f"strftime('{form}', {ref})",
         "duckdb": f"strftime(CAST({ref} AS TIMESTAMP), '{form}')",

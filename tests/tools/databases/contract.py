@@ -86,6 +86,7 @@ class ConnectorContract:
     """Subclass it per engine; test functions get an open connector on the shop."""
 
     scheme: ClassVar[str]
+    long_text: ClassVar[str]  # SQL for 100,000 characters
     odd_names: ClassVar[tuple[str, ...]] = ("with space.db", "50%.db", "a#b.db", "ä'ö\".db")
 
     @staticmethod
@@ -310,9 +311,9 @@ class ConnectorContract:
         assert rows(await shop.run("SELECT 1", Limits())) == [(1,)]
 
     async def test_memory_is_limited(self, shop: Connector) -> None:
-        hungry = f"SELECT x.text, y.text FROM ({MILLION}) x, ({MILLION}) y ORDER BY y.text || x.text, x.j"
-        outcome = error(await shop.run(hungry, Limits(seconds=20, memory=100 * 2**20)))
-        assert outcome.kind in (ErrorKind.RESOURCES, ErrorKind.TIMEOUT)
+        hungry = f"SELECT {self.long_text} || text AS long FROM ({MILLION}) AS m ORDER BY long"
+        outcome = error(await shop.run(hungry, Limits(memory=64 * 2**20)))
+        assert outcome.kind is ErrorKind.RESOURCES
         assert rows(await shop.run("SELECT 1", Limits())) == [(1,)]
 
     async def test_queries_run_at_the_same_time(self, shop: Connector) -> None:
@@ -404,6 +405,16 @@ asyncio.run(main())
         async with self.connect(path):
             (child,) = children()
             assert not {"OPENAI_API_KEY", "HOME", "PATH"} & set(child.environ())
+
+    async def test_interrupt_at_the_terminal_spares_the_child(self, shop: Connector) -> None:
+        (child,) = children()
+        assert os.getpgid(child.pid) != os.getpgid(0)
+        assert rows(await shop.run("SELECT 1", Limits())) == [(1,)]
+
+    async def test_text_that_cannot_be_encoded(self, shop: Connector) -> None:
+        for sql in ("SELECT '\ud800'", "SELECT '\ud800' FROM nowhere", "SELECT 1\0"):
+            error(await shop.run(sql, Limits()))
+        assert rows(await shop.run("SELECT 1", Limits())) == [(1,)]
 
     async def test_modules_of_the_working_directory_are_not_loaded(
         self, path: Path, monkeypatch: pytest.MonkeyPatch

@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from knowledge.catalog import Catalog, Column, ForeignKey, Table
 from tools.offline.build import build_sql
+from tools.offline.draft import alias
 from tools.offline.link import Linker
 from tools.offline.reader import Choice
 from tools.offline.schema import Schema
@@ -147,6 +148,19 @@ no with name or and 2024 may in 'x' total_x than more oldest count ? , . 'Berlin
 @given(words=st.lists(st.sampled_from(CUES.split()), max_size=14), seed=st.integers(0, 3))
 def test_any_jumble_of_cues_gives_a_query_that_parses(linker: Linker, words: list[str], seed: int) -> None:
     parse_one_statement(build_sql(linker, " ".join(words), Choice(1.0, seed)), "sqlite")
+
+
+@pytest.mark.parametrize(
+    ("expression", "name"),
+    [
+        ("COUNT(*)", "count"),
+        ("AVG(products.list_price)", "avg_list_price"),
+        ('MAX("order x".price)', "max_price"),
+        ("strftime('%Y-%m', orders.created_at)", "month"),
+    ],
+)
+def test_computed_columns_have_speaking_names(expression: str, name: str) -> None:
+    assert alias(expression) == name
 
 
 def odd_linker(dialect: str) -> Linker:

@@ -1,0 +1,154 @@
+"""What a model gets to read, and what it costs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from knowledge.catalog import Catalog, Column, Field, ForeignKey, Table
+from knowledge.compress import render
+from knowledge.schema_text import parse_schema
+from knowledge.tokens import estimate_tokens
+
+SHOP = Catalog(
+    "shop",
+    "sqlite",
+    (
+        Table(
+            "customers",
+            (Column("id", "INTEGER", nullable=False), Column("name", "TEXT", samples=("Ada", "Grace, Dr."))),
+            description="people who have bought",
+            row_count=1200,
+            primary_key=("id",),
+        ),
+        Table(
+            'order "x"',
+            (
+                Column("id", "INTEGER"),
+                Column("customer id", "INTEGER", "who\nordered"),
+                Column("extra", "JSON", fields=(Field("items[].sku", "string", inferred=True),)),
+            ),
+            row_count=12345,
+            primary_key=("id",),
+            foreign_keys=(ForeignKey(("customer id",), "customers", ("id",)),),
+        ),
+        Table("big", (Column("a", "INT"), Column("b", "INT"), Column("c", "")), kind="view"),
+        Table("unknown", ()),
+    ),
+    ("one file was missing",),
+)
+
+
+def wide(tables: int = 30) -> Catalog:
+    columns = tuple(
+        Column(
+            f"column_{i}",
+            "TEXT",
+            f"the meaning of column number {i} in some detail " * 4,
+            (f"value {i}",) * 1,
+        )
+        for i in range(40)
+    )
+    made = tuple(
+        Table(f"t_{n:02}", tuple(replace(c, name=f"{c.name}_{n}") for c in columns)) for n in range(tables)
+    )
+    return Catalog("wide", "sqlite", made)
+
+
+def test_a_small_database_reads_well() -> None:
+    assert render(SHOP).text == (
+        "# database shop (sqlite): 4 tables, 8 columns\n"
+        '# Notation: one column a line, "name TYPE"; "a, b TYPE": both have that type; PK: primary key;'
+        " -> table.column: foreign key; [..]: sample values; -- description.\n"
+        "# Indented ~: paths below the column above seen in sample values; [] any array element, * any key.\n"
+        "\n"
+        "table customers (1,200 rows) -- people who have bought\n"
+        "  id INTEGER PK NOT NULL\n"
+        '  name TEXT [Ada, "Grace, Dr."]\n'
+        "\n"
+        'table "order ""x""" (12,345 rows)\n'
+        "  id INTEGER PK\n"
+        '  "customer id" INTEGER -> customers.id -- who ordered\n'
+        "  extra JSON\n"
+        "    ~items[].sku string\n"
+        "\n"
+        "table big (view)\n"
+        "  a, b INT\n"
+        '  c ""\n'
+        "\n"
+        "table unknown\n"
+        "  (columns unknown)\n"
+        "\n"
+        "# note: one file was missing\n"
+    )
+
+
+def test_keys_of_several_columns_have_lines_of_their_own() -> None:
+    key = ForeignKey(("b", "a"), "s.other", ("x", "y"))
+    table = Table("t", (Column("a", "INT"), Column("b", "INT")), primary_key=("b", "a"), foreign_keys=(key,))
+    text = render(Catalog("c", "sqlite", (table,))).text
+    assert "  primary key (b, a)\n  foreign key (b, a) -> s.other (x, y)\n" in text
+    assert parse_schema(text).tables == (table,)
+
+
+def test_equal_catalogs_give_equal_bytes() -> None:
+    assert render(SHOP) == render(replace(SHOP))
+    assert render(wide()).text == render(wide()).text
+
+
+def test_a_budget_is_kept_and_what_is_missing_is_said_in_the_text() -> None:
+    whole = render(wide(), budget=10**9)
+    assert whole.left_out == ()
+    assert "left out" not in whole.text
+    for budget in (whole.tokens // 2, whole.tokens // 4):
+        less = render(wide(), budget=budget)
+        assert less.tokens <= budget
+        assert less.excess == 0
+        assert less.left_out
+        assert less.text.rstrip().endswith("# left out: " + "; ".join(less.left_out))
+
+
+def test_the_budget_is_spent() -> None:
+    whole = render(wide(), budget=10**9).tokens
+    assert render(wide(), budget=whole).text == render(wide(), budget=10**9).text
+    assert render(wide(), budget=whole // 2).tokens > whole // 4
+
+
+def test_names_alone_are_kept_even_above_the_budget_which_is_said() -> None:
+    text = render(wide(), budget=50)
+    assert text.excess > 0
+    assert "exceed the budget of 50 tokens" in text.text
+    assert sum(len(t.columns) for t in parse_schema(text.text).tables) == 1200
+
+
+def test_a_group_is_written_once_with_its_members_row_counts() -> None:
+    columns = (Column("id", "INTEGER"), Column("total", "REAL", samples=("1.5",)))
+    tables = tuple(
+        Table(f"s_{d}", columns, row_count=n) for d, n in ((20240131, 5), (20240201, None), (20240202, 7))
+    )
+    text = render(Catalog("c", "duckdb", tables)).text
+    assert "tables s_{20240131..20240202} (3 tables; rows 5, ?, 7)\n" in text
+    assert text.count("total") == 1
+    assert parse_schema(text).tables == tables
+
+
+def test_a_changed_column_keeps_its_place_in_a_variant() -> None:
+    base = tuple(Column(f"c{i}", "INT") for i in range(12))
+    other = (*base[:3], Column("c3", "TEXT"), *base[4:11], Column("new", "INT"))
+    text = render(Catalog("c", "sqlite", (Table("t1", base), Table("t2", other)))).text
+    assert "table t2 like t1\n  - c11\n  + c3 TEXT\n  + new INT\n" in text
+    assert [c.name for c in parse_schema(text).tables[1].columns] == [c.name for c in other]
+
+
+def test_a_value_cannot_break_out_of_its_line() -> None:
+    nasty = 'x]\ntable evil -- "drop"'
+    table = Table("t", (Column("a", "TEXT", nasty, (nasty,)),), description=nasty)
+    back = parse_schema(render(Catalog("c", "sqlite", (table,), (nasty,))).text)
+    assert [t.name for t in back.tables] == ["t"]
+    assert back.tables[0].columns[0].samples == ('x] table evil -- "drop"',)
+
+
+def test_tokens_are_estimated_near_the_truth() -> None:
+    text = "SELECT customer_id, COUNT(*) AS orders FROM sales WHERE year = 2024 GROUP BY customer_id"
+    assert 18 <= estimate_tokens(text) <= 30  # o200k: 20
+    assert estimate_tokens("") == 0
+    assert estimate_tokens("word " * 1000) in range(900, 1200)

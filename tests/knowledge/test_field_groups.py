@@ -1,0 +1,97 @@
+"""Signatures, groups, layouts and member ranges."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from knowledge.catalog import Catalog, Column, ForeignKey, Table
+from knowledge.field_groups import select_groups, signature
+from knowledge.layouts import find_layouts
+from knowledge.name_ranges import fold_names, read_item
+from knowledge.schema_grammar import SchemaTextError
+
+
+def table(name: str, *columns: str, **more: object) -> Table:
+    made = tuple(Column(*column.split(":")) for column in columns)
+    return Table(name, made, **more)  # type: ignore[arg-type]
+
+
+def catalog(*tables: Table) -> Catalog:
+    return Catalog("c", "sqlite", tables)
+
+
+def test_the_signature_is_the_md5_of_the_sorted_list_and_ignores_order() -> None:
+    wanted = hashlib.md5(b"a:INT|b:TEXT").hexdigest()
+    assert signature(table("t", "b:TEXT", "a:INT")) == wanted
+    assert signature(table("t", "a:INT", "b:TEXT")) == wanted
+    assert signature(table("t", "a:INT", "b:INT")) != wanted
+
+
+def test_groups_come_by_tables_then_fields_and_never_overlap() -> None:
+    pairs = [table(f"p{i}", "a:INT", "b:INT") for i in range(2)]
+    wide = [table(f"w{i}", "a:INT", "b:INT", "c:INT") for i in range(2)]
+    many = [table(f"m{i}", "z:INT") for i in range(3)]
+    groups = select_groups(
+        catalog(*pairs, *wide, *many, table("alone", "q:INT"), Table("x", ()), Table("y", ()))
+    )
+    assert [[t.name for t in g.tables] for g in groups] == [["m0", "m1", "m2"], ["w0", "w1"], ["p0", "p1"]]
+
+
+def test_tables_of_one_signature_with_different_keys_are_written_apart() -> None:
+    key = ForeignKey(("a",), "u", ("id",))
+    layouts = find_layouts(catalog(table("s", "a:INT"), table("t", "a:INT", foreign_keys=(key,))))
+    assert [len(layout.tables) for layout in layouts] == [1, 1]
+
+
+def test_a_near_relative_is_a_difference_from_its_base() -> None:
+    shared = [f"c{i}:INT" for i in range(8)]
+    base, near = table("t1", *shared, "x:INT"), table("t2", *shared, "x:TEXT", "y:INT")
+    other = table("far", *[f"d{i}:INT" for i in range(8)])
+    one, two, three = find_layouts(catalog(base, other, near))
+    assert [layout.tables[0].name for layout in (one, two, three)] == ["far", "t2", "t1"]
+    assert one.base is None
+    assert three.base is two  # the wider one is the base
+    assert [c.name for c in three.added] == ["x"]
+    assert three.removed == ("y",)
+
+
+def test_descriptions_on_which_a_group_disagrees_are_not_given_but_counted() -> None:
+    told = ["the buyer", "the seller"]
+    layout = find_layouts(catalog(*(Table(f"t{i}", (Column("id", "INT", d),)) for i, d in enumerate(told))))[
+        0
+    ]
+    assert layout.columns[0].description == ""
+    assert layout.disputed == 2
+
+
+def test_ranges_over_numbers_days_and_gaps() -> None:
+    names = ["E_20201130", "E_20201201", "E_20201202", "Q9", "Q10", "Q11", "Q12", "Q08", "Q20", 'o "x"']
+    items = [item for item, _ in fold_names(names)]
+    assert items == ["E_{20201130..20201202}", "Q{9, 08, 10..12, 20}", '"o ""x"""']
+
+
+def test_a_range_never_runs_over_a_missing_day() -> None:
+    (item, _), *_ = fold_names(["e20240228", "e20240229", "e20240302", "e20240303"])
+    assert item == "e{20240228, 20240229, 20240302, 20240303}"
+
+
+@given(
+    st.lists(
+        st.one_of(st.from_regex(r"[ab]_?[0-9]{1,8}(_[0-9]{1,2})?", fullmatch=True), st.text()), unique=True
+    )
+)
+def test_items_expand_to_exactly_the_names(names: list[str]) -> None:
+    items = fold_names(names)
+    assert sorted(name for _, stands_for in items for name in stands_for) == sorted(names)
+    for item, stands_for in items:
+        assert read_item(item, 0) == (stands_for, len(item))
+
+
+@pytest.mark.parametrize("item", ["t{1..9999999}", "t{5..3}", "t{1..22}", "{"])
+def test_items_that_cannot_be_expanded_are_refused(item: str) -> None:
+    with pytest.raises(SchemaTextError):
+        read_item(item, 0)

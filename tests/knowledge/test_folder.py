@@ -1,0 +1,187 @@
+"""Catalogs from resource folders, built here in the layouts of Spider 2.0."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from knowledge.catalog import Table
+from knowledge.ddl import nested_fields, parse_columns
+from knowledge.descriptions import trusted_descriptions
+from knowledge.errors import ConfigurationError
+from knowledge.folder import find_database_folders, load_folder
+from knowledge.stats import catalog_stats, stats
+
+GET_DDL = """create or replace TABLE EVENTS (
+\tDAY VARCHAR(16777216) NOT NULL,
+\tPARAMS VARIANT,
+\t"zip ""x\""" NUMBER(10,2),
+\tREVENUE FLOAT
+);"""
+
+
+def write_ddl(
+    folder: Path,
+    rows: list[tuple[str, str, str]],
+    header: tuple[str, ...] = ("table_name", "description", "DDL"),
+) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "DDL.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(header)
+        writer.writerows(row if len(header) == 3 else (row[0], row[2]) for row in rows)
+
+
+def write_table(folder: Path, name: str, columns: dict[str, str], **more: Any) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    table = {"table_name": name, "column_names": list(columns), "column_types": list(columns.values())}
+    (folder / f"{name.split('.')[-1].strip()}.json").write_text(json.dumps({**table, **more}), "utf-8")
+
+
+def snowflake(root: Path) -> Path:
+    """A converted table: columns shuffled in the JSON, descriptions shifted behind PARAMS."""
+    schema = root / "resource" / "databases" / "SHOP" / "PUBLIC"
+    write_ddl(
+        schema,
+        [
+            ("EVENTS", "", GET_DDL),
+            ("ONLY_DDL", "", "create or replace TABLE ONLY_DDL (\n\tA NUMBER(38,0)\n);"),
+            ("NAMED", "about it", ""),
+        ],
+    )
+    shuffled = {"REVENUE": "FLOAT", "PARAMS": "VARIANT", "DAY": "TEXT", 'zip "x"': "NUMBER"}
+    told = ["name of the parameter", "the params record", "day of the event", "a nested key"]
+    value = json.dumps([{"key": "page", "value": {"int_value": 1}}])
+    rows = [{"DAY": "20240101", "PARAMS": value, 'zip "x"': 1.5, "REVENUE": None}] * 2
+    write_table(schema, "PUBLIC.EVENTS", shuffled, description=told, sample_rows=rows)
+    write_table(schema, "PUBLIC.ONLY_JSON", {"x": "NUMBER"}, description=["the x"], sample_rows=[])
+    return schema
+
+
+def load(root: Path) -> dict[str, Table]:
+    return {table.name: table for table in load_folder(root).tables}
+
+
+def test_a_converted_snowflake_folder(tmp_path: Path) -> None:
+    snowflake(tmp_path)
+    catalog = load_folder(tmp_path)
+    assert (catalog.name, catalog.dialect) == ("SHOP", "snowflake")
+    assert [t.full_name for t in catalog.tables] == [
+        f"SHOP.PUBLIC.{n}" for n in ("EVENTS", "NAMED", "ONLY_DDL", "ONLY_JSON")
+    ]
+    events = catalog.tables[0]
+    assert [(c.name, c.type, c.nullable) for c in events.columns] == [
+        ("DAY", "TEXT", False),
+        ("PARAMS", "VARIANT", True),
+        ('zip "x"', "NUMBER(10,2)", True),
+        ("REVENUE", "FLOAT", True),
+    ]
+    assert [c.description for c in events.columns] == ["day of the event", "the params record", "", ""]
+    assert [f.path for f in events.columns[1].fields] == ["[].key", "[].value.int_value"]
+    assert events.columns[0].samples == ("20240101",)
+    assert events.columns[2].samples == ("1.5",)
+
+
+def test_what_was_missing_or_dropped_is_noted(tmp_path: Path) -> None:
+    snowflake(tmp_path)
+    said = " / ".join(load_folder(tmp_path).notes)
+    assert "2 descriptions were dropped" in said
+    assert "PUBLIC: 1 tables have no JSON file" in said
+    assert "PUBLIC: 1 tables are missing in DDL.csv" in said
+    assert "PUBLIC: 1 tables are named without columns" in said
+
+
+def test_a_missing_ddl_file_is_noted_and_the_json_files_serve(tmp_path: Path) -> None:
+    schema = snowflake(tmp_path)
+    (schema / "DDL.csv").unlink()
+    catalog = load_folder(tmp_path)
+    assert {t.name for t in catalog.tables} == {"EVENTS", "ONLY_JSON"}
+    assert "DDL.csv is missing" in catalog.notes[0]
+
+
+def test_a_bigquery_folder_spells_nested_paths(tmp_path: Path) -> None:
+    schema = tmp_path / "resource" / "databases" / "bigquery" / "web" / "proj-1.data"
+    kind = "ARRAY<STRUCT<key STRING, value STRUCT<n INT64>>>"
+    first = 'id INT64 NOT NULL OPTIONS(description="the id, (once)")'
+    ddl = f"CREATE TABLE `proj-1.data.logs`\n(\n  {first},\n  params {kind}\n);"
+    write_ddl(schema, [(" logs", "", ddl)], ("table_name", "ddl"))
+    nested = {
+        "id": "INT64",
+        "params": kind,
+        "params.key": "STRING",
+        "params.value": "STRUCT<n INT64>",
+        "params.value.n": "INT64",
+    }
+    write_table(
+        schema,
+        " logs",
+        {"id": "INT64", "params": kind},
+        nested_column_names=list(nested),
+        nested_column_types=list(nested.values()),
+        description=[None, "all", "its key", None, "count"],
+        sample_rows=[],
+    )
+    catalog = load_folder(tmp_path)
+    assert catalog.dialect == "bigquery"
+    (logs,) = catalog.tables
+    assert logs.full_name == "proj-1.data. logs"
+    assert logs.columns[0].description == "the id, (once)"
+    assert logs.columns[0].nullable is False
+    assert [(f.path, f.description) for f in logs.columns[1].fields] == [
+        ("[].key", "its key"), ("[].value", ""), ("[].value.n", "count"),
+    ]  # fmt: skip
+
+
+def test_a_folder_of_databases_lists_them_and_refuses_to_be_one(tmp_path: Path) -> None:
+    schema = snowflake(tmp_path)
+    other = tmp_path / "resource" / "databases" / "bigquery" / "web" / "p.d"
+    write_table(other, "t", {"a": "INT64"}, nested_column_names=["a"])
+    found = find_database_folders(tmp_path)
+    assert [path.name for path in found] == ["SHOP", "web"]
+    assert find_database_folders(schema.parent) == (schema.parent,)
+    with pytest.raises(ConfigurationError, match="holds 2 databases"):
+        load_folder(tmp_path)
+
+
+def test_errors_say_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="There is no folder"):
+        find_database_folders(tmp_path / "nope")
+    with pytest.raises(ConfigurationError, match="no database description"):
+        find_database_folders(tmp_path)
+    schema = snowflake(tmp_path)
+    (schema / "BAD.json").write_text('{"table_name": "BAD"', "utf-8")
+    with pytest.raises(ConfigurationError, match=r"BAD\.json does not describe a table.*again"):
+        load_folder(tmp_path)
+
+
+def test_native_descriptions_are_kept_behind_a_variant_where_they_speak_of_their_columns() -> None:
+    told = {"id": "the id", "data": "data of it", "fax": "fax number", "phone": "phone number"}
+    kept = trusted_descriptions(list(told), told, lambda n: n == "data", native=True)
+    assert kept == told
+    shifted = {**told, "fax": "phone number", "phone": "something else"}
+    kept = trusted_descriptions(list(told), shifted, lambda n: n == "data", native=True)
+    assert list(kept) == ["id", "data"]
+
+
+def test_ddl_with_quotes_commas_and_constraints() -> None:
+    described = 'OPTIONS(description="g, \\"h\\"")'
+    columns = ["a DECIMAL(10, 2) DEFAULT 'b, c'", f"`d` STRUCT<e STRING, f ARRAY<INT64>> {described}"]
+    ddl = f"CREATE TABLE x (\n {', '.join(columns)},\n PRIMARY KEY (a)\n);"
+    a, d = parse_columns(ddl)
+    assert (a.name, a.type) == ("a", "DECIMAL(10, 2)")
+    assert (d.name, d.type, d.description) == ("d", "STRUCT<e STRING, f ARRAY<INT64>>", 'g, "h"')
+    assert [f.path for f in nested_fields(d.type)] == ["e", "f"]
+
+
+def test_stats_count_what_was_written(tmp_path: Path) -> None:
+    snowflake(tmp_path)
+    answer = stats(tmp_path)
+    (row,) = answer["databases"]
+    assert (row["name"], row["tables"], row["columns"], row["nested_paths"]) == ("SHOP", 4, 6, 2)
+    assert answer["total"]["bytes"] == row["bytes"] > 100
+    assert answer["total"]["databases"] == 1
+    assert catalog_stats(load_folder(tmp_path))["total"]["bytes"] == row["bytes"]

@@ -1,0 +1,150 @@
+"""The virtual folder that agents explore."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from knowledge.catalog import Catalog, Column, Table
+from knowledge.line_search import compile_search
+from knowledge.schema_files import SchemaFiles
+
+SALES = tuple(
+    Table(f"sales_{d}", (Column("id", "INTEGER"), Column("total", "REAL", "gross"))) for d in (1, 2, 3)
+)
+FILES = SchemaFiles(
+    Catalog(
+        "shop",
+        "sqlite",
+        (
+            *SALES,
+            Table(
+                "customers", (Column("id", "INTEGER"), Column("city", "TEXT", "where they live", ("Ghent",)))
+            ),
+            Table('../order "x"', (Column("a b", "TEXT"),)),
+        ),
+        ("one file was missing",),
+    ),
+    {"terms.md": "A sale is an order.\nA customer buys."},
+)
+
+
+def test_ls_lists_files_and_folders() -> None:
+    listed = FILES.run("ls").splitlines()
+    assert listed[:2] == ["README.md", "DDL.sql"]
+    assert "sales_1.txt (one of 3 tables alike, to sales_3.txt)" in listed
+    assert FILES.run("ls docs") == "terms.md"
+    assert FILES.run("ls sales_2.txt") == "sales_2.txt"
+
+
+@pytest.mark.parametrize(
+    "name", ["customers.txt", "customers", "./customers.txt", "CUSTOMERS", "/customers.txt"]
+)
+def test_a_table_opens_by_file_or_name(name: str) -> None:
+    assert "city TEXT [Ghent] -- where they live" in FILES.run(f"cat {name}")
+
+
+def test_every_member_of_a_group_opens_the_groups_file() -> None:
+    assert FILES.run("cat sales_3") == FILES.run("cat sales_1.txt")
+    assert "sales_{1..3}" in FILES.run("cat sales_3")
+
+
+def test_a_hostile_name_is_a_file_like_any_other() -> None:
+    name = next(line for line in FILES.run("ls").splitlines() if "order" in line)
+    assert '"a b" TEXT' in FILES.run(f"cat '{name}'")
+
+
+def test_head_takes_a_number_in_every_form() -> None:
+    first = FILES.run("cat customers").splitlines()
+    assert FILES.run("head -n 2 customers").splitlines() == first[:2]
+    assert (
+        FILES.run("head -n2 customers") == FILES.run("head -2 customers") == FILES.run("head -n 2 customers")
+    )
+
+
+def test_grep_finds_lines_with_their_file() -> None:
+    assert FILES.run("grep -ri GHENT .") == "customers.txt: city TEXT [Ghent] -- where they live"
+    assert FILES.run("grep total") == "sales_1.txt: total REAL -- gross"
+    assert FILES.run('grep "sale is" docs') == "docs/terms.md: A sale is an order."
+    assert FILES.run("grep -l '^id INT' *.txt").splitlines() == ["sales_1.txt", "customers.txt"]
+    assert FILES.run("grep nothing_like_it") == "no line matches 'nothing_like_it'"
+
+
+def test_find_knows_members_too() -> None:
+    assert FILES.run("find . -name '*_2*'") == "sales_2.txt"
+
+
+@pytest.mark.parametrize(
+    ("command", "answer"),
+    [
+        ("rm -rf /", "rm: no such command"),
+        ("cat nope", "no such file"),
+        ("cat docs", "is a folder"),
+        ("cat", "name a file"),
+        ("ls nope", "no such file or folder"),
+        ("head -n x customers", "whole number"),
+        ("grep -z a", "unknown option -z"),
+        ("grep", "grep [-i]"),
+        ("cat a | head", "without pipes"),
+        ('cat "x', "No closing quotation"),
+        ("", "No command given"),
+        ("find -name", "find [PATH]"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_answered_with_what_to_do(command: str, answer: str) -> None:
+    assert answer in FILES.run(command)
+
+
+def test_output_is_cut_and_says_so() -> None:
+    table = Table("t", tuple(Column(f"column_{i}", "TEXT", "x" * 900) for i in range(100)))
+    printed = SchemaFiles(Catalog("c", "sqlite", (table,)), max_chars=2000).run("cat t")
+    assert len(printed) < 2200
+    assert "… cut: " in printed
+    assert "characters cut)" in printed
+
+
+@pytest.mark.parametrize(
+    ("pattern", "line", "matches"),
+    [
+        ("total", "the total", True),
+        ("^total", "the total", False),
+        ("al$", "the total", True),
+        ("t.*l", "the total", True),
+        ("l.*t.*l", "the total", False),
+        ("foo\\|tot", "the total", True),
+        ("foo|bar", "the total", False),
+        ("[st]otal", "the total", True),
+        ("\\btot", "the total", True),
+        ("to\\w+l", "the total", True),
+        ("(", "a (b)", True),
+        ("NUMBER(38,0)", "a NUMBER(38,0)", True),
+        ("a.+b", "ab", False),
+        ("a.+b", "axb", True),
+        ("[z-a]", "x", False),
+    ],
+)  # fmt: skip
+def test_patterns(pattern: str, line: str, matches: bool) -> None:
+    assert compile_search(pattern).matches(line) is matches
+
+
+def test_more_than_grep_takes_is_searched_as_text_and_said() -> None:
+    assert FILES.run("grep '(a+)+$'").startswith("(searched as plain text")
+
+
+@pytest.mark.parametrize(
+    "pattern", ["(a+)+$", "a*a*a*a*a*a*b", ".*.*.*.*.*.*x", "a+$", "(.*a){20}", "a.*a.*a.*a.*b"]
+)
+def test_no_pattern_takes_long(pattern: str) -> None:
+    begun = time.perf_counter()
+    compile_search(pattern, ignore_case=True).matches("a" * 100_000)
+    assert time.perf_counter() - begun < 1
+
+
+@given(st.text(max_size=12), st.text(max_size=30))
+def test_any_pattern_and_command_gets_an_answer(pattern: str, command: str) -> None:
+    assert isinstance(compile_search(pattern).matches(command), bool)
+    assert isinstance(FILES.run(command), str)
+    assert isinstance(FILES.run(f"grep {pattern}"), str)

@@ -1,0 +1,160 @@
+"""The guard's answers: what runs, what is said, how it fails."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from knowledge.errors import ConfigurationError
+from tools.guard import Passed, Refused, check, judge_list
+from tools.guard.output import render
+from tools.query import ErrorKind
+from tools.sql import DIALECTS, parse_statements
+
+
+def passed(sql: str, dialect: str = "sqlite") -> Passed:
+    verdict = check(sql, dialect)
+    assert isinstance(verdict, Passed), verdict
+    return verdict
+
+
+def refused(sql: str, dialect: str = "sqlite") -> Refused:
+    verdict = check(sql, dialect)
+    assert isinstance(verdict, Refused), verdict
+    return verdict
+
+
+def test_what_runs_has_the_authors_words_and_lines_but_no_comments() -> None:
+    sql = "-- top\nSELECT substr(name, 1, 2), -- first\n  count(*) /* all\nof them */ FROM t;\n"
+    assert passed(sql).sql == "SELECT substr(name, 1, 2),\n  count(*)\nFROM t"
+
+
+def test_text_with_escapes_is_encoded_anew() -> None:
+    assert passed(r"SELECT 'a\' AS x").sql == r"SELECT 'a\' AS x"
+    assert passed(r"SELECT r'\d'", "bigquery").sql == r"SELECT '\\d'"
+    assert passed("SELECT $$it's$$", "postgres").sql == "SELECT 'it''s'"
+    assert passed(r"SELECT 'it\'s'", "mysql").sql == "SELECT 'it''s'"
+
+
+def test_hints_do_not_run() -> None:
+    assert passed("SELECT /*+ SET_VAR(max_execution_time = 0) */ a FROM t", "mysql").sql == "SELECT a FROM t"
+
+
+def test_a_word_that_no_one_accounts_for_sends_the_query_through_the_tree() -> None:
+    assert passed("SELECT SQL_NO_CACHE a AS x FROM t", "mysql").sql == "SELECT SQL_NO_CACHE a AS x FROM t"
+    assert passed("SELECT a FROM t USE INDEX (i)", "mysql").sql == "SELECT a FROM t USE INDEX (i)"
+
+
+def test_the_tree_renders_faithfully_too() -> None:
+    sql = "SELECT a, \"B c\", count(*) FROM t WHERE x != 'it''s' GROUP BY 1, 2"
+    expected = "SELECT a, \"B c\", COUNT(*) FROM t WHERE x <> 'it''s' GROUP BY 1, 2"
+    for dialect in ("sqlite", "duckdb", "postgres", "snowflake"):
+        assert render(parse_statements(sql, dialect), dialect, frozenset()) == expected
+
+
+def test_explain_keeps_its_options_and_guards_the_inside() -> None:
+    verdict = passed("explain query plan -- why\n select 1")
+    assert (verdict.sql, verdict.kind) == ("EXPLAIN query plan select 1", "explain")
+    assert passed("EXPLAIN (ANALYZE, FORMAT json) SELECT 1", "postgres").kind == "explain"
+    assert refused("EXPLAIN SELECT load_extension('x')").rule == "function"
+
+
+def test_inspections_have_no_tree_or_say_so() -> None:
+    assert passed("pragma table_info ( 'my table' ) ;").sql == "PRAGMA table_info('my table')"
+    assert passed("PRAGMA table_info(t)").tree is None
+    assert passed("SHOW TABLES", "duckdb").kind == "inspection"
+    assert passed("DESCRIBE SELECT 1", "duckdb").kind == "inspection"
+
+
+def test_a_bigquery_script_keeps_its_statements() -> None:
+    sql = "DECLARE x INT64 DEFAULT 1;\nCREATE TEMP FUNCTION f(a INT64) AS (a + 1);\nSELECT f(x);"
+    verdict = passed(sql, "bigquery")
+    assert verdict.sql == sql.rstrip(";")
+    assert len(verdict.script) == 2
+    assert refused("SELECT f(1)", "bigquery").rule == "function"
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_stacked_statements_are_refused_everywhere(dialect: str) -> None:
+    refused("SELECT 1; DROP TABLE t", dialect)
+    refused("SELECT 1; SELECT 2", dialect)
+
+
+def test_a_refusal_names_what_and_why() -> None:
+    assert refused("SELECT pg_sleep(5)", "postgres").reason == (
+        "The function pg_sleep is not on the list of functions known to have no side effects."
+    )
+    assert refused("DROP TABLE t").reason == "DROP is not a query; only pure reads may run."
+    assert "2 statements" in refused("SELECT 1; SELECT 2").reason
+
+
+def test_a_refusal_becomes_a_query_error() -> None:
+    assert refused("DROP TABLE t").error().kind is ErrorKind.REFUSED
+    error = refused("SELECT a FROM t\nWHERE (b").error()
+    assert (error.kind, error.line, error.by) == (ErrorKind.SYNTAX, 2, "guard")
+    assert "\x1b" not in error.message
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT " + "(" * 300 + "1" + ")" * 300,
+        "SELECT " + "[" * 90 + "1" + "]" * 90,
+        "SELECT * FROM " + "(SELECT * FROM " * 6000 + "t" + ")" * 6000,
+        "SELECT " + "NOT " * 20_000 + "1",
+        "SELECT " + "- " * 20_000 + "1",
+        "SELECT " + "CASE WHEN a THEN " * 4000 + "1" + " END" * 4000,
+        "SELECT " + ".".join(["a"] * 20_000),
+        "SELECT 1 -- " + "x" * 200_000,
+    ],
+)
+def test_monsters_are_refused_and_nothing_breaks(sql: str) -> None:
+    verdict = check(sql, "duckdb")
+    if isinstance(verdict, Refused):
+        assert verdict.rule in ("nesting", "too_long", "syntax")
+    else:
+        assert len(sql) < 1000
+
+
+def test_long_but_flat_queries_pass() -> None:
+    passed("SELECT 1 WHERE 1 IN (" + ", ".join(map(str, range(15_000))) + ")")
+    passed(" UNION ALL ".join(f"SELECT {n}" for n in range(3000)))
+    passed("SELECT " + " + ".join(["x"] * 3000) + " FROM t")
+
+
+def test_an_unknown_dialect_is_a_configuration_error() -> None:
+    with pytest.raises(ConfigurationError, match="oracle.*bigquery, duckdb"):
+        check("SELECT 1", "oracle")
+    passed("SELECT 1", "PostgreSQL")
+
+
+def test_a_list_is_judged_in_order(tmp_path: Path) -> None:
+    path = tmp_path / "list.jsonl"
+    entries = [{"dialect": "sqlite", "sql": "SELECT 1"}, {"dialect": "duckdb", "sql": "COPY t TO 'x'"}]
+    path.write_text("\n".join(map(json.dumps, entries)) + "\n\n")
+    first, second = judge_list(path)
+    assert first == {"verdict": "pass", "reason": ""}
+    assert (second["verdict"], second["rule"]) == ("refused", "statement")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("SELECT 1", "line 2 is not JSON"),
+        ('{"sql": "SELECT 1"}', 'line 2 lacks "dialect"'),
+        ('["sqlite", "SELECT 1"]', 'line 2 lacks "dialect"'),
+        ('{"dialect": "dbase", "sql": "SELECT 1"}', "line 2: There is no SQL dialect 'dbase'"),
+    ],
+)
+def test_a_malformed_line_is_named(tmp_path: Path, line: str, said: str) -> None:
+    path = tmp_path / "list.jsonl"
+    path.write_text('{"dialect": "sqlite", "sql": "SELECT 1"}\n' + line)
+    with pytest.raises(ConfigurationError, match=said):
+        list(judge_list(path))
+
+
+def test_a_missing_list_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"nowhere\.jsonl"):
+        list(judge_list(tmp_path / "nowhere.jsonl"))

@@ -1,0 +1,187 @@
+"""Properties: no planted write passes, honest reads pass, and what passes changes nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from tools.guard import Passed, Refused, check
+
+COLUMNS = ["id", "customer_id", "total", "status", '"drop"', "o.id", "o.total"]
+PURE_CALLS = {
+    "sqlite": ["upper({0})", "coalesce({0}, {1})", "round({0}, 2)", "strftime('%Y', {0})", "substr({0}, 1, 2)"],
+    "duckdb": ["list_value({0}, {1})", "date_trunc('month', {0})", "regexp_replace({0}, 'a', 'b')", "len({0})"],
+    "postgres": ["to_char({0}, 'YYYY')", "greatest({0}, {1})", "jsonb_build_object('k', {0})", "left({0}, 2)"],
+    "mysql": ["concat_ws('-', {0}, {1})", "ifnull({0}, {1})", "date_format({0}, '%Y')", "instr({0}, 'a')"],
+    "snowflake": ["iff({0} > 1, {0}, {1})", "try_to_number({0})", "dateadd(day, 1, {0})", "object_construct('k', {0})"],
+    "bigquery": ["safe_divide({0}, {1})", "format_date('%Y', {0})", "struct({0} AS a)", "safe.substr({0}, 1)"],
+}
+EVIL_CALLS = {
+    "sqlite": ["load_extension({0})", "writefile('x', {0})", "fts3_tokenizer({0})", "edit({0})"],
+    "duckdb": ["getenv({0})", "{0}.getenv()", "nextval('s')", "list_transform([1], x -> getenv({0}))", "sleep_ms({0})"],
+    "postgres": ["pg_sleep({0})", "pg_catalog.pg_read_file({0})", "nextval('s')", "query_to_xml({0}, true, true, '')"],
+    "mysql": ["sleep({0})", "load_file({0})", "benchmark(9, {0})", "get_lock({0}, 1)", "(@x := {0})"],
+    "snowflake": ["system$wait({0})", "snowflake.cortex.complete('m', {0})", "s.nextval", "my_udf({0})"],
+    "bigquery": ["ai.generate({0})", "d.remote({0})", "keys.new_keyset({0})", "`p.d.f`({0})"],
+}
+EVIL_STATEMENTS = [
+    "INSERT INTO orders VALUES (1)",
+    "INSERT INTO orders ({read})",
+    "UPDATE orders SET total = 1",
+    "DELETE FROM orders",
+    "DROP TABLE orders",
+    "CREATE TABLE loot AS {read}",
+    "ALTER TABLE orders ADD COLUMN x INT",
+    "TRUNCATE TABLE orders",
+    "MERGE INTO orders USING ({read}) s ON 1 = 1 WHEN MATCHED THEN DELETE",
+    "GRANT SELECT ON orders TO x",
+    "BEGIN",
+    "COMMIT",
+    "CALL p()",
+    "SET x = 1",
+    "ATTACH 'x.db' AS y",
+    "VACUUM",
+    "COPY orders TO 'x.csv'",
+    "EXPLAIN DELETE FROM orders",
+    "{read}; DELETE FROM orders",
+    "DELETE FROM orders; {read}",
+    "SELECT 1; {read}",
+    "WITH w AS (DELETE FROM orders RETURNING *) SELECT * FROM w",
+    "SELECT * FROM (DELETE FROM orders RETURNING *) s",
+    "SELECT * INTO loot FROM ({read}) s",
+    "SELECT * FROM orders FOR UPDATE",
+]
+dialects = st.sampled_from(sorted(PURE_CALLS))
+
+
+def disguised(sql: str, dialect: str) -> st.SearchStrategy[str]:
+    """The same SQL in other letter case, with other white space and comments between its words."""
+    gaps = [" ", "\n", "\t ", "  ", " /* x; y */ ", " -- z\n"]
+
+    def dress(seed: list[tuple[bool, str]]) -> str:
+        words = sql.split(" ")
+        dressed = [
+            word.upper() if upper and not set("'\"`") & set(word) else word
+            for word, (upper, _) in zip(words, seed, strict=True)
+        ]
+        return "".join(word + gap for word, (_, gap) in zip(dressed, seed, strict=True)).strip()
+
+    count = len(sql.split(" "))
+    return st.lists(
+        st.tuples(st.booleans(), st.sampled_from(gaps)), min_size=count, max_size=count
+    ).map(dress)
+
+
+@st.composite
+def reads(draw: Callable[..., object], dialect: str, evil: bool = False) -> str:
+    """A random query of the dialect; with ``evil``, one call in it has a side effect."""
+
+    def one(strategy: st.SearchStrategy[str]) -> str:
+        return str(draw(strategy))
+
+    def expression(depth: int = 2) -> str:
+        if depth == 0:
+            return one(st.sampled_from([*COLUMNS, "1", "'a; DROP TABLE x'", "NULL"]).filter(_fits))
+        form = one(st.sampled_from(["leaf", "call", "case", "math", "subquery"]))
+        if form == "leaf":
+            return expression(0)
+        left, right = expression(depth - 1), expression(depth - 1)
+        if form == "call":
+            return one(st.sampled_from(PURE_CALLS[dialect])).format(left, right)
+        if form == "case":
+            return f"CASE WHEN {left} IS NULL THEN {right} ELSE {left} END"
+        return f"({left} + {right})" if form == "math" else f"(SELECT max({left}) FROM orders AS o)"
+
+    def _fits(text: str) -> bool:
+        return not (dialect in ("mysql", "bigquery") and text.startswith('"'))
+
+    slots = [expression() for _ in range(6)]
+    if evil:
+        place = int(str(draw(st.integers(0, 5))))
+        slots[place] = one(st.sampled_from(EVIL_CALLS[dialect])).format("'1'")
+    query = (
+        f"SELECT {slots[0]} AS a, count(DISTINCT {slots[1]}) AS n FROM orders AS o "
+        f"JOIN customers AS c ON o.customer_id = {slots[2]} WHERE {slots[3]} = 1 "
+        f"GROUP BY 1 HAVING count({slots[4]}) > 0 ORDER BY {slots[5]} LIMIT 5"
+    )
+    wraps = ["{}", "SELECT * FROM ({}) AS s", "WITH w AS ({}) SELECT * FROM w", "({}) UNION ALL ({})"]
+    wrap = one(st.sampled_from(wraps))
+    return wrap.format(*[query] * wrap.count("{}"))
+
+
+@given(st.data(), dialects)
+def test_honest_reads_pass(data: st.DataObject, dialect: str) -> None:
+    read = data.draw(reads(dialect))
+    dressed = data.draw(disguised(read, dialect))
+    for sql in (read, dressed):
+        verdict = check(sql, dialect)
+        assert isinstance(verdict, Passed), verdict
+
+
+@given(st.data(), dialects)
+def test_a_call_with_side_effects_never_passes(data: st.DataObject, dialect: str) -> None:
+    sql = data.draw(disguised(data.draw(reads(dialect, evil=True)), dialect))
+    assert isinstance(check(sql, dialect), Refused)
+
+
+@given(st.data(), dialects, st.sampled_from(EVIL_STATEMENTS))
+def test_a_write_never_passes(data: st.DataObject, dialect: str, statement: str) -> None:
+    sql = statement.replace("{read}", data.draw(reads(dialect)))
+    dressed = data.draw(disguised(sql, dialect))
+    assert isinstance(check(dressed, dialect), Refused)
+
+
+WORDS = (
+    "SELECT FROM WHERE orders customers id total * ( ) , ; = 1 'a' WITH AS w UNION ALL VALUES INSERT INTO REPLACE UPDATE "
+    "SET DELETE DROP TABLE CREATE TEMP VIEW ATTACH DETACH VACUUM PRAGMA user_version journal_mode table_info EXPLAIN QUERY "
+    "PLAN BEGIN COMMIT RETURNING ORDER BY LIMIT REINDEX ANALYZE -- /* */ \n \" ` [ ] IN EXISTS NOT JOIN ON USING GROUP"
+).split(" ")
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("guard") / "shop.db"
+    with sqlite3.connect(path) as connection:
+        connection.executescript(
+            "CREATE TABLE orders(id, customer_id, total, status, \"drop\");"
+            "CREATE TABLE customers(id, name);"
+            "INSERT INTO orders VALUES (1, 1, 2.5, 'open', 0), (2, 1, 4.5, 'closed', 1);"
+            "INSERT INTO customers VALUES (1, 'Ada');"
+        )
+    connection.close()
+    return path
+
+
+def run_writable(path: Path, sql: str) -> None:
+    """Run on a connection that may write; what SQLite says about the query does not matter here."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    steps = iter(range(200))
+    connection.set_progress_handler(lambda: next(steps, None) is None, 1000)
+    try:
+        connection.execute(sql).fetchmany(100)
+    except sqlite3.Error as error:
+        assert "readonly" not in str(error)
+    finally:
+        connection.close()
+
+
+soup = st.lists(st.sampled_from(WORDS), min_size=1, max_size=14).map(" ".join)
+prefixed = st.tuples(st.sampled_from(["SELECT * FROM orders ", "SELECT 1 ", "WITH w AS (SELECT 1) "]), soup)
+
+
+@settings(max_examples=600, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.filter_too_much])
+@given(st.one_of(soup, prefixed.map("".join), reads("sqlite"), st.sampled_from(EVIL_STATEMENTS)))
+def test_what_passes_leaves_a_writable_database_as_it_was(shop: Path, sql: str) -> None:
+    verdict = check(sql, "sqlite")
+    assume(isinstance(verdict, Passed))
+    assert isinstance(verdict, Passed)
+    before = hashlib.sha256(shop.read_bytes()).digest()
+    run_writable(shop, verdict.sql)
+    assert hashlib.sha256(shop.read_bytes()).digest() == before
+    assert sorted(path.name for path in shop.parent.iterdir()) == ["shop.db"]

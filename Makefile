@@ -18,7 +18,7 @@ demo: $(VENV)/.lean  ## answer three questions on the sample database, without a
 	@$(BIN)/quorum demo
 
 test: $(VENV)/.full  ## install every extra and run the test suite
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: $(VENV)/.full  ## check style, types and the direction of imports
 	$(BIN)/ruff check .

@@ -13,8 +13,8 @@ MAX_ROUNDS = 3  # ReCAPAgent-SQL, section 3.3: critiqued and refined at most thr
 class PlanReview(BaseModel):
     """The verdict over a plan."""
 
-    update_plan: bool = Field(description="True only for a fault that would make the answer wrong.")
     feedback: str = Field(description="What to change; empty if the plan passes.")
+    update_plan: bool = Field(description="True only for a fault that would make the answer wrong.")
 
 
 async def critique_plan(

@@ -11,7 +11,7 @@ from tools.models import Model
 class Plan(BaseModel):
     """How to answer a question, before any SQL is written."""
 
-    steps: list[str] = Field(description="Three to eight steps, one sentence each, no SQL.")
+    steps: list[str] = Field(description="At most eight steps, one sentence each, no SQL.")
     expected_format: str = Field(description="The result's columns: name (type), name (type).")
 
     @field_validator("steps")

@@ -30,6 +30,7 @@ async def critique_sql(
     *,
     steps: list[str],
     expected_format: str,
+    syntax: str = "",
 ) -> SqlReview:
     """Review ``sql``; the review carries a corrected query if it finds a fault.
 
@@ -45,4 +46,5 @@ async def critique_sql(
         sql=sql,
         steps=steps,
         expected_format=expected_format,
+        syntax=syntax,
     )

@@ -19,6 +19,7 @@ MAX_CELL = 200  # characters of a cell that the prompt shows
 class Verdict(BaseModel):
     """The Validator's judgement of a result."""
 
+    reasoning: str = Field(default="", description="What was checked, in one sentence.")
     valid_result: bool
     columns_not_needed: list[str] = Field(description="Columns that the question does not ask for.")
     result_empty: bool = Field(description="No rows, or nothing but NULLs.")
@@ -32,11 +33,15 @@ class Verdict(BaseModel):
 
 @dataclass(frozen=True)
 class ColumnSummary:
-    """A result column: name, type and how many of the kept rows are NULL."""
+    """A result column: name, type, and how many of the kept rows are NULL and distinct.
+
+    ``distinct`` is None where values of the type cannot be compared.
+    """
 
     name: str
     type: str
     nulls: int
+    distinct: int | None
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ class ResultState(TypedDict):
     truncated: str
     preview: list[list[Any]]
     nulls: list[int]
+    distinct: list[int | None]
     types: list[str]
 
 

@@ -45,7 +45,8 @@ Block header
     ``12,345 rows``; or for several tables ``rows 5, 7, ?`` in the members' order
     (``rows 5 each`` when all agree).
     All tables of one header have the same columns (a shared field group); their columns may stand
-    in another order than in the text. ``like BASE``: the columns of the table BASE, which has its
+    in another order than in the text, and samples are those of one of them. ``like BASE``: the
+    columns (and samples) of the table BASE, which has its
     own block, without those in ``- `` lines and with those in ``+ `` lines added at the end, or
     replacing the column of that name in its place.
 

@@ -68,6 +68,7 @@ async def review_sql(state: CandidateState, context: Context) -> Update:
             state["sql"],
             steps=state["plan"]["steps"],
             expected_format=state["plan"]["expected_format"],
+            syntax=await context.text(state["syntax_ref"]),
         )
     except MalformedReply as error:
         _record(context, state, "sql_review", "sql_critique", error=str(error))

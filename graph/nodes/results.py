@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pyarrow as pa
+
 from agents.validator import SAMPLE_ROWS, ColumnSummary, ResultSummary
 from graph.state import PREVIEW_ROWS, ResultState
 from tools.query import QueryResult
@@ -31,8 +33,18 @@ def _keep(result: QueryResult, folder: Path) -> ResultState:
         "truncated": result.truncated,
         "preview": [[_cut(value) for value in row] for row in result.preview(PREVIEW_ROWS)],
         "nulls": [int(column.null_count) for column in table.columns],
+        "distinct": [_distinct(column) for column in table.columns],
         "types": [str(column.type) for column in table.columns],
     }
+
+
+def _distinct(column: pa.ChunkedArray) -> int | None:
+    import pyarrow.compute as pc
+
+    try:
+        return int(pc.count_distinct(column).as_py())
+    except pa.ArrowNotImplementedError:  # nested values
+        return None
 
 
 def _cut(value: object) -> object:
@@ -46,8 +58,10 @@ def _cut(value: object) -> object:
 def summary(result: ResultState) -> ResultSummary:
     """What the Validator sees of a result."""
     columns = [
-        ColumnSummary(name, kind, nulls)
-        for name, kind, nulls in zip(result["columns"], result["types"], result["nulls"], strict=True)
+        ColumnSummary(*described)
+        for described in zip(
+            result["columns"], result["types"], result["nulls"], result["distinct"], strict=True
+        )
     ]
     return ResultSummary(
         row_count=result["row_count"],

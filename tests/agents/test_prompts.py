@@ -98,7 +98,7 @@ async def _self_refiner(model: Model) -> object:
 
 
 async def _validator(model: Model) -> object:
-    columns = [validator.ColumnSummary("sales", "int64", 0)]
+    columns = [validator.ColumnSummary("sales", "int64", 0, 1)]
     summary = validator.ResultSummary(1, True, columns, [[0]])
     return await validator.validate(model, "sqlite", QUESTION, SQL, summary, expected_format=FORMAT)
 

@@ -94,7 +94,7 @@ async def _problem(look: Introspection, table: Table) -> QueryError | None:
 async def _with_values(look: Introspection, table: Table, estimate: int | None, samples: int) -> Table:
     source, span = quoted(table.schema, table.name), None
     if table.kind == "table":  # a view may take for ever to count
-        table = await look.count(table, source, estimate)
+        table = look.with_count(table, await look.count(source), estimate)
         span = (0, table.row_count - 1) if table.row_count else None
     texts = [_as_text(column) for column in table.columns]
     return await look.sample(table, sample_query(source, texts, "rowid", span), samples)

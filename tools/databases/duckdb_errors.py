@@ -29,7 +29,7 @@ TYPES = {
 """By the driver's exception class; binder, catalog and input errors need a look at their words."""
 
 MESSAGES = (
-    (r"The text holds \d+ statements|Values were not provided", ErrorKind.SYNTAX),
+    (r"The text holds|Values were not provided", ErrorKind.SYNTAX),
     (r"read-only mode|has been locked|disabled (by|through) configuration", ErrorKind.PERMISSION),
     (r"Ambiguous reference", ErrorKind.AMBIGUOUS_COLUMN),
     (r"(Function|Macro) with name", ErrorKind.FUNCTION),

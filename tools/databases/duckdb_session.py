@@ -70,6 +70,8 @@ class DuckdbSession:
             clock.cancel()
 
     def _run(self, sql: str, rows: int, size: int) -> Fetched:
+        if "\0" in sql:  # the driver would end there, and what was judged is more than what runs
+            raise ValueError("The text holds a NUL character.")
         statements = self._connection.extract_statements(sql)
         if len(statements) != 1:
             raise ValueError(f"The text holds {len(statements)} statements; it must be one.")
@@ -174,4 +176,4 @@ def _prove_read_only(connection: duckdb.DuckDBPyConnection) -> None:
         return
     finally:
         connection.execute("ROLLBACK")
-    raise PermissionError("The session could write to the database; it must not")
+    raise PermissionError("The session could write to the database; it must not.")

@@ -66,13 +66,16 @@ class Introspection:
         limits = Limits(rows=rows, bytes=16 * 2**20, seconds=min(left, TABLE_SECONDS))
         return await self.connector.run(sql, limits)
 
-    async def count(self, table: Table, source: str, estimate: int | None) -> Table:
-        """The table with its row count, or with ``estimate`` if counting takes too long."""
+    async def count(self, source: str) -> int | None:
+        """Rows of a table, given as SQL; None if counting takes too long."""
         answer = await self.try_to(f"SELECT count(*) AS n FROM {source}")
-        if isinstance(answer, QueryResult):
-            return replace(table, row_count=answer.table["n"][0].as_py())
-        (self.uncounted if estimate is None else self.estimated).append(table.full_name)
-        return replace(table, row_count=estimate)
+        return answer.table["n"][0].as_py() if isinstance(answer, QueryResult) else None
+
+    def with_count(self, table: Table, rows: int | None, estimate: int | None) -> Table:
+        """The table with its rows as counted, else as estimated; which one, the notes will say."""
+        if rows is None:
+            (self.uncounted if estimate is None else self.estimated).append(table.full_name)
+        return replace(table, row_count=estimate if rows is None else rows)
 
     async def sample(self, table: Table, sql: str, samples: int) -> Table:
         """The table with sample values and JSON fields; ``sql`` selects its columns as text."""

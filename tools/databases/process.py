@@ -117,12 +117,7 @@ class Child:
         Raises:
             EngineFailed, EngineTimeout, EngineDied: It could not be opened; the process is gone.
         """
-        message = asdict(self.opening) | {"parent": os.getpid()}
-        try:
-            await self._ask(message, START_SECONDS)
-        except EngineFailed:
-            await self.close()
-            raise
+        await self._start(asdict(self.opening) | {"parent": os.getpid()})
 
     async def run(self, sql: str, *, rows: int, size: int, seconds: float) -> Reply:
         """Run one statement; the process is killed if it overruns, or if the task is cancelled.
@@ -130,8 +125,8 @@ class Child:
         Raises:
             EngineFailed, EngineTimeout, EngineDied: As their names say.
         """
-        if not self._ready:
-            await self._ask(None, START_SECONDS)
+        if not self._ready:  # it loads libraries after it has opened
+            await self._start(None)
             self._ready = True
         request = {"sql": sql, "rows": rows, "bytes": size, "seconds": seconds}
         return await self._ask(request, seconds + GRACE_SECONDS)
@@ -148,17 +143,23 @@ class Child:
         self._process.stdin.close()
         await self._process.communicate()
 
+    async def _start(self, message: dict[str, Any] | None) -> None:
+        try:
+            await self._ask(message, START_SECONDS)
+        except EngineFailed:
+            await self.close()
+            raise
+
     async def _ask(self, message: dict[str, Any] | None, seconds: float) -> Reply:
+        """One answer; without it, for whatever reason, the process is of no more use."""
         try:
             reply = await asyncio.wait_for(self._exchange(message), seconds)
-        except TimeoutError as error:
-            await self.close()
-            raise EngineTimeout from error
-        except (asyncio.IncompleteReadError, ConnectionError) as error:
-            await self.close()
-            raise EngineDied(self._process.returncode) from error
-        except asyncio.CancelledError:
+        except BaseException as error:
             await asyncio.shield(self.close())
+            if isinstance(error, TimeoutError):
+                raise EngineTimeout from error
+            if isinstance(error, asyncio.IncompleteReadError | ConnectionError):
+                raise EngineDied(self._process.returncode) from error
             raise
         if "error" not in reply.header:
             return reply

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from knowledge.catalog import Catalog, Column, ForeignKey, Table
 from knowledge.errors import DatabaseUnavailable
-from tools.databases.introspection import TEXT_CHARACTERS, Introspection, quoted, sample_query
+from tools.databases.introspection import SAMPLE_ROWS, TEXT_CHARACTERS, Introspection, quoted, sample_query
 from tools.databases.sqlite_comments import comments_of
 from tools.query import QueryError, QueryResult
 
@@ -147,11 +147,12 @@ def _foreign_key(parts: list[Row], target: Table | None) -> ForeignKey | None:
 
 
 async def _with_values(look: Introspection, table: Table, samples: int) -> Table:
-    source = quoted(table.name)
-    span = await _span(look, source) if table.kind == "table" else None
+    source, span = quoted(table.name), None
     if table.kind != "view":  # a view may take for ever to count
-        guess = span[1] - span[0] + 1 if span else None
-        table = await look.count(table, source, guess)
+        rows = await look.count(source)
+        if table.kind == "table" and (rows is None or rows > SAMPLE_ROWS):
+            span = await _span(look, source)
+        table = look.with_count(table, rows, span[1] - span[0] + 1 if span else None)
     table = await _with_observed_types(look, table, source, span)
     texts = [f"substr({quoted(column.name)}, 1, {TEXT_CHARACTERS})" for column in table.columns]
     return await look.sample(table, sample_query(source, texts, "_rowid_", span), samples)

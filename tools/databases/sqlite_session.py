@@ -142,7 +142,7 @@ def _must_fail(connection: sqlite3.Connection, write: str, refusal: str) -> None
         if error.sqlite_errorname != refusal:
             raise
     else:
-        raise PermissionError("The session could write to the database; it must not")
+        raise PermissionError("The session could write to the database; it must not.")
 
 
 def _authorise(

@@ -1,7 +1,7 @@
 """The child process of an embedded engine: ``python -m tools.databases.worker``.
 
 It opens one session, answers requests from its standard input one after the other, and dies with
-its parent. It holds no secret, no network and no writable file; its memory is bounded, and
+its parent. It is given no secret; its memory and what it may write to files are bounded; and
 whatever the engine does in it, the parent can kill it.
 """
 
@@ -34,11 +34,11 @@ def main() -> None:
     _limit_files()
     try:
         session = _session(opening["session"])(opening["path"], opening["memory"])
+        _send(replies, {"opened": True})
+        session.warm_up()
     except Exception as error:  # noqa: BLE001 - whatever the driver raises, the parent must hear it
         _send(replies, _failure(error))
         return
-    _send(replies, {"opened": True})
-    session.warm_up()
     _limit_memory(opening["memory"])
     _send(replies, {"ready": True})
     while True:

@@ -15,19 +15,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from knowledge.errors import ConfigurationError
 from tools.guard.forms import is_query, pragma, script, show, split_explain, variables
 from tools.guard.output import rebuild, render
 from tools.guard.rules import judge
-from tools.guard.text import is_command, plain, scan
+from tools.guard.text import Scanned, is_command, plain, scan
 from tools.guard.verdict import Passed, Refused
 from tools.guard.vocabulary import words
 from tools.sql import SyntaxProblem, dialect_name, parse_statements, sqlglot_dialect, without_hints
-
-if TYPE_CHECKING:
-    from sqlglot.tokenizer_core import Token
 
 __all__ = ["Passed", "Refused", "check", "judge_list"]
 
@@ -44,13 +41,13 @@ def check(sql: str, dialect: str) -> Passed | Refused:
         ConfigurationError: The dialect is unknown.
     """
     dialect = dialect_name(dialect)
-    tokens = scan(sql, dialect)
-    if isinstance(tokens, Refused):
-        return tokens
+    scanned = scan(sql, dialect)
+    if isinstance(scanned, Refused):
+        return scanned
     try:
-        return _check_form(sql, tokens, dialect)
+        return _check_form(scanned, dialect)
     except SyntaxProblem as problem:
-        word = tokens[0].text.upper()
+        word = scanned.tokens[0].text.upper()
         if word in words("writes"):
             return Refused(f"{word} is not a query; only pure reads may run.", "statement")
         reason = f"The SQL cannot be read as {dialect}: {problem.message}"
@@ -59,30 +56,32 @@ def check(sql: str, dialect: str) -> Passed | Refused:
         return Refused("The SQL nests too deeply to be judged.", "nesting")
 
 
-def _check_form(sql: str, tokens: list[Token], dialect: str) -> Passed | Refused:
-    word = tokens[0].text.upper()
+def _check_form(scanned: Scanned, dialect: str) -> Passed | Refused:
+    first = scanned.tokens[0]
+    word = first.text.upper()
     if word == "PRAGMA":
-        return pragma(plain(sql, tokens), dialect)
+        return pragma(plain(scanned), dialect)
     explains = dialect == "mysql" and word in ("EXPLAIN", "DESCRIBE", "DESC")
-    if not explains and not is_command(tokens, dialect):
-        return _check_statements(sql, dialect, tokens)
-    rest = sql[tokens[0].end + 1 :]
-    inner = scan(rest, dialect)
-    if isinstance(inner, Refused):
-        return inner
+    if not explains and not is_command(scanned.tokens, dialect):
+        return _check_statements(scanned, dialect)
+    rest = scan(scanned.sql[first.end + 1 :], dialect)
+    if isinstance(rest, Refused):
+        return rest
     if word == "SHOW":
-        return show(plain(rest, inner), dialect)
-    split = split_explain(plain(rest, inner), dialect)
+        return show(plain(rest), dialect)
+    split = split_explain(plain(rest), dialect)
     if split is None:
-        return _check_statements(sql, dialect, tokens)
+        return _check_statements(scanned, dialect)
     if isinstance(split, Refused):
         return split
     options, query = split
-    return _explained(options, _check_statements(query, dialect, sqlglot_dialect(dialect).tokenize(query)))
+    tokens = sqlglot_dialect(dialect).tokenize(query)
+    return _explained(options, _check_statements(Scanned(query, tokens), dialect))
 
 
-def _check_statements(sql: str, dialect: str, tokens: list[Token]) -> Passed | Refused:
-    trees = [without_hints(tree) for tree in parse_statements(sql, dialect, tokens)]
+def _check_statements(scanned: Scanned, dialect: str) -> Passed | Refused:
+    parsed = parse_statements(scanned.sql, dialect, scanned.tokens)
+    trees = [without_hints(tree) for tree in parsed]
     if not trees:
         return Refused("The SQL holds no statement.", "empty")
     if len(trees) > 1 and dialect != "bigquery":
@@ -93,7 +92,7 @@ def _check_statements(sql: str, dialect: str, tokens: list[Token]) -> Passed | R
     problem = judge(trees[-1], dialect, functions)
     if problem:
         return problem
-    text = rebuild(sql, tokens, trees, dialect) or render(trees, dialect, functions)
+    text = rebuild(scanned.sql, scanned.tokens, trees, dialect) or render(trees, dialect, functions)
     if isinstance(text, Refused):
         return text
     trees[-1].meta["variables"] = variables(trees[:-1])

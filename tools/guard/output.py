@@ -35,7 +35,9 @@ _ROUNDS = 3
 def rebuild(sql: str, tokens: list[Token], trees: list[exp.Expr], dialect: str) -> str | None:
     """The query from its own tokens; None where a word is not accounted for.
 
-    Line breaks stay, so that an engine's line numbers mean the author's lines.
+    Args:
+        sql: Without comments; its words keep their lines and columns, so that an engine's error
+            positions mean the author's text.
     """
     if not _accounted(tokens, trees, dialect):
         return None
@@ -48,7 +50,7 @@ def rebuild(sql: str, tokens: list[Token], trees: list[exp.Expr], dialect: str) 
             written = _text_literal(written, token, dialect)
         elif token.token_type in rare or "\\" in written:
             return None
-        pieces += [_space(sql[end + 1 : token.start]), written]
+        pieces += [sql[end + 1 : token.start], written]
         end = token.end
     rebuilt = "".join(pieces).strip().rstrip("; \n")
     return rebuilt if _same(rebuilt, tokens, dialect) else None
@@ -89,13 +91,6 @@ def _text_literal(written: str, token: Token, dialect: str) -> str:
 
     simple = written[0] in "'\"" and "\\" not in written and not written.startswith(("'''", '"""'))
     return written if simple else exp.Literal.string(token.text).sql(dialect)
-
-
-def _space(gap: str) -> str:
-    """White space between two tokens; of comments and odd spaces, the line breaks or one space."""
-    if not gap.strip(" \t\r\n"):
-        return gap
-    return "\n" * gap.count("\n") or " "
 
 
 def _same(rebuilt: str, tokens: list[Token], dialect: str) -> bool:

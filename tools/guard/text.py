@@ -7,6 +7,8 @@ two readers.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tools.guard.verdict import Refused
@@ -25,11 +27,25 @@ MAX_DEPTH = 100
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff]")
 _COMMENT = re.compile(r"(?:--|#|//)[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _NESTING = frozenset({"postgres", "duckdb"})  # engines whose block comments nest, as the tokenizer's do
+_ODD = re.compile(r"[^ \t\r\n]")
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 
 
-def scan(sql: str, dialect: str) -> list[Token] | Refused:
-    """Tokenize ``sql``; a refusal where the text itself is not acceptable."""
+@dataclass(frozen=True)
+class Scanned:
+    """Text that may be parsed.
+
+    Attributes:
+        sql: The text with every comment made spaces; what stays keeps its line and column.
+        tokens: Its tokens.
+    """
+
+    sql: str
+    tokens: list[Token]
+
+
+def scan(sql: str, dialect: str) -> Scanned | Refused:
+    """Free ``sql`` of comments and tokenize it; a refusal where the text itself is not acceptable."""
     from sqlglot.errors import SqlglotError
 
     if len(sql) > MAX_CHARACTERS:
@@ -41,14 +57,38 @@ def scan(sql: str, dialect: str) -> list[Token] | Refused:
         return Refused(f"The SQL holds the invisible character {code} in line {where}.", "characters", where)
     try:
         tokens = sqlglot_dialect(dialect).tokenize(sql)
+        if not tokens:
+            return Refused("The SQL is empty.", "empty")
+        read = tokens[:1] if is_command(tokens, dialect) else tokens  # the rest is scanned by itself
+        problem = _comments(sql, read, dialect) or _nesting(read) or _stages(read, dialect)
+        bare = _without_comments(sql, read)
+        if bare != sql:
+            tokens = sqlglot_dialect(dialect).tokenize(bare)  # the tokenizer reads GROUP BY as one word
     except SqlglotError as error:
         return Refused(f"The SQL cannot be read: {str(error).splitlines()[0]}", "syntax")
-    if not tokens:
-        return Refused("The SQL is empty.", "empty")
-    if is_command(tokens, dialect):
-        tokens = tokens[:1]  # the rest is one opaque token; it is scanned again once the word is cut off
-        sql = sql[: tokens[0].end + 1]
-    return _nesting(tokens) or _comments(sql, tokens, dialect) or _stages(tokens, dialect) or tokens
+    return problem or Scanned(bare, tokens)
+
+
+def _gaps(sql: str, tokens: list[Token]) -> Iterator[tuple[int, int]]:
+    """Start and end of what stands before each token; after the last one only if all were given."""
+    end = 0
+    for token in tokens:
+        yield end, token.start
+        end = token.end + 1
+    yield end, len(sql)
+
+
+def _without_comments(sql: str, tokens: list[Token]) -> str:
+    """``sql`` with everything between tokens made plain white space, character by character."""
+    gaps = list(_gaps(sql, tokens))
+    if len(tokens) == 1:
+        gaps.pop()
+    pieces, end = [], 0
+    for start, stop in gaps:
+        gap = sql[start:stop]
+        pieces += [sql[end:start], _ODD.sub(" ", gap) if gap.strip(" \t\r\n") else gap]
+        end = stop
+    return "".join([*pieces, sql[end:]])
 
 
 def is_command(tokens: list[Token], dialect: str) -> bool:
@@ -59,9 +99,9 @@ def is_command(tokens: list[Token], dialect: str) -> bool:
     return word == "EXPLAIN" and dialect != "mysql"
 
 
-def plain(sql: str, tokens: list[Token]) -> str:
-    """The tokens as they were written, with every comment and line break made one space."""
-    return " ".join(sql[token.start : token.end + 1] for token in tokens)
+def plain(scanned: Scanned) -> str:
+    """The tokens as they were written, one space between them."""
+    return " ".join(scanned.sql[token.start : token.end + 1] for token in scanned.tokens)
 
 
 def _nesting(tokens: list[Token]) -> Refused | None:
@@ -82,10 +122,8 @@ def _nesting(tokens: list[Token]) -> Refused | None:
 
 def _comments(sql: str, tokens: list[Token], dialect: str) -> Refused | None:
     """Comments that are code for the engine, or that engines end at different places."""
-    ends = [-1, *(token.end for token in tokens)]
-    starts = [*(token.start for token in tokens), len(sql)]
-    for end, start in zip(ends, starts, strict=True):
-        gap = sql[end + 1 : start]
+    for start, stop in _gaps(sql, tokens):
+        gap = sql[start:stop]
         if not gap or gap.isspace():
             continue
         if dialect == "mysql" and re.search(r"/\*M?!", gap):

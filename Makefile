@@ -49,10 +49,10 @@ STALE := $(shell test -e $(VENV) || exit 0; \
 
 .PHONY: stale
 $(MADE): $(STALE)
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	@test -z "$(STALE)" || rm -rf $(VENV)
+	@test -e $(VENV) || $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	    echo "Quorum needs Python 3.11 or newer; $(PYTHON) is: $$($(PYTHON) --version 2>&1)" >&2; \
 	    echo "Name another one, e.g.: make PYTHON=python3.12 $(or $(MAKECMDGOALS),setup)" >&2; exit 2; }
-	@test -n "$(STALE)" && rm -rf $(VENV) || true
 	@test -e $(VENV) || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 2; }
 	@echo "$(CURDIR)" > $@
 

@@ -217,7 +217,7 @@ async def open_context(
         recipe=recipe,
         database=database,
         schema=schema,
-        files=SchemaFiles(catalog),
+        files=SchemaFiles(catalog, documents.texts if documents else None),
         models=models,
         documents=documents,
         embedder=embedder,

@@ -18,6 +18,10 @@ from knowledge.variant import merge_fields
 MIN_SHARED = 8
 """Columns that a variant must share with its base; below, the difference is no easier to read."""
 
+SMALL_CATALOG, MIN_SHARED_SMALL = 30, 20
+"""Up to so many layouts room is no matter, and a table's own samples are worth more than its base's:
+there a variant must share more."""
+
 MAX_DIFFERENCE = 0.35
 """Columns removed and added, as a share of the variant's own columns, up to which it is one."""
 
@@ -113,17 +117,19 @@ def _union(lists: Iterable[tuple[Field, ...]]) -> tuple[Field, ...]:
 
 def _find_bases(layouts: Sequence[Layout]) -> None:
     """Give each layout its nearest relative among those written in full (bigger ones first)."""
+    least = MIN_SHARED_SMALL if len(layouts) <= SMALL_CATALOG else MIN_SHARED
     order = sorted(layouts, key=lambda la: (-len(la.tables), -len(la.columns)))
     holders: dict[tuple[str, str, bool], list[int]] = {}
     full: list[Layout] = []
     for layout in order:
-        if len({c.name for c in layout.columns}) != len(layout.columns) or len(layout.columns) < MIN_SHARED:
+        if len({c.name for c in layout.columns}) != len(layout.columns) or len(layout.columns) < least:
             continue
         shared: Counter[int] = Counter()
         for column in layout.columns:
             for number in holders.get((column.name, column.type, column.nullable), ()):
                 shared[number] += 1
-        if not any(_adopt(layout, full[number], count) for number, count in _nearest(shared, full)):
+        near = [full[number] for number, count in _nearest(shared, full) if count >= least]
+        if not any(_adopt(layout, base) for base in near):
             for column in layout.columns:
                 holders.setdefault((column.name, column.type, column.nullable), []).append(len(full))
             full.append(layout)
@@ -135,8 +141,8 @@ def _nearest(shared: Counter[int], full: Sequence[Layout]) -> list[tuple[int, in
     return ranked[:3]
 
 
-def _adopt(layout: Layout, base: Layout, shared: int) -> bool:
-    if shared < MIN_SHARED or not _compatible(layout.tables[0], base.tables[0]):
+def _adopt(layout: Layout, base: Layout) -> bool:
+    if not _compatible(layout.tables[0], base.tables[0]):
         return False
     theirs = {c.name: c for c in base.columns}
     mine = {c.name for c in layout.columns}

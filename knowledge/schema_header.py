@@ -10,7 +10,7 @@ from knowledge.schema_grammar import write_full_name, write_name
 
 _MARKS = {
     ",": '"a, b TYPE": both have that type',
-    "PK": "PK: primary key",
+    "PK": "PK: primary key, of all columns so marked together",
     "->": "-> table.column: foreign key",
     "[]": "[..]: sample values",
     "--": "-- description",
@@ -36,6 +36,8 @@ def legend(catalog: Catalog, used: Collection[str]) -> list[str]:
     marks = [text for mark, text in _MARKS.items() if mark in used]
     lines = ["Notation: " + "; ".join(['one column a line, "name TYPE"', *marks]) + "."]
     lines += [text for mark, text in _LINES.items() if mark in used]
+    if len(catalog.tables) > 1 and not any(table.foreign_keys for table in catalog.tables):
+        lines.append("No foreign keys are declared; join on columns that mean the same.")
     if catalog.dialect == "snowflake" and any(c.name != c.name.upper() for _, c in catalog.columns()):
         lines.append("Names are in true case; SQL must quote those with lower-case letters.")
     return lines

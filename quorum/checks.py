@@ -11,7 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from knowledge.errors import QuorumError
-from quorum.settings import Settings, mask_url, unknown_variables
+from quorum.settings import Settings, unknown_variables
+from quorum.urls import mask_url
 
 EXTRAS = {
     "embeddings": ("sentence_transformers", "faiss"),

@@ -46,10 +46,13 @@ def show_answer(answer: dict[str, Any], out: Console) -> None:
             Panel(sql, border_style="dim", expand=False) if out.is_terminal else sql,
             soft_wrap=not out.is_terminal,
         )
-        out.print(rows_table(answer.get("columns") or [], answer.get("rows") or []))
+    if answer.get("columns"):
+        out.print(rows_table(answer["columns"], answer.get("rows") or []))
         out.print(Text(rows_note(answer), style="dim"))
     else:
-        out.print(Text("No candidate wrote a query that ran."))
+        out.print(
+            Text("No candidate has a result." if answer.get("candidates") else "No candidate was begun.")
+        )
         out.print(_failures(answer))
     for warning in answer.get("warnings") or []:
         out.print(Text(f"Warning: {printable(str(warning))}", style="yellow"))
@@ -112,8 +115,9 @@ def _facts(answer: dict[str, Any]) -> Table:
         facts.add_row("votes", Text(f"{agreed}" + (f" ({vote['strategy']})" if vote.get("strategy") else "")))
     for note in vote.get("notes") or []:
         facts.add_row("", Text(printable(str(note))))
-    confidence = float(answer.get("confidence") or 0)
-    facts.add_row("confidence", Text(f"{confidence:.2f} of 1, by rule, not calibrated"))
+    if answer.get("columns"):
+        confidence = float(answer.get("confidence") or 0)
+        facts.add_row("confidence", Text(f"{confidence:.2f} of 1, by rule, not calibrated"))
     if answer.get("usage"):
         facts.add_row("cost", Text(spent(answer["usage"])))
     if answer.get("run_id"):

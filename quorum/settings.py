@@ -13,7 +13,6 @@ import re
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
-from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from dotenv import dotenv_values
 from pydantic import AliasChoices, BeforeValidator, Field, PrivateAttr, SecretStr, ValidationError
@@ -27,19 +26,9 @@ from pydantic_settings import (
 )
 
 from knowledge.errors import ConfigurationError
+from quorum.urls import anchored, mask_url, url_secrets
 
 CONFIG_FILE = "quorum.toml"
-_MASK = "***"
-_SECRET_PARAMETERS = {
-    "password",
-    "passwd",
-    "pwd",
-    "token",
-    "access_token",
-    "secret",
-    "api_key",
-    "private_key",
-}
 _SECRET_FIELDS = {"api_key", "database", "base_url"}
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _BYTES = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
@@ -68,6 +57,7 @@ def items(value: Any) -> Any:
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
+Strategy = Literal["auto", "majority", "sql_majority", "wma", "rwma", "random"]
 Seconds = Annotated[float, BeforeValidator(seconds)]
 Bytes = Annotated[int, BeforeValidator(size)]
 Names = Annotated[list[str], NoDecode, BeforeValidator(items)]
@@ -94,7 +84,7 @@ class Settings(BaseSettings):
     recipe: str = Field("recap", description="which agents run, in which order")
     models: Names = Field([], description="model specs, provider:name; several make an ensemble")
     votes: int = Field(3, ge=1, le=64, description="candidates that vote")
-    strategy: str = Field("auto", description="how candidates vote; auto: majority, wma for several models")
+    strategy: Strategy = Field("auto", description="how candidates vote: majority, or wma for several models")
     switches: dict[str, Any] = Field({}, description="the recipe's switches and limits, set otherwise")
     documents: Path | None = Field(None, description="folder of documents with business terms")
     base_url: str | None = Field(
@@ -220,25 +210,6 @@ def unknown_variables() -> dict[str, str]:
     return {name: (difflib.get_close_matches(name, known, 1) or [""])[0] for name in strangers}
 
 
-def url_secrets(url: str) -> list[str]:
-    """The password and secret parameters of a URL, as written and decoded."""
-    try:
-        parts = urlsplit(url)
-        found = [parts.password or ""]
-    except ValueError:  # not a URL: whoever opens it will say so
-        return []
-    found += [value for name, value in parse_qsl(parts.query) if name.lower() in _SECRET_PARAMETERS]
-    texts = {form for value in found for form in (value, unquote(value), quote(unquote(value), safe=""))}
-    return sorted(text for text in texts if text)
-
-
-def mask_url(url: str) -> str:
-    """The URL with its secrets replaced, for people to read."""
-    masked = re.sub(r"(?<=://)([^/?#@:]*):[^/?#]*@", rf"\1:{_MASK}@", url)
-    names = "|".join(sorted(_SECRET_PARAMETERS))
-    return re.sub(rf"(?i)([?&](?:{names})=)[^&#]*", rf"\1{_MASK}", masked)
-
-
 def _nearest(name: str) -> Path | None:
     here = Path.cwd()
     return next((folder / name for folder in (here, *here.parents) if (folder / name).is_file()), None)
@@ -258,14 +229,8 @@ def _read_toml(path: Path) -> dict[str, Any]:
         if isinstance(values.get(key), str):
             values[key] = str(path.parent / Path(values[key]).expanduser())
     if isinstance(values.get("database"), str):
-        values["database"] = _anchored(values["database"], path.parent)
+        values["database"] = anchored(values["database"], path.parent)
     return values
-
-
-def _anchored(url: str, folder: Path) -> str:
-    """A file database's relative path made absolute; other URLs as they are."""
-    found = re.fullmatch(r"(sqlite|duckdb):///([^/:].*)", url)
-    return f"{found[1]}:///{(folder / found[2]).as_posix()}" if found else url
 
 
 def _explain(error: ValidationError, sources: dict[str, str]) -> ConfigurationError:

@@ -57,7 +57,7 @@ def wide(tables: int = 30) -> Catalog:
 def test_a_small_database_reads_well() -> None:
     assert render(SHOP).text == (
         "# database shop (sqlite): 4 tables, 8 columns\n"
-        '# Notation: one column a line, "name TYPE"; "a, b TYPE": both have that type; PK: primary key;'
+        '# Notation: one column a line, "name TYPE"; "a, b TYPE": both have that type; PK: primary key, of all columns so marked together;'
         " -> table.column: foreign key; [..]: sample values; -- description.\n"
         "# Indented ~: paths below the column above seen in sample values; [] any array element, * any key.\n"
         "\n"
@@ -132,10 +132,10 @@ def test_a_group_is_written_once_with_its_members_row_counts() -> None:
 
 
 def test_a_changed_column_keeps_its_place_in_a_variant() -> None:
-    base = tuple(Column(f"c{i}", "INT") for i in range(12))
-    other = (*base[:3], Column("c3", "TEXT"), *base[4:11], Column("new", "INT"))
+    base = tuple(Column(f"c{i}", "INT") for i in range(24))
+    other = (*base[:3], Column("c3", "TEXT"), *base[4:23], Column("new", "INT"))
     text = render(Catalog("c", "sqlite", (Table("t1", base), Table("t2", other)))).text
-    assert "table t2 like t1\n  - c11\n  + c3 TEXT\n  + new INT\n" in text
+    assert "table t2 like t1\n  - c23\n  + c3 TEXT\n  + new INT\n" in text
     assert [c.name for c in parse_schema(text).tables[1].columns] == [c.name for c in other]
 
 

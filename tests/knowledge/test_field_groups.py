@@ -48,7 +48,7 @@ def test_tables_of_one_signature_with_different_keys_are_written_apart() -> None
 
 
 def test_a_near_relative_is_a_difference_from_its_base() -> None:
-    shared = [f"c{i}:INT" for i in range(8)]
+    shared = [f"c{i}:INT" for i in range(20)]
     base, near = table("t1", *shared, "x:INT"), table("t2", *shared, "x:TEXT", "y:INT")
     other = table("far", *[f"d{i}:INT" for i in range(8)])
     one, two, three = find_layouts(catalog(base, other, near))
@@ -95,3 +95,9 @@ def test_items_expand_to_exactly_the_names(names: list[str]) -> None:
 def test_items_that_cannot_be_expanded_are_refused(item: str) -> None:
     with pytest.raises(SchemaTextError):
         read_item(item, 0)
+
+
+def test_a_small_catalog_keeps_narrow_relatives_in_full() -> None:
+    shared = [f"c{i}:INT" for i in range(8)]
+    layouts = find_layouts(catalog(table("t1", *shared, "x:INT"), table("t2", *shared, "x:TEXT")))
+    assert [layout.base for layout in layouts] == [None, None]

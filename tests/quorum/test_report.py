@@ -157,9 +157,11 @@ def test_the_answer_names_status_votes_cost_and_trace(answer: dict[str, Any]) ->
 def test_no_answer_tells_why_each_candidate_failed(answer: dict[str, Any]) -> None:
     failed = [candidate("c1", sql="", error="no table x"), candidate("c2", sql="", error="timed out")]
     out = terminal()
-    show_answer(answer | {"status": "no_answer", "sql": "", "vote": None, "candidates": failed}, out)
+    nothing = {"status": "no_answer", "sql": "", "columns": [], "rows": [], "vote": None}
+    show_answer(answer | nothing | {"candidates": failed}, out)
     text = printed(out)
     assert "No answer found" in text
+    assert "calibrated" not in text
     assert "c1 no table x" in text
     assert "c2 timed out" in text
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from knowledge.errors import ConfigurationError
-from quorum.settings import Settings, mask_url, unknown_variables, url_secrets
+from quorum.settings import Settings, Strategy, unknown_variables
+from quorum.urls import mask_url, url_secrets
 
 
 def test_each_source_wins_over_the_next(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,6 +172,14 @@ def test_settings_and_options_of_a_run_have_the_same_defaults() -> None:
 
     asked = run_options(Settings(database="sample", models=["offline"]))
     assert asked.as_dict() == RunOptions().as_dict()
+
+
+def test_the_strategies_are_those_of_the_consensus() -> None:
+    from graph.strategies import STRATEGIES
+
+    assert set(get_args(Strategy)) == {"auto", *STRATEGIES}
+    with pytest.raises(ConfigurationError, match="strategy"):
+        Settings(strategy="loudest")
 
 
 def test_the_example_file_names_every_setting_and_no_other(root: Path) -> None:

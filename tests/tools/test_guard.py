@@ -10,6 +10,7 @@ import pytest
 from knowledge.errors import ConfigurationError
 from tools.guard import Passed, Refused, check, judge_list
 from tools.guard.output import render
+from tools.guard.vocabulary import function_names, words
 from tools.query import ErrorKind
 from tools.sql import DIALECTS, parse_statements
 
@@ -161,3 +162,23 @@ def test_a_malformed_line_is_named(tmp_path: Path, line: str, said: str) -> None
 def test_a_missing_list_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"nowhere\.jsonl"):
         list(judge_list(tmp_path / "nowhere.jsonl"))
+
+
+@pytest.mark.parametrize("name", ["nodes", "typed"])
+def test_the_lists_name_classes_that_exist(name: str) -> None:
+    from sqlglot import exp
+
+    assert [word for word in words(name) if not hasattr(exp, word)] == []
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_no_list_holds_a_function_with_side_effects(dialect: str) -> None:
+    known_evil = {
+        *("load_extension", "writefile", "readfile", "edit", "fts3_tokenizer", "getenv", "read_csv", "query"),
+        *("nextval", "setval", "currval", "set_config", "pg_sleep", "pg_read_file", "lo_import", "dblink"),
+        *("query_to_xml", "table_to_xml", "database_to_xml", "pg_notify", "pg_terminate_backend", "ts_stat"),
+        *("sleep", "benchmark", "load_file", "get_lock", "release_lock", "external_query", "result_scan"),
+        *("get_presigned_url", "ai_complete", "infer_schema", "glob_files", "sniff_csv", "which_secret"),
+        *("duckdb_secrets", "sleep_ms", "write_log", "json_execute_serialized_sql", "checkpoint", "crosstab"),
+    }
+    assert function_names(dialect) & known_evil == set()

@@ -1,0 +1,44 @@
+"""Database and endpoint URLs: what in them is secret, how they are shown, where relative ones begin."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
+
+_MASK = "***"
+_SECRET_PARAMETERS = {
+    "password",
+    "passwd",
+    "pwd",
+    "token",
+    "access_token",
+    "secret",
+    "api_key",
+    "private_key",
+}
+
+
+def url_secrets(url: str) -> list[str]:
+    """The password and secret parameters of a URL, as written and decoded."""
+    try:
+        parts = urlsplit(url)
+        found = [parts.password or ""]
+    except ValueError:  # not a URL: whoever opens it will say so
+        return []
+    found += [value for name, value in parse_qsl(parts.query) if name.lower() in _SECRET_PARAMETERS]
+    texts = {form for value in found for form in (value, unquote(value), quote(unquote(value), safe=""))}
+    return sorted(text for text in texts if text)
+
+
+def mask_url(url: str) -> str:
+    """The URL with its secrets replaced, for people to read."""
+    masked = re.sub(r"(?<=://)([^/?#@:]*):[^/?#]*@", rf"\1:{_MASK}@", url)
+    names = "|".join(sorted(_SECRET_PARAMETERS))
+    return re.sub(rf"(?i)([?&](?:{names})=)[^&#]*", rf"\1{_MASK}", masked)
+
+
+def anchored(url: str, folder: Path) -> str:
+    """A file database's relative path made absolute; other URLs as they are."""
+    found = re.fullmatch(r"(sqlite|duckdb):///([^/:].*)", url)
+    return f"{found[1]}:///{(folder / found[2]).as_posix()}" if found else url

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import contextlib
 import dataclasses
 import fcntl
 import hashlib
@@ -222,12 +223,25 @@ class Trace(RunFolder):
             done = threading.Event()
             self._queue.put(lambda _: done.set())
             done.wait()
-        if self._failure is not None:
-            raise QuorumError(f"The trace {self.run_id} is incomplete: {self._failure.strerror}.")
+        self._check()
 
     async def aflush(self) -> None:
-        """``flush`` without blocking the event loop."""
-        await asyncio.to_thread(self.flush)
+        """``flush`` without blocking the event loop; after every node, so it takes no thread."""
+        if not self._closed:
+            loop = asyncio.get_running_loop()
+            written = asyncio.Event()
+
+            def tell(_: TextIO) -> None:
+                with contextlib.suppress(RuntimeError):  # the loop was closed: nobody waits
+                    loop.call_soon_threadsafe(written.set)
+
+            self._queue.put(tell)
+            await written.wait()
+        self._check()
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise QuorumError(f"The trace {self.run_id} is incomplete: {self._failure.strerror}.")
 
     def close(self) -> None:
         """Write what is left and release the run; safe to call twice."""

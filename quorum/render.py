@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from rich.console import Console, Group
@@ -123,8 +122,3 @@ def _facts(answer: dict[str, Any]) -> Table:
     if answer.get("run_id"):
         facts.add_row("trace", Text(f"{answer.get('trace', '')}  (quorum trace show {answer['run_id']})"))
     return facts
-
-
-def shell_words(text: str) -> str:
-    """A text as one shell argument, for commands that people copy."""
-    return text if re.fullmatch(r"[\w./:@%+=-]+", text) else "'" + text.replace("'", "'\\''") + "'"

@@ -41,4 +41,4 @@ def mask_url(url: str) -> str:
 def anchored(url: str, folder: Path) -> str:
     """A file database's relative path made absolute; other URLs as they are."""
     found = re.fullmatch(r"(sqlite|duckdb):///([^/:].*)", url)
-    return f"{found[1]}:///{(folder / found[2]).as_posix()}" if found else url
+    return f"{found[1]}:///{quote(folder.as_posix())}/{found[2]}" if found else url

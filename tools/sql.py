@@ -140,15 +140,19 @@ def _fold_names(tree: exp.Expr, dialect: str) -> None:
     fold = str.upper if dialect == "snowflake" else str.lower
     words = sqlglot_dialect(dialect).tokenizer_class.KEYWORDS
     for node in tree.find_all(exp.Identifier):
-        exact = dialect in ("bigquery", "mysql") and not (
-            isinstance(node.parent, exp.Column | exp.Alias) and node.arg_key in ("this", "alias")
-        )
-        if not node.args.get("quoted"):
-            node.set("this", node.name if exact else fold(node.name))
-        elif dialect == "sqlite" or node.name.upper() in words:
+        if dialect in ("bigquery", "mysql") and not _is_column_name(node):
             continue
-        elif exp.SAFE_IDENTIFIER_RE.match(node.name):
-            node.set("quoted", not (exact or fold(node.name) == node.name))
+        quoted = bool(node.args.get("quoted"))
+        name = node.name if quoted and dialect in ("postgres", "snowflake", "sqlite") else fold(node.name)
+        bare = exp.SAFE_IDENTIFIER_RE.match(name) and name.upper() not in words
+        node.set("this", name)
+        node.set("quoted", quoted and (dialect == "sqlite" or not bare or name != fold(name)))
+
+
+def _is_column_name(node: exp.Identifier) -> bool:
+    from sqlglot import exp
+
+    return isinstance(node.parent, exp.Column | exp.Alias) and node.arg_key in ("this", "alias")
 
 
 def format_sql(sql: str, dialect: str) -> str:
@@ -187,7 +191,7 @@ def _is_cte(table: exp.Table) -> bool:
     node = table.parent
     while node is not None:
         clause = node if isinstance(node, exp.With) else node.args.get("with_")
-        if not isinstance(clause, exp.With):
+        if not isinstance(clause, exp.With) or clause is child:
             child, node = node, node.parent
             continue
         for cte in clause.expressions:

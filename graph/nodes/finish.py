@@ -8,7 +8,7 @@ from typing import Any
 
 from graph.answer import Answer, AnswerCandidate, AnswerCluster, AnswerVote
 from graph.consensus import Ballot, confidence, hold_vote
-from graph.context import Context
+from graph.context import Context, close_own
 from graph.nodes.step import MODEL_ERROR, Update
 from graph.state import CandidateInput, CandidateRecord, RunState
 from knowledge.errors import ModelUnavailable
@@ -106,8 +106,7 @@ async def answer(state: RunState, context: Context) -> Update:
     made = _answer(state, context)
     context.trace.record("answer", agent="answer", status=made.status, sql=made.sql)
     context.trace.finish(made)
-    if context.owned:
-        await context.aclose()
+    await close_own(context)
     return {"answer": made.model_dump(mode="json")}
 
 

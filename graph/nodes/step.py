@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from langgraph.runtime import Runtime
 
-from graph.context import Context, RunOptions, context_of
+from graph.context import Context, RunOptions, close_own, context_of
 from knowledge.errors import BudgetExceeded, MalformedReply, ModelUnavailable
 
 Update = dict[str, Any]
@@ -33,8 +33,7 @@ def run_step(step: Step) -> Node:
             context.trace.record("stopped", agent=step.__name__, limit=error.limit, message=str(error))
             update = {"stopped_by": error.limit}
         except BaseException:
-            if context.owned:
-                await context.aclose()
+            await close_own(context)
             raise
         await context.trace.aflush()
         return update

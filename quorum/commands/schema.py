@@ -7,6 +7,7 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import click
 
@@ -115,6 +116,7 @@ async def live_catalog(url: str, home: Path, *, samples: int = 3) -> Catalog:
     if url == SAMPLE:
         from tools.sample import sample_database
 
-        url = f"sqlite:///{sample_database(home / 'sample').resolve()}"
+        path = await asyncio.to_thread(sample_database, home / "sample")
+        url = f"sqlite:///{quote(str(path.resolve()))}"
     async with await asyncio.to_thread(connect, url) as connector:
         return await connector.catalog(samples=samples)

@@ -95,6 +95,21 @@ async def test_the_context_form_names_database_recipe_and_votes(studio: str) -> 
 
 
 @pytest.mark.timeout(180)
+async def test_an_interrupted_run_shows_where_it_stands_and_goes_on(studio: str) -> None:
+    client = langgraph_sdk.get_client(url=studio)
+    thread = await client.threads.create()
+    asked: Any = {"input": {"question": "How many orders are there?"}, "context": {"votes": 1}}
+    await client.runs.wait(thread["thread_id"], "quorum", interrupt_before=["consensus"], **asked)
+    state: Any = await client.threads.get_state(thread["thread_id"], subgraphs=True)
+    inner = state["tasks"][0]["state"]
+    assert inner["next"] == ["consensus"]
+    assert inner["values"]["candidates"][0]["result"]["row_count"] == 1
+    result: Any = await client.runs.wait(thread["thread_id"], "quorum", input=None, context={"votes": 1})
+    assert result["answer"]["status"] == "answered"
+    assert result["answer"]["usage"]["model_calls"] == 6, "nothing was done twice"
+
+
+@pytest.mark.timeout(180)
 async def test_a_wrong_database_is_an_error_that_says_so(studio: str) -> None:
     client = langgraph_sdk.get_client(url=studio)
     thread = await client.threads.create()

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from knowledge.errors import BudgetExceeded
+from tests.tools.databases.contract import children
 from tools.databases import connect
 from tools.execute import KEPT_OUTCOMES, Database, QueryCache, execute
 from tools.ledger import Budget, Ledger
@@ -166,7 +166,7 @@ async def test_query_stops_when_the_last_asker_leaves(database: Database) -> Non
     await run(database, "SELECT 1 FROM numbers")
     asking = [asyncio.create_task(run(database, SLOW)) for _ in range(2)]
     await asyncio.sleep(0.1)
-    (child,) = psutil.Process().children()
+    (child,) = children()
     for task in asking:
         task.cancel()
     await asyncio.gather(*asking, return_exceptions=True)

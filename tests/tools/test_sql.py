@@ -41,12 +41,10 @@ def test_dialects_have_other_names() -> None:
         ("duckdb", 'FROM t SELECT "a"', "select A from T"),
         ("postgres", "SELECT a FROM t AS x", "SELECT a FROM t x"),
         ("mysql", "SELECT /*+ BKA(t) */ `A` FROM T", "select a from T"),
-        ("bigquery", "SELECT a FROM `p.d.T`", "SELECT `A` FROM p.d.T"),
+        ("bigquery", "SELECT a FROM d.T", "SELECT `A` FROM d.T # hi"),
     ],
 )
 def test_equal_queries_have_one_normal_form(dialect: str, one: str, other: str) -> None:
-    if dialect in ("mysql", "bigquery", "duckdb", "snowflake") and "`A`" in one + other:
-        one, other = one.replace("`A`", "A"), other.replace("`A`", "A")
     assert normalise(one, dialect) == normalise(other, dialect)
 
 

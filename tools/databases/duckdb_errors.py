@@ -10,23 +10,23 @@ from tools.databases.process import EngineFailed
 from tools.query import ErrorKind, QueryError
 
 TYPES = {
-    "ParserException": ErrorKind.SYNTAX,
-    "SyntaxException": ErrorKind.SYNTAX,
-    "ConversionException": ErrorKind.TYPE_MISMATCH,
-    "TypeMismatchException": ErrorKind.TYPE_MISMATCH,
-    "OutOfRangeException": ErrorKind.TYPE_MISMATCH,
-    "PermissionException": ErrorKind.PERMISSION,
-    "PermissionError": ErrorKind.PERMISSION,
-    "InterruptException": ErrorKind.TIMEOUT,
-    "TimeoutError": ErrorKind.TIMEOUT,
-    "OutOfMemoryException": ErrorKind.RESOURCES,
-    "MemoryError": ErrorKind.RESOURCES,
-    "ArrowMemoryError": ErrorKind.RESOURCES,
-    "FatalException": ErrorKind.RESOURCES,
-    "IOException": ErrorKind.UNAVAILABLE,
-    "ConnectionException": ErrorKind.UNAVAILABLE,
+    "parser": ErrorKind.SYNTAX,
+    "syntax": ErrorKind.SYNTAX,
+    "conversion": ErrorKind.TYPE_MISMATCH,
+    "mismatchtype": ErrorKind.TYPE_MISMATCH,
+    "typemismatch": ErrorKind.TYPE_MISMATCH,
+    "outofrange": ErrorKind.TYPE_MISMATCH,
+    "permission": ErrorKind.PERMISSION,
+    "permissionerror": ErrorKind.PERMISSION,
+    "interrupt": ErrorKind.TIMEOUT,
+    "outofmemory": ErrorKind.RESOURCES,
+    "memoryerror": ErrorKind.RESOURCES,
+    "arrowmemoryerror": ErrorKind.RESOURCES,
+    "fatal": ErrorKind.RESOURCES,
+    "io": ErrorKind.UNAVAILABLE,
+    "connection": ErrorKind.UNAVAILABLE,
 }
-"""By the driver's exception class; binder, catalog and input errors need a look at their words."""
+"""By DuckDB's own type of the error, else by Python's class; the others need a look at their words."""
 
 MESSAGES = (
     (r"The text holds|Values were not provided", ErrorKind.SYNTAX),
@@ -57,7 +57,7 @@ def classify(failure: EngineFailed, sql: str) -> QueryError:
     """The kind, a clean message, position and the engine's own suggestions."""
     details = _details(failure.message)
     message = _CLASS.sub("", details.get("exception_message", failure.message).strip())
-    kind = TYPES.get(failure.type) or _by_message(message)
+    kind = TYPES.get(_type(details.get("exception_type", failure.type))) or _by_message(message)
     line, column = _position(details.get("position", ""), sql)
     if kind is ErrorKind.RESOURCES:
         message = f"The query needs more memory than it may use: {message}"
@@ -71,6 +71,11 @@ def _details(message: str) -> dict[str, Any]:
     except ValueError:  # not every error is JSON
         return {}
     return details if isinstance(details, dict) else {}
+
+
+def _type(name: str) -> str:
+    """``Out of Memory`` and ``OutOfMemoryException`` alike; errors in mid-stream come as OSError."""
+    return "".join(name.lower().split()).removesuffix("exception")
 
 
 def _by_message(message: str) -> ErrorKind:

@@ -8,7 +8,7 @@ import os
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -91,6 +91,7 @@ class Child:
     def __init__(self, process: Process, opening: Opening) -> None:
         self._process = process
         self._ready = False
+        self._killed = False
         self.opening = opening
 
     @classmethod
@@ -133,7 +134,8 @@ class Child:
 
     def kill(self) -> None:
         """End the process at once; whoever waits for its answer sees it die."""
-        if self.alive:
+        if self.alive and not self._killed:  # a second signal could take its status from asyncio
+            self._killed = True
             self._process.kill()
 
     async def close(self) -> None:
@@ -155,10 +157,11 @@ class Child:
         try:
             reply = await asyncio.wait_for(self._exchange(message), seconds)
         except BaseException as error:
-            await asyncio.shield(self.close())
+            died = isinstance(error, asyncio.IncompleteReadError | ConnectionError)
+            await asyncio.shield(self._end(GRACE_SECONDS if died else 0))
             if isinstance(error, TimeoutError):
                 raise EngineTimeout from error
-            if isinstance(error, asyncio.IncompleteReadError | ConnectionError):
+            if died:
                 raise EngineDied(self._process.returncode) from error
             raise
         if "error" not in reply.header:
@@ -167,6 +170,12 @@ class Child:
         if failure.type in UNSOUND:
             await self.close()
         raise failure
+
+    async def _end(self, seconds: float) -> None:
+        """Let a process that is ending come to its end, then close."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._process.wait(), seconds)
+        await self.close()
 
     async def _exchange(self, message: dict[str, Any] | None) -> Reply:
         sink, source = self._process.stdin, self._process.stdout

@@ -81,7 +81,7 @@ class Messages:
         return self._error(ErrorKind.AMBIGUOUS_COLUMN, message, issue.node.this, choices)
 
     def _alias(self, issue: Issue) -> QueryError:
-        clause = _CLAUSES.get(issue.scope.clause, issue.scope.clause.upper())
+        clause = _CLAUSES.get(issue.clause, issue.clause.upper())
         message = (
             f"{issue.node.name} is an alias of this SELECT and cannot be used in its {clause}: "
             "repeat the expression or use a subquery."

@@ -191,7 +191,7 @@ class Resolver(Sources):
         if key.casefold() in self.variables:
             return
         what = "alias" if key in scope.aliases else "column"
-        self.result.issues.append(Issue(node, scope, what))
+        self.result.issues.append(Issue(node, scope, what, clause=scope.clause))
 
     def _record(self, source: Source, key: str) -> None:
         if source.table is None:

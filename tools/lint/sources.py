@@ -31,12 +31,14 @@ class Issue:
         node: The table or column.
         scope: Where it stands.
         sources: An ambiguous column's sources; the source that lacks a qualified column.
+        clause: Of an alias: the clause that cannot see it.
     """
 
     node: exp.Expr
     scope: Scope
     what: str  # table, qualifier, column, alias or ambiguous
     sources: tuple[Source, ...] = ()
+    clause: str = ""
 
 
 @dataclass

@@ -172,6 +172,20 @@ async def test_errors(odd: Connector) -> None:
         assert "\n" not in outcome.message
 
 
+async def test_error_after_many_rows(odd: Connector) -> None:
+    """DuckDB's error then comes through Arrow's reader, as another exception."""
+    sql = "SELECT CASE WHEN range = 900000 THEN 'x' ELSE '1' END::INTEGER FROM range(1000000)"
+    outcome = error(await odd.run(sql, Limits(rows=10**6)))
+    assert outcome.kind is ErrorKind.TYPE_MISMATCH
+    assert outcome.message == "Could not convert string 'x' to INT32."
+
+
+async def test_stops_in_the_middle_of_a_stream(odd: Connector) -> None:
+    sql = "SELECT range, range::VARCHAR FROM range(100000000)"
+    outcome = error(await odd.run(sql, Limits(rows=10**9, bytes=10**9, seconds=0.05)))
+    assert outcome.kind is ErrorKind.TIMEOUT
+
+
 async def test_call_with_wrong_types_suggests_signatures(odd: Connector) -> None:
     outcome = error(await odd.run("SELECT sum(item) FROM sales.orders", Limits()))
     assert outcome.kind is ErrorKind.TYPE_MISMATCH

@@ -1,0 +1,271 @@
+"""The lint's findings: what is reported, where, and what is suggested; and where it is silent."""
+
+from __future__ import annotations
+
+import pytest
+
+from knowledge.catalog import Catalog, Column, Table
+from tools.guard import Passed, check
+from tools.lint import Linter
+from tools.lint.names import likeness, nearest
+from tools.query import ErrorKind, QueryError
+
+
+def table(name: str, columns: str, schema: str = "", database: str = "") -> Table:
+    return Table(name, tuple(Column(c, "TEXT") for c in columns.split()), schema, database)
+
+
+SHOP = Linter(
+    Catalog(
+        "shop",
+        "sqlite",
+        (
+            table("orders", "id customer_id order_date total_amount status"),
+            table("customers", "id first_name region created_at"),
+            table("order_items", "order_id product_id quantity unit_price"),
+            table('order "x"', "id weird"),
+        ),
+    )
+)
+SNOW = Linter(
+    Catalog(
+        "SHOP",
+        "snowflake",
+        (
+            table("ORDERS", "ID CUSTOMER_ID amount META", "PUBLIC", "SHOP"),
+            table("CUSTOMERS", "ID REGION", "PUBLIC", "SHOP"),
+            table("Mixed", "Key", "PUBLIC", "SHOP"),
+        ),
+    )
+)
+EVENTS = Linter(
+    Catalog(
+        "events",
+        "bigquery",
+        (
+            table("events_20200101", "user_id event_name items", "web", "proj"),
+            table("events_20200102", "user_id event_name items device", "web", "proj"),
+            table("users", "user_id country", "crm", "proj"),
+        ),
+    )
+)
+POSTGRES = Linter(Catalog("pg", "postgres", (table("orders", "id Total", "public"),)))
+
+
+def problems(sql: str, linter: Linter = SHOP) -> list[QueryError]:
+    verdict = check(sql, linter.catalog.dialect)
+    assert isinstance(verdict, Passed), verdict
+    return linter.problems(verdict.tree)
+
+
+def only(sql: str, linter: Linter = SHOP) -> QueryError:
+    found = problems(sql, linter)
+    assert len(found) == 1, found
+    assert found[0].by == "lint"
+    return found[0]
+
+
+def test_an_unknown_table_has_its_place_and_the_nearest_names() -> None:
+    error = only("SELECT *\nFROM ordrs")
+    assert error == QueryError(
+        ErrorKind.TABLE_NOT_FOUND, "There is no table ordrs.", 2, 6, error.suggestions, by="lint"
+    )
+    assert error.suggestions[0] == "orders"
+
+
+def test_a_misspelt_column_gets_the_nearest_names() -> None:
+    error = only("SELECT o.id,\n  o.totl_amount FROM orders AS o")
+    assert (error.kind, error.line, error.column) == (ErrorKind.COLUMN_NOT_FOUND, 2, 5)
+    assert error.message == "orders (o) has no column totl_amount."
+    assert error.suggestions == ("total_amount",)
+    assert "Did you mean: total_amount?" in error.describe()
+
+
+def test_words_in_another_order_are_near() -> None:
+    assert only("SELECT amount_total FROM orders").suggestions[0] == "total_amount"
+    assert only("SELECT price FROM order_items").suggestions[0] == "unit_price"
+
+
+def test_a_column_of_another_table_of_the_query_is_named() -> None:
+    error = only("SELECT o.region FROM orders o JOIN customers c ON o.customer_id = c.id")
+    assert error.message == "orders (o) has no column region. customers has it."
+    assert error.suggestions[0] == "c.region"
+
+
+def test_a_column_of_a_table_that_is_not_joined_is_named() -> None:
+    error = only("SELECT region FROM orders")
+    assert error.message == "There is no column region in orders. customers has it; join it."
+
+
+def test_an_ambiguous_column_names_its_tables() -> None:
+    error = only("SELECT id FROM orders o JOIN customers c ON o.customer_id = c.id")
+    assert error.kind is ErrorKind.AMBIGUOUS_COLUMN
+    assert "it is in o and c" in error.message
+    assert error.suggestions == ("o.id", "c.id")
+
+
+def test_a_missing_or_hidden_table_name() -> None:
+    error = only("SELECT customers.region FROM orders")
+    assert (error.kind, error.message) == (
+        ErrorKind.COLUMN_NOT_FOUND,
+        "customers is not in the FROM clause here.",
+    )
+    assert only("SELECT orders.id FROM orders AS o").suggestions == ("o",)
+    error = only("SELECT t9.id FROM orders AS t1")
+    assert (error.kind, error.suggestions) == (ErrorKind.TABLE_NOT_FOUND, ("t1",))
+
+
+def test_double_quotes_around_no_column_are_explained() -> None:
+    error = only('SELECT "nope" FROM orders')
+    assert error.kind is ErrorKind.COLUMN_NOT_FOUND
+    assert "single quotes" in error.message
+    assert only("SELECT id FROM orders WHERE \"stats\" = 'open'").suggestions == ("status",)
+    assert only('SELECT sum("totl_amount") FROM orders').suggestions == ("total_amount",)
+
+
+def test_double_quotes_that_mean_text_are_left_alone() -> None:
+    for sql in (
+        'SELECT id FROM orders WHERE status = "open"',
+        'SELECT id FROM orders WHERE status IN ("open", "closed")',
+        'SELECT CASE status WHEN "open" THEN "yes" ELSE "no" END FROM orders',
+        'SELECT strftime("%Y", order_date), status || " " || id FROM orders',
+        'SELECT id FROM orders WHERE order_date BETWEEN "2020" AND "2021"',
+    ):
+        assert problems(sql) == []
+
+
+def test_an_alias_that_the_clause_cannot_see() -> None:
+    error = only("SELECT total_amount * 2 AS twice, twice + 1 FROM orders")
+    assert "alias of this SELECT and cannot be used in its SELECT list" in error.message
+
+
+def test_several_problems_come_together() -> None:
+    sql = "SELECT nope, statu FROM orders WHERE regio = 1"
+    assert [error.column for error in problems(sql)] == [8, 14, 38]
+    verdict = check(sql, "sqlite")
+    assert isinstance(verdict, Passed)
+    first = SHOP.lint(verdict.tree)
+    assert first is not None
+    assert len(first.also) == 2
+    assert "Also: There is no column statu in orders. (line 1, column 14)" in first.describe()
+
+
+def test_a_name_is_reported_once_and_inspections_not_at_all() -> None:
+    assert len(problems("SELECT nope FROM orders WHERE nope > 1 GROUP BY nope")) == 1
+    assert SHOP.lint(None) is None
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM sqlite_master",
+        "SELECT name FROM pragma_table_info('orders')",
+        "SELECT rowid, _rowid_, ORDERS.ID FROM Orders",
+        'SELECT "weird" FROM "order ""x"""',
+        "SELECT j.value, j.key FROM orders, json_each(orders.status) AS j",
+        "SELECT total_amount AS t FROM orders WHERE t > 1 GROUP BY t HAVING t > 2 ORDER BY t",
+        "WITH a(x, y) AS (SELECT id, status FROM orders) SELECT x, y FROM a",
+        "WITH a AS (SELECT *, 1 AS one FROM orders) SELECT one, status FROM a, customers c",
+        "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 9) SELECT n FROM r",
+        "SELECT id FROM orders JOIN (SELECT id FROM customers) USING (id)",
+        "SELECT region, id FROM orders NATURAL JOIN customers",
+        "SELECT id FROM orders o WHERE EXISTS (SELECT 1 FROM customers WHERE id = o.id AND status = 1)",
+        "SELECT (SELECT max(quantity) FROM order_items WHERE order_id = id) AS m FROM orders ORDER BY m",
+        "SELECT o.id AS id FROM orders o JOIN customers c ON o.id = c.id ORDER BY id",
+        "SELECT id FROM orders UNION SELECT product_id FROM order_items ORDER BY id",
+        "SELECT x.status FROM (orders AS x JOIN customers AS y ON x.customer_id = y.id)",
+        "SELECT sum(total_amount) OVER w FROM orders WINDOW w AS (PARTITION BY status)",
+        "VALUES (1, 2)",
+        "SELECT column1 FROM (VALUES (1))",
+        "SELECT q.* FROM (SELECT id FROM orders) AS q WHERE q.id > 1",
+    ],
+)
+def test_right_queries_are_left_alone(sql: str) -> None:
+    assert problems(sql) == []
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "WITH a AS (SELECT id FROM orders) SELECT status FROM a",
+        "SELECT q.status FROM (SELECT id FROM orders) AS q",
+        "SELECT * FROM (SELECT * FROM orders) WHERE regio = 1",
+        "WITH a(x) AS (SELECT id FROM orders) SELECT id FROM a",
+        "SELECT id FROM orders UNION SELECT id FROM customers ORDER BY regio",
+        "SELECT 1 FROM orders o WHERE EXISTS (SELECT 1 FROM customers c WHERE c.id = o.nope)",
+        "SELECT count(*) FROM orders GROUP BY nope",
+        "SELECT rank() OVER (ORDER BY nope) FROM orders",
+        "SELECT j.nope FROM orders, json_each(orders.status) AS j",
+        "SELECT id FROM (SELECT nope FROM orders)",
+    ],
+)
+def test_wrong_names_are_found_wherever_they_stand(sql: str) -> None:
+    assert problems(sql) != []
+
+
+def test_snowflake_folds_what_is_not_quoted() -> None:
+    assert problems('SELECT o.id, O."amount", meta:x.y FROM orders o, shop.public."Mixed" m', SNOW) == []
+    assert only("SELECT amount FROM orders", SNOW).suggestions == ('"amount"',)
+    assert only('SELECT "id" FROM orders', SNOW).suggestions == ("ID",)
+    error = only('SELECT * FROM "orders"', SNOW)
+    assert error.suggestions == ("SHOP.PUBLIC.ORDERS",)
+    assert "upper and lower case count" in error.message
+    assert only("SELECT * FROM Mixed", SNOW).suggestions == ('SHOP.PUBLIC."Mixed"',)
+    assert "another schema" in only("SELECT * FROM shop.sales.orders", SNOW).message
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT value:a, f.index, key FROM orders, LATERAL FLATTEN(input => meta) f",
+        "SELECT g.value FROM orders, TABLE(FLATTEN(meta:items)) g",
+        "SELECT id AS k, k + 1 AS l FROM orders WHERE k > 1 QUALIFY ROW_NUMBER() OVER (ORDER BY l) = 1",
+        "SELECT * FROM other_database.public.orders",
+        "SELECT table_name FROM shop.information_schema.tables",
+        "SELECT $1 FROM VALUES (1)",
+        "SELECT x FROM orders PIVOT (SUM(id) FOR customer_id IN (1, 2)) AS p (x, y)",
+        "SELECT level FROM customers START WITH id = 1 CONNECT BY PRIOR id = region",
+        "SELECT orders.id FROM shop.public.orders",
+    ],
+)
+def test_snowflake_forms_are_left_alone(sql: str) -> None:
+    assert problems(sql, SNOW) == []
+
+
+def test_flatten_has_known_columns() -> None:
+    assert only("SELECT f.valu FROM orders, LATERAL FLATTEN(input => meta) f", SNOW).suggestions == ("VALUE",)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT user_id, device FROM `proj.web.events_*` WHERE _TABLE_SUFFIX > '2020'",
+        "SELECT items.price, e.items FROM proj.web.events_20200101 e",
+        "SELECT i.name, name FROM `proj.web.events_20200101` AS e, UNNEST(e.items) AS i",
+        "SELECT i FROM proj.web.events_20200101 AS e, e.items AS i",
+        "SELECT user_id FROM `proj.web.events_20240202`",
+        "SELECT * FROM `proj.other_dataset.t`",
+        "SELECT u.country FROM crm.users u GROUP BY country",
+        "DECLARE x INT64 DEFAULT 1; SELECT user_id + x FROM crm.users",
+        "SELECT e.user_id FROM web.events_20200101 e, crm.users u GROUP BY user_id",
+    ],
+)
+def test_bigquery_forms_are_left_alone(sql: str) -> None:
+    assert problems(sql, EVENTS) == []
+
+
+def test_bigquery_names_are_checked() -> None:
+    assert only("SELECT countr FROM crm.users", EVENTS).suggestions == ("country",)
+    assert only("SELECT 1 FROM `proj.crm.user`", EVENTS).suggestions == ("proj.crm.users",)
+    assert only("SELECT devic FROM `proj.web.events_*`", EVENTS).suggestions == ("device",)
+
+
+def test_postgres_folds_to_lower_case() -> None:
+    assert problems('SELECT ID, "Total" FROM Orders', POSTGRES) == []
+    assert only("SELECT total FROM orders", POSTGRES).suggestions == ('"Total"',)
+
+
+def test_nearness() -> None:
+    assert likeness("CustomerID", "customer_id") == 1.0
+    assert nearest("custmer", ["order", "customer", "customers", "total"]) == ["customer", "customers"]
+    assert nearest("xyz", ["order", "customer"]) == []

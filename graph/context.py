@@ -13,11 +13,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 from weakref import WeakKeyDictionary
 
 from pydantic import SecretStr
 
 from agents.base import PromptContext
+from graph.consensus import find_strategy
 from graph.recipes import find_recipe
 from graph.recipes.recipe import Recipe
 from graph.runs import Event
@@ -34,6 +36,7 @@ from tools.lint import Linter
 from tools.models import Model, ModelSettings, check_priced, make_models
 from tools.query import Limits
 from tools.sample import sample_database, sample_documents
+from tools.urls import url_secrets
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -96,6 +99,8 @@ class RunOptions:
             raise ConfigurationError(f"retrieval is {self.retrieval!r}; it is lexical or hybrid.")
         if self.retrieval == "hybrid" and not self.embedding_model:
             raise ConfigurationError("Hybrid retrieval needs embedding_model, a sentence-transformers model.")
+        if self.strategy != "auto":
+            find_strategy(self.strategy)
         self.models = list(dict.fromkeys(self.models))
 
     def api_key(self) -> str:
@@ -132,7 +137,6 @@ class Context:
     ledger: Ledger
     trace: Trace
     owned: bool = False
-    _texts: dict[str, str] = field(default_factory=dict)
 
     @property
     def dialect(self) -> str:
@@ -150,15 +154,11 @@ class Context:
 
     def put(self, text: str) -> str:
         """Keep a text for later nodes; returns its reference for the state."""
-        ref = self.trace.put(text)
-        self._texts[ref] = text
-        return ref
+        return self.trace.put(text)
 
     async def text(self, ref: str) -> str:
         """The text behind a reference; empty for an empty one."""
-        if ref and ref not in self._texts:
-            self._texts[ref] = await asyncio.to_thread(self.trace.get, ref)
-        return self._texts[ref] if ref else ""
+        return await self.trace.aget(ref) if ref else ""
 
     async def prompt(self, schema_ref: str, documents_ref: str) -> PromptContext:
         """The part of the prompt that all roles and candidates of the question share."""
@@ -201,7 +201,7 @@ async def open_context(
     """
     home, recipe = Path(options.home), find_recipe(options.recipe, options.switches)
     url, documents = await asyncio.to_thread(_sources, options, home)
-    redact = [secret for secret in (api_key, _password(url)) if secret]
+    redact = [*url_secrets(url), *url_secrets(options.base_url), *([api_key] if api_key else [])]
     trace = await asyncio.to_thread(_open_trace, home, options, question, resume, redact, listener)
     try:
         ledger = await asyncio.to_thread(_ledger, options, trace, bool(resume))
@@ -232,18 +232,9 @@ def _sources(options: RunOptions, home: Path) -> tuple[str, Documents | None]:
     """The database's URL and the documents; the sample brings its own documents."""
     url, folder = options.database, options.documents
     if url == SAMPLE:
-        url = f"sqlite:///{sample_database(home / 'sample').resolve()}"
+        url = f"sqlite:///{quote(str(sample_database(home / 'sample').resolve()))}"
         folder = folder or str(sample_documents())
     return url, Documents.load(Path(folder), cache=home / "index") if folder else None
-
-
-def _password(url: str) -> str:
-    from urllib.parse import urlsplit
-
-    try:
-        return urlsplit(url).password or ""
-    except ValueError:  # not a URL after all: connect() will say so
-        return ""
 
 
 def _open_trace(
@@ -286,7 +277,7 @@ def _models(
 
 
 async def _database(options: RunOptions, url: str, ledger: Ledger, trace: Trace) -> Database:
-    connector = connect(url)
+    connector = await asyncio.to_thread(connect, url)
     await connector.open()
     try:
         catalog = await connector.catalog()

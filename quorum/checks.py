@@ -12,7 +12,7 @@ from pathlib import Path
 
 from knowledge.errors import QuorumError
 from quorum.settings import Settings, unknown_variables
-from quorum.urls import mask_url
+from tools.urls import mask_url
 
 EXTRAS = {
     "embeddings": ("sentence_transformers", "faiss"),

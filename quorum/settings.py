@@ -26,7 +26,7 @@ from pydantic_settings import (
 )
 
 from knowledge.errors import ConfigurationError
-from quorum.urls import anchored, mask_url, url_secrets
+from tools.urls import anchored, mask_url, url_secrets
 
 CONFIG_FILE = "quorum.toml"
 _SECRET_FIELDS = {"api_key", "database", "base_url"}

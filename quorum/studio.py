@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from graph.builder import build_studio_graph
+from graph.builder import build_graph, build_studio_graph
 from graph.context import SAMPLE, RunOptions
 from quorum.settings import Settings
 
@@ -31,3 +31,7 @@ class StudioOptions(RunOptions):
 
 
 graph = build_studio_graph(StudioOptions)
+"""All recipes; the context's ``recipe`` chooses."""
+
+recap = build_graph("recap")
+"""One recipe as a graph of its own, for breakpoints at its nodes."""

@@ -35,7 +35,7 @@ def shared() -> Path:
 
 
 @pytest.fixture(autouse=True)
-def _own_settings(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+def _own_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test sees the developer's own keys or settings, and none traces to a service."""
     for name in list(os.environ):
         if name.startswith(("QUORUM_", "OPENAI_", "LANGSMITH_", "LANGCHAIN_")) and name != "QUORUM_SHARED":

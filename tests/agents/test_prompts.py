@@ -8,8 +8,16 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from agents import action, plan_critique, planner, schema_linker, self_refiner, sql_critique
-from agents import syntax_retriever, validator
+from agents import (
+    action,
+    plan_critique,
+    planner,
+    schema_linker,
+    self_refiner,
+    sql_critique,
+    syntax_retriever,
+    validator,
+)
 from agents.base import PromptContext
 from knowledge.catalog import Catalog, Column, Table
 from knowledge.schema_files import SchemaFiles
@@ -128,8 +136,10 @@ def asked(role: str) -> tuple[Model, list[Prompt]]:
 
 @pytest.mark.parametrize(
     "call",
-    [_first_plan, _plan, _plan_critique, _syntax, _first_action, _action, _sql_critique]
-    + [_schema_linker, _self_refiner, _validator],
+    [
+        *(_first_plan, _plan, _plan_critique, _syntax, _first_action, _action),
+        *(_sql_critique, _schema_linker, _self_refiner, _validator),
+    ],
     ids=lambda call: call.__name__.strip("_"),
 )
 async def test_prompt(call: Callable[[Model], Awaitable[object]], snapshot: SnapshotAssertion) -> None:

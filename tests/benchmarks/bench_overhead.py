@@ -57,11 +57,12 @@ async def main(votes: int, questions: int) -> None:
     print(f"{questions} questions, {votes} votes, {runs[0][2]} model calls each")
     print(f"overhead per question: median {statistics.median(overhead):.1f} ms", end=", ")
     print(f"p90 {overhead[int(0.9 * len(overhead))]:.1f} ms, worst {overhead[-1]:.1f} ms")
-    print(f"opening database, catalog and models: median {1000 * statistics.median(r[1] for r in runs):.1f} ms")
+    opening = 1000 * statistics.median(run[1] for run in runs)
+    print(f"opening database, catalog and models: median {opening:.1f} ms")
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--votes", type=int, default=3)
     parser.add_argument("--questions", type=int, default=40)
     given = parser.parse_args()

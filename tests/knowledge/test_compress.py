@@ -57,7 +57,8 @@ def wide(tables: int = 30) -> Catalog:
 def test_a_small_database_reads_well() -> None:
     assert render(SHOP).text == (
         "# database shop (sqlite): 4 tables, 8 columns\n"
-        '# Notation: one column a line, "name TYPE"; "a, b TYPE": both have that type; PK: primary key, of all columns so marked together;'
+        '# Notation: one column a line, "name TYPE"; "a, b TYPE": both have that type; PK: primary key,'
+        " of all columns so marked together;"
         " -> table.column: foreign key; [..]: sample values; -- description.\n"
         "# Indented ~: paths below the column above seen in sample values; [] any array element, * any key.\n"
         "\n"

@@ -77,7 +77,7 @@ async def test_a_dollar_limit_without_a_price_is_refused_at_the_start(settings: 
 
 async def test_an_unreachable_endpoint_is_a_clear_error_in_seconds(settings: Settings) -> None:
     begun = time.monotonic()
-    with pytest.raises(ModelUnavailable, match="127.0.0.1"):
+    with pytest.raises(ModelUnavailable, match=r"127\.0\.0\.1"):
         await ask(QUESTION, settings=settings, base_url=f"http://127.0.0.1:{closed_port()}/v1")
     assert time.monotonic() - begun < 15
 

@@ -9,7 +9,7 @@ import pytest
 
 from knowledge.errors import ConfigurationError
 from quorum.settings import Settings, Strategy, unknown_variables
-from quorum.urls import mask_url, url_secrets
+from tools.urls import mask_url, url_secrets
 
 
 def test_each_source_wins_over_the_next(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata, CheckpointTuple
@@ -57,7 +57,7 @@ async def open_checkpoints(path: Path) -> AsyncIterator[RunSaver]:
     A commit waits for the operating system, not for the disk: in WAL mode a killed process loses
     nothing, a power cut at most the last steps.
     """
-    opened = RunSaver.from_conn_string(str(path))
+    opened = cast("AbstractContextManager[RunSaver]", RunSaver.from_conn_string(str(path)))
     saver = await asyncio.to_thread(opened.__enter__)
     try:
         await asyncio.to_thread(saver.setup)

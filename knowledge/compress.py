@@ -18,7 +18,7 @@ from knowledge.schema_header import legend
 from knowledge.schema_writer import Detail, Writer
 from knowledge.tokens import estimate_tokens
 
-FULL = Detail(samples=3, sample_chars=60, description_chars=None)
+FULL = Detail(samples=12, sample_chars=60, description_chars=None)
 """Everything the catalog knows."""
 
 SKELETON = Detail(samples=0, sample_chars=0, description_chars=0)

@@ -77,7 +77,8 @@ class Connector(ABC):
 
         Args:
             samples: Distinct sample values per column, most frequent first among the rows looked
-                at, each cut to 60 characters.
+                at, each cut to 60 characters. A column that repeats a dozen values at most shows
+                them all; one whose name says that they are private shows none, and the notes say so.
 
         Raises:
             DatabaseUnavailable: The connection is gone, or the database holds no table.

@@ -12,6 +12,7 @@ from knowledge.catalog import Column, Table
 from knowledge.errors import DatabaseUnavailable
 from knowledge.variant import infer_fields
 from tools.databases.base import Connector
+from tools.databases.privacy import is_private
 from tools.query import ErrorKind, Limits, QueryError, QueryResult
 
 CATALOG_SECONDS = 30.0
@@ -26,6 +27,8 @@ TEXT_CHARACTERS = 20_000
 """As much of a value is fetched; a JSON document needs to be whole to tell its fields."""
 DOCUMENTS = 200
 """JSON values that fields are inferred from."""
+FEW = 12
+"""A column that repeats so few values shows them all: literals in a question are then seen as spelt."""
 NAMED = 20
 """Tables that a note names."""
 
@@ -37,6 +40,7 @@ class Introspection:
     Attributes:
         notes: What the catalog's reader should know.
         uncounted, unsampled: Tables for which the time was too short.
+        withheld: Columns whose values are nobody's business (``tools.databases.privacy``).
         estimated: Tables whose row count is an estimate.
     """
 
@@ -44,6 +48,7 @@ class Introspection:
     notes: list[str] = field(default_factory=list)
     uncounted: list[str] = field(default_factory=list)
     unsampled: list[str] = field(default_factory=list)
+    withheld: list[str] = field(default_factory=list)
     estimated: list[str] = field(default_factory=list)
     started: float = field(default_factory=time.monotonic)
 
@@ -85,9 +90,12 @@ class Introspection:
             return table
         values = (column.to_pylist() for column in answer.table.columns)
         columns = [
-            _with_values(column, [v for v in found if isinstance(v, str)], samples)
+            column
+            if is_private(column.name)
+            else _with_values(column, [v for v in found if isinstance(v, str)], samples)
             for column, found in zip(table.columns, values, strict=False)
         ]
+        self.withheld += [f"{table.full_name}.{c.name}" for c in table.columns if is_private(c.name)]
         return replace(table, columns=tuple(columns))
 
     def all_notes(self) -> tuple[str, ...]:
@@ -95,6 +103,7 @@ class Introspection:
         lacks = (
             ("Row counts are estimates for", self.estimated),
             ("Not counted for lack of time", self.uncounted),
+            ("No sample values are shown, for privacy, of", self.withheld),
             ("Without sample values, for lack of time or because they cannot be read", self.unsampled),
         )
         return (*self.notes, *(f"{what}: {_listed(tables)}." for what, tables in lacks if tables))
@@ -131,7 +140,10 @@ def sample_query(source: str, expressions: Iterable[str], row_id: str, span: tup
 
 def _with_values(column: Column, values: Sequence[str], samples: int) -> Column:
     telling = [value for value in values if value.strip()]
-    shown = tuple(dict.fromkeys(_cut(value) for value, _ in Counter(telling).most_common(samples)))
+    counted = Counter(telling)
+    few = len(counted) <= FEW and len(telling) >= 2 * len(counted)
+    most = max(samples, FEW) if samples and few else samples
+    shown = tuple(dict.fromkeys(_cut(value) for value, _ in counted.most_common(most)))
     fields = column.fields or (infer_fields(telling[:DOCUMENTS]) if _documents(telling) else ())
     return replace(column, samples=shown, fields=fields)
 

@@ -179,6 +179,22 @@ class ConnectorContract:
         assert table(await shop.catalog(samples=1), "customers").columns[1].samples == ("Ann",)
         assert table(await shop.catalog(), "Größe").columns[1].samples == ("東京",)
 
+    async def test_catalog_shows_all_of_a_few_values_and_none_that_are_private(self, tmp_path: Path) -> None:
+        letters = ", ".join(f"({i}, '{'abcdefgh'[i % 8]}', 'hash{i}', {i})" for i in range(40))
+        script = f"""
+            CREATE TABLE people (id INTEGER, grade VARCHAR, "userPassword" VARCHAR, mark INTEGER);
+            INSERT INTO people VALUES {letters};
+        """
+        path = tmp_path / "people.db"
+        self.build(path, script)
+        async with self.connect(path) as connector:
+            catalog = await connector.catalog()
+        people = table(catalog, "people")
+        assert sorted(people.columns[1].samples) == list("abcdefgh")
+        assert people.columns[2].samples == ()
+        assert len(people.columns[3].samples) == 3, "a value each: some are enough"
+        assert any("people.userPassword" in note for note in catalog.notes)
+
     async def test_catalog_keys(self, shop: Connector) -> None:
         catalog = await shop.catalog()
         order = table(catalog, 'order "x"')

@@ -13,14 +13,15 @@ from dataclasses import dataclass, replace
 
 from knowledge.catalog import Catalog, Column, Field, Table
 from knowledge.field_groups import select_groups
+from knowledge.name_ranges import fold_names
 from knowledge.variant import merge_fields
 
 MIN_SHARED = 8
 """Columns that a variant must share with its base; below, the difference is no easier to read."""
 
 SMALL_CATALOG, MIN_SHARED_SMALL = 30, 20
-"""Up to so many layouts room is no matter, and a table's own samples are worth more than its base's:
-there a variant must share more."""
+"""Up to so many tables room is no matter, and a table's own samples are worth more than another's:
+there only shards form a group, and a variant must share more with its base."""
 
 MAX_DIFFERENCE = 0.35
 """Columns removed and added, as a share of the variant's own columns, up to which it is one."""
@@ -60,7 +61,9 @@ def find_layouts(catalog: Catalog) -> tuple[Layout, ...]:
     """All layouts; each table is in exactly one. Order: first table, a variant behind its base."""
     position = {id(table): i for i, table in enumerate(catalog.tables)}
     families: dict[object, list[Table]] = {}
-    grouped = {id(t): g.signature for g in select_groups(catalog) for t in g.tables}
+    small = len(catalog.tables) <= SMALL_CATALOG
+    groups = [g for g in select_groups(catalog) if not small or _alike([t.name for t in g.tables])]
+    grouped = {id(table): group.signature for group in groups for table in group.tables}
     for table in catalog.tables:
         shared = grouped.get(id(table))
         key = (shared, *_refined(table)) if shared else (id(table),)
@@ -73,6 +76,11 @@ def find_layouts(catalog: Catalog) -> tuple[Layout, ...]:
             children.setdefault(id(layout.base), []).append(layout)
     roots = sorted((la for la in layouts if la.base is None), key=lambda la: position[id(la.tables[0])])
     return tuple(la for root in roots for la in (root, *children.get(id(root), ())))
+
+
+def _alike(names: Sequence[str]) -> bool:
+    """Whether the names are numbered copies of few: shards, and not things that happen to look alike."""
+    return len(fold_names(list(dict.fromkeys(names)))) <= len(names) / 2
 
 
 def _refined(table: Table) -> tuple[object, ...]:

@@ -22,6 +22,16 @@ _SPECIAL_VALUE = re.compile(r'[,\[\]"\\\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udf
 _AFTER_TYPE = re.compile(r"\[|(?:PK|NOT NULL|->|--)(?:[ ^]|$)|$")
 _CACHED = 1 << 16  # the same few names, types and texts come back at every level of detail
 _KEYWORDS = frozenset({"primary", "foreign"})
+_RESERVED = frozenset(
+    """
+    all alter and any as asc between by case cast check column constraint create cross current
+    default delete desc distinct drop else end except exists false fetch for foreign from full grant
+    group having if in index inner insert intersect into is join key left like limit natural not
+    null offset on or order outer over partition primary references right row rows select set some
+    table then to true union unique update user using values when where window with
+    """.split()  # noqa: SIM905 - a list of 90 strings reads worse
+)
+"""Words that SQL dialects reserve: such a name is written as a query must write it, in quotes."""
 
 
 class SchemaTextError(QuorumError):
@@ -65,8 +75,9 @@ def read_quoted(line: str, at: int) -> tuple[str, int]:
 
 @lru_cache(_CACHED)
 def write_name(name: str) -> str:
-    """A name, bare where it can be."""
-    if BARE_NAME.fullmatch(name) and name not in _KEYWORDS:
+    """A name, bare where it can be, here and in SQL."""
+    plain = BARE_NAME.fullmatch(name) and not name[0].isdigit()
+    if plain and name not in _KEYWORDS and name.casefold() not in _RESERVED:
         return name
     return quote(name)
 

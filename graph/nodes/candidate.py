@@ -23,6 +23,11 @@ def _model(state: CandidateState, context: Context) -> Model:
     )
 
 
+def _judge(state: CandidateState, context: Context) -> Model:
+    """The candidate's model at temperature 0: candidates are sampled, judgements are not."""
+    return _model(state, context).at(temperature=0.0)
+
+
 def _record(context: Context, state: CandidateState, kind: str, agent: str, **fields: object) -> None:
     context.trace.record(kind, agent=agent, candidate=state["candidate"], **fields)
 
@@ -62,7 +67,7 @@ async def review_sql(state: CandidateState, context: Context) -> Update:
     """SQLCritique: after each SQL generation; a corrected query takes the place of the faulty one."""
     try:
         review = await sql_critique.critique_sql(
-            _model(state, context),
+            _judge(state, context),
             await context.prompt(state["schema_ref"], state["documents_ref"]),
             state["question"],
             state["sql"],
@@ -150,7 +155,7 @@ async def validate(state: CandidateState, context: Context) -> Update:
     assert result is not None  # the router comes here with a result only
     try:
         verdict = await validator.validate(
-            _model(state, context),
+            _judge(state, context),
             context.dialect,
             state["question"],
             state["sql"],

@@ -101,3 +101,10 @@ def test_a_small_catalog_keeps_narrow_relatives_in_full() -> None:
     shared = [f"c{i}:INT" for i in range(8)]
     layouts = find_layouts(catalog(table("t1", *shared, "x:INT"), table("t2", *shared, "x:TEXT")))
     assert [layout.base for layout in layouts] == [None, None]
+
+
+def test_in_a_small_catalog_only_shards_are_written_as_one() -> None:
+    alike = catalog(table("cities", "id:INT", "name:TEXT"), table("people", "id:INT", "name:TEXT"))
+    shards = catalog(*[table(f"log_{year}", "id:INT", "name:TEXT") for year in range(2019, 2025)])
+    assert len(find_layouts(alike)) == 2
+    assert len(find_layouts(shards)) == 1

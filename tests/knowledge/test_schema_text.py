@@ -177,3 +177,11 @@ def test_a_description_said_before_is_referred_to() -> None:
 def test_what_is_no_schema_text_is_refused_with_its_line(text: str, complaint: str) -> None:
     with pytest.raises(SchemaTextError, match=complaint):
         parse_schema(text)
+
+
+@pytest.mark.parametrize("name", ["18_49_share", "order", "Group", "two words"])
+def test_names_that_sql_must_quote_are_quoted(name: str) -> None:
+    text = render(Catalog("c", "sqlite", (Table(name, (Column(name, "INT"),)),))).text
+    assert f'table "{name}"' in text
+    assert f'  "{name}" INT' in text
+    assert parse_schema(text).tables[0].columns[0].name == name

@@ -127,7 +127,7 @@ def _with_foreign_keys(look: Introspection, tables: list[Table], rows: list[Row]
             look.notes.append(f"A foreign key of {owner} refers to {parts[0]['target']}, which does not fit.")
         else:
             keys[owner].append(key)
-    return [replace(table, foreign_keys=tuple(keys[table.name])) for table in tables]
+    return [replace(table, foreign_keys=tuple(dict.fromkeys(keys[table.name]))) for table in tables]
 
 
 def _foreign_key(parts: list[Row], target: Table | None) -> ForeignKey | None:

@@ -6,7 +6,7 @@ python examples/langgraph_object.py
 import asyncio
 
 from graph.builder import build_graph
-from graph.context import RunOptions
+from graph.options import RunOptions
 
 
 async def main() -> None:

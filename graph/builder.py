@@ -10,7 +10,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
-from graph.context import RunOptions
+from graph.options import RunOptions
 from graph.recipes import RECIPES, find_recipe
 from graph.recipes.recipe import Recipe
 from graph.state import RunInput, RunOutput, RunState
@@ -26,7 +26,7 @@ def build_graph(
 ) -> Graph:
     """Compile a recipe's graph.
 
-    Its input is ``{"question": …}``, its context ``graph.context.RunOptions`` (or a dict of
+    Its input is ``{"question": …}``, its context ``graph.options.RunOptions`` (or a dict of
     them), its output ``{"answer": …}``, a ``graph.answer.Answer`` as a dict.
 
     Raises:

@@ -1,32 +1,28 @@
 """A run's surroundings: plain options in, live handles out.
 
-``RunOptions`` is the graph's context schema: plain values that LangGraph Studio shows as a form.
-``open_context`` is the one function that turns them into a ``Context``; the front door, the
-benchmarks and Studio all come through it.
+``open_context`` is the one function that turns ``RunOptions`` into a ``Context``; the front door,
+the benchmarks and Studio all come through it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
-from weakref import WeakKeyDictionary
 
 from pydantic import SecretStr
 
 from agents.base import PromptContext
-from graph.consensus import find_strategy
+from graph.options import SAMPLE, RunOptions
 from graph.recipes import find_recipe
 from graph.recipes.recipe import Recipe
 from graph.runs import Event
 from graph.trace import Trace
 from knowledge.compress import SchemaText, render
 from knowledge.documents import Documents
-from knowledge.errors import ConfigurationError, ModelUnavailable
 from knowledge.index import Embedder, SentenceTransformerEmbedder
 from knowledge.schema_files import SchemaFiles
 from tools.databases import connect
@@ -40,81 +36,6 @@ from tools.urls import url_secrets
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
-
-SAMPLE = "sample"
-"""As a database: the project's own sample, built on first use."""
-
-
-@dataclass(eq=False)
-class RunOptions:
-    """Options of a run. Every field is plain and has a default, so Studio can show a form.
-
-    Attributes:
-        database: URL of the database, or ``sample``.
-        switches: The recipe's switches and limits that are set otherwise.
-        models: Specs ``provider:name``; several share the candidates between them as experts.
-        votes: Candidates in all.
-        documents: Folder of documents that define business terms; empty for none.
-        strategy: Consensus strategy; ``auto`` is ``majority`` for one model, ``wma`` for several.
-        temperature: Of every model's candidates after its first, which is drawn at 0.
-        max_calls, max_usd, deadline: Hard limits (calls, dollars, seconds); None for no limit.
-        max_rows, max_bytes, query_seconds: Limits of one query.
-        schema_tokens: Budget for descriptions and samples in the schema text.
-        link_above: Schema texts of more tokens than this are linked before planning.
-        retrieval: ``lexical``, or ``hybrid`` with ``embedding_model``.
-        home: Folder for runs, the sample database and expert weights.
-    """
-
-    database: str = SAMPLE
-    recipe: str = "recap"
-    switches: dict[str, Any] = field(default_factory=dict)
-    models: list[str] = field(default_factory=lambda: ["offline"])
-    votes: int = 3
-    documents: str = ""
-    strategy: str = "auto"
-    temperature: float = 0.7
-    seed: int = 0
-    base_url: str = ""
-    timeout: float = 120.0
-    requests_per_second: float | None = None
-    max_calls: int | None = None
-    max_usd: float | None = None
-    deadline: float | None = None
-    max_rows: int = 100_000
-    max_bytes: int = 64 * 2**20
-    query_seconds: float = 60.0
-    schema_tokens: int = 30_000
-    link_above: int = 60_000
-    retrieval: str = "lexical"
-    embedding_model: str = ""
-    prices: dict[str, dict[str, float]] = field(default_factory=dict)
-    home: str = ".quorum"
-
-    def __post_init__(self) -> None:
-        if self.votes < 1:
-            raise ConfigurationError(f"votes is {self.votes}; at least one candidate is needed.")
-        if not self.models:
-            raise ConfigurationError("No model is configured.", hint="Name one, e.g. openai:gpt-4.1.")
-        if self.retrieval not in ("lexical", "hybrid"):
-            raise ConfigurationError(f"retrieval is {self.retrieval!r}; it is lexical or hybrid.")
-        if self.retrieval == "hybrid" and not self.embedding_model:
-            raise ConfigurationError("Hybrid retrieval needs embedding_model, a sentence-transformers model.")
-        if self.strategy != "auto":
-            find_strategy(self.strategy)
-        self.models = list(dict.fromkeys(self.models))
-
-    def api_key(self) -> str:
-        """The models' key; not a field, so that no form, trace or checkpoint ever holds it."""
-        return ""
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> RunOptions:
-        """Options from ``run.json``; keys of other versions are left out."""
-        known = {item.name for item in fields(cls)}
-        return cls(**{key: value for key, value in values.items() if key in known})
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -293,69 +214,3 @@ async def _database(options: RunOptions, url: str, ledger: Ledger, trace: Trace)
         ledger=ledger,
         record=trace.record,
     )
-
-
-_attached: WeakKeyDictionary[RunOptions, Context] = WeakKeyDictionary()
-_own: OrderedDict[str, asyncio.Task[Context]] = OrderedDict()
-"""Contexts that graphs opened for themselves, by run: an interrupted run finds its own again."""
-
-MOST_OWN = 16
-"""So many runs may stand interrupted in one process; the oldest is closed and opens anew when it goes on."""
-
-
-def attach(options: RunOptions, context: Context) -> None:
-    """Make ``context`` the one that nodes find for these very options."""
-    _attached[options] = context
-
-
-async def context_of(options: RunOptions, question: str, run_id: str = "") -> Context:
-    """The context of the running graph; opened here if nobody attached one (Studio).
-
-    Raises:
-        ConfigurationError, DatabaseUnavailable: As ``open_context``.
-    """
-    if options in _attached:
-        return _attached[options]
-    if run_id not in _own:
-        opening = open_context(options, question, resume=run_id, api_key=options.api_key(), owned=True)
-        if not run_id:
-            context = await opening
-            attach(options, context)
-            _own[context.trace.run_id] = asyncio.ensure_future(_ready(context))
-            await _close_oldest()
-            return context
-        _own[run_id] = asyncio.ensure_future(opening)
-    context = await asyncio.shield(_own[run_id])
-    attach(options, context)
-    return context
-
-
-async def close_own(context: Context) -> None:
-    """Close a context that the graph itself opened; does nothing to others."""
-    if context.owned:
-        _own.pop(context.trace.run_id, None)
-        await context.aclose()
-
-
-async def _ready(context: Context) -> Context:
-    return context
-
-
-async def _close_oldest() -> None:
-    while len(_own) > MOST_OWN:
-        _, oldest = _own.popitem(last=False)
-        await (await oldest).aclose()
-
-
-async def first_available(models: list[Model], call: Callable[[Model], Any]) -> Any:
-    """``await call(model)`` with the first model whose endpoint answers.
-
-    Raises:
-        ModelUnavailable: None does; the last one's reason.
-    """
-    for model in models[:-1]:
-        try:
-            return await call(model)
-        except ModelUnavailable:
-            continue
-    return await call(models[-1])

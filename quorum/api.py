@@ -12,7 +12,7 @@ from knowledge.errors import ConfigurationError
 from quorum.settings import Settings
 
 if TYPE_CHECKING:
-    from graph.context import RunOptions
+    from graph.options import RunOptions
     from graph.runs import Event
 
 NO_MODEL = (
@@ -98,7 +98,7 @@ def run_options(settings: Settings) -> RunOptions:
     Raises:
         ConfigurationError: No model or no database is set, or an option is wrong.
     """
-    from graph.context import RunOptions
+    from graph.options import RunOptions
 
     if not settings.models:
         raise ConfigurationError("No model is configured.", hint=NO_MODEL)
@@ -134,7 +134,7 @@ def run_options(settings: Settings) -> RunOptions:
 
 def _options_of(meta: dict[str, Any], settings: Settings) -> RunOptions:
     """The interrupted run's own options; a database whose password was left out comes from settings."""
-    from graph.context import RunOptions
+    from graph.options import RunOptions
     from graph.trace import REDACTED
 
     options = RunOptions.from_dict(meta["options"])
@@ -158,7 +158,8 @@ async def _run(
 ) -> Answer:
     from graph.builder import build_graph
     from graph.checkpoints import open_checkpoints
-    from graph.context import attach, open_context
+    from graph.context import open_context
+    from graph.live import attach
 
     if not question.strip():
         raise ConfigurationError("The question is empty.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from graph.builder import build_graph, build_studio_graph
-from graph.context import SAMPLE, RunOptions
+from graph.options import SAMPLE, RunOptions
 from quorum.settings import Settings
 
 _settings = Settings()

@@ -8,7 +8,8 @@ from typing import Any
 
 from graph.answer import Answer, AnswerCandidate, AnswerCluster, AnswerVote
 from graph.consensus import Ballot, confidence, hold_vote
-from graph.context import Context, close_own
+from graph.context import Context
+from graph.live import close_own
 from graph.nodes.step import MODEL_ERROR, Update
 from graph.state import CandidateInput, CandidateRecord, RunState
 from knowledge.errors import ModelUnavailable

@@ -7,7 +7,8 @@ from typing import Literal
 
 from agents import plan_critique
 from agents.planner import Plan, plan
-from graph.context import Context, first_available
+from graph.context import Context
+from graph.nodes.models import first_available
 from graph.nodes.step import Update
 from graph.state import PlanState, RunState
 from knowledge.errors import MalformedReply
@@ -24,7 +25,7 @@ async def write_plan(state: RunState, context: Context) -> Update:
     previous = Plan(**state["plan"]) if state.get("plan_rounds") else None
     try:
         made = await first_available(
-            list(context.models.values()),
+            context,
             lambda model: plan(
                 model, prompt, state["question"], previous=previous, critique=state.get("critique", "")
             ),
@@ -42,7 +43,7 @@ async def review_plan(state: RunState, context: Context) -> Update:
     made = state["plan"]
     try:
         review = await first_available(
-            list(context.models.values()),
+            context,
             lambda model: plan_critique.critique_plan(
                 model, prompt, state["question"], made["steps"], made["expected_format"]
             ),

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from agents import knowledge_retriever, schema_linker, syntax_retriever
-from graph.context import Context, first_available
+from graph.context import Context
 from graph.nodes import planning
+from graph.nodes.models import first_available
 from graph.nodes.step import Update
 from graph.state import RunState
 from knowledge import syntax
@@ -52,7 +53,7 @@ async def link_large_schema(state: RunState, context: Context) -> Update:
         return {}
     try:
         linked = await first_available(
-            list(context.models.values()),
+            context,
             lambda model: schema_linker.link_schema(model, context.dialect, state["question"], context.files),
         )
     except MalformedReply:
@@ -71,7 +72,7 @@ async def retrieve_syntax(state: RunState, context: Context) -> Update:
     steps = state["plan"]["steps"]
     try:
         wanted = await first_available(
-            list(context.models.values()),
+            context,
             lambda model: syntax_retriever.request_syntax(
                 model, context.dialect, state["question"], steps, topics
             ),

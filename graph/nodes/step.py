@@ -7,7 +7,9 @@ from typing import Any, Protocol
 
 from langgraph.runtime import Runtime
 
-from graph.context import Context, RunOptions, close_own, context_of
+from graph.context import Context
+from graph.live import close_own, context_of
+from graph.options import RunOptions
 from knowledge.errors import BudgetExceeded, MalformedReply, ModelUnavailable
 
 Update = dict[str, Any]

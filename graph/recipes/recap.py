@@ -17,10 +17,10 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
 
 from agents import plan_critique, schema_linker, self_refiner
-from graph.context import RunOptions
 from graph.nodes import candidate, finish, planning, prepare
 from graph.nodes.routes import Routes, after_action, after_model
 from graph.nodes.step import branch_step, run_step
+from graph.options import RunOptions
 from graph.recipes.recipe import Recipe
 from graph.state import CandidateInput, CandidateOutput, CandidateState, RunInput, RunOutput, RunState
 

@@ -19,7 +19,9 @@ from typing import Any
 
 from graph.builder import build_graph
 from graph.checkpoints import open_checkpoints
-from graph.context import RunOptions, attach, open_context
+from graph.context import open_context
+from graph.live import attach
+from graph.options import RunOptions
 from tests.graph.shop import QUESTION, make_shop, script
 from tools.models.scripted import scripted
 

@@ -11,7 +11,9 @@ from typing import Any
 
 from graph.answer import Answer
 from graph.builder import build_graph
-from graph.context import RunOptions, attach, open_context
+from graph.context import open_context
+from graph.live import attach
+from graph.options import RunOptions
 from tools.models.scripted import Script, scripted
 
 QUESTION = "How many orders did each city place?"

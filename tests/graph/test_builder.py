@@ -6,7 +6,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from graph.builder import build_graph, build_studio_graph
-from graph.context import RunOptions
+from graph.options import RunOptions
 from graph.recipes import RECIPES, find_recipe
 from knowledge.errors import ConfigurationError
 

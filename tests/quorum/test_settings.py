@@ -167,7 +167,7 @@ def test_variables_that_are_no_settings_are_named(monkeypatch: pytest.MonkeyPatc
 
 
 def test_settings_and_options_of_a_run_have_the_same_defaults() -> None:
-    from graph.context import RunOptions
+    from graph.options import RunOptions
     from quorum.api import run_options
 
     asked = run_options(Settings(database="sample", models=["offline"]))

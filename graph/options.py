@@ -1,0 +1,84 @@
+"""Options of a run: the graph's context schema, plain values that LangGraph Studio shows as a form."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from graph.consensus import find_strategy
+from knowledge.errors import ConfigurationError
+
+SAMPLE = "sample"
+"""As a database: the project's own sample, built on first use."""
+
+
+@dataclass(eq=False)
+class RunOptions:
+    """Options of a run. Every field is plain and has a default, so Studio can show a form.
+
+    Attributes:
+        database: URL of the database, or ``sample``.
+        switches: The recipe's switches and limits that are set otherwise.
+        models: Specs ``provider:name``; several share the candidates between them as experts.
+        votes: Candidates in all.
+        documents: Folder of documents that define business terms; empty for none.
+        strategy: Consensus strategy; ``auto`` is ``majority`` for one model, ``wma`` for several.
+        temperature: Of every model's candidates after its first, which is drawn at 0.
+        max_calls, max_usd, deadline: Hard limits (calls, dollars, seconds); None for no limit.
+        max_rows, max_bytes, query_seconds: Limits of one query.
+        schema_tokens: Budget for descriptions and samples in the schema text.
+        link_above: Schema texts of more tokens than this are linked before planning.
+        retrieval: ``lexical``, or ``hybrid`` with ``embedding_model``.
+        home: Folder for runs, the sample database and expert weights.
+    """
+
+    database: str = SAMPLE
+    recipe: str = "recap"
+    switches: dict[str, Any] = field(default_factory=dict)
+    models: list[str] = field(default_factory=lambda: ["offline"])
+    votes: int = 3
+    documents: str = ""
+    strategy: str = "auto"
+    temperature: float = 0.7
+    seed: int = 0
+    base_url: str = ""
+    timeout: float = 120.0
+    requests_per_second: float | None = None
+    max_calls: int | None = None
+    max_usd: float | None = None
+    deadline: float | None = None
+    max_rows: int = 100_000
+    max_bytes: int = 64 * 2**20
+    query_seconds: float = 60.0
+    schema_tokens: int = 30_000
+    link_above: int = 60_000
+    retrieval: str = "lexical"
+    embedding_model: str = ""
+    prices: dict[str, dict[str, float]] = field(default_factory=dict)
+    home: str = ".quorum"
+
+    def __post_init__(self) -> None:
+        if self.votes < 1:
+            raise ConfigurationError(f"votes is {self.votes}; at least one candidate is needed.")
+        if not self.models:
+            raise ConfigurationError("No model is configured.", hint="Name one, e.g. openai:gpt-4.1.")
+        if self.retrieval not in ("lexical", "hybrid"):
+            raise ConfigurationError(f"retrieval is {self.retrieval!r}; it is lexical or hybrid.")
+        if self.retrieval == "hybrid" and not self.embedding_model:
+            raise ConfigurationError("Hybrid retrieval needs embedding_model, a sentence-transformers model.")
+        if self.strategy != "auto":
+            find_strategy(self.strategy)
+        self.models = list(dict.fromkeys(self.models))
+
+    def api_key(self) -> str:
+        """The models' key; not a field, so that no form, trace or checkpoint ever holds it."""
+        return ""
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> RunOptions:
+        """Options from ``run.json``; keys of other versions are left out."""
+        known = {item.name for item in fields(cls)}
+        return cls(**{key: value for key, value in values.items() if key in known})
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)

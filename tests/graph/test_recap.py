@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -205,3 +206,37 @@ async def test_an_expert_whose_sql_never_runs_loses_weight_for_later_runs(run: R
     assert first.answer.vote.weights == {"a": 1.0, "b": 1.0}
     assert second.answer.vote.weights["a"] == 1.0
     assert second.answer.vote.weights["b"] < 1.0
+
+
+async def test_a_schema_above_the_limit_is_linked_before_planning(run: Run) -> None:
+    ran = await run(script(), link_above=10)
+    assert ran.of("model_call")[0]["agent"] == "schema_linker"
+    prompt = ran.prompt("planner")
+    assert "customers(id:INTEGER, city:TEXT)" in prompt
+    assert "table customers" not in prompt
+    assert ran.answer.sql == GOOD
+
+
+async def test_linking_that_finds_nothing_leaves_the_whole_schema_and_says_so(run: Run) -> None:
+    ran = await run(script(schema_linker="no json at all"), link_above=10)
+    assert "table customers" in ran.prompt("planner")
+    assert any("linking found nothing" in warning for warning in ran.answer.warnings)
+
+
+async def test_documents_and_syntax_reach_the_prompts(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "terms.md").write_text("# Orders\n\nAn order counts once its total is above 6.\n")
+    asked = script(syntax_retriever={"features": ["NULL ordering"]})
+    ran = await run(asked, documents=str(tmp_path / "docs"))
+    assert "total is above 6" in ran.prompt("planner")
+    assert "decide what a business term means" in ran.prompt("action")
+    assert "<syntax>" in ran.prompt("action")
+    assert "<syntax>" not in ran.prompt("planner")
+
+
+async def test_judgements_are_not_sampled(run: Run) -> None:
+    ran = await run(script(), votes=3, temperature=0.9)
+    heat = {(event["agent"], event["temperature"]) for event in ran.of("model_call")}
+    assert ("action", 0.9) in heat
+    assert {("sql_critique", 0.0), ("validator", 0.0)} <= heat
+    assert ("validator", 0.9) not in heat

@@ -17,42 +17,47 @@ from graph.state import RunInput, RunOutput, RunState
 
 Graph = CompiledStateGraph[RunState, RunOptions, RunInput, RunOutput]
 
-RECURSION_LIMIT = 200
-"""Steps of a run; LangGraph's own default of 10,007 would let a faulty loop run for hours."""
-
 
 def build_graph(
-    recipe: str | Recipe = "recap", *, checkpointer: BaseCheckpointSaver[Any] | None = None
+    recipe: str | Recipe = "recap",
+    *,
+    checkpointer: BaseCheckpointSaver[Any] | None = None,
+    options: type[RunOptions] = RunOptions,
 ) -> Graph:
     """Compile a recipe's graph.
 
     Its input is ``{"question": …}``, its context ``graph.options.RunOptions`` (or a dict of
     them), its output ``{"answer": …}``, a ``graph.answer.Answer`` as a dict.
 
+    Args:
+        recipe: A name, or what ``find_recipe(name, switches)`` returns.
+        options: The context schema, for other defaults.
+
     Raises:
         ConfigurationError: There is no such recipe.
     """
-    compiled = _compiled(find_recipe(recipe) if isinstance(recipe, str) else recipe)
+    found = find_recipe(recipe) if isinstance(recipe, str) else recipe
+    compiled = _compiled(found, options)  # type: ignore[arg-type]  # classes hash; the stub asks their instances
     return compiled if checkpointer is None else compiled.copy({"checkpointer": checkpointer})
 
 
 @lru_cache(maxsize=32)
-def _compiled(recipe: Recipe) -> Graph:
+def _compiled(recipe: Recipe, options: type[RunOptions]) -> Graph:
     """Compiling takes tens of milliseconds, so each recipe is compiled once."""
-    compiled = recipe.wire(recipe).compile(name=recipe.name)
-    return compiled.with_config(recursion_limit=RECURSION_LIMIT)  # type: ignore[no-any-return]
+    compiled = recipe.wire(recipe, options).compile(name=recipe.name)
+    return compiled.with_config(recursion_limit=recipe.recursion_limit)  # type: ignore[no-any-return]
 
 
 def build_studio_graph(options: type[RunOptions] = RunOptions) -> Graph:
     """One graph over all recipes: the context's ``recipe`` chooses. No checkpointer (Studio's own)."""
     graph = StateGraph(RunState, context_schema=options, input_schema=RunInput, output_schema=RunOutput)
     for name in RECIPES:
-        graph.add_node(name, build_graph(name))
+        graph.add_node(name, build_graph(name, options=options))
         graph.add_edge(name, END)
 
     def choose(_: RunState, runtime: Runtime[RunOptions]) -> str:
         return find_recipe(runtime.context.recipe).name
 
     graph.add_conditional_edges(START, choose, list(RECIPES))
-    compiled = graph.compile(name="quorum")
-    return compiled.with_config(recursion_limit=RECURSION_LIMIT)
+    limit = max(recipe.recursion_limit for recipe in RECIPES.values())
+    return graph.compile(name="quorum").with_config(recursion_limit=limit)

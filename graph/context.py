@@ -7,32 +7,25 @@ the benchmarks and Studio all come through it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import quote
-
-from pydantic import SecretStr
+from uuid import uuid4
 
 from agents.base import PromptContext
-from graph.options import SAMPLE, RunOptions
+from graph.options import RunOptions
 from graph.recipes import find_recipe
 from graph.recipes.recipe import Recipe
+from graph.resources import Resources, open_resources
 from graph.runs import Event
 from graph.trace import Trace
-from knowledge.compress import SchemaText, render
-from knowledge.documents import Documents
-from knowledge.index import Embedder, SentenceTransformerEmbedder
-from knowledge.schema_files import SchemaFiles
-from tools.databases import connect
 from tools.execute import Database
+from tools.experts import ExpertLedger
 from tools.ledger import Budget, Ledger
-from tools.lint import Linter
-from tools.models import Model, ModelSettings, check_priced, make_models
+from tools.models import Model
 from tools.query import Limits
-from tools.sample import sample_database, sample_documents
-from tools.urls import url_secrets
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -43,30 +36,36 @@ class Context:
     """Live handles of one run; built once, shared by all its nodes.
 
     Attributes:
-        models: By spec, in the order given.
+        models: By spec, in the order given, bound to this run's ledger and trace.
+        weights: The experts' weights as the run found them; empty for a single model.
+        resumed: Whether this process took the run over from another.
         owned: True when the graph itself opened it (Studio) and so closes it.
+        session: Tells this opening of the run from others of the same run.
     """
 
     options: RunOptions
     recipe: Recipe
+    resources: Resources
     database: Database
-    schema: SchemaText
-    files: SchemaFiles
-    models: dict[str, Model]
-    documents: Documents | None
-    embedder: Embedder | None
+    models: Mapping[str, Model]
+    weights: Mapping[str, float]
     ledger: Ledger
     trace: Trace
+    resumed: bool = False
     owned: bool = False
+    session: str = field(default_factory=lambda: uuid4().hex)
+    _closing: AsyncExitStack = field(default_factory=AsyncExitStack, repr=False)
+    _texts: dict[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def dialect(self) -> str:
-        return self.database.catalog.dialect
+        """sqlglot's name of the database's dialect."""
+        return self.resources.catalog.dialect
 
     @property
-    def home(self) -> Path:
-        """The folder for runs, the sample database and expert weights."""
-        return Path(self.options.home)
+    def experts(self) -> ExpertLedger:
+        """Where the weights are kept between runs."""
+        return experts_in(Path(self.options.home))
 
     @property
     def demonstration(self) -> bool:
@@ -74,28 +73,32 @@ class Context:
         return any(spec.partition(":")[0] == "offline" for spec in self.models)
 
     def put(self, text: str) -> str:
-        """Keep a text for later nodes; returns its reference for the state."""
-        return self.trace.put(text)
+        """Keep a text for later nodes; returns its reference for the state.
+
+        The trace keeps it without secrets; prompts of this process see it as it is.
+        """
+        ref = self.trace.put(text)
+        self._texts[ref] = text
+        return ref
 
     async def text(self, ref: str) -> str:
         """The text behind a reference; empty for an empty one."""
-        return await self.trace.aget(ref) if ref else ""
+        if ref and ref not in self._texts:
+            self._texts[ref] = await self.trace.aget(ref)
+        return self._texts[ref] if ref else ""
 
     async def prompt(self, schema_ref: str, documents_ref: str) -> PromptContext:
         """The part of the prompt that all roles and candidates of the question share."""
         return PromptContext(
             dialect=self.dialect,
-            database=self.database.catalog.name,
+            database=self.resources.catalog.name,
             schema=await self.text(schema_ref),
             documents=await self.text(documents_ref),
         )
 
     async def aclose(self) -> None:
-        """Close the database, the models' clients and the trace; safe to call twice."""
-        await self.database.connector.close()
-        for model in self.models.values():
-            await model.aclose()
-        await self.trace.aclose()
+        """Close the trace, and the resources unless they are shared; safe to call twice."""
+        await self._closing.aclose()
 
 
 async def open_context(
@@ -106,70 +109,75 @@ async def open_context(
     api_key: str = "",
     listener: Callable[[Event], None] | None = None,
     chat_models: Mapping[str, BaseChatModel] | None = None,
+    resources: Resources | None = None,
     owned: bool = False,
 ) -> Context:
-    """Open everything that a run needs.
+    """Open everything that a run needs. Nothing is left behind if that fails, no run folder either.
 
     Args:
         resume: Id of an interrupted run that goes on; its ledger continues.
-        api_key: The models' key; without it the provider's own environment variable counts.
+        api_key, chat_models: As ``open_resources``.
         listener: Hears every event of the trace, as it happens.
-        chat_models: LangChain chat models of your own, by the spec that ``options.models`` names.
+        resources: Shared ones, which stay open; without them the run opens and closes its own.
 
     Raises:
         ConfigurationError: An option, a model or a folder is wrong.
         DatabaseUnavailable: The database cannot be opened or read.
     """
-    home, recipe = Path(options.home), find_recipe(options.recipe, options.switches)
-    url, documents = await asyncio.to_thread(_sources, options, home)
-    redact = [*url_secrets(url), *url_secrets(options.base_url), *([api_key] if api_key else [])]
-    trace = await asyncio.to_thread(_open_trace, home, options, question, resume, redact, listener)
-    try:
+    recipe = find_recipe(options.recipe, options.switches)
+    async with AsyncExitStack() as stack:
+        if resources is None:
+            resources = await open_resources(options, api_key=api_key, chat_models=chat_models)
+            stack.push_async_callback(resources.aclose)
+        several = len(resources.models) > 1
+        weights = await asyncio.to_thread(_weights, options, list(resources.models)) if several else {}
+        trace = await asyncio.to_thread(_trace, options, question, resume, resources.secrets, listener)
+        stack.push_async_callback(trace.aclose)
         ledger = await asyncio.to_thread(_ledger, options, trace, bool(resume))
-        models = await asyncio.to_thread(_models, options, api_key, ledger, trace, chat_models or {})
-        embedder = SentenceTransformerEmbedder(options.embedding_model) if options.embedding_model else None
-        database = await _database(options, url, ledger, trace)
-    except BaseException:
-        await trace.aclose()
-        raise
-    catalog = database.catalog
-    schema = await asyncio.to_thread(render, catalog, budget=options.schema_tokens)
-    return Context(
-        options=options,
-        recipe=recipe,
-        database=database,
-        schema=schema,
-        files=SchemaFiles(catalog, documents.texts if documents else None),
-        models=models,
-        documents=documents,
-        embedder=embedder,
-        ledger=ledger,
-        trace=trace,
-        owned=owned,
-    )
+        database = Database(
+            connector=resources.connector,
+            catalog=resources.catalog,
+            linter=resources.linter,
+            limits=Limits(options.max_rows, options.max_bytes, options.query_seconds),
+            ledger=ledger,
+            record=trace.record,
+        )
+        return Context(
+            options=options,
+            recipe=recipe,
+            resources=resources,
+            database=database,
+            models={s: m.at(ledger=ledger, record=trace.record) for s, m in resources.models.items()},
+            weights=weights,
+            ledger=ledger,
+            trace=trace,
+            resumed=bool(resume),
+            owned=owned,
+            _closing=stack.pop_all(),
+        )
 
 
-def _sources(options: RunOptions, home: Path) -> tuple[str, Documents | None]:
-    """The database's URL and the documents; the sample brings its own documents."""
-    url, folder = options.database, options.documents
-    if url == SAMPLE:
-        url = f"sqlite:///{quote(str(sample_database(home / 'sample').resolve()))}"
-        folder = folder or str(sample_documents())
-    return url, Documents.load(Path(folder), cache=home / "index") if folder else None
+def experts_in(home: Path) -> ExpertLedger:
+    """The expert weights kept under ``home``."""
+    return ExpertLedger(home / "experts.json")
 
 
-def _open_trace(
-    home: Path,
+def _weights(options: RunOptions, experts: Sequence[str]) -> dict[str, float]:
+    return experts_in(Path(options.home)).weights(experts)
+
+
+def _trace(
     options: RunOptions,
     question: str,
     resume: str,
-    redact: list[str],
+    secrets: Sequence[str],
     listener: Callable[[Event], None] | None,
 ) -> Trace:
+    home = Path(options.home)
     if resume:
-        return Trace.resume(home, resume, redact=redact, listener=listener)
+        return Trace.resume(home, resume, redact=secrets, listener=listener)
     meta = {"question": question, "options": options.as_dict()}
-    return Trace.create(home, meta=meta, redact=redact, listener=listener)
+    return Trace.create(home, meta=meta, redact=secrets, listener=listener)
 
 
 def _ledger(options: RunOptions, trace: Trace, resumed: bool) -> Ledger:
@@ -178,39 +186,3 @@ def _ledger(options: RunOptions, trace: Trace, resumed: bool) -> Ledger:
         return Ledger(budget)
     spent = trace.usage_so_far()
     return Ledger(budget, spent_seconds=spent.seconds, total=spent.total, by_agent=spent.by_agent)
-
-
-def _models(
-    options: RunOptions, api_key: str, ledger: Ledger, trace: Trace, own: Mapping[str, BaseChatModel]
-) -> dict[str, Model]:
-    settings = ModelSettings(
-        base_url=options.base_url,
-        api_key=SecretStr(api_key) if api_key else None,
-        temperature=0.0,
-        timeout=options.timeout,
-        requests_per_second=options.requests_per_second,
-        prices=options.prices,
-    )
-    specs = [own.get(spec, spec) for spec in options.models]
-    made = make_models(specs, settings=settings, ledger=ledger, record=trace.record)
-    check_priced(made, ledger.budget)
-    return dict(zip(options.models, made, strict=True))
-
-
-async def _database(options: RunOptions, url: str, ledger: Ledger, trace: Trace) -> Database:
-    connector = await asyncio.to_thread(connect, url)
-    await connector.open()
-    try:
-        catalog = await connector.catalog()
-        linter = await asyncio.to_thread(Linter, catalog)
-    except BaseException:
-        await connector.close()
-        raise
-    return Database(
-        connector=connector,
-        catalog=catalog,
-        linter=linter,
-        limits=Limits(options.max_rows, options.max_bytes, options.query_seconds),
-        ledger=ledger,
-        record=trace.record,
-    )

@@ -1,53 +1,83 @@
-"""Which context a running graph finds: the one attached to its options, or one it opens for itself."""
+"""Which context a running graph finds: the one attached to its options, or one it opens for itself.
+
+The front door opens a context and attaches it. Where nobody did (Studio, ``build_graph`` by
+itself), the first node opens one for its run; it lives until the run has its answer, through
+interrupts too, and is closed when nothing has used it for ``IDLE_SECONDS``.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 from graph.context import Context, open_context
 from graph.options import RunOptions
 
-_attached: WeakKeyDictionary[RunOptions, Context] = WeakKeyDictionary()
-_own: OrderedDict[str, asyncio.Task[Context]] = OrderedDict()
-"""Contexts that graphs opened for themselves, by run: an interrupted run finds its own again."""
+IDLE_SECONDS = 600.0
+"""An interrupted run keeps its context so long; when it goes on later, it opens a new one."""
 
-MOST_OWN = 16
-"""So many runs may stand interrupted in one process; the oldest is closed and opens anew when it goes on."""
+
+@dataclass
+class _Own:
+    """A context that a graph opened for itself, and how many nodes are using it now."""
+
+    opening: asyncio.Task[Context]
+    users: int = 0
+    used: float = field(default_factory=time.monotonic)
+
+
+_loops: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, _Own]] = WeakKeyDictionary()
 
 
 def attach(options: RunOptions, context: Context) -> None:
     """Make ``context`` the one that nodes find for these very options."""
-    _attached[options] = context
+    options.attached = context
 
 
-async def context_of(options: RunOptions, question: str, run_id: str = "") -> Context:
-    """The context of the running graph; opened here if nobody attached one (Studio).
+@asynccontextmanager
+async def context_of(options: RunOptions, question: str, run_id: str) -> AsyncIterator[Context]:
+    """The context for one node's work.
+
+    Args:
+        run_id: The run that the state names; empty at its very beginning, which opens a new run.
 
     Raises:
         ConfigurationError, DatabaseUnavailable: As ``open_context``.
     """
-    if options in _attached:
-        return _attached[options]
-    if run_id not in _own:
-        opening = open_context(options, question, resume=run_id, api_key=options.api_key(), owned=True)
-        if not run_id:
-            context = await opening
-            attach(options, context)
-            _own[context.trace.run_id] = asyncio.ensure_future(_ready(context))
-            await _close_oldest()
-            return context
-        _own[run_id] = asyncio.ensure_future(opening)
-    context = await asyncio.shield(_own[run_id])
-    attach(options, context)
-    return context
+    if isinstance(options.attached, Context):
+        yield options.attached
+        return
+    runs = _loops.setdefault(asyncio.get_running_loop(), {})
+    if not run_id:
+        await _close_idle(runs)
+        context = await open_context(options, question, owned=True)
+        run_id = context.trace.run_id
+        runs[run_id] = _Own(asyncio.ensure_future(_ready(context)))
+    elif run_id not in runs:
+        _release(run_id)
+        opening = open_context(options, question, resume=run_id, owned=True)
+        runs[run_id] = _Own(asyncio.ensure_future(opening))
+    own = runs[run_id]
+    own.users += 1
+    try:
+        yield await asyncio.shield(own.opening)
+    except BaseException:
+        if own.opening.done() and (own.opening.cancelled() or own.opening.exception()):
+            runs.pop(run_id, None)  # it never opened: the next try opens anew
+        raise
+    finally:
+        own.users -= 1
+        own.used = time.monotonic()
 
 
 async def close_own(context: Context) -> None:
     """Close a context that the graph itself opened; does nothing to others."""
     if context.owned:
-        _own.pop(context.trace.run_id, None)
+        _loops.get(asyncio.get_running_loop(), {}).pop(context.trace.run_id, None)
         await context.aclose()
 
 
@@ -55,7 +85,18 @@ async def _ready(context: Context) -> Context:
     return context
 
 
-async def _close_oldest() -> None:
-    while len(_own) > MOST_OWN:
-        _, oldest = _own.popitem(last=False)
-        await (await oldest).aclose()
+async def _close_idle(runs: dict[str, _Own]) -> None:
+    now = time.monotonic()
+    for run_id, own in list(runs.items()):
+        if own.users == 0 and now - own.used > IDLE_SECONDS and own.opening.done():
+            del runs[run_id]
+            await (await own.opening).aclose()
+
+
+def _release(run_id: str) -> None:
+    """Let go of a run that a finished event loop left behind; its child process went with its pipes."""
+    for loop, runs in list(_loops.items()):
+        if loop.is_closed() and run_id in runs:
+            own = runs.pop(run_id)
+            if own.opening.done() and not own.opening.cancelled() and own.opening.exception() is None:
+                own.opening.result().trace.close()

@@ -58,6 +58,7 @@ class RunOptions:
     home: str = ".quorum"
 
     def __post_init__(self) -> None:
+        self.attached: object = None  # the run's open context (graph.live); no field, so no form shows it
         if self.votes < 1:
             raise ConfigurationError(f"votes is {self.votes}; at least one candidate is needed.")
         if not self.models:
@@ -69,6 +70,11 @@ class RunOptions:
         if self.strategy != "auto":
             find_strategy(self.strategy)
         self.models = list(dict.fromkeys(self.models))
+        if len(self.models) > self.votes:
+            raise ConfigurationError(
+                f"{len(self.models)} models cannot share {self.votes} votes: some would never be asked.",
+                hint=f"Ask for at least {len(self.models)} votes, or name fewer models.",
+            )
 
     def api_key(self) -> str:
         """The models' key; not a field, so that no form, trace or checkpoint ever holds it."""

@@ -1,4 +1,4 @@
-"""Reading run folders: find them, list them, replay their events.
+"""Run folders: name them, find them, list them, replay their events.
 
 The layout of a run folder is described in ``graph.trace``, which writes it.
 """
@@ -9,7 +9,10 @@ import contextlib
 import dataclasses
 import json
 import re
+import secrets
+import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,7 +21,32 @@ from tools.ledger import Usage
 
 _SHA = re.compile(r"[0-9a-f]{64}")
 
+_ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"  # no l, o, 0, 1: they are misread
+
 Event = dict[str, Any]
+
+
+class RunIds:
+    """Makes run ids that sort by time: UTC to the millisecond, then four random letters.
+
+    Two ids of one process never share a millisecond, so the last that is made is the last listed.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._latest = datetime.min.replace(tzinfo=UTC)
+
+    def __call__(self, now: datetime | None = None) -> str:
+        """A fresh id, e.g. ``20261120-134501-123-x7f3``."""
+        moment = (now or datetime.now(UTC)).astimezone(UTC)
+        with self._lock:
+            moment = max(moment, self._latest + timedelta(milliseconds=1))
+            self._latest = moment = moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+        tail = "".join(secrets.choice(_ALPHABET) for _ in range(4))
+        return f"{moment:%Y%m%d-%H%M%S}-{moment.microsecond // 1000:03d}-{tail}"
+
+
+new_run_id = RunIds()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,7 +60,7 @@ class Spent:
 
 @dataclasses.dataclass(frozen=True)
 class RunSummary:
-    """One line of a list of runs. ``status`` is the answer's, or ``unfinished``."""
+    """One line of a list of runs. ``status`` is the answer's, else ``failed`` or ``unfinished``."""
 
     id: str
     question: str
@@ -80,14 +108,28 @@ class RunFolder:
         return _read_object(path) if path.is_file() else None
 
     def events(self) -> Iterator[Event]:
-        """The steps in order; a last line that a crash cut short is left out."""
+        """The steps in order; a last line that a crash cut short is left out.
+
+        Raises:
+            QuorumError: Another line is no event.
+        """
         path = self.folder / "events.jsonl"
         if not path.is_file():
             return
         with path.open(encoding="utf-8") as lines:
-            for line in lines:
+            for number, line in enumerate(lines, 1):
                 if line.endswith("\n"):
-                    yield json.loads(line)
+                    yield _event(path, number, line)
+
+    def error(self) -> str:
+        """The error that ended the run, if one did and it has not gone on since; else empty."""
+        message = ""
+        for event in self.events():
+            if event["kind"] == "failed":
+                message = str(self.expand(event.get("message", "")))
+            elif event["kind"] == "begun":
+                message = ""
+        return message
 
     def get(self, sha: str) -> str:
         """The stored text of that hash.
@@ -163,15 +205,16 @@ def _run_folders(home: Path) -> list[Path]:
 def _summary(folder: Path) -> RunSummary:
     run = RunFolder(folder)
     try:
-        meta, answer = run.meta(), run.answer() or {}
-    except QuorumError:
+        meta, answer = run.meta(), run.answer()
+        status = str(answer["status"]) if answer else "failed" if run.error() else "unfinished"
+    except (QuorumError, KeyError):
         return RunSummary(folder.name, "", "unreadable", "")
     return RunSummary(
         id=folder.name,
         question=str(meta.get("question", "")),
-        status=str(answer.get("status", "unfinished")),
+        status=status,
         started=str(meta.get("started", "")),
-        demonstration=bool(answer.get("demonstration", False)),
+        demonstration=bool(answer and answer.get("demonstration")),
     )
 
 
@@ -181,3 +224,13 @@ def _read_object(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise QuorumError(f"Cannot read {path}: {error}.") from error
     return value if isinstance(value, dict) else {"value": value}
+
+
+def _event(path: Path, number: int, line: str) -> Event:
+    try:
+        event = json.loads(line)
+    except ValueError as error:
+        raise QuorumError(f"Line {number} of {path} is no event: {error}.") from error
+    if not isinstance(event, dict) or "kind" not in event:
+        raise QuorumError(f"Line {number} of {path} is no event: it has no kind.")
+    return event

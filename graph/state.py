@@ -8,12 +8,16 @@ syntax lie in the run folder's blobs (keys ending in ``_ref`` are their SHA-256)
 
 from __future__ import annotations
 
-import operator
 from typing import Annotated, Any
 
 from typing_extensions import TypedDict  # Python < 3.12: typing's own lacks what pydantic needs
 
 PREVIEW_ROWS = 20
+
+
+def gather(so_far: list[Any], more: list[Any] | None) -> list[Any]:
+    """The reducer of lists that branches add to; None empties the list, as a new run does."""
+    return [] if more is None else so_far + more
 
 
 class ErrorState(TypedDict):
@@ -29,7 +33,9 @@ class ResultState(TypedDict):
     file: str
     fingerprint: str
     blank: bool
+    no_values: bool
     columns: list[str]
+    columns_left_out: int
     row_count: int
     truncated: str
     preview: list[list[Any]]
@@ -97,10 +103,11 @@ class RunState(TypedDict, total=False):
     plan_rounds: int
     critique: str
     seats: list[CandidateInput]
-    candidates: Annotated[list[CandidateRecord], operator.add]
+    candidates: Annotated[list[CandidateRecord], gather]
     vote: dict[str, Any]
     stopped_by: str
-    warnings: Annotated[list[str], operator.add]
+    redealt: str
+    warnings: Annotated[list[str], gather]
     answer: dict[str, Any]
 
 

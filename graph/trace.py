@@ -8,33 +8,27 @@
         answer.json        the answer, once there is one
         checkpoint.sqlite  LangGraph's own
 
-A ``RunFolder`` reads; a ``Trace`` is a run folder that also writes. All writing happens on one
-thread behind a queue, so that ``record`` never blocks an event loop.
+A ``RunFolder`` reads; a ``Trace`` is a run folder that also writes, through ``graph.writer``.
 """
 
 from __future__ import annotations
 
 import asyncio
-import atexit
-import contextlib
 import dataclasses
-import fcntl
 import hashlib
 import json
 import math
 import re
-import secrets
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from enum import Enum
 from pathlib import Path
-from queue import SimpleQueue
-from typing import Any, Self, TextIO
+from typing import Any, Self
 
-from graph.runs import Event, RunFolder
-from knowledge.errors import ConfigurationError, QuorumError
+from graph.runs import Event, RunFolder, new_run_id
+from graph.writer import Writer
+from knowledge.errors import ConfigurationError
 
 LONG = 1024
 """Texts of more characters than this are stored once, as blobs."""
@@ -44,13 +38,7 @@ SHORTEST_SECRET = 4  # redacting shorter strings would tear ordinary text apart
 REDACTED = "[redacted]"
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
-_ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"  # no l, o, 0, 1: they are misread
-
-
-def new_run_id(now: datetime | None = None) -> str:
-    """A fresh id that sorts by local time, e.g. ``20261120-134501-x7f3``."""
-    tail = "".join(secrets.choice(_ALPHABET) for _ in range(4))
-    return f"{now or datetime.now():%Y%m%d-%H%M%S}-{tail}"
+_OTHER_HOME = "Set another folder with QUORUM_HOME or `home` in quorum.toml."
 
 
 def plain(value: Any) -> Any:
@@ -94,7 +82,8 @@ class Trace(RunFolder):
     ``create``, ``resume``, ``flush`` and ``close`` touch the disk: from a coroutine, call them in
     a thread or use ``aflush`` and ``aclose``. ``record`` and ``put`` only enqueue; they are safe
     from any thread and from an event loop. What was recorded reaches the operating system within
-    moments, so a kill loses at most the very last steps; ``aflush`` waits until it is there.
+    moments, so a kill loses at most the very last steps; ``aflush`` waits until it is there. A disk
+    that fails ends no run: ``failure`` says what is wrong, whoever makes the answer passes it on.
 
     Attributes:
         redact: Texts (keys, passwords) that are replaced before anything is written or heard.
@@ -116,13 +105,13 @@ class Trace(RunFolder):
         self._start = time.monotonic() - spent_seconds
         self._stored: set[str] = set()
         self._texts: dict[str, str] = {}  # what was put, so that get need not touch the disk
-        self._queue: SimpleQueue[Callable[[TextIO], object] | None] = SimpleQueue()
-        self._failure: OSError | None = None
         self._closed = False
-        self._file = _locked_for_appending(folder / "events.jsonl", self.run_id)
-        self._thread = threading.Thread(target=self._write, name=f"trace-{self.run_id}", daemon=True)
-        self._thread.start()
-        atexit.register(self.close)
+        self._writer = Writer(folder / "events.jsonl", self.run_id)
+
+    @property
+    def failure(self) -> str:
+        """Why something could not be written (a full disk, say); empty while all is well."""
+        return self._writer.failure
 
     @classmethod
     def create(
@@ -152,13 +141,15 @@ class Trace(RunFolder):
         except FileExistsError:
             raise ConfigurationError(f"The run {run_id} exists already.", hint="Leave its id out.") from None
         except OSError as error:
-            hint = "Set another folder with QUORUM_HOME or `home` in quorum.toml."
             message = f"Cannot write traces to {home}: {error.strerror}."
-            raise ConfigurationError(message, hint=hint) from error
+            raise ConfigurationError(message, hint=_OTHER_HOME) from error
         trace = cls(folder, redact=redact, listener=listener)
         started = datetime.now().astimezone().isoformat(timespec="seconds")
         trace._save("run.json", {"run_id": run_id, "started": started, **(meta or {})})
         trace.flush()
+        if trace.failure:
+            trace.close()
+            raise ConfigurationError(f"Cannot write traces to {home}: {trace.failure}", hint=_OTHER_HOME)
         return trace
 
     @classmethod
@@ -185,8 +176,7 @@ class Trace(RunFolder):
         if self._closed:  # a cancelled task's last words: recorders never raise
             return
         event = _map_texts(plain(moment | fields), lambda text: self._shorten(self._clean(text)))
-        line = json.dumps(event, ensure_ascii=False, separators=(",", ":")) + "\n"
-        self._queue.put(lambda out: (out.write(line), out.flush()))
+        self._writer.append(json.dumps(event, ensure_ascii=False, separators=(",", ":")))
         if self.listener is not None:
             self.listener(event)
 
@@ -214,43 +204,17 @@ class Trace(RunFolder):
         self._save("answer.json", answer)
 
     def flush(self) -> None:
-        """Wait until everything recorded so far is with the operating system.
-
-        Raises:
-            QuorumError: Something could not be written (a full disk, say).
-        """
-        if not self._closed:
-            done = threading.Event()
-            self._queue.put(lambda _: done.set())
-            done.wait()
-        self._check()
+        """Wait until everything recorded so far is with the operating system, or in ``failure``."""
+        self._writer.flush()
 
     async def aflush(self) -> None:
-        """``flush`` without blocking the event loop; after every node, so it takes no thread."""
-        if not self._closed:
-            loop = asyncio.get_running_loop()
-            written = asyncio.Event()
-
-            def tell(_: TextIO) -> None:
-                with contextlib.suppress(RuntimeError):  # the loop was closed: nobody waits
-                    loop.call_soon_threadsafe(written.set)
-
-            self._queue.put(tell)
-            await written.wait()
-        self._check()
-
-    def _check(self) -> None:
-        if self._failure is not None:
-            raise QuorumError(f"The trace {self.run_id} is incomplete: {self._failure.strerror}.")
+        """``flush`` without blocking the event loop; never raises, called after every node."""
+        await self._writer.aflush()
 
     def close(self) -> None:
         """Write what is left and release the run; safe to call twice."""
-        if not self._closed:
-            self._closed = True
-            self._queue.put(None)
-            self._thread.join()
-            self._file.close()
-            atexit.unregister(self.close)
+        self._closed = True
+        self._writer.close()
 
     async def aclose(self) -> None:
         """``close`` without blocking the event loop."""
@@ -267,43 +231,12 @@ class Trace(RunFolder):
         return {"$blob": self._store(text), "chars": len(text), "head": text[:HEAD]}
 
     def _store(self, text: str) -> str:
-        data = text.encode("utf-8", "backslashreplace")  # a lone surrogate must not end a run
-        sha = hashlib.sha256(data).hexdigest()
+        sha = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
         if sha not in self._stored:
             self._stored.add(sha)
-            self._queue.put(lambda _: _replace(self.folder / "blobs" / f"{sha}.txt", data))
+            self._writer.replace(self.folder / "blobs" / f"{sha}.txt", text)
         return sha
 
     def _save(self, name: str, value: Any) -> None:
         text = json.dumps(_map_texts(plain(value), self._clean), ensure_ascii=False, indent=2) + "\n"
-        data = text.encode("utf-8", "backslashreplace")
-        self._queue.put(lambda _: _replace(self.folder / name, data))
-
-    def _write(self) -> None:
-        while (job := self._queue.get()) is not None:
-            try:
-                job(self._file)
-            except OSError as error:  # told by the next flush; the run itself goes on
-                self._failure = self._failure or error
-
-
-def _locked_for_appending(path: Path, run_id: str) -> TextIO:
-    """Open the events for appending, alone; cut off a line that a crash left unfinished."""
-    file = path.open("a", encoding="utf-8", errors="backslashreplace")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.close()
-        raise ConfigurationError(
-            f"The run {run_id} is being written by another process.", hint="Wait for it, or stop it."
-        ) from None
-    whole = path.read_bytes().rpartition(b"\n")
-    file.truncate(len(whole[0] + whole[1]))
-    return file
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """Write all of it or nothing."""
-    part = path.with_name(path.name + ".part")
-    part.write_bytes(data)
-    part.replace(path)
+        self._writer.replace(self.folder / name, text)

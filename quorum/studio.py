@@ -33,5 +33,5 @@ class StudioOptions(RunOptions):
 graph = build_studio_graph(StudioOptions)
 """All recipes; the context's ``recipe`` chooses."""
 
-recap = build_graph("recap")
+recap = build_graph("recap", options=StudioOptions)
 """One recipe as a graph of its own, for breakpoints at its nodes."""

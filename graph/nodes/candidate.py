@@ -57,7 +57,7 @@ async def act(state: CandidateState, context: Context) -> Update:
     if predicted.action == "sql":
         return {"next": "sql", "sql": predicted.text.strip(), "error": None}
     if predicted.action == "look":
-        output = context.files.run(predicted.text)
+        output = context.resources.files.run(predicted.text)
         turn = {"action": "look", "text": predicted.text, "observation": output}
         return {"next": "act", "history": [*state.get("history", []), turn]}
     return {"next": "terminate"}
@@ -95,7 +95,7 @@ async def run_sql(state: CandidateState, context: Context) -> Update:
     _record(context, state, "result", "action", sql=state["sql"], **result)
     turn = {"action": "sql", "text": state["sql"], "observation": observation(result)}
     update: Update = {"error": None, "history": [*state.get("history", []), turn]}
-    if result["row_count"] == 0 or all(nulls == result["row_count"] for nulls in result["nulls"]):
+    if result["no_values"]:
         message = "The query ran and returned no row." if result["row_count"] == 0 else "All values are NULL."
         update["error"] = {"kind": ErrorKind.EMPTY_RESULT.value, "message": message}
     if update["error"] is None or state.get("result") is None:
@@ -111,7 +111,7 @@ async def link(state: CandidateState, context: Context) -> Update:
             _model(state, context),
             context.dialect,
             state["question"],
-            context.files,
+            context.resources.files,
             sql=state["sql"],
             error=error["message"] if error else "",
             max_steps=context.recipe.max_link_steps,
@@ -141,6 +141,8 @@ async def refine(state: CandidateState, context: Context) -> Update:
         earlier=[Attempt(**attempt) for attempt in earlier],
     )
     _record(context, state, "refinement", "self_refiner", error=error, **refined.model_dump())
+    if " ".join(refined.sql.split()) in {" ".join(a["sql"].split()) for a in [*earlier, state]}:
+        return {"refinements": context.recipe.max_refinements}  # it repeats itself: nothing new will come
     return {
         "sql": refined.sql,
         "error": None,
@@ -178,6 +180,10 @@ async def validate(state: CandidateState, context: Context) -> Update:
 async def finish(state: CandidateState, context: Context) -> Update:
     """Hand the candidate to the consensus: its last good result, or its last error."""
     result, error = state.get("result"), state.get("error")
+    limit = state.get("stopped_by", "")
+    if result is None and error is None:
+        reason = f"stopped by {limit} before it had a result" if limit else "the Action agent gave up"
+        error = {"kind": "stopped" if limit else "gave_up", "message": f"No result: {reason}."}
     record: CandidateRecord = {
         "id": state["candidate"],
         "model": state["model"],
@@ -188,7 +194,7 @@ async def finish(state: CandidateState, context: Context) -> Update:
         "error": None if result else error,
         "approved": state.get("approved"),
         "refinements": state.get("refinements", 0),
-        "stopped_by": state.get("stopped_by", ""),
+        "stopped_by": limit,
     }
     _record(context, state, "candidate", "candidate", **{k: v for k, v in record.items() if k != "id"})
     return {"candidates": [record]}

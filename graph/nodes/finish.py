@@ -1,125 +1,51 @@
-"""Deal out the candidates, let them vote, and make the answer of it."""
+"""Make the answer of a run from its candidates and their vote."""
 
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 from graph.answer import Answer, AnswerCandidate, AnswerCluster, AnswerVote
-from graph.consensus import Ballot, confidence, hold_vote
 from graph.context import Context
 from graph.live import close_own
-from graph.nodes.step import MODEL_ERROR, Update
-from graph.state import CandidateInput, CandidateRecord, RunState
-from knowledge.errors import ModelUnavailable
-from tools.experts import ExpertLedger
-from tools.results import cluster_keys, read_result
-
-
-async def deal(state: RunState, context: Context) -> Update:
-    """Give every candidate its model, temperature and seed.
-
-    The models take turns. A model's first candidate is drawn at temperature 0, its others at
-    the run's temperature.
-    """
-    options, specs = context.options, list(context.models)
-    seats: list[CandidateInput] = [
-        {
-            "question": state["question"],
-            "run_id": state["run_id"],
-            "schema_ref": state["schema_ref"],
-            "documents_ref": state["documents_ref"],
-            "syntax_ref": state["syntax_ref"],
-            "plan": state["plan"],
-            "candidate": f"c{number + 1}",
-            "model": specs[number % len(specs)],
-            "temperature": 0.0 if number < len(specs) else options.temperature,
-            "seed": options.seed + number // len(specs),
-        }
-        for number in range(options.votes)
-    ]
-    return {"seats": seats}
-
-
-def ballot(record: CandidateRecord, clusters: dict[str, str]) -> Ballot:
-    """A candidate's ballot; ``clusters`` joins fingerprints of results that agree."""
-    result, error = record["result"], record["error"]
-    mark = result["fingerprint"] if result else ""
-    return Ballot(
-        candidate=record["id"],
-        expert=record["model"],
-        sql=record["sql"],
-        fingerprint=mark,
-        blank=bool(result and result["blank"]),
-        error=error["kind"] if error else "",
-        approved=record["approved"],
-        repairs=record["refinements"],
-        cluster=clusters.get(mark, mark),
-    )
-
-
-async def consensus(state: RunState, context: Context) -> Update:
-    """Vote over the candidates' results.
-
-    Raises:
-        ModelUnavailable: No candidate has a result because no model answered.
-    """
-    records = state.get("candidates", [])
-    errors = [record["error"] for record in records if record["error"]]
-    if records and len(errors) == len(records) and all(e["kind"] == MODEL_ERROR for e in errors):
-        raise ModelUnavailable(errors[0]["message"])
-    several = len(context.models) > 1
-    strategy = context.options.strategy
-    if strategy == "auto":
-        strategy = "wma" if several else "majority"
-    weights = await asyncio.to_thread(_experts(context).weights, list(context.models)) if several else {}
-    clusters = await asyncio.to_thread(_clusters, records, context.trace.folder)
-    held = hold_vote(
-        [ballot(record, clusters) for record in records],
-        strategy,
-        weights=weights,
-        seed=context.options.seed,
-        dialect=context.dialect,
-    )
-    trust = confidence(held)
-    context.trace.record("vote", agent="consensus", weights=weights, confidence=trust, **held.as_dict())
-    return {"vote": held.as_dict() | {"weights": weights, "confidence": trust}}
-
-
-def _experts(context: Context) -> ExpertLedger:
-    return ExpertLedger(context.home / "experts.json")
-
-
-def _clusters(records: list[CandidateRecord], folder: Path) -> dict[str, str]:
-    """Fingerprint -> cluster; results that differ by less than the tolerance share one."""
-    files = {r["result"]["fingerprint"]: r["result"]["file"] for r in records if r["result"]}
-    if len(files) < 2:
-        return {}
-    marks = sorted(files)
-    return dict(zip(marks, cluster_keys([read_result(folder / files[mark]) for mark in marks]), strict=True))
+from graph.nodes.step import Update
+from graph.state import CandidateRecord, RunState
+from knowledge.errors import QuorumError
 
 
 async def answer(state: RunState, context: Context) -> Update:
     """Make the answer, keep it in the run folder, and close what the graph itself opened."""
+    said = []
     if len(context.models) > 1:
-        await asyncio.to_thread(_learn, state.get("candidates", []), context)
-    made = _answer(state, context)
+        said += await asyncio.to_thread(_learn, state.get("candidates", []), context)
+    await context.trace.aflush()
+    if context.trace.failure:
+        said.append(f"The trace is incomplete: {context.trace.failure}")
+    made = _answer(state, context, said)
     context.trace.record("answer", agent="answer", status=made.status, sql=made.sql)
     context.trace.finish(made)
     await close_own(context)
     return {"answer": made.model_dump(mode="json")}
 
 
-def _learn(records: list[CandidateRecord], context: Context) -> None:
-    """Execution success is the feedback that every run has: an expert none of whose SQL ran was wrong."""
+def _learn(records: list[CandidateRecord], context: Context) -> list[str]:
+    """Execution success is the feedback that every run has: an expert none of whose SQL ran was wrong.
+
+    Returns:
+        What went wrong with learning, for people; the answer does not depend on it.
+    """
     outcomes = {record["model"]: False for record in records if not record["stopped_by"]}
     outcomes |= {record["model"]: True for record in records if record["result"]}
-    if len(outcomes) > 1:
-        _experts(context).update(outcomes, feedback="execution")
+    if len(outcomes) < 2:
+        return []
+    try:
+        context.experts.update(outcomes, feedback="execution")
+    except (QuorumError, OSError) as error:
+        return [f"The experts' weights were not updated: {error}"]
+    return []
 
 
-def _answer(state: RunState, context: Context) -> Answer:
+def _answer(state: RunState, context: Context, said: list[str]) -> Answer:
     records, held = state.get("candidates", []), state.get("vote", {})
     winner = next((r for r in records if r["id"] == held.get("winner")), None)
     best_effort = winner or next((r for r in records if r["sql"]), None)
@@ -130,7 +56,7 @@ def _answer(state: RunState, context: Context) -> Answer:
     return Answer(
         question=state["question"],
         status="stopped" if stopped_by else "answered" if result else "no_answer",
-        database=context.database.catalog.name,
+        database=context.resources.catalog.name,
         dialect=context.dialect,
         recipe=context.recipe.name,
         sql=best_effort["sql"] if best_effort else "",
@@ -145,7 +71,7 @@ def _answer(state: RunState, context: Context) -> Answer:
         usage=context.ledger.as_dict(),
         run_id=context.trace.run_id,
         trace=str(context.trace.folder),
-        warnings=_warnings(state, winner, best_effort),
+        warnings=[*_warnings(state, winner, best_effort), *said],
         stopped_by=stopped_by,
         demonstration=context.demonstration,
     )
@@ -194,10 +120,15 @@ def _warnings(
     """What the reader of the answer should know besides the vote."""
     said = list(dict.fromkeys(state.get("warnings", [])))
     result = winner["result"] if winner else None
-    if winner is None and best_effort and best_effort["error"]:
+    errors = [record["error"]["message"] for record in state.get("candidates", []) if record["error"]]
+    if best_effort and best_effort["error"]:
         said.append(f"No candidate has a result; the SQL shown failed: {best_effort['error']['message']}")
+    elif winner is None and errors:
+        said.append(f"No candidate has a result: {errors[0]}")
     if result and result["truncated"]:
         said.append(f"The result was cut at {result['row_count']} rows (limit: {result['truncated']}).")
+    if result and result["columns_left_out"]:
+        said.append(f"{result['columns_left_out']} further columns are in the result's file only.")
     if result and result["row_count"] == 0:
         said.append("The result is empty.")
     if winner and winner["approved"] is False:

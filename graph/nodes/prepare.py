@@ -15,46 +15,56 @@ from knowledge.errors import MalformedReply
 
 
 async def open_run(_: RunState, context: Context) -> Update:
-    """Name the run and put the schema text where all nodes find it."""
-    schema = context.schema
+    """Name the run, put the schema text where all nodes find it, and forget an earlier run of the thread."""
+    schema = context.resources.schema
     context.trace.record(
         "schema",
         agent="catalog",
-        database=context.database.catalog.name,
+        run=context.trace.run_id,
+        database=context.resources.catalog.name,
         dialect=context.dialect,
-        tables=len(context.database.catalog.tables),
+        tables=len(context.resources.catalog.tables),
         tokens=schema.tokens,
         left_out=list(schema.left_out),
-        notes=list(context.database.catalog.notes),
+        notes=list(context.resources.catalog.notes),
     )
-    skipped = context.documents.notes if context.documents else ()
     return {
         "run_id": context.trace.run_id,
         "plan": planning.NO_PLAN,
+        "plan_rounds": 0,
+        "critique": "",
+        "candidates": None,
+        "warnings": None,
+        "vote": {},
+        "stopped_by": "",
         "schema_ref": context.put(schema.text),
         "documents_ref": "",
         "syntax_ref": "",
-        "warnings": [f"Documents: {note}" for note in skipped],
     }
 
 
 async def retrieve_documents(state: RunState, context: Context) -> Update:
     """External Knowledge Retriever: before the plan (ReCAPAgent-SQL, Table 1)."""
-    if context.documents is None:
+    documents = context.resources.documents
+    if documents is None:
         return {}
-    text = await knowledge_retriever.retrieve(context.documents, state["question"], embedder=context.embedder)
+    embedder = context.resources.embedder
+    text = await knowledge_retriever.retrieve(documents, state["question"], embedder=embedder)
     context.trace.record("retrieval", agent="knowledge_retriever", text=text)
-    return {"documents_ref": context.put(text) if text else ""}
+    notes = [f"Documents: {note}" for note in documents.notes]
+    return {"documents_ref": context.put(text) if text else "", "warnings": notes}
 
 
 async def link_large_schema(state: RunState, context: Context) -> Update:
     """SchemaLinker on the whole question, only where the schema text exceeds ``link_above`` tokens."""
-    if context.schema.tokens <= context.options.link_above:
+    if context.resources.schema.tokens <= context.options.link_above:
         return {}
     try:
         linked = await first_available(
             context,
-            lambda model: schema_linker.link_schema(model, context.dialect, state["question"], context.files),
+            lambda model: schema_linker.link_schema(
+                model, context.dialect, state["question"], context.resources.files
+            ),
         )
     except MalformedReply:
         linked = ""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from agents.validator import SAMPLE_ROWS, ColumnSummary, ResultSummary
 from graph.state import PREVIEW_ROWS, ResultState
@@ -15,6 +18,15 @@ from tools.results import fingerprint, is_blank, write_result
 MAX_CELL = 200
 """Characters of a cell that state and checkpoints hold; the file holds all of it."""
 
+MAX_COLUMNS = 100
+"""Columns that state describes; the file holds all of them."""
+
+MAX_PREVIEW = 16_000
+"""Characters of a whole preview; rows beyond are in the file only."""
+
+INT64 = 2**63
+"""Checkpoints hold integers below this; larger ones go as text."""
+
 
 async def keep_result(result: QueryResult, folder: Path) -> ResultState:
     """Write the result to the run folder and describe it; heavy work runs in a thread."""
@@ -22,37 +34,63 @@ async def keep_result(result: QueryResult, folder: Path) -> ResultState:
 
 
 def _keep(result: QueryResult, folder: Path) -> ResultState:
-    table = result.table
-    path = write_result(table, folder / "results")
+    path = write_result(result.table, folder / "results")
+    shown = result.table.select(range(min(MAX_COLUMNS, result.table.num_columns)))
     return {
         "file": str(path.relative_to(folder)),
-        "fingerprint": fingerprint(table),
-        "blank": is_blank(table),
-        "columns": result.columns,
+        "fingerprint": fingerprint(result.table),
+        "blank": is_blank(result.table),
+        "no_values": all(column.null_count == result.row_count for column in result.table.columns),
+        "columns": list(shown.column_names),
+        "columns_left_out": result.table.num_columns - shown.num_columns,
         "row_count": result.row_count,
         "truncated": result.truncated,
-        "preview": [[_cut(value) for value in row] for row in result.preview(PREVIEW_ROWS)],
-        "nulls": [int(column.null_count) for column in table.columns],
-        "distinct": [_distinct(column) for column in table.columns],
-        "types": [str(column.type) for column in table.columns],
+        "preview": _preview(QueryResult(shown, result.seconds).preview(PREVIEW_ROWS)),
+        "nulls": [int(column.null_count) for column in shown.columns],
+        "distinct": [_distinct(column) for column in shown.columns],
+        "types": [str(column.type) for column in shown.columns],
     }
 
 
 def _distinct(column: pa.ChunkedArray) -> int | None:
-    import pyarrow.compute as pc
-
     try:
         return int(pc.count_distinct(column).as_py())
     except pa.ArrowNotImplementedError:  # nested values
         return None
 
 
-def _cut(value: object) -> object:
-    if isinstance(value, str) and len(value) > MAX_CELL:
-        return value[: MAX_CELL - 1] + "…"
-    if isinstance(value, list | dict) and len(str(value)) > MAX_CELL:
-        return str(value)[: MAX_CELL - 1] + "…"
-    return value
+def _preview(rows: list[list[Any]]) -> list[list[Any]]:
+    """As many rows as fit into ``MAX_PREVIEW``, at least one."""
+    kept, size = list[list[Any]](), 0
+    for row in rows:
+        short = [_short(value) for value in row]
+        size += len(json.dumps(short, ensure_ascii=False, default=str))
+        if kept and size > MAX_PREVIEW:
+            break
+        kept.append(short)
+    return kept
+
+
+def _short(value: Any) -> Any:
+    """The value, or its text where it is long or beyond what a checkpoint can hold."""
+    if isinstance(value, bool) or value is None:
+        return value
+    if isinstance(value, int):
+        return value if -INT64 <= value < INT64 else str(value)
+    if isinstance(value, float):
+        return value
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    if len(text) > MAX_CELL:
+        return text[: MAX_CELL - 1] + "…"
+    return value if isinstance(value, str) else _portable(value)
+
+
+def _portable(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_portable(item) for item in value]
+    if isinstance(value, dict):
+        return {str(key): _portable(item) for key, item in value.items()}
+    return str(value) if isinstance(value, int) and not -INT64 <= value < INT64 else value
 
 
 def summary(result: ResultState) -> ResultSummary:

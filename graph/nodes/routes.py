@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from graph.nodes.step import MODEL_ERROR
+from graph.nodes.step import MODEL_ERRORS
 from graph.recipes.recipe import Recipe
 from graph.state import CandidateState
 from tools.query import ErrorKind
@@ -13,7 +13,7 @@ from tools.query import ErrorKind
 def halted(state: CandidateState) -> bool:
     """A limit was reached or the model failed: the branch must end."""
     error = state.get("error")
-    return bool(state.get("stopped_by")) or (error is not None and error["kind"] == MODEL_ERROR)
+    return bool(state.get("stopped_by")) or (error is not None and error["kind"] in MODEL_ERRORS)
 
 
 def after_action(state: CandidateState) -> Literal["sql", "act", "finish"]:
@@ -26,6 +26,11 @@ def after_action(state: CandidateState) -> Literal["sql", "act", "finish"]:
 def after_model(state: CandidateState) -> Literal["go_on", "finish"]:
     """After a node that only a limit or a failing model can stop."""
     return "finish" if halted(state) else "go_on"
+
+
+def after_refinement(state: CandidateState) -> Literal["go_on", "finish"]:
+    """A repaired query runs; without one (the error still stands) the branch ends."""
+    return "finish" if halted(state) or state.get("error") else "go_on"
 
 
 class Routes:
@@ -45,6 +50,8 @@ class Routes:
         if error is None:
             return "validate"
         kind = ErrorKind(error["kind"])
+        if kind is ErrorKind.UNAVAILABLE:  # no other SQL would help
+            return "finish"
         empty_before = any(turn["error"] == error["message"] for turn in state.get("earlier", []))
         if kind is ErrorKind.EMPTY_RESULT and empty_before:
             return "finish"

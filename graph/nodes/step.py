@@ -2,69 +2,91 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
+from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import Runtime
 
 from graph.context import Context
 from graph.live import close_own, context_of
 from graph.options import RunOptions
-from knowledge.errors import BudgetExceeded, MalformedReply, ModelUnavailable
+from graph.recipes.recipe import Recipe
+from knowledge.errors import BudgetExceeded, ConfigurationError, MalformedReply, ModelUnavailable
 
 Update = dict[str, Any]
-State = Mapping[str, Any]
 Step = Callable[[Any, Context], Awaitable[Update]]
 
-MODEL_ERROR = "model"
+MALFORMED, UNAVAILABLE = "malformed_reply", "model_unavailable"
 """``ErrorState.kind`` of a candidate whose model failed it, beside the kinds of ``ErrorKind``."""
+
+MODEL_ERRORS = (MALFORMED, UNAVAILABLE)
 
 
 class Node(Protocol):
     async def __call__(self, state: Any, runtime: Runtime[RunOptions]) -> Update: ...
 
 
-def run_step(step: Step) -> Node:
-    """A node of the run: a limit that is reached is noted in ``stopped_by``; the run goes on to its end."""
+class Steps:
+    """Makes nodes of steps, for the graph of one recipe."""
 
-    async def node(state: Any, runtime: Runtime[RunOptions]) -> Update:
-        context = await _context(state, runtime)
-        try:
-            update = await step(state, context)
-        except BudgetExceeded as error:
-            context.trace.record("stopped", agent=step.__name__, limit=error.limit, message=str(error))
-            update = {"stopped_by": error.limit}
-        except BaseException:
-            await close_own(context)
-            raise
-        await context.trace.aflush()
-        return update
+    def __init__(self, recipe: Recipe) -> None:
+        self.recipe = recipe
 
-    return node
+    def first(self, step: Step) -> Node:
+        """The node that begins a run, with a context of its own even on a thread that had a run before."""
+
+        async def node(state: Any, runtime: Runtime[RunOptions]) -> Update:
+            return await self._run({**state, "run_id": ""}, runtime, step)
+
+        return node
+
+    def run(self, step: Step) -> Node:
+        """A node of the run; a limit that is reached is noted in ``stopped_by``: the run ends in order."""
+
+        async def node(state: Any, runtime: Runtime[RunOptions]) -> Update:
+            return await self._run(state, runtime, step)
+
+        return node
+
+    def branch(self, step: Step) -> Node:
+        """A node of a candidate's branch: a model that fails ends this candidate, never the others."""
+
+        async def guarded(state: Any, context: Context) -> Update:
+            try:
+                return await step(state, context)
+            except (MalformedReply, ModelUnavailable) as error:
+                kind = MALFORMED if isinstance(error, MalformedReply) else UNAVAILABLE
+                _record(context, state, "candidate_failed", message=str(error))
+                return {"error": {"kind": kind, "message": str(error)}}
+
+        return self.run(guarded)
+
+    async def _run(self, state: Any, runtime: Runtime[RunOptions], step: Step) -> Update:
+        async with context_of(runtime.context, state["question"], state.get("run_id", "")) as context:
+            try:
+                self._check(context)
+                update = await step(state, context)
+            except BudgetExceeded as error:
+                _record(context, state, "stopped", limit=error.limit, message=str(error))
+                update = {"stopped_by": error.limit}
+            except GraphBubbleUp:  # an interrupt: the run goes on later, with the same context
+                raise
+            except BaseException:
+                await close_own(context)
+                raise
+            await context.trace.aflush()
+            return update
+
+    def _check(self, context: Context) -> None:
+        if context.recipe != self.recipe:
+            raise ConfigurationError(
+                "The options ask for another recipe, or other switches, than the graph was built with.",
+                hint="Build it from find_recipe(name, switches).",
+            )
 
 
-def branch_step(step: Step) -> Node:
-    """A node of a candidate's branch: whatever goes wrong ends this candidate, never the others."""
-
-    async def node(state: Any, runtime: Runtime[RunOptions]) -> Update:
-        context = await _context(state, runtime)
-        try:
-            update = await step(state, context)
-        except BudgetExceeded as error:
-            _note(context, "stopped", state, limit=error.limit, message=str(error))
-            update = {"stopped_by": error.limit}
-        except (MalformedReply, ModelUnavailable) as error:
-            _note(context, "candidate_failed", state, message=str(error))
-            update = {"error": {"kind": MODEL_ERROR, "message": str(error)}}
-        await context.trace.aflush()
-        return update
-
-    return node
-
-
-async def _context(state: State, runtime: Runtime[RunOptions]) -> Context:
-    return await context_of(runtime.context, state["question"], state.get("run_id", ""))
-
-
-def _note(context: Context, kind: str, state: State, **fields: Any) -> None:
-    context.trace.record(kind, agent="candidate", candidate=state["candidate"], **fields)
+def _record(context: Context, state: Any, kind: str, **fields: Any) -> None:
+    candidate = state.get("candidate", "")
+    agent = "candidate" if candidate else "run"
+    context.trace.record(kind, agent=agent, candidate=candidate, **fields)

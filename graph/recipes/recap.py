@@ -17,9 +17,9 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
 
 from agents import plan_critique, schema_linker, self_refiner
-from graph.nodes import candidate, finish, planning, prepare
-from graph.nodes.routes import Routes, after_action, after_model
-from graph.nodes.step import branch_step, run_step
+from graph.nodes import candidate, finish, planning, prepare, voting
+from graph.nodes.routes import Routes, after_action, after_model, after_refinement
+from graph.nodes.step import Steps
 from graph.options import RunOptions
 from graph.recipes.recipe import Recipe
 from graph.state import CandidateInput, CandidateOutput, CandidateState, RunInput, RunOutput, RunState
@@ -29,19 +29,20 @@ RunGraph = StateGraph[RunState, RunOptions, RunInput, RunOutput]
 CandidateGraph = StateGraph[CandidateState, RunOptions, CandidateInput, CandidateOutput]
 
 
-def wire(recipe: Recipe) -> RunGraph:
-    """The uncompiled graph of a run."""
+def wire(recipe: Recipe, options: type[RunOptions] = RunOptions) -> RunGraph:
+    """The uncompiled graph of a run; ``options`` is its context schema."""
+    steps = Steps(recipe)
     graph: RunGraph = StateGraph(
-        RunState, context_schema=RunOptions, input_schema=RunInput, output_schema=RunOutput
+        RunState, context_schema=options, input_schema=RunInput, output_schema=RunOutput
     )
-    graph.add_node("open_run", run_step(prepare.open_run))
-    graph.add_node("retrieve_documents", run_step(prepare.retrieve_documents))
-    graph.add_node("link_large_schema", run_step(prepare.link_large_schema))
-    graph.add_node("write_plan", run_step(planning.write_plan))
-    graph.add_node("send_candidates", run_step(finish.deal))
+    graph.add_node("open_run", steps.first(prepare.open_run))
+    graph.add_node("retrieve_documents", steps.run(prepare.retrieve_documents))
+    graph.add_node("link_large_schema", steps.run(prepare.link_large_schema))
+    graph.add_node("write_plan", steps.run(planning.write_plan))
+    graph.add_node("send_candidates", steps.run(voting.deal))
     graph.add_node("candidate", wire_candidate(recipe).compile())
-    graph.add_node("consensus", run_step(finish.consensus), defer=True)
-    graph.add_node("answer", run_step(finish.answer))
+    graph.add_node("consensus", steps.run(voting.consensus), defer=True)
+    graph.add_node("answer", steps.run(finish.answer))
 
     graph.add_edge(START, "open_run")
     graph.add_edge("open_run", "retrieve_documents")
@@ -49,14 +50,14 @@ def wire(recipe: Recipe) -> RunGraph:
     graph.add_edge("link_large_schema", "write_plan")
     last = "write_plan"
     if recipe.plan_critique:
-        graph.add_node("review_plan", run_step(planning.review_plan))
+        graph.add_node("review_plan", steps.run(planning.review_plan))
         graph.add_edge(last, "review_plan")
         following = "retrieve_syntax" if recipe.syntax else "send_candidates"
         routes: Paths = {"write_plan": "write_plan", "go_on": following}
         graph.add_conditional_edges("review_plan", planning.after_review(recipe.max_plans), routes)
         last = ""
     if recipe.syntax:
-        graph.add_node("retrieve_syntax", run_step(prepare.retrieve_syntax))
+        graph.add_node("retrieve_syntax", steps.run(prepare.retrieve_syntax))
         if last:
             graph.add_edge(last, "retrieve_syntax")
         last = "retrieve_syntax"
@@ -64,7 +65,8 @@ def wire(recipe: Recipe) -> RunGraph:
         graph.add_edge(last, "send_candidates")
     graph.add_conditional_edges("send_candidates", fan_out, ["candidate"])
     graph.add_edge("candidate", "consensus")
-    graph.add_edge("consensus", "answer")
+    again: Paths = {"deal": "send_candidates", "answer": "answer"}
+    graph.add_conditional_edges("consensus", voting.after_vote, again)
     graph.add_edge("answer", END)
     return graph
 
@@ -76,6 +78,7 @@ def fan_out(state: RunState) -> list[Send]:
 
 def wire_candidate(recipe: Recipe) -> CandidateGraph:
     """The uncompiled graph of one candidate's branch."""
+    steps = Steps(recipe)
     graph: CandidateGraph = StateGraph(
         CandidateState,
         context_schema=RunOptions,
@@ -84,25 +87,25 @@ def wire_candidate(recipe: Recipe) -> CandidateGraph:
     )
     routes = Routes(recipe)
     to_run = "review_sql" if recipe.sql_critique else "run_sql"
-    graph.add_node("act", branch_step(candidate.act))
-    graph.add_node("run_sql", branch_step(candidate.run_sql))
-    graph.add_node("refine", branch_step(candidate.refine))
-    graph.add_node("finish", branch_step(candidate.finish))
+    graph.add_node("act", steps.branch(candidate.act))
+    graph.add_node("run_sql", steps.branch(candidate.run_sql))
+    graph.add_node("refine", steps.branch(candidate.refine))
+    graph.add_node("finish", steps.branch(candidate.finish))
     graph.add_edge(START, "act")
     graph.add_conditional_edges("act", after_action, {"sql": to_run, "act": "act", "finish": "finish"})
-    graph.add_conditional_edges("refine", after_model, {"go_on": to_run, "finish": "finish"})
+    graph.add_conditional_edges("refine", after_refinement, {"go_on": to_run, "finish": "finish"})
     if recipe.sql_critique:
-        graph.add_node("review_sql", branch_step(candidate.review_sql))
+        graph.add_node("review_sql", steps.branch(candidate.review_sql))
         graph.add_conditional_edges("review_sql", after_model, {"go_on": "run_sql", "finish": "finish"})
     after_run: Paths = {"refine": "refine", "finish": "finish"}
     after_run["validate"] = "validate" if recipe.validation else "finish"
     after_run["link"] = "link" if recipe.link_on_error else "refine"
     graph.add_conditional_edges("run_sql", routes.after_run, after_run)
     if recipe.link_on_error:
-        graph.add_node("link", branch_step(candidate.link))
+        graph.add_node("link", steps.branch(candidate.link))
         graph.add_conditional_edges("link", after_model, {"go_on": "refine", "finish": "finish"})
     if recipe.validation:
-        graph.add_node("validate", branch_step(candidate.validate))
+        graph.add_node("validate", steps.branch(candidate.validate))
         graph.add_conditional_edges("validate", routes.after_validation, ["act", "finish"])
     graph.add_edge("finish", END)
     return graph

@@ -11,6 +11,7 @@ from typing import Any
 
 from graph.answer import Answer
 from graph.builder import build_graph
+from graph.checkpoints import open_checkpoints
 from graph.context import open_context
 from graph.live import attach
 from graph.options import RunOptions
@@ -101,7 +102,10 @@ async def run_graph(
     context = await open_context(options, question, chat_models=chat_models)
     try:
         attach(options, context)
-        output = await build_graph(context.recipe).ainvoke({"question": question}, context=options)
+        config: Any = {"configurable": {"thread_id": context.trace.run_id}}
+        async with open_checkpoints(context.trace.checkpoint) as saver:
+            graph = build_graph(context.recipe, checkpointer=saver)
+            output = await graph.ainvoke({"question": question}, config, context=options, durability="sync")
         await context.trace.aflush()
         events = [context.trace.expand(event) for event in context.trace.events()]
         return Ran(Answer.model_validate(output["answer"]), events)

@@ -1,0 +1,132 @@
+"""What runs can share: an open database with its catalog, the models' clients and limits, documents.
+
+One question opens its own and closes it; a benchmark or a server opens them once, so that its
+questions share connections, the rate limit, what was learned about an endpoint, and the catalog.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from pydantic import SecretStr
+
+from graph.options import SAMPLE, RunOptions
+from knowledge.catalog import Catalog
+from knowledge.compress import SchemaText, render
+from knowledge.documents import Documents
+from knowledge.index import Embedder, SentenceTransformerEmbedder
+from knowledge.schema_files import SchemaFiles
+from tools.databases import connect
+from tools.databases.base import Connector
+from tools.ledger import Budget
+from tools.lint import Linter
+from tools.models import Model, ModelSettings, check_priced, make_models
+from tools.sample import sample_database, sample_documents
+from tools.urls import url_secrets
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
+
+@dataclass(frozen=True)
+class Resources:
+    """Open handles that no single run owns.
+
+    Attributes:
+        models: By spec, in the order given; bound to no run's ledger yet.
+        secrets: Texts that no trace may hold.
+    """
+
+    connector: Connector
+    catalog: Catalog
+    linter: Linter
+    schema: SchemaText
+    files: SchemaFiles
+    models: Mapping[str, Model]
+    documents: Documents | None
+    embedder: Embedder | None
+    secrets: tuple[str, ...] = ()
+    _closing: AsyncExitStack = field(default_factory=AsyncExitStack, repr=False)
+
+    async def aclose(self) -> None:
+        """Close the database and the models' clients; safe to call twice."""
+        await self._closing.aclose()
+
+
+async def open_resources(
+    options: RunOptions,
+    *,
+    api_key: str = "",
+    chat_models: Mapping[str, BaseChatModel] | None = None,
+) -> Resources:
+    """Open the models, the database and the documents that ``options`` name.
+
+    Args:
+        api_key: The models' key; without one, ``OPENAI_API_KEY`` counts.
+        chat_models: LangChain chat models of your own, by the spec that ``options.models`` names.
+
+    Raises:
+        ConfigurationError: A model, a price, a folder or a URL is wrong.
+        DatabaseUnavailable: The database cannot be opened or read.
+    """
+    key = api_key or options.api_key() or os.environ.get("OPENAI_API_KEY", "")
+    url, documents = await asyncio.to_thread(_sources, options)
+    async with AsyncExitStack() as stack:
+        models = await asyncio.to_thread(_models, options, key, chat_models or {})
+        for spec, model in models.items():
+            if spec not in (chat_models or {}):
+                stack.push_async_callback(model.aclose)
+        connector = await asyncio.to_thread(connect, url)
+        stack.push_async_callback(connector.close)
+        await connector.open()
+        catalog = await connector.catalog()
+        return Resources(
+            connector=connector,
+            catalog=catalog,
+            linter=await asyncio.to_thread(Linter, catalog),
+            schema=await asyncio.to_thread(render, catalog, budget=options.schema_tokens),
+            files=SchemaFiles(catalog, documents.texts if documents else None),
+            models=models,
+            documents=documents,
+            embedder=_embedder(options),
+            secrets=tuple(s for s in (key, *url_secrets(url), *url_secrets(_base_url(options))) if s),
+            _closing=stack.pop_all(),
+        )
+
+
+def _sources(options: RunOptions) -> tuple[str, Documents | None]:
+    """The database's URL and the documents; the sample brings its own documents."""
+    url, folder, home = options.database, options.documents, Path(options.home)
+    if url == SAMPLE:
+        url = f"sqlite:///{quote(str(sample_database(home / 'sample').resolve()))}"
+        folder = folder or str(sample_documents())
+    return url, Documents.load(Path(folder), cache=home / "index") if folder else None
+
+
+def _base_url(options: RunOptions) -> str:
+    return options.base_url or os.environ.get("OPENAI_BASE_URL", "")
+
+
+def _models(options: RunOptions, key: str, own: Mapping[str, BaseChatModel]) -> dict[str, Model]:
+    settings = ModelSettings(
+        base_url=_base_url(options),
+        api_key=SecretStr(key) if key else None,
+        temperature=0.0,
+        timeout=options.timeout,
+        requests_per_second=options.requests_per_second,
+        prices=options.prices,
+    )
+    made = make_models([own.get(spec, spec) for spec in options.models], settings=settings)
+    check_priced(made, Budget(max_usd=options.max_usd))
+    return dict(zip(options.models, made, strict=True))
+
+
+def _embedder(options: RunOptions) -> Embedder | None:
+    return SentenceTransformerEmbedder(options.embedding_model) if options.embedding_model else None

@@ -1,0 +1,231 @@
+"""Runs beside and after one another: threads, shared options, shared resources, interrupts, failures."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command, interrupt
+
+from graph.builder import build_graph
+from graph.checkpoints import open_checkpoints
+from graph.context import Context, open_context
+from graph.live import attach
+from graph.nodes import planning
+from graph.options import RunOptions
+from graph.recipes import find_recipe
+from graph.resources import open_resources
+from knowledge.errors import ConfigurationError, DatabaseUnavailable, ModelUnavailable
+from tests.graph.shop import GOOD, QUESTION, Run, run_graph, script, sql
+from tools.models.scripted import scripted
+
+SAMPLE = {"models": ["offline"], "votes": 1}
+
+
+@pytest.fixture
+def options(shop: Path, tmp_path: Path) -> Callable[..., RunOptions]:
+    """Options of offline runs over the shop."""
+
+    def make(**given: Any) -> RunOptions:
+        return RunOptions(database=f"sqlite:///{shop}", home=str(tmp_path / "home"), **{**SAMPLE, **given})
+
+    return make
+
+
+async def test_a_second_question_on_a_thread_forgets_the_first(options: Callable[..., RunOptions]) -> None:
+    graph = build_graph("recap", checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "t"}}
+    asked = ["How many customers are there?", "How many orders are there?"]
+    first, second = [
+        (await graph.ainvoke({"question": question}, config, context=options()))["answer"]
+        for question in asked
+    ]
+    assert (first["rows"], second["rows"]) == ([[3]], [[4]])
+    assert [candidate["id"] for candidate in second["candidates"]] == ["c1"]
+    assert second["usage"]["model_calls"] == 6
+    assert first["run_id"] != second["run_id"]
+
+
+async def test_the_same_options_serve_again(options: Callable[..., RunOptions]) -> None:
+    graph, same = build_graph("recap"), options()
+    for _ in range(2):
+        output = await graph.ainvoke({"question": "How many customers are there?"}, context=same)
+        assert output["answer"]["rows"] == [[3]]
+
+
+async def test_many_runs_at_the_same_time_leave_each_other_alone(options: Callable[..., RunOptions]) -> None:
+    graph = build_graph("recap")
+    question = {"question": "How many customers are there?"}
+    outputs = await asyncio.gather(*[graph.ainvoke(question, context=options()) for _ in range(20)])
+    assert [output["answer"]["rows"] for output in outputs] == [[[3]]] * 20
+
+
+async def test_a_run_leaves_nothing_in_memory(shop: Path, tmp_path: Path) -> None:
+    alive: list[weakref.ref[Context]] = []
+    for _ in range(2):
+        given = RunOptions(database=f"sqlite:///{shop}", home=str(tmp_path / "home"), **SAMPLE)
+        context = await open_context(given, QUESTION)
+        attach(given, context)
+        await build_graph("recap").ainvoke({"question": "How many customers are there?"}, context=given)
+        await context.aclose()
+        alive.append(weakref.ref(context))
+        del context, given
+    gc.collect()
+    assert [reference() for reference in alive] == [None, None]
+
+
+async def test_an_interrupt_keeps_the_context_and_the_trace_goes_on(
+    options: Callable[..., RunOptions], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_plan = planning.write_plan
+
+    async def ask_first(state: Any, context: Context) -> Any:
+        interrupt("Which year?")
+        return await write_plan(state, context)
+
+    monkeypatch.setattr(planning, "write_plan", ask_first)
+    recipe = find_recipe("recap", {"max_plans": 2})  # compiled anew, with the interrupting step
+    graph = build_graph(recipe, checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "t"}}
+    same = {"switches": {"max_plans": 2}}
+    stopped = await graph.ainvoke(
+        {"question": "How many customers are there?"}, config, context=options(**same)
+    )
+    assert stopped["__interrupt__"][0].value == "Which year?"
+    output = await graph.ainvoke(Command(resume="2024"), config, context=options(**same))
+    answer = output["answer"]
+    assert answer["rows"] == [[3]]
+    assert (Path(answer["trace"]) / "answer.json").is_file()
+
+
+async def test_resources_are_shared_between_runs_and_stay_open(options: Callable[..., RunOptions]) -> None:
+    given = options()
+    resources = await open_resources(given)
+    try:
+        catalogs = set()
+        for _ in range(2):
+            context = await open_context(given, QUESTION, resources=resources)
+            attach(given, context)
+            output = await build_graph("recap").ainvoke(
+                {"question": "How many orders are there?"}, context=given
+            )
+            assert output["answer"]["rows"] == [[4]]
+            assert context.ledger.total.model_calls == 6, "each run has a ledger of its own"
+            catalogs.add(id(context.resources.catalog))
+            await context.aclose()
+        assert len(catalogs) == 1
+    finally:
+        await resources.aclose()
+
+
+async def test_a_run_that_cannot_open_leaves_no_folder(
+    options: Callable[..., RunOptions], tmp_path: Path
+) -> None:
+    for wrong, error in (
+        ({"models": ["nobody:x"]}, ConfigurationError),
+        ({"database": f"sqlite:///{tmp_path}/absent.db"}, DatabaseUnavailable),
+    ):
+        given = options(**{k: v for k, v in wrong.items() if k != "database"})
+        given.database = str(wrong.get("database", given.database))
+        with pytest.raises(error):
+            await open_context(given, QUESTION)
+    assert not (tmp_path / "home" / "runs").exists()
+
+
+async def test_other_switches_than_the_graph_was_built_with_are_refused(
+    options: Callable[..., RunOptions],
+) -> None:
+    with pytest.raises(ConfigurationError, match="find_recipe"):
+        await build_graph("recap").ainvoke({"question": "?"}, context=options(switches={"syntax": False}))
+
+
+@pytest.mark.parametrize("value", ["true", 1, None])
+def test_a_switch_is_true_or_false(value: object) -> None:
+    with pytest.raises(ConfigurationError, match="sql_critique"):
+        find_recipe("recap", {"sql_critique": value})
+
+
+@pytest.mark.parametrize("value", ["three", -1, 1000, True, [1]])
+def test_a_limit_is_a_small_number(value: object) -> None:
+    with pytest.raises(ConfigurationError, match="max_actions"):
+        find_recipe("recap", {"max_actions": value})
+
+
+def test_more_models_than_votes_are_refused() -> None:
+    with pytest.raises(ConfigurationError, match="3 models cannot share 2 votes"):
+        RunOptions(models=["a", "b", "c"], votes=2)
+
+
+async def test_values_of_every_size_survive_a_checkpoint(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "big.duckdb")) as database:
+        database.execute("CREATE TABLE t AS SELECT 9223372036854775807 AS v FROM range(4)")
+    everything = """SELECT SUM(v) AS h, [SUM(v)] AS l, {'a': SUM(v)} AS s, 1.5::DECIMAL(38, 2) AS d,
+        DATE '2024-01-31' AS day, TIMESTAMP '2024-01-31 12:00:00' AS at, 'x'::BLOB AS b, NULL AS n,
+        MAP {'k': 1} AS m, INTERVAL 3 DAY AS i, 'nan'::DOUBLE AS f, true AS t, uuid() IS NOT NULL AS u
+        FROM t"""
+    replies = script(action=sql(everything))
+    ran = await run_graph(tmp_path / "home", f"duckdb:///{tmp_path}/big.duckdb", replies)
+    assert ran.answer.rows[0][0] == str(4 * 9223372036854775807)
+    assert ran.answer.rows[0][4] == "2024-01-31"
+    assert len(ran.answer.columns) == 13
+
+
+async def test_a_wide_result_keeps_the_state_small(run: Run) -> None:
+    wide = "SELECT " + ", ".join(f"hex(zeroblob(90)) AS c{i}" for i in range(1000)) + " FROM orders"
+    ran = await run(script(action=sql(wide)), votes=1)
+    event = ran.of("result")[0]
+    assert len(str(event)) < 60_000
+    assert any("900 further columns" in warning for warning in ran.answer.warnings)
+
+
+async def test_replies_that_never_fit_are_no_answer_and_the_ledger_counts_them(run: Run) -> None:
+    ran = await run(script(action="no json"), votes=2)
+    assert ran.answer.status == "no_answer"
+    assert ran.answer.usage["model_calls"] == 3 + 2 * 3
+    assert "no usable reply" in ran.answer.warnings[0]
+
+
+async def test_a_candidate_that_gives_up_says_so(run: Run) -> None:
+    stop = {"thought": "No such thing here.", "action": "terminate", "sql": None, "command": None}
+    ran = await run(script(action=stop))
+    assert ran.answer.status == "no_answer"
+    assert "gave up" in ran.answer.candidates[0].error
+    assert "gave up" in ran.answer.warnings[0]
+
+
+async def test_a_refiner_that_repeats_itself_ends_the_branch(run: Run) -> None:
+    bad = "SELECT nowhere FROM customers"
+    ran = await run(script(action=sql(bad), self_refiner={"explanation": "?", "sql": bad}))
+    assert ran.calls()["self_refiner"] == 1
+    assert ran.answer.status == "no_answer"
+
+
+async def test_a_run_whose_endpoint_failed_asks_anew_when_it_is_resumed(shop: Path, tmp_path: Path) -> None:
+    given = RunOptions(database=f"sqlite:///{shop}", home=str(tmp_path), models=["m"], votes=2)
+    down = script(action=ModelUnavailable("The endpoint is unreachable."))
+    run_id = ""
+    for replies, resume in ((down, ""), (script(), "again")):
+        context = await open_context(given, QUESTION, resume=run_id, chat_models={"m": scripted(replies)})
+        run_id = context.trace.run_id
+        attach(given, context)
+        config: Any = {"configurable": {"thread_id": run_id}}
+        try:
+            async with open_checkpoints(context.trace.checkpoint) as saver:
+                graph = build_graph("recap", checkpointer=saver)
+                start = None if resume else {"question": QUESTION}
+                if not resume:
+                    with pytest.raises(ModelUnavailable, match="unreachable"):
+                        await graph.ainvoke(start, config, context=given, durability="sync")  # type: ignore[arg-type]
+                else:
+                    output = await graph.ainvoke(start, config, context=given, durability="sync")  # type: ignore[arg-type]
+                    assert output["answer"]["sql"] == GOOD
+                    assert len(output["answer"]["candidates"]) == 2
+        finally:
+            await context.aclose()

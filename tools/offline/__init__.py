@@ -1,12 +1,6 @@
 """The `offline` model: a rule-based demonstration that needs no key and no network.
 
-A reading goes through the modules in this order::
-
-    model     LangChain's interface               prompt   what stands in the tags
-    roles     one function per role               repair   what to do about a failed query
-    build     the rules in their order            terms    business terms from the documents
-    filters   rules for conditions                shape    rules for order, groups, aggregates, columns
-    reader    one question's tokens and mentions  draft    the query so far, and its SQL
-    link      words to tables, columns, values    schema   tables, families of shards, joins
-    lexicon   tokens, stems, synonyms             cues     words that ask for an operation; dates: periods
+``lexicon`` cuts a question into words, ``schema`` tells which tables, columns and values they name, the
+``rules`` fill a ``draft`` of the query, ``roles`` make each agent's reply of it, and ``model`` is LangChain's
+interface. What it cannot read it passes over: there is always a query, and no claim that it is the right one.
 """

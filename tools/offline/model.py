@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatResult
-from typing_extensions import override
 
-from tools.offline.prompt import Prompt
-from tools.offline.roles import answer
-
-GREETING = (
-    "This is Quorum's offline demonstration: rules, no language model. It answers only the prompts of "
-    "Quorum's agents. For questions of your own choose a real model, such as openai:gpt-4.1."
-)
+from tools.offline.roles import NOTE, Prompt, answer
 
 
 class OfflineChatModel(BaseChatModel):
@@ -45,40 +36,18 @@ class OfflineChatModel(BaseChatModel):
     def _llm_type(self) -> str:
         return "offline"
 
-    @property
-    def _identifying_params(self) -> dict[str, Any]:
-        return {"model": "offline:demo", "temperature": self.temperature, "seed": self.seed}
-
-    @override
-    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Any:
+    def bind_tools(self, *_: Any, **kwargs: Any) -> Any:
         """The model itself: it knows the form of every role without tools."""
         return self.bind(**kwargs)
 
-    @override
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
+    def _generate(self, messages: list[BaseMessage], *_: Any, **kwargs: Any) -> ChatResult:
         text = "\n\n".join(str(message.text) for message in messages if message.type != "ai")
-        temperature, seed = kwargs.get("temperature"), kwargs.get("seed")
-        prompt = Prompt(
-            text,
-            self.temperature if temperature is None else float(temperature),
-            self.seed if seed is None else int(seed),
-        )
-        reply = json.dumps(answer(prompt), ensure_ascii=False) if prompt.get("task") else GREETING
-        message = AIMessage(
-            content=reply,
-            usage_metadata=_usage(text, reply),
-            response_metadata={"model_name": "offline:demo", "finish_reason": "stop", "demonstration": True},
-        )
+        temperature = self.temperature if (given := kwargs.get("temperature")) is None else given
+        seed = self.seed if (given := kwargs.get("seed")) is None else given
+        prompt = Prompt(text, temperature, seed)
+        reply = json.dumps(answer(prompt), ensure_ascii=False) if prompt.get("task") else NOTE
+        read, written = len(text) // 4 + 1, len(reply) // 4 + 1  # tokens, of four characters
+        usage = UsageMetadata(input_tokens=read, output_tokens=written, total_tokens=read + written)
+        about = {"model_name": "offline:demo", "finish_reason": "stop", "demonstration": True}
+        message = AIMessage(content=reply, usage_metadata=usage, response_metadata=about)
         return ChatResult(generations=[ChatGeneration(message=message)])
-
-
-def _usage(prompt: str, reply: str) -> UsageMetadata:
-    """Estimated tokens, four characters each: there is no tokenizer, but budgets should bite."""
-    read, written = len(prompt) // 4 + 1, len(reply) // 4 + 1
-    return UsageMetadata(input_tokens=read, output_tokens=written, total_tokens=read + written)

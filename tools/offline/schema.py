@@ -1,169 +1,125 @@
-"""The catalog as the rules see it: families of sharded tables made one, and the joins between tables."""
+"""The catalog as the rules see it: sharded tables made one, joins over foreign keys, what words may name."""
 
 from __future__ import annotations
 
 import re
-from collections import deque
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import combinations
+from typing import NamedTuple
 
 from knowledge.catalog import Catalog, Column, Table
-from tools.offline.lexicon import name_stems
+from tools.offline.lexicon import AGGREGATES, STOP, stems
 
-_NUMERIC = re.compile(r"int|real|float|double|dec|num|serial", re.IGNORECASE)
-_DATED = re.compile(r"date|time|(^|_)(at|on)$|day$", re.IGNORECASE)
-
-
-_PLACES = frozenset({"country", "nation", "nationality", "city", "stat", "region", "location"})
+Place = tuple[Table, Column]
+Join = tuple[Table, Column, Table, Column]
 
 
-@dataclass(frozen=True)
-class Join:
-    """An equality between two tables: ``left.left_column = right.right_column``."""
+class Hit(NamedTuple):
+    """What words may stand for: a table or one of its columns, and the share of its name that they are."""
 
-    left: Table
-    left_column: Column
-    right: Table
-    right_column: Column
+    score: float
+    table: Table
+    column: Column | None
 
-    def hinted(self, stems: frozenset[str]) -> int:
-        """How many of ``stems`` its columns share."""
-        return len(stems & {*name_stems(self.left_column.name), *name_stems(self.right_column.name)})
+
+class Mention(NamedTuple):
+    """Words, and what they may stand for, best first: names (``N``), or a value (``V``) that columns hold."""
+
+    text: str
+    letter: str = ""
+    hits: tuple[Hit, ...] = ()
 
 
 class Schema:
-    """Tables, with shards folded into one table each (``families``), and the graph of joins."""
+    """Tables; those that share their columns and differ only in the digits of their name are one."""
 
     def __init__(self, catalog: Catalog) -> None:
         self.dialect = catalog.dialect
-        self.families: dict[str, tuple[Table, ...]] = {}
-        self.tables = self._fold(catalog)
+        self.members: dict[str, list[Table]] = {}  # the tables behind each table, by its full name
+        self.tables = list(self._fold(catalog))
+        self.joins = list(self._declared())
+        self.names: dict[str, list[Hit]] = defaultdict(list)  # by stems
+        self.samples: dict[str, list[Hit]] = defaultdict(list)  # by a column's value in lower case
+        for table, column in ((t, c) for t in self.tables for c in (None, *t.columns)):
+            parts = stems(column.name if column else table.name)
+            for start, end in combinations(range(len(parts) + 1), 2):
+                self.names[" ".join(parts[start:end])].append(Hit((end - start) / len(parts), table, column))
+            for sample in column.samples if column and kind(column) == "C" else ():
+                self.samples[sample.casefold()].append(Hit(1.0, table, column))
 
-    def _fold(self, catalog: Catalog) -> list[Table]:
-        """Make one table of all that share their columns and differ only in the digits of their name."""
-        groups: dict[object, list[Table]] = {}
+    def _fold(self, catalog: Catalog) -> Iterator[Table]:
+        groups: dict[tuple[str, ...], list[Table]] = defaultdict(list)
         for table in filter(lambda table: table.columns, catalog.tables):
-            name = re.sub(r"[\d_]*\d[\d_]*", "_", table.name).strip("_")
-            shape = frozenset((c.name.casefold(), c.type.casefold()) for c in table.columns)
-            groups.setdefault((table.database, table.schema, name or table.name, shape), []).append(table)
-        tables = []
-        for members in groups.values():
-            table = members[0]
-            if len(members) > 1:
-                name = re.sub(r"[\d_]*\d[\d_]*", "_", table.name).strip("_")
-                table = replace(table, name=name or table.name, row_count=None)
-                self.families[table.full_name] = tuple(members)
-            tables.append(table)
-        return tables
+            name = re.sub(r"[\d_]*\d[\d_]*", "_", table.name).strip("_") or table.name
+            groups[table.database, table.schema, name, *(c.name for c in table.columns)].append(table)
+        for (_, _, name, *_), members in groups.items():
+            table = replace(members[0], name=name) if len(members) > 1 else members[0]
+            self.members[table.full_name] = members
+            yield table
 
-    @cached_property
-    def joins(self) -> dict[str, list[Join]]:
-        """Joins by the full name of their left table: declared keys first, then columns named alike."""
-        by_name = {name.casefold(): table for table in self.tables for name in (table.name, table.full_name)}
-        found: dict[tuple[str, ...], Join] = {}
-        for table in self.tables:
-            for key in table.foreign_keys:
-                other = by_name.get(key.ref_table.casefold())
-                mine, theirs = table.column(key.columns[0]), other and other.column(key.ref_columns[0])
-                if other and other is not table and mine and theirs:
-                    found[table.full_name, other.full_name, mine.name] = Join(table, mine, other, theirs)
-        linked = {frozenset(pair[:2]) for pair in found}
-        for join in self._guessed():
-            if frozenset((join.left.full_name, join.right.full_name)) not in linked:
-                found[join.left.full_name, join.right.full_name, join.left_column.name] = join
-        graph: dict[str, list[Join]] = {table.full_name: [] for table in self.tables}
-        for join in found.values():
-            graph[join.left.full_name].append(join)
-            turned = Join(join.right, join.right_column, join.left, join.left_column)
-            graph[join.right.full_name].append(turned)
-        return graph
+    def _declared(self) -> Iterator[Join]:
+        """The equality of each foreign key, in both directions."""
+        by_name = {name.casefold(): t for t in self.tables for name in (t.name, t.full_name)}
+        for table, key in ((t, key) for t in self.tables for key in t.foreign_keys):
+            other = by_name.get(key.ref_table.casefold(), table)
+            mine, theirs = table.column(key.columns[0]), other.column(key.ref_columns[0])
+            if mine and theirs:
+                yield from ((table, mine, other, theirs), (other, theirs, table, mine))
 
-    def _guessed(self) -> list[Join]:
-        """Undeclared keys: ``country`` or ``country_id`` for the key of ``countries``."""
-        keys: dict[tuple[str, ...], tuple[Table, Column]] = {}
-        for table in self.tables:
-            if key := self.key(table):
-                own, named = name_stems(table.name), name_stems(key.name)
-                keys |= dict.fromkeys((own, own + named, named), (table, key))
-        keys.pop(("id",), None)  # every table may have one
-        return [
-            Join(table, column, other, key)
-            for table in self.tables
-            for column in table.columns
-            for other, key in [keys.get(name_stems(column.name), (table, column))]
-            if other is not table and is_numeric(column) == is_numeric(key)
-        ]
+    def paths(self, start: Table) -> dict[str, list[Join]]:
+        """The shortest chain of joins from ``start`` to every table that it reaches, by full name."""
+        paths: dict[str, list[Join]] = {}
+        queue: list[tuple[Table, list[Join]]] = [(start, [])]
+        for table, path in queue:
+            if table.full_name not in paths:
+                paths[table.full_name] = path
+                queue += [(join[2], [*path, join]) for join in self.joins if join[0] is table]
+        return paths
 
-    def path(self, start: Table, end: Table, hints: frozenset[str] = frozenset()) -> list[Join] | None:
-        """The shortest chain of joins; of two between the same tables, the one whose column is hinted at."""
-        queue: deque[tuple[Table, list[Join]]] = deque([(start, [])])
-        seen = {start.full_name}
-        while queue:
-            table, chain = queue.popleft()
-            if table.full_name == end.full_name:
-                return chain
-            for join in sorted(self.joins[table.full_name], key=lambda join: -join.hinted(hints)):
-                if join.right.full_name not in seen:
-                    seen.add(join.right.full_name)
-                    queue.append((join.right, [*chain, join]))
-        return None
+    def named(self, words: list[str]) -> list[Hit]:
+        """What the words may name, best first; a table before a column that fits as well."""
+        hits = self.names.get(" ".join(stem for word in words for stem in stems(word)), ())
+        return sorted((h for h in hits if h.score > 0.3), key=lambda h: (-h.score, h.column is not None))
 
-    @cached_property
-    def _islands(self) -> dict[str, int]:
-        """For each table, the number of the group of tables that joins can reach from it."""
-        islands: dict[str, int] = {}
-        for number, table in enumerate(self.tables):
-            ahead = [table.full_name]
-            while ahead:
-                if (name := ahead.pop()) not in islands:
-                    islands[name] = number
-                    ahead += [join.right.full_name for join in self.joins[name]]
-        return islands
+    def mentions(self, words: list[str]) -> Iterator[Mention]:
+        """The words in order; those that together name something make one mention."""
+        start = 0
+        while start < len(words):
+            for end in range(min(start + 4, len(words)), start, -1):
+                if mention := self._look(words[start:end], words[start - 1] if start else "."):
+                    break
+            yield mention or Mention(words[start])
+            start = end
 
-    def connected(self, one: Table, other: Table) -> bool:
-        """Whether a chain of joins leads from one table to the other."""
-        return self._islands[one.full_name] == self._islands[other.full_name]
+    def _look(self, window: list[str], before: str) -> Mention | None:
+        text = " ".join(window).removeprefix("'")
+        held = tuple(self.samples.get(text.casefold(), ()))
+        if text.lower() in STOP or window[0][0] == "'" or not all(word[0].isalnum() for word in window):
+            return Mention(text, "V", held) if window == [f"'{text}"] else None
+        names = self.named(window) if before in AGGREGATES or window[0].lower() not in AGGREGATES else []
+        proper = before not in ".?;" and all(word[0].isupper() for word in window)
+        if held and (proper or not names or names[0].score < 0.9):
+            return Mention(text, "V", held)
+        if names or (len(window) == 1 and "_" in text):
+            return Mention(text, "N", tuple(names))
+        return Mention(text, "V") if proper and not any(self.named([word]) for word in window) else None
 
     def key(self, table: Table) -> Column | None:
-        """The column that tells rows apart: the primary key, else a first column called id or code."""
-        if len(table.primary_key) == 1:
-            return table.column(table.primary_key[0])
-        return next((c for c in table.columns[:1] if name_stems(c.name)[-1:] in (("id",), ("cod",))), None)
+        return table.column(table.primary_key[0]) if len(table.primary_key) == 1 else None
 
-    def label(self, table: Table) -> Column:
-        """The column by which people know a row: called like the table, its name or title; else the key."""
-        own = name_stems(table.name)
-        named = [c for c in table.columns if {"nam", "titl"} & {*name_stems(c.name)} and not is_numeric(c)]
-        named.sort(key=lambda column: len({*name_stems(column.name)} - {*own}))
-        same = [c for c in table.columns if name_stems(c.name) == own and not is_numeric(c)]
-        return (same + named + [self.key(table) or table.columns[0]])[0]
+    def label(self, table: Table) -> Place:
+        """The column by which people know a row: a name, a title, one called like the table; else the key."""
+        texts = [column for column in table.columns if kind(column) == "C"]
+        named = [c for c in texts if "nam" in stems(c.name) or stems(c.name) == stems(table.name)]
+        named.sort(key=lambda column: len({*stems(column.name)} - {*stems(table.name)}))
+        return table, [*named, self.key(table) or table.columns[0]][0]
 
 
-def is_numeric(column: Column) -> bool:
-    """Numeric by type, or by its samples where a text column holds numbers."""
-    numbers = bool(column.samples) and all(re.fullmatch(r"-?\d+(\.\d+)?", s) for s in column.samples)
-    return numbers or (bool(_NUMERIC.search(column.type)) and not _DATED.search(column.type))
-
-
-def is_date(column: Column) -> bool:
-    """A date by type or by name; a bare year is a number."""
-    return bool(
-        _DATED.search(column.type) or (_DATED.search(column.name) and not _NUMERIC.search(column.type))
-    )
-
-
-def is_year(column: Column) -> bool:
-    return "year" in name_stems(column.name)
-
-
-def is_place(column: Column) -> bool:
-    return bool(_PLACES & {*name_stems(column.name)}) and is_text(column)
-
-
-def is_text(column: Column) -> bool:
-    return not is_numeric(column)
-
-
-def day_first(column: Column) -> bool:
-    """True if the samples are text dates in the form DD/MM/YYYY."""
-    return bool(column.samples) and all(re.match(r"\d\d/\d\d/\d{4}", sample) for sample in column.samples)
+def kind(column: Column) -> str:
+    """``Y`` for years, ``D`` for dates and times, ``M`` for other numbers (measures), ``C`` for the rest."""
+    numbers = column.samples and all(re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", text) for text in column.samples)
+    numeric = bool(numbers or re.search("(?i)int|real|float|double|dec|num|serial", column.type))
+    dated = re.search("(?i)date|time|[ _](at|on)$|day$", f"{column.type} {'' if numeric else column.name}")
+    return "Y" if "year" in stems(column.name) else "D" if dated else "M" if numeric else "C"

@@ -13,8 +13,8 @@ import pytest
 
 from knowledge.compress import render
 from tools.databases.sqlite import SqliteConnector
-from tools.offline.link import Linker
-from tools.offline.prompt import linker_of
+from tools.offline.roles import schema_of
+from tools.offline.schema import Schema
 from tools.sample import sample_database, sample_documents
 
 Rows = Counter[tuple[str, ...]]
@@ -40,8 +40,8 @@ def documents() -> str:
 
 
 @pytest.fixture(scope="session")
-def linker(schema_text: str) -> Linker:
-    return linker_of(schema_text)
+def schema(schema_text: str) -> Schema:
+    return schema_of(schema_text)
 
 
 def bag(rows: list[tuple[Any, ...]]) -> Rows:

@@ -32,7 +32,7 @@ RESULT: dict[str, Any] = {
     "expected_format": "",
     "row_count": 1,
     "truncated": False,
-    "columns": [ColumnSummary("count", "int64", 0)],
+    "columns": [ColumnSummary("count", "int64", 0, 1)],
     "sample_rows": ["[5]"],
 }
 
@@ -44,7 +44,7 @@ FORMS: dict[str, tuple[type[BaseModel], dict[str, Any]]] = {
         {"steps": STEPS, "dialect": "sqlite", "topics": ["Dates and times", "JSON", "Strings"]},
     ),
     "action": (Action, {**PLAN, "syntax": "", "history": [], "feedback": "", "steps_left": 3}),
-    "sql_critique": (SqlReview, {**PLAN, "sql": "SELECT COUNT(*) FROM customers"}),
+    "sql_critique": (SqlReview, {**PLAN, "syntax": "", "sql": "SELECT COUNT(*) FROM customers"}),
     "schema_linker": (
         LinkStep,
         {"sql": "", "error": "", "listing": "customers.txt", "history": [], "steps_left": 9},
@@ -94,7 +94,7 @@ def test_it_says_that_it_is_a_demonstration(context: PromptContext) -> None:
         ("sql_critique", "reasoning"),
         ("self_refiner", "explanation"),
     ):
-        assert "Demonstration" in ask(context, role, **FORMS[role][1])[field]
+        assert "demonstration" in ask(context, role, **FORMS[role][1])[field]
     plain = OfflineChatModel().invoke("How many customers are there?")
     assert "demonstration" in str(plain.content)
     assert plain.response_metadata["demonstration"] is True
@@ -156,24 +156,29 @@ def test_tags_inside_the_question_are_only_text(context: PromptContext) -> None:
 
 
 def test_the_plan_tells_tables_joins_and_filters(context: PromptContext) -> None:
-    question = "How many orders were placed by customers from Italy?"
+    question = "What is the average rating of reviews of customers from France?"
     plan = ask(context, "planner", question, previous_steps=[], critique="")
     text = " ".join(plan["steps"])
-    assert "orders" in text
-    assert "customers" in text
-    assert "'Italy'" in text
+    assert "reviews" in text
+    assert "reviews.customer_id = customers.customer_id" in text
+    assert "'france'" in text
+    assert plan["expected_format"] == "avg_rating"
 
 
 def test_a_plan_without_any_table_is_sent_back(context: PromptContext) -> None:
-    vague = {"steps": ["Think hard."], "expected_format": "answer (text)"}
+    vague: dict[str, Any] = {"steps": ["Think hard."], "expected_format": "answer (text)"}
     review = ask(context, "plan_critique", **vague)
     assert review["update_plan"]
     assert "customers" in review["feedback"]
 
 
-def test_dates_and_json_call_for_their_topics(context: PromptContext) -> None:
-    topics = ["Dates and times", "JSON", "Strings"]
-    asked = {"steps": ["Group the orders by month."], "dialect": "sqlite", "topics": topics}
+def test_dates_and_shards_call_for_their_topics(context: PromptContext) -> None:
+    topics = ["Dates and times", "JSON", "Set operations"]
+    asked: dict[str, Any] = {
+        "steps": ["Keep events.occurred_at >= '2024-02-01'."],
+        "dialect": "sqlite",
+        "topics": topics,
+    }
     assert ask(context, "syntax_retriever", **asked) == {"features": ["Dates and times"]}
 
 
@@ -188,28 +193,29 @@ def test_a_questioned_result_leads_to_another_reading_and_then_to_an_end(context
     assert ask(context, "action", question, **common, history=history, feedback="")["action"] == "terminate"
 
 
-@pytest.mark.parametrize("question", ["What is the meaning of life?", "Wie spät ist es?", "???"])
+@pytest.mark.parametrize("question", ["What is the meaning of life?", "Wie warm wird das Wetter?", "???"])
 def test_a_question_about_something_else_gets_no_query(question: str, context: PromptContext) -> None:
     step = Action.model_validate(ask(context, "action", question, **FORMS["action"][1]))
     assert step.action == "terminate"
     assert "resembles" in step.thought
 
 
-def test_a_quoted_value_that_the_query_leaves_out_is_a_fault(context: PromptContext) -> None:
+def test_a_value_that_the_query_leaves_out_is_a_fault(context: PromptContext) -> None:
     question = "How many orders have the coupon code 'SPRING24'?"
-    wrong = ask(context, "sql_critique", question, **PLAN, sql="SELECT COUNT(*) FROM orders")
+    wrong = ask(context, "sql_critique", question, **PLAN, syntax="", sql="SELECT COUNT(*) FROM orders")
     assert not wrong["correct"]
-    assert "SPRING24" in wrong["sql"]
-    assert ask(context, "sql_critique", question, **PLAN, sql=wrong["sql"])["correct"]
+    assert "spring24" in wrong["sql"]
+    assert ask(context, "sql_critique", question, **PLAN, syntax="", sql=wrong["sql"])["correct"]
 
 
 def test_the_schema_linker_explores_and_ends_with_columns(schema_text: str, context: PromptContext) -> None:
     files = SchemaFiles(parse_schema(schema_text))
+    question = "What is the average total_amt of orders?"
     error = "orders has no column total_amt. Did you mean: total_amount?"
     history: list[Look] = []
     for steps_left in range(8, 0, -1):
         variables = {"sql": "SELECT total_amt FROM orders", "error": error, "listing": files.run("ls")}
-        step = ask(context, "schema_linker", **variables, history=history, steps_left=steps_left)
+        step = ask(context, "schema_linker", question, **variables, history=history, steps_left=steps_left)
         if step["command"] is None:
             break
         history.append(Look(step["command"], files.run(step["command"])))
@@ -224,7 +230,7 @@ def test_the_schema_linker_explores_and_ends_with_columns(schema_text: str, cont
 def test_the_validator_rejects_what_is_empty_or_all_null(
     rows: int, nulls: int, empty: bool, context: PromptContext
 ) -> None:
-    columns = [ColumnSummary("count", "int64", nulls)]
+    columns = [ColumnSummary("count", "int64", nulls, 1)]
     verdict = Verdict.model_validate(
         ask(context, "validator", **{**RESULT, "row_count": rows, "columns": columns})
     )
@@ -255,19 +261,10 @@ def test_a_column_that_lives_in_another_table_brings_its_join(context: PromptCon
     assert "JOIN" in fixed
 
 
-def test_without_a_suggestion_the_nearest_name_of_the_schema_is_taken(context: PromptContext) -> None:
-    question = "What is the average total_amt of orders?"
-    sql = "SELECT AVG(orders.total_amt) FROM orders"
-    assert "total_amount" in refine(
-        context, question, sql, "column_not_found", "No such column: orders.total_amt."
-    )
-
-
-def test_an_empty_result_relaxes_case_and_then_looks_inside(context: PromptContext) -> None:
-    sql = "SELECT COUNT(*) FROM customers WHERE customers.country = 'GERMANY'"
-    relaxed = refine(context, QUESTION, sql, "empty_result", "The query returned no rows.")
-    assert "LOWER(customers.country) = 'germany'" in relaxed
-    wider = refine(context, QUESTION, relaxed, "empty_result", "The query returned no rows.", sql)
+def test_an_empty_result_leads_to_a_look_inside_longer_texts(context: PromptContext) -> None:
+    first = ask(context, "action", **FORMS["action"][1])["sql"]
+    assert "LOWER(customers.country) = 'germany'" in first
+    wider = refine(context, QUESTION, first, "empty_result", "The query returned no rows.")
     assert "LOWER(customers.country) LIKE '%germany%'" in wider
 
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graph.answer import Answer
 from knowledge.errors import ConfigurationError
 from quorum.settings import Settings
+from tools.urls import anchored
 
 if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
+    from graph.context import Context
     from graph.options import RunOptions
     from graph.runs import Event
 
@@ -27,28 +32,32 @@ NO_DATABASE = (
 
 
 async def ask(
-    question: str,
+    question: str = "",
     *,
     db: str | None = None,
-    models: Sequence[str] | None = None,
+    models: str | Sequence[str] | None = None,
     recipe: str | None = None,
     votes: int | None = None,
     docs: str | Path | None = None,
     resume: str | None = None,
     settings: Settings | None = None,
+    chat_models: Mapping[str, BaseChatModel] | None = None,
     on_event: Callable[[Event], None] | None = None,
     **options: Any,
 ) -> Answer:
     """Answer a question about a database.
 
     Args:
-        db: URL of the database (``sqlite:///shop.db``, ``duckdb:///…``) or ``sample``.
+        db: URL of the database (``sqlite:///shop.db``, ``duckdb:///…``), a database file, or ``sample``.
         models: Specs ``provider:name``; several share the candidates as experts.
         votes: Candidates that vote.
         docs: Folder of documents that define business terms.
         resume: Id of an interrupted run, a unique beginning of one, or ``last``: it goes on
-            with its own question and options, and repeats no finished step.
+            with its own question and options, and repeats no finished step. Leave the question
+            out; limits and the way to the endpoint may be given anew (``quorum.resume.ANEW``).
         settings: Instead of what environment and ``quorum.toml`` say.
+        chat_models: LangChain chat models of your own, by the spec that ``models`` names; without
+            ``models``, these are the models.
         on_event: Hears each step of the run as it happens.
         options: Any other field of ``quorum.settings.Settings``, e.g. ``max_usd=0.5``.
 
@@ -56,34 +65,25 @@ async def ask(
         The answer; ``status`` says whether it is one.
 
     Raises:
-        ConfigurationError: A setting is missing or wrong.
+        ConfigurationError: A setting is missing, wrong or unknown.
         DatabaseUnavailable: The database cannot be opened or read.
         ModelUnavailable: No model answered.
     """
-    from graph.runs import RunFolder
-
-    flags = {
-        "database": db,
-        "models": list(models) if models else None,
-        "recipe": recipe,
-        "votes": votes,
-        "documents": docs,
-        **options,
-    }
+    specs = [models] if isinstance(models, str) else list(models or [])
+    flags = {"database": db, "recipe": recipe, "votes": votes, "documents": docs, **options}
+    flags["models"] = specs or (list(chat_models) if chat_models and resume is None else None)
     settings = settings.changed(**flags) if settings else Settings.load(**flags)
-    key = settings.api_key.get_secret_value() if settings.api_key else ""
-    if resume is None:
-        return await _run(question, run_options(settings), api_key=key, listener=on_event)
-    run = await asyncio.to_thread(RunFolder.open, settings.home, resume)
-    answer = await asyncio.to_thread(run.answer)
-    if answer is not None:
-        return Answer.model_validate(answer)
-    meta = await asyncio.to_thread(run.meta)
-    kept = _options_of(meta, settings)
-    return await _run(meta["question"], kept, api_key=key, listener=on_event, resume=run.run_id)
+    opening = _Opening(
+        api_key=settings.api_key.get_secret_value() if settings.api_key else "",
+        listener=on_event,
+        chat_models=chat_models or {},
+    )
+    if resume is not None:
+        return await _resume(question, resume, settings, opening)
+    return await _run(question, run_options(settings), opening)
 
 
-def ask_sync(question: str, **arguments: Any) -> Answer:
+def ask_sync(question: str = "", **arguments: Any) -> Answer:
     """``ask`` for code without an event loop; same arguments.
 
     Raises:
@@ -93,7 +93,7 @@ def ask_sync(question: str, **arguments: Any) -> Answer:
 
 
 def run_options(settings: Settings) -> RunOptions:
-    """The run's options that ``settings`` ask for.
+    """The run's options that ``settings`` ask for; its places are absolute, so that it may go on anywhere.
 
     Raises:
         ConfigurationError: No model or no database is set, or an option is wrong.
@@ -105,12 +105,12 @@ def run_options(settings: Settings) -> RunOptions:
     if not settings.database:
         raise ConfigurationError("No database is given.", hint=NO_DATABASE)
     return RunOptions(
-        database=settings.database,
+        database=anchored(settings.database, Path.cwd()),
         recipe=settings.recipe,
         switches=settings.switches,
         models=list(settings.models),
         votes=settings.votes,
-        documents=str(settings.documents) if settings.documents else "",
+        documents=str(settings.documents.absolute()) if settings.documents else "",
         strategy=settings.strategy,
         temperature=settings.temperature,
         seed=settings.seed,
@@ -128,50 +128,74 @@ def run_options(settings: Settings) -> RunOptions:
         retrieval=settings.retrieval,
         embedding_model=settings.embedding_model,
         prices=settings.prices,
-        home=str(settings.home),
+        home=str(settings.home.absolute()),
     )
 
 
-def _options_of(meta: dict[str, Any], settings: Settings) -> RunOptions:
-    """The interrupted run's own options; a database whose password was left out comes from settings."""
-    from graph.options import RunOptions
-    from graph.trace import REDACTED
+@dataclass(frozen=True)
+class _Opening:
+    """What a run is opened with that is no option and is never kept."""
 
-    options = RunOptions.from_dict(meta["options"])
-    if REDACTED in options.database:
-        if not settings.database:
-            raise ConfigurationError(
-                "The run's database URL was kept without its password.", hint=NO_DATABASE
-            )
-        options.database = settings.database
-    options.home = str(settings.home)
-    return options
+    api_key: str
+    listener: Callable[[Event], None] | None
+    chat_models: Mapping[str, BaseChatModel]
 
 
-async def _run(
-    question: str,
-    options: RunOptions,
-    *,
-    api_key: str,
-    listener: Callable[[Event], None] | None,
-    resume: str = "",
-) -> Answer:
-    from graph.builder import build_graph
-    from graph.checkpoints import open_checkpoints
+async def _resume(question: str, run: str, settings: Settings, opening: _Opening) -> Answer:
+    """Go on with a run; a finished one answers from its folder."""
+    from graph.runs import RunFolder
+    from quorum.resume import resumed_options
+
+    if question.strip():
+        raise ConfigurationError("A run that goes on has its own question.", hint="Leave yours out.")
+    found = await asyncio.to_thread(RunFolder.open, settings.home, run)
+    meta = await asyncio.to_thread(found.meta)
+    options = resumed_options(meta, settings)
+    answer = await asyncio.to_thread(found.answer)
+    if answer is not None:
+        return Answer.model_validate(answer)
+    return await _run(str(meta["question"]), options, opening, resume=found.run_id)
+
+
+async def _run(question: str, options: RunOptions, opening: _Opening, *, resume: str = "") -> Answer:
     from graph.context import open_context
     from graph.live import attach
 
     if not question.strip():
         raise ConfigurationError("The question is empty.")
-    context = await open_context(options, question, resume=resume, api_key=api_key, listener=listener)
+    if strangers := set(opening.chat_models) - set(options.models):
+        raise ConfigurationError(
+            f"chat_models has {', '.join(sorted(strangers))}, which is not among the models.",
+            hint=f"The models are: {', '.join(options.models)}.",
+        )
+    context = await open_context(
+        options,
+        question,
+        resume=resume,
+        api_key=opening.api_key,
+        listener=opening.listener,
+        chat_models=opening.chat_models,
+    )
+    trace = context.trace
     try:
+        trace.record("begun", agent="run", run=trace.run_id, resumed=bool(resume))
         attach(options, context)
-        async with open_checkpoints(context.trace.checkpoint) as saver:
-            graph = build_graph(context.recipe, checkpointer=saver)
-            config: Any = {"configurable": {"thread_id": context.trace.run_id}}
-            begun = bool(resume) and bool((await graph.aget_state(config)).values)
-            start: Any = None if begun else {"question": question}
-            output = await graph.ainvoke(start, config, context=options, durability="sync")
+        return await _invoke(context, question, resumed=bool(resume))
+    except Exception as error:  # of any kind: whoever looks at the run later wants to know
+        trace.record("failed", agent="run", error=type(error).__name__, message=str(error))
+        raise
     finally:
         await context.aclose()
+
+
+async def _invoke(context: Context, question: str, *, resumed: bool) -> Answer:
+    from graph.builder import build_graph
+    from graph.checkpoints import open_checkpoints
+
+    config: Any = {"configurable": {"thread_id": context.trace.run_id}}
+    async with open_checkpoints(context.trace.checkpoint) as saver:
+        graph = build_graph(context.recipe, checkpointer=saver)
+        under_way = resumed and bool((await graph.aget_state(config)).values)
+        start: Any = None if under_way else {"question": question}
+        output = await graph.ainvoke(start, config, context=context.options, durability="sync")
     return Answer.model_validate(output["answer"])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import platform
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -69,13 +69,16 @@ def _strangers() -> Iterator[Check]:
 
 
 def _home(settings: Settings) -> Check:
+    """Whether a file can be made in the folder of traces, or where that would be made."""
     place = settings.home.absolute()
-    nearest = next(folder for folder in (place, *place.parents) if folder.exists())
-    if nearest.is_dir() and os.access(nearest, os.W_OK):
-        return Check("traces", True, f"go to {settings.home}")
-    return Check(
-        "traces", False, f"cannot be written to {settings.home}", "Set QUORUM_HOME to another folder."
-    )
+    try:
+        nearest = next(folder for folder in (place, *place.parents) if folder.exists())
+        with tempfile.TemporaryFile(dir=nearest):
+            pass
+    except OSError as error:
+        text = f"cannot be written to {settings.home}: {error.strerror}"
+        return Check("traces", False, text, "Set QUORUM_HOME to another folder.")
+    return Check("traces", True, f"go to {settings.home}")
 
 
 def _models(settings: Settings, *, online: bool) -> Iterator[Check]:
@@ -114,6 +117,9 @@ def _endpoint(settings: Settings) -> Check:
             headers={"Authorization": f"Bearer {key}"} if key else {},
             timeout=ENDPOINT_SECONDS,
         )
+    except UnicodeEncodeError:
+        hint = "Set OPENAI_API_KEY to the key as the provider gave it."
+        return Check("endpoint", False, "the key has characters that no key has", hint)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         hint = "Is it running, and is base_url right (it usually ends in /v1)?"
         return Check("endpoint", False, f"{shown} cannot be reached: {error}", hint)

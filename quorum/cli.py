@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import importlib
+import json
 import sys
 import traceback
+from itertools import takewhile
 from typing import Any
 
 import click
 
-from knowledge.errors import QuorumError
+from knowledge.errors import BudgetExceeded, QuorumError
+from quorum.pipes import until_reader_leaves
+from quorum.text import printable
 
 COMMANDS = {
     "ask": "Ask a database a question in plain language.",
@@ -22,8 +26,11 @@ COMMANDS = {
 }
 
 USAGE_ERROR = 2
+OUT_OF_BUDGET = 3
 INTERRUPTED = 130  # as shells report SIGINT
 FAULT = 70  # EX_SOFTWARE of sysexits.h
+
+_AS_JSON = "quorum.as_json"
 
 
 class Failure(click.ClickException):
@@ -32,8 +39,21 @@ class Failure(click.ClickException):
     exit_code = USAGE_ERROR
 
 
+class OverLimit(Failure):
+    """A limit that was reached before there was anything to show."""
+
+    exit_code = OUT_OF_BUDGET
+
+
 class LazyGroup(click.Group):
-    """A group that knows its commands' names and help, and imports them one by one."""
+    """A group that knows its commands' names and help, and imports them one by one.
+
+    It also ends all of them alike: an error is one JSON object if the command was asked for JSON.
+    """
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta[_AS_JSON] = "--json" in takewhile(lambda arg: arg != "--", args)
+        return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
         return list(COMMANDS)
@@ -50,12 +70,24 @@ class LazyGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
-        except QuorumError as error:
-            raise Failure(str(error)) from error
+            with until_reader_leaves():
+                return super().invoke(ctx)
+        except (QuorumError, click.ClickException) as error:
+            if ctx.meta[_AS_JSON]:
+                click.echo(json.dumps(_error_object(error), ensure_ascii=False))
+            if isinstance(error, click.ClickException):
+                raise
+            kind = OverLimit if isinstance(error, BudgetExceeded) else Failure
+            raise kind(printable(str(error))) from error  # an endpoint's words may hold escapes
         except KeyboardInterrupt:
             click.echo("interrupted", err=True)
             raise SystemExit(INTERRUPTED) from None
+
+
+def _error_object(error: QuorumError | click.ClickException) -> dict[str, Any]:
+    """A failure as ``--json`` prints it."""
+    message = error.format_message() if isinstance(error, click.ClickException) else str(error)
+    return {"status": "error", "error": {"kind": type(error).__name__, "message": printable(message)}}
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -74,5 +106,5 @@ def main() -> None:
     try:
         cli(prog_name="quorum")
     except Exception:  # noqa: BLE001 - a fault of ours must not end with Python's own 1, which means: no answer
-        traceback.print_exc()
+        click.echo(printable(traceback.format_exc()), err=True)
         sys.exit(FAULT)

@@ -17,12 +17,17 @@ _SHARED = "··"  # stands where a candidate's id would, for steps that all cand
 
 
 class Progress:
-    """Hears a run's events and prints them; on a terminal a last line counts calls and tokens."""
+    """Hears a run's events and prints them; on a terminal a last line counts calls and tokens.
+
+    Attributes:
+        run: The run's id, once it has begun.
+    """
 
     def __init__(self, console: Console, *, quiet: bool = False) -> None:
         self.console = console
         self.quiet = quiet
-        self.events = self.calls = self.tokens = self.queries = 0
+        self.run = ""
+        self.calls = self.tokens = self.queries = 0
         self.usd: float | None = 0.0
         self._status: Status | None = None
 
@@ -40,7 +45,8 @@ class Progress:
 
     def __call__(self, event: Event) -> None:
         """Show one event."""
-        self.events += 1
+        if event["kind"] == "begun":
+            self.run = str(event["run"])
         self._count(event.get("usage"))
         if self.quiet:
             return

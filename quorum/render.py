@@ -10,9 +10,11 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
+from quorum.pipes import discard
 from quorum.text import agreement, cell, count, printable, spent
 
 SHOWN_ROWS = 20
+LONG_LINE = 88  # characters of SQL
 MAX_COLUMNS = 14  # wider tables are unreadable in a terminal
 
 STATUS = {
@@ -22,10 +24,18 @@ STATUS = {
 }
 
 
+class PatientConsole(Console):
+    """A console that goes quiet when its reader leaves (``| head``), where rich would end with 1."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        discard(self.file)
+
+
 def console(*, stderr: bool = False) -> Console:
     """A console that keeps long lines whole where nobody looks at a screen."""
-    made = Console(stderr=stderr, highlight=False)
-    return made if made.is_terminal else Console(stderr=stderr, highlight=False, width=160)
+    made = PatientConsole(stderr=stderr, highlight=False)
+    return made if made.is_terminal else PatientConsole(stderr=stderr, highlight=False, width=160)
 
 
 def show_answer(answer: dict[str, Any], out: Console) -> None:
@@ -40,7 +50,7 @@ def show_answer(answer: dict[str, Any], out: Console) -> None:
         )
     )
     if answer.get("sql"):
-        sql = sql_text(answer["sql"])
+        sql = sql_text(laid_out(answer["sql"], answer.get("dialect", "")))
         out.print(
             Panel(sql, border_style="dim", expand=False) if out.is_terminal else sql,
             soft_wrap=not out.is_terminal,
@@ -56,6 +66,14 @@ def show_answer(answer: dict[str, Any], out: Console) -> None:
     for warning in answer.get("warnings") or []:
         out.print(Text(f"Warning: {printable(str(warning))}", style="yellow"))
     out.print(_facts(answer))
+
+
+def laid_out(sql: str, dialect: str) -> str:
+    """SQL of one long line laid out for people; other SQL as its author laid it out."""
+    from tools.sql import format_sql
+
+    one_long_line = len(sql) > LONG_LINE and "\n" not in sql.strip()
+    return format_sql(sql, dialect) if one_long_line and dialect else sql
 
 
 def sql_text(sql: str) -> Text:

@@ -86,7 +86,7 @@ class Voice:
 
 @dataclass(frozen=True)
 class Report:
-    """All that is shown of a run."""
+    """All that is shown of a run; ``error`` is what ended it, if an error did."""
 
     run_id: str
     folder: str
@@ -99,6 +99,7 @@ class Report:
     agreement: str
     usage: dict[str, Any]
     by_agent: dict[str, dict[str, Any]]
+    error: str = ""
 
 
 def report_of(run: RunFolder) -> Report:
@@ -123,6 +124,7 @@ def report_of(run: RunFolder) -> Report:
         agreement=agreement(answer),
         usage=usage,
         by_agent=by_agent,
+        error="" if answer else run.error(),
     )
 
 
@@ -144,7 +146,7 @@ def _sections(events: Iterable[Event], answer: dict[str, Any]) -> list[Section]:
         if entry.step.candidate:
             candidates.setdefault(entry.step.candidate, []).append(entry)
         else:
-            (after if candidates else before).append(entry)
+            (after if candidates and event["kind"] != "begun" else before).append(entry)
     outcomes = {str(c.get("id")): c for c in answer.get("candidates") or []}
     named = [
         Section(f"Candidate {name}", name, candidates[name], outcomes.get(name, {}))

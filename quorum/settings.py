@@ -12,63 +12,32 @@ import os
 import re
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
 from dotenv import dotenv_values
-from pydantic import AliasChoices, BeforeValidator, Field, PrivateAttr, SecretStr, ValidationError
+from pydantic import AliasChoices, Field, PrivateAttr, SecretStr, ValidationError
 from pydantic_settings import (
     BaseSettings,
     InitSettingsSource,
-    NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     SettingsError,
 )
 
 from knowledge.errors import ConfigurationError
+from quorum.values import AUTO, Bytes, Names, Place, Seconds, Strategy
 from tools.urls import anchored, mask_url, url_secrets
 
 CONFIG_FILE = "quorum.toml"
 _SECRET_FIELDS = {"api_key", "database", "base_url"}
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-_BYTES = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
-
-
-def seconds(value: Any) -> Any:
-    """``90``, ``90s``, ``5m``, ``1h30m``, ``500ms`` as seconds; anything else as it is."""
-    if not isinstance(value, str):
-        return value
-    parts = re.findall(r"([0-9.]+)\s*(ms|s|m|h)", value.strip().lower())
-    if parts and "".join(number + unit for number, unit in parts) == re.sub(r"\s", "", value.lower()):
-        return sum(float(number) * _UNITS[unit] for number, unit in parts)
-    return value
-
-
-def size(value: Any) -> Any:
-    """``64MiB``, ``10 MB``, ``4096`` as bytes; anything else as it is."""
-    found = re.fullmatch(r"\s*([0-9.]+)\s*([a-zA-Z]*)\s*", value) if isinstance(value, str) else None
-    if found is None or found[2].lower() not in _BYTES:
-        return value
-    return int(float(found[1]) * _BYTES[found[2].lower()])
-
-
-def items(value: Any) -> Any:
-    """A comma list as a list; anything else as it is."""
-    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
-
-
-Strategy = Literal["auto", "majority", "sql_majority", "wma", "rwma", "random"]
-Seconds = Annotated[float, BeforeValidator(seconds)]
-Bytes = Annotated[int, BeforeValidator(size)]
-Names = Annotated[list[str], NoDecode, BeforeValidator(items)]
 
 
 class Settings(BaseSettings):
     """Everything that can be set, with its default.
 
     Raises:
-        ConfigurationError: A value does not fit, or ``quorum.toml`` cannot be read or has a key
-            that is no setting. The message names the field and where the value came from.
+        ConfigurationError: A value does not fit, ``quorum.toml`` cannot be read, or it or a flag
+            names no setting. The message names the field and where the value came from.
     """
 
     model_config = SettingsConfigDict(
@@ -84,9 +53,9 @@ class Settings(BaseSettings):
     recipe: str = Field("recap", description="which agents run, in which order")
     models: Names = Field([], description="model specs, provider:name; several make an ensemble")
     votes: int = Field(3, ge=1, le=64, description="candidates that vote")
-    strategy: Strategy = Field("auto", description="how candidates vote: majority, or wma for several models")
+    strategy: Strategy = Field(AUTO, description="how candidates vote: majority, or wma for several models")
     switches: dict[str, Any] = Field({}, description="the recipe's switches and limits, set otherwise")
-    documents: Path | None = Field(None, description="folder of documents with business terms")
+    documents: Place | None = Field(None, description="folder of documents with business terms")
     base_url: str | None = Field(
         None,
         repr=False,
@@ -113,13 +82,16 @@ class Settings(BaseSettings):
     prices: dict[str, dict[str, float]] = Field(
         {}, description="dollars per million tokens: {model: {input, output, cached}}"
     )
-    home: Path = Field(Path(".quorum"), description="folder of traces and caches")
+    home: Place = Field(Path(".quorum"), description="folder of traces and caches")
     retrieval: Literal["lexical", "hybrid"] = Field("lexical", description="how documents are found")
     embedding_model: str = Field("", description="a sentence-transformers model, for hybrid retrieval")
 
     _sources: dict[str, str] = PrivateAttr(default_factory=dict)
 
     def __init__(self, **flags: Any) -> None:
+        for name in flags:
+            if name not in type(self).model_fields:
+                raise ConfigurationError(f"There is no setting {name!r}.", hint=_nearest_setting(name))
         found = _Files()
         sources = {name: found.source(name, flags) for name in type(self).model_fields}
         try:
@@ -222,15 +194,20 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise ConfigurationError(f"Cannot read {path}: {error}.") from error
     for key in values:
         if key not in Settings.model_fields:
-            near = difflib.get_close_matches(key, Settings.model_fields, 1)
-            hint = f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(Settings.model_fields)}."
-            raise ConfigurationError(f"{path} has a key {key!r} that is no setting.", hint=hint)
+            raise ConfigurationError(
+                f"{path} has a key {key!r} that is no setting.", hint=_nearest_setting(key)
+            )
     for key in ("documents", "home"):
-        if isinstance(values.get(key), str):
-            values[key] = str(path.parent / Path(values[key]).expanduser())
+        if isinstance(values.get(key), str) and not values[key].startswith("~"):
+            values[key] = str(path.parent / values[key])
     if isinstance(values.get("database"), str):
         values["database"] = anchored(values["database"], path.parent)
     return values
+
+
+def _nearest_setting(name: str) -> str:
+    near = difflib.get_close_matches(name, Settings.model_fields, 1)
+    return f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(Settings.model_fields)}."
 
 
 def _explain(error: ValidationError, sources: dict[str, str]) -> ConfigurationError:
@@ -239,5 +216,6 @@ def _explain(error: ValidationError, sources: dict[str, str]) -> ConfigurationEr
         name = re.sub(r"^(QUORUM|OPENAI)_", "", str(problem["loc"][0])).lower()
         where = ".".join([name, *map(str, problem["loc"][1:])])
         value = "" if name in _SECRET_FIELDS else f" = {problem['input']!r}"
-        lines.append(f"{where}{value} ({sources.get(name, 'flag')}): {problem['msg']}.")
+        said = str(problem["msg"]).removeprefix("Value error, ")
+        lines.append(f"{where}{value} ({sources.get(name, 'flag')}): {said}.")
     return ConfigurationError("A setting does not fit: " + " ".join(lines))

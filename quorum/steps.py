@@ -25,6 +25,7 @@ AGENTS = {
     "candidate": "Candidate",
     "consensus": "Consensus",
     "database": "Database",
+    "run": "Run",
 }
 
 LOW_LEVEL = frozenset({"model_call", "query"})
@@ -54,7 +55,7 @@ def step_of(event: Event, width: int = 100) -> Step:
     """Describe an event; one of a kind unknown here shows its kind and its short fields."""
     agent = str(event.get("agent") or event.get("role") or "")
     if event["kind"] in ("query", "result"):
-        agent = "database"
+        agent = _judge(event)
     gist, tone = _GISTS.get(event["kind"], _unknown)(event)
     return Step(
         t=float(event.get("t", 0.0)),
@@ -66,6 +67,12 @@ def step_of(event: Event, width: int = 100) -> Step:
     )
 
 
+def _judge(event: Event) -> str:
+    """Who answered a query: the guard or the lint if they refused it, else the database."""
+    error = event.get("error")
+    return str(error.get("by") or "database") if isinstance(error, dict) else "database"
+
+
 def text_of(value: Any) -> str:
     """A text field as it lies in an event: whole, or the head of a stored one."""
     if isinstance(value, dict) and "$blob" in value:
@@ -74,6 +81,10 @@ def text_of(value: Any) -> str:
 
 
 Gist = tuple[str, Tone]
+
+
+def _begun(e: Event) -> Gist:
+    return f"goes on with {e.get('run')}" if e.get("resumed") else text_of(e.get("run")), "faint"
 
 
 def _schema(e: Event) -> Gist:
@@ -230,6 +241,8 @@ def _error(error: Any) -> tuple[str, str]:
 _VERDICTS = {True: "approved", False: "not approved", None: "not validated"}
 _COMMON = {"t", "kind", "agent", "role", "candidate", "usage"}
 _GISTS: dict[str, Callable[[Event], Gist]] = {
+    "begun": _begun,
+    "failed": _failed,
     "schema": _schema,
     "retrieval": _retrieval,
     "linking": _linking,

@@ -10,21 +10,25 @@ from dataclasses import dataclass, field
 
 from graph.builder import build_graph, build_studio_graph
 from graph.options import SAMPLE, RunOptions
+from quorum.api import run_options
 from quorum.settings import Settings
 
 _settings = Settings()
+_defaults = run_options(
+    _settings.changed(database=_settings.database or SAMPLE, models=_settings.models or ["offline"])
+)
 
 
 @dataclass(eq=False)
 class StudioOptions(RunOptions):
     """``RunOptions`` with the user's own defaults."""
 
-    database: str = _settings.database or SAMPLE
-    models: list[str] = field(default_factory=lambda: list(_settings.models) or ["offline"])
-    votes: int = _settings.votes
-    documents: str = str(_settings.documents or "")
-    base_url: str = _settings.base_url or ""
-    home: str = str(_settings.home)
+    database: str = _defaults.database
+    models: list[str] = field(default_factory=lambda: list(_defaults.models))
+    votes: int = _defaults.votes
+    documents: str = _defaults.documents
+    base_url: str = _defaults.base_url
+    home: str = _defaults.home
 
     def api_key(self) -> str:
         return _settings.api_key.get_secret_value() if _settings.api_key else ""

@@ -40,9 +40,9 @@ def show_report(report: Report, out: Console, *, full: bool = False) -> None:
         out.print()
         show_answer(report.answer, out)
     else:
-        out.print(
-            Text(f"This run has no answer: it was interrupted. So far: {spent(report.usage)}", style="yellow")
-        )
+        why = f"it failed: {printable(report.error)}" if report.error else "it was interrupted."
+        out.print(Text(f"This run has no answer: {why}", style="yellow"))
+        out.print(Text(f"So far: {spent(report.usage)}", style="dim"))
         out.print(Text(f"Go on with: quorum ask --resume {report.run_id}"))
 
 

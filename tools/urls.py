@@ -6,6 +6,9 @@ import re
 from pathlib import Path
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
+SAMPLE = "sample"
+"""The one database that has a name and no place: the project's own sample."""
+
 _MASK = "***"
 _SECRET_PARAMETERS = {
     "password",
@@ -38,7 +41,11 @@ def mask_url(url: str) -> str:
     return re.sub(rf"(?i)([?&](?:{names})=)[^&#]*", rf"\1{_MASK}", masked)
 
 
-def anchored(url: str, folder: Path) -> str:
-    """A file database's relative path made absolute; other URLs as they are."""
-    found = re.fullmatch(r"(sqlite|duckdb):///([^/:].*)", url)
-    return f"{found[1]}:///{quote(folder.as_posix())}/{found[2]}" if found else url
+def anchored(database: str, folder: Path) -> str:
+    """A file database's relative path made absolute; other URLs, and ``sample``, as they are."""
+    if database == SAMPLE:
+        return database
+    if "://" not in database:
+        return str(folder / database) if not database.startswith("~") else database
+    found = re.fullmatch(r"(sqlite|duckdb):///([^/:~].*)", database)
+    return f"{found[1]}:///{quote(folder.as_posix())}/{found[2]}" if found else database

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from knowledge.errors import BudgetExceeded, ConfigurationError, QuorumError
+from knowledge.errors import ConfigurationError, QuorumError
+from quorum.pipes import until_reader_leaves
 
 if TYPE_CHECKING:
     from graph.answer import Answer
 
 EXIT_CODES = {"answered": 0, "no_answer": 1, "stopped": 3}
-CONFIGURATION, OUT_OF_BUDGET, INTERRUPTED = 2, 3, 130
+INTERRUPTED = 130
 
 NO_MODEL = """No model is configured. Name one in any of these ways:
   a flag            --model openai:gpt-4.1   (and OPENAI_API_KEY in the environment)
@@ -46,7 +45,7 @@ NO_DATABASE = """No database is given. Name one in any of these ways:
 @click.option("--max-calls", type=int, metavar="N", help="stop after N model calls")
 @click.option("--max-usd", type=float, metavar="X", help="stop after X dollars")
 @click.option("--deadline", metavar="TIME", help="stop after that long: 90, 90s, 5m")
-@click.option("--resume", metavar="RUN", help="go on with an interrupted run: its id, a beginning, or last")
+@click.option("--resume", metavar="RUN", help="go on with a run: its id, a beginning, or last; no QUESTION")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object and nothing else")
 @click.option("--csv", "as_csv", is_flag=True, help="print the rows as CSV and nothing else")
 @click.option("--quiet", "-q", is_flag=True, help="no progress on standard error")
@@ -62,19 +61,15 @@ def command(
     """
     if as_json and as_csv:
         raise click.UsageError("Choose one of --json and --csv.")
+    if resume is not None and question is not None:
+        raise click.UsageError("--resume goes on with the run's own question: leave QUESTION out.")
     if question == "-":
         question = sys.stdin.read()
-    if not resume and not (question or "").strip():
+    if resume is None and not (question or "").strip():
         raise click.UsageError("Ask something, e.g. quorum ask 'How many orders were there in May?'")
-    try:
-        answer = ask_live(question or "", flags, quiet=quiet or as_json or as_csv, resume=resume)
-    except QuorumError as error:
-        if as_json:
-            click.echo(json.dumps(error_object(error), ensure_ascii=False))
-        code = OUT_OF_BUDGET if isinstance(error, BudgetExceeded) else CONFIGURATION
-        click.echo(f"Error: {error}", err=True)
-        raise SystemExit(code) from error
-    print_answer(answer, as_json=as_json, as_csv=as_csv)
+    answer = ask_live(question or "", flags, quiet=quiet or as_json or as_csv, resume=resume)
+    with until_reader_leaves():
+        print_answer(answer, as_json=as_json, as_csv=as_csv)
     raise SystemExit(EXIT_CODES[answer.status])
 
 
@@ -90,9 +85,9 @@ def ask_live(question: str, flags: dict[str, Any], *, quiet: bool, resume: str |
     from quorum.settings import Settings
 
     settings = Settings.load(**flags)
-    if not resume and not settings.models:
+    if resume is None and not settings.models:
         raise ConfigurationError(NO_MODEL)
-    if not resume and not settings.database:
+    if resume is None and not settings.database:
         raise ConfigurationError(NO_DATABASE)
     from quorum.api import ask_sync  # heavy: only once the settings are right
 
@@ -100,17 +95,16 @@ def ask_live(question: str, flags: dict[str, Any], *, quiet: bool, resume: str |
         try:
             return ask_sync(question, settings=settings, resume=resume, on_event=progress)
         except KeyboardInterrupt:
-            click.echo(_interrupted(settings.home, resume, begun=progress.events > 0), err=True)
+            kept = _how_to_go_on(progress.run) or "Nothing was begun."
+            click.echo(f"Interrupted. {kept}", err=True)
             raise SystemExit(INTERRUPTED) from None
+        except QuorumError as error:
+            error.hint = f"{error.hint} {_how_to_go_on(progress.run)}".strip()
+            raise
 
 
-def _interrupted(home: Path, resume: str | None, *, begun: bool) -> str:
-    if not begun:
-        return "Interrupted before anything was done."
-    from graph.runs import RunFolder
-
-    run = RunFolder.open(home, resume or "last").run_id
-    return f"Interrupted; what is finished is kept. Go on with: quorum ask --resume {run}"
+def _how_to_go_on(run: str) -> str:
+    return f"What is finished is kept; go on with: quorum ask --resume {run}" if run else ""
 
 
 def print_answer(answer: Answer, *, as_json: bool = False, as_csv: bool = False) -> None:
@@ -126,11 +120,6 @@ def print_answer(answer: Answer, *, as_json: bool = False, as_csv: bool = False)
         from quorum.render import console, show_answer
 
         show_answer(answer.model_dump(), console())
-
-
-def error_object(error: QuorumError) -> dict[str, Any]:
-    """A failure as ``--json`` prints it."""
-    return {"status": "error", "error": {"kind": type(error).__name__, "message": str(error)}}
 
 
 def _say_what_csv_leaves_out(answer: Answer) -> None:

@@ -44,18 +44,22 @@ def command(online: bool, as_json: bool, **flags: Any) -> None:
 
 
 def _show_settings(shown: dict[str, str], sources: dict[str, str]) -> None:
+    from quorum.text import printable
+
     click.secho("Settings", bold=True)
     for name, value in shown.items():
-        line = f"  {name:<20} {value or '–':<32} {sources[name]}"
+        line = f"  {name:<20} {printable(value) or '–':<32} {sources[name]}"
         click.secho(line, dim=sources[name] == "default")
 
 
 def _show_checks(checks: list[Any]) -> None:
+    from quorum.text import printable
+
     click.echo()
     click.secho("Checks", bold=True)
     marks = {True: ("✓", "green"), False: ("✗", "red"), None: ("·", "yellow")}
     for check in checks:
         mark, colour = marks[check.ok]
-        click.echo(f"  {click.style(mark, fg=colour)} {check.name:<20} {check.text}")
+        click.echo(f"  {click.style(mark, fg=colour)} {check.name:<20} {printable(check.text)}")
         if check.hint:
-            click.secho(f"    {'':<20} {check.hint}", dim=True)
+            click.secho(f"    {'':<20} {printable(check.hint)}", dim=True)

@@ -26,8 +26,10 @@ def command(sql: str | None, dialect: str | None, file: Path | None, as_json: bo
     """Judge SQL without running it; `-` reads it from standard input.
 
     Exits with 0 if it is a pure read, with 1 if it is refused (the reason is printed). With
-    --file, one JSON object is printed per line of the list, in order, and the exit code is 0.
+    --file, one JSON object is printed per line of the list, in order, and the exit code is 0; a
+    line that cannot be judged is refused.
     """
+    from quorum.text import printable
     from tools.guard import Passed, check, judge_list
 
     if file is not None:
@@ -45,6 +47,6 @@ def command(sql: str | None, dialect: str | None, file: Path | None, as_json: bo
             json.dumps({"verdict": "refused" if reason else "pass", "reason": reason}, ensure_ascii=False)
         )
     else:
-        click.echo(f"refused: {reason}" if reason else "pass: a pure read")
+        click.echo(f"refused: {printable(reason)}" if reason else "pass: a pure read")
     if reason:
         raise SystemExit(REFUSED)

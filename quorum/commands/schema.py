@@ -12,11 +12,10 @@ from urllib.parse import quote
 import click
 
 from knowledge.errors import ConfigurationError
+from tools.urls import SAMPLE
 
 if TYPE_CHECKING:
     from knowledge.catalog import Catalog
-
-SAMPLE = "sample"
 
 budget_option = click.option(
     "--budget", type=click.IntRange(min=1), metavar="TOKENS", help="for descriptions and samples"

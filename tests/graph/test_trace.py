@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +21,7 @@ from blockbuster import blockbuster_ctx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph.runs import RunFolder, list_runs
+from graph.runs import RunFolder, RunIds, list_runs, new_run_id
 from graph.trace import LONG, REDACTED, Trace, plain
 from knowledge.errors import ConfigurationError, QuorumError
 from tools.ledger import Usage
@@ -202,14 +206,112 @@ def test_what_comes_after_the_end_changes_nothing(trace: Trace) -> None:
     assert [event["kind"] for event in trace.events()] == ["plan"]
 
 
-def test_a_trace_that_cannot_be_written_says_so(trace: Trace) -> None:
-    blobs = trace.folder / "blobs"
-    blobs.rmdir()
-    trace.put("schema")
+async def test_a_trace_that_cannot_be_written_says_so_and_goes_on(trace: Trace) -> None:
+    (trace.folder / "blobs").rmdir()
+    assert trace.failure == ""
+    sha = trace.put("schema")
     trace.record("plan")
-    with pytest.raises(QuorumError, match="incomplete"):
-        trace.flush()
+    await trace.aflush()
+    assert trace.failure == "No such file or directory."
+    assert trace.get(sha) == "schema", "this run goes on with what it has in memory"
     assert [event["kind"] for event in trace.events()] == ["plan"]
+
+
+@contextmanager
+def full_disk(room: int) -> Iterator[None]:
+    """No file may grow beyond ``room`` bytes: a write is cut short, the next fails."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+async def test_a_full_disk_tears_no_line_and_ends_no_run(trace: Trace) -> None:
+    trace.record("plan")
+    await trace.aflush()
+    with full_disk((trace.folder / "events.jsonl").stat().st_size + 50):
+        trace.record("query", sql="SELECT 1 -- " + "x" * 500)
+        trace.put("y" * 5000)
+        trace.finish({"status": "answered", "sql": "x" * 5000})
+        await asyncio.wait_for(trace.aflush(), 10)
+    trace.record("answer")
+    await trace.aclose()
+    assert trace.failure
+    assert [event["kind"] for event in RunFolder(trace.folder).events()] == ["plan", "answer"]
+    assert trace.answer() is None
+    assert not list(trace.folder.rglob("*.part"))
+
+
+def test_a_folder_without_room_for_its_first_file_is_a_clear_error(tmp_path: Path) -> None:
+    with full_disk(20), pytest.raises(ConfigurationError, match=r"Cannot write traces .*QUORUM_HOME"):
+        Trace.create(tmp_path, meta={"question": "x" * 100})
+
+
+async def test_a_fault_in_the_writer_does_not_leave_a_run_waiting(trace: Trace) -> None:
+    surprise: Any = ZeroDivisionError("not a disk's fault")
+
+    def broken(data: Any) -> Any:
+        raise surprise
+
+    trace._writer._enqueue(lambda: broken(b""))
+    trace.record("plan")
+    await asyncio.wait_for(trace.aflush(), 10)
+    assert trace.failure == "ZeroDivisionError: not a disk's fault."
+    assert [event["kind"] for event in trace.events()] == ["plan"]
+
+
+async def test_nobody_waits_for_a_trace_that_is_being_closed(trace: Trace) -> None:
+    flushes = [asyncio.create_task(trace.aflush()) for _ in range(50)]
+    close = asyncio.create_task(trace.aclose())
+    flushes += [asyncio.create_task(trace.aflush()) for _ in range(50)]
+    await asyncio.wait_for(asyncio.gather(close, *flushes), 10)
+    await asyncio.wait_for(trace.aflush(), 10)
+    trace.put("late")
+    trace.finish({})
+    assert trace.answer() is None
+
+
+def test_a_line_that_is_no_event_is_named(trace: Trace, tmp_path: Path) -> None:
+    trace.record("plan")
+    trace.close()
+    with (trace.folder / "events.jsonl").open("a") as events:
+        events.write("{torn\n")
+    with pytest.raises(QuorumError, match=r"Line 2 of .* is no event"):
+        list(trace.events())
+    assert [run.status for run in list_runs(tmp_path)] == ["unreadable"]
+
+
+def test_an_error_that_ended_a_run_counts_until_the_run_goes_on(trace: Trace, tmp_path: Path) -> None:
+    trace.record("begun", run="run-1")
+    trace.record("failed", message="endpoint down " + "x" * LONG)
+    trace.record("query")
+    trace.flush()
+    assert trace.error().startswith("endpoint down x")
+    assert len(trace.error()) > LONG
+    assert [run.status for run in list_runs(tmp_path)] == ["failed"]
+    trace.record("begun", run="run-1", resumed=True)
+    trace.flush()
+    assert trace.error() == ""
+    assert [run.status for run in list_runs(tmp_path)] == ["unfinished"]
+
+
+def test_run_ids_are_utc_and_sort_in_the_order_they_were_made() -> None:
+    elsewhere = datetime(2026, 11, 20, 14, 45, 1, 123_900, tzinfo=timezone(timedelta(hours=1)))
+    assert RunIds()(elsewhere).startswith("20261120-134501-123-")
+    made = [new_run_id() for _ in range(200)]
+    assert made == sorted(made)
+    assert len({run_id[:19] for run_id in made}) == 200
+    told = datetime.strptime(made[0][:15], "%Y%m%d-%H%M%S").replace(tzinfo=UTC)
+    assert abs(datetime.now(UTC) - told) < timedelta(minutes=1)
+
+
+def test_the_last_run_is_the_last_that_was_made(tmp_path: Path) -> None:
+    runs = [Trace.create(tmp_path, meta={"question": str(n)}) for n in range(20)]
+    for trace in runs:
+        trace.close()
+    assert RunFolder.open(tmp_path, "last").run_id == runs[-1].run_id
 
 
 @pytest.mark.parametrize("run_id", ["../x", "a/b", "", ".", "-x"])

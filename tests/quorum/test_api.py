@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from graph.runs import RunFolder, list_runs
 from knowledge.errors import ConfigurationError, DatabaseUnavailable, ModelUnavailable
 from quorum import Settings, ask, ask_sync
-from tests.graph.shop import GOOD, QUESTION, make_shop
+from tests.graph.shop import GOOD, QUESTION, make_shop, script
 from tests.quorum.roles import by_role
 from tests.servers.chat_server import ChatServer, closed_port
+from tools.models.scripted import scripted
 
 
 @pytest.fixture
@@ -41,7 +43,7 @@ async def test_ask_answers_with_rows_cost_and_trace(settings: Settings) -> None:
     assert sorted(answer.rows) == [["Ghent", 1], ["Lyon", 3]]
     assert answer.usage["cached_tokens"] == 6 * 1024
     assert answer.usage["usd"] is None, "an unknown model has no price"
-    assert heard[0] == "schema"
+    assert heard[:2] == ["begun", "schema"]
     assert heard[-1] == "answer"
     assert not answer.demonstration
 
@@ -98,6 +100,42 @@ async def test_what_is_not_configured_is_said(tmp_path: Path, monkeypatch: pytes
         await ask("  ", db="sample", models=["offline"])
     with pytest.raises(ConfigurationError, match="recap"):
         await ask(QUESTION, db="sample", models=["offline"], recipe="nope")
+
+
+async def test_an_option_that_is_no_setting_is_refused(settings: Settings) -> None:
+    with pytest.raises(ConfigurationError, match="Did you mean 'max_calls'"):
+        await ask(QUESTION, settings=settings, max_cals=1)
+
+
+async def test_a_single_model_may_be_a_plain_text(settings: Settings) -> None:
+    with ChatServer(by_role()) as server:
+        answer = await ask(QUESTION, settings=settings, base_url=server.url, models="openai:one")
+    assert {candidate.model for candidate in answer.candidates} == {"openai:one"}
+
+
+async def test_models_of_ones_own_answer_by_their_spec(settings: Settings) -> None:
+    own = {"mine": scripted(script()), "other": scripted(script())}
+    answer = await ask(QUESTION, settings=settings, votes=2, chat_models=own)
+    assert {candidate.model for candidate in answer.candidates} == {"mine", "other"}
+    answer = await ask(QUESTION, settings=settings, models=["mine"], chat_models={"mine": own["mine"]})
+    assert {candidate.model for candidate in answer.candidates} == {"mine"}
+    with pytest.raises(ConfigurationError, match="chat_models has other"):
+        await ask(QUESTION, settings=settings, models=["mine"], chat_models=own)
+
+
+async def test_a_run_that_fails_says_so_in_its_folder(settings: Settings) -> None:
+    url = f"http://127.0.0.1:{closed_port()}/v1"
+    with pytest.raises(ModelUnavailable) as caught:
+        await ask(QUESTION, settings=settings, base_url=url)
+    (run,) = list_runs(settings.home)
+    assert run.status == "failed"
+    assert RunFolder.open(settings.home, run.id).error() == str(caught.value)
+
+
+async def test_nothing_is_kept_of_a_run_that_could_not_begin(settings: Settings, tmp_path: Path) -> None:
+    with pytest.raises(DatabaseUnavailable):
+        await ask(QUESTION, settings=settings, db=f"sqlite:///{tmp_path}/absent.db")
+    assert list_runs(settings.home) == []
 
 
 async def test_a_deadline_stops_the_run(settings: Settings) -> None:

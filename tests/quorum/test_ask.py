@@ -16,7 +16,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 import quorum
+from graph.runs import list_runs
+from graph.trace import Trace
 from quorum.cli import cli
+from tests.servers.chat_server import ChatServer, status
 from tools.sample import DEMO_QUESTIONS
 
 QUESTION = "How many customers are there?"
@@ -90,13 +93,44 @@ def test_a_database_that_cannot_be_used_exits_with_2(workplace: Path, url: str) 
     assert "Traceback" not in result.stderr
 
 
+def test_an_error_gives_its_hint_once(workplace: Path) -> None:
+    result = ask(QUESTION, "--db", "nope.db", *OFFLINE)
+    assert result.exit_code == 2
+    assert result.stderr.count("Name a database file") == 1
+
+
+def test_rows_that_nobody_reads_to_the_end_are_no_failure(shop: str, root: Path) -> None:
+    command = [sys.executable, "-m", "quorum", "ask", "List all names of customers", "--db", shop, *OFFLINE]
+    process = subprocess.Popen(
+        [*command, "--csv"],
+        env=os.environ | {"PYTHONPATH": str(root)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    process.stdout.close()  # as `| true` does
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert b"Broken pipe" not in said
+    assert b"Exception ignored" not in said
+
+
 def test_an_unreachable_model_exits_with_2(shop: str) -> None:
     result = ask(QUESTION, "--db", shop, "--model", "openai:m", "--base-url", "http://127.0.0.1:9/v1")
     assert result.exit_code == 2
     assert "127.0.0.1:9" in result.stderr
+    assert "quorum ask --resume 2" in result.stderr
 
 
-def test_ctrl_c_says_how_to_go_on(shop: str, workplace: Path, root: Path) -> None:
+def test_what_an_endpoint_says_moves_no_cursor(shop: str) -> None:
+    with ChatServer([status(400, "no \x1b[2J\x1b]0;pwned\x07 \u202e such model")]) as server:
+        result = ask(QUESTION, "--db", shop, "--model", "openai:m", "--base-url", server.url)
+    assert result.exit_code == 2
+    assert "such model" in result.stderr
+    assert not set(result.output) & set("\x1b\x07\u202e")
+
+
+def test_ctrl_c_says_how_to_go_on_with_this_very_run(shop: str, workplace: Path, root: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts and never replies
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
         arguments = [QUESTION, "--db", shop, "--model", "openai:m", "--base-url", url]
@@ -110,15 +144,18 @@ def test_ctrl_c_says_how_to_go_on(shop: str, workplace: Path, root: Path) -> Non
         )
         silent.settimeout(60)
         connection, _ = silent.accept()  # the planner is waiting for its reply
+        (run,) = (workplace / ".quorum" / "runs").iterdir()
+        Trace.create(workplace / ".quorum", meta={"question": "a later run"}).close()
         with connection:
             process.send_signal(signal.SIGINT)
             stdout, stderr = process.communicate(timeout=30)
-    (run,) = (workplace / ".quorum" / "runs").iterdir()
     assert process.returncode == 130
     assert f"quorum ask --resume {run.name}" in stderr
     assert "Traceback" not in stderr
     assert stdout == ""
-    assert ask("--resume", "last", "--json").exit_code == 2  # found again; its endpoint is gone now
+    statuses = {found.id: found.status for found in list_runs(workplace / ".quorum")}
+    assert statuses[run.name] == "unfinished"
+    assert ask("--resume", run.name, "--json").exit_code == 2  # found again; its endpoint is gone now
 
 
 def test_the_demo_answers_all_its_questions(workplace: Path) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -13,6 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from graph.trace import Trace
+from knowledge.errors import ConfigurationError
 from quorum.cli import COMMANDS, cli, main
 
 
@@ -64,7 +68,6 @@ def test_an_unknown_command_is_a_usage_error() -> None:
     [
         ["ask"],
         ["ask", "  "],
-        ["ask", "q", "--json", "--csv"],
         ["ask", "q", "--votes", "many"],
         ["ask", "q", "--votes", "0", "--model", "offline", "--db", "sample"],
         ["ask", "q", "--deadline", "soon", "--model", "offline", "--db", "sample"],
@@ -105,6 +108,73 @@ def test_json_is_one_object_even_for_an_error() -> None:
     assert found["error"]["kind"] == "ConfigurationError"
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["ask", "--json"],
+        ["ask", "q", "--json", "--csv"],
+        ["ask", "q", "--json", "--votes", "many"],
+        ["ask", "q", "--json", "--nope"],
+        ["ask", "q", "--resume", "last", "--json"],
+        ["guard", "SELECT 1", "--json"],
+        ["guard", "SELECT 1", "--dialect", "oracle", "--json"],
+        ["trace", "show", "last", "--json"],
+        ["schema", "show", "--json"],
+        ["doctor", "--nope", "--json"],
+    ],
+)
+def test_json_is_one_object_for_a_mistake_of_use_too(arguments: list[str]) -> None:
+    result = quorum(*arguments)
+    assert result.exit_code == 2
+    found = json.loads(result.stdout)
+    assert found["status"] == "error"
+    assert found["error"]["message"]
+    assert "Error: " in result.stderr
+
+
+def test_json_after_the_end_of_options_is_an_argument() -> None:
+    assert quorum("guard", "--dialect", "oracle", "--", "--json").stdout == ""
+
+
+def test_what_an_error_quotes_moves_no_cursor(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hostile(*_: object) -> None:
+        raise ConfigurationError("the endpoint says \x1b[2J\x9b31m\u202e")
+
+    monkeypatch.setattr("graph.runs.RunFolder.open", hostile)
+    for arguments in (["trace", "show", "last"], ["trace", "show", "last", "--json"]):
+        result = quorum(*arguments)
+        assert result.exit_code == 2
+        assert not set(result.output) & set("\x1b\x9b\u202e")
+
+
+def piped_into_head(root: Path, *arguments: str) -> tuple[int, str]:
+    """The exit code and standard error of a command whose reader leaves after the first line."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "quorum", *arguments],
+        env=os.environ | {"PYTHONPATH": str(root)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.readline()
+    process.stdout.close()
+    with process.stderr:
+        said = process.stderr.read().decode()
+    return process.wait(60), said
+
+
+def test_a_reader_that_leaves_early_is_no_failure(workplace: Path, root: Path) -> None:
+    line = json.dumps({"dialect": "sqlite", "sql": "SELECT 1"})
+    (workplace / "list.jsonl").write_text("\n".join([line] * 5_000))
+    assert piped_into_head(root, "guard", "--file", "list.jsonl") == (0, "")
+
+
+def test_a_person_who_leaves_early_is_no_failure_either(run: Trace, root: Path) -> None:
+    code, said = piped_into_head(root, "trace", "show", "last", "--full")
+    assert (code, said) == (0, "")
+
+
 def test_guard_passes_a_read_and_refuses_a_write() -> None:
     assert quorum("guard", "--dialect", "sqlite", "SELECT 1").exit_code == 0
     refused = quorum("guard", "--dialect", "sqlite", "DROP TABLE t")
@@ -125,6 +195,23 @@ def test_guard_judges_a_list_in_order(workplace: Path) -> None:
     assert result.exit_code == 0
     verdicts = [json.loads(line)["verdict"] for line in result.stdout.splitlines()]
     assert verdicts == ["pass", "refused"]
+
+
+def test_guard_refuses_what_it_cannot_judge_and_goes_on(workplace: Path) -> None:
+    good = json.dumps({"dialect": "sqlite", "sql": "SELECT 1"}).encode()
+    bad = [
+        b'{"dialect": "zz", "sql": "SELECT 1"}',
+        b'{"sql": 1}',
+        b"garbage",
+        b'{"sql": "\xff"}',
+        b"9" * 5000,
+    ]
+    (workplace / "list.jsonl").write_bytes(b"\n".join([good, *bad, good]))
+    result = quorum("guard", "--file", "list.jsonl")
+    assert result.exit_code == 0
+    verdicts = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [v["verdict"] for v in verdicts] == ["pass", *["refused"] * len(bad), "pass"]
+    assert all(v["reason"].startswith(f"line {n}: ") for n, v in enumerate(verdicts[1:-1], 2))
 
 
 def test_guard_takes_a_list_or_sql_but_not_both(workplace: Path) -> None:
@@ -243,3 +330,35 @@ def test_doctor_says_when_an_endpoint_is_not_there(database: str) -> None:
     result = quorum("doctor", "--db", database, "--model", "openai:m", "--base-url", url)
     assert result.exit_code == 2
     assert f"{url} cannot be reached" in result.stdout
+
+
+@pytest.mark.parametrize("key", ["sk-…", "sk-\n2"])
+def test_doctor_survives_a_key_that_no_header_can_hold(
+    database: str, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    url = "http://127.0.0.1:9/v1"
+    result = quorum("doctor", "--db", database, "--model", "openai:m", "--base-url", url)
+    assert result.exit_code == 2
+    assert "sk-" not in result.stdout
+
+
+def test_doctor_tries_whether_traces_can_be_written(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert quorum("doctor", "--db", database, "--model", "offline").exit_code == 0
+    assert not [path for path in Path.cwd().iterdir() if path.name != "shop.db"], "nothing is left behind"
+    for home in ("shop.db/q", "/proc/quorum"):  # a file; a folder that even root cannot write to
+        if Path(home).parent.exists():
+            monkeypatch.setenv("QUORUM_HOME", home)
+            result = quorum("doctor", "--db", database, "--model", "offline")
+            assert result.exit_code == 2
+            assert f"cannot be written to {home}" in result.stdout
+
+
+def test_an_unwritable_home_is_a_clear_error(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (workplace / "file").write_text("")
+    monkeypatch.setenv("QUORUM_HOME", "file/home")
+    for arguments in (["ask", "q", "--db", "sample", "--model", "offline"], ["schema", "show", "sample"]):
+        result = quorum(*arguments)
+        assert result.exit_code == 2
+        assert "Cannot write the sample database" in result.stderr
+        assert "QUORUM_HOME" in result.stderr

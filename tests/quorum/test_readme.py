@@ -1,12 +1,20 @@
-"""The README tells the truth: its table names every setting, its picture every node."""
+"""The README tells the truth: its table names every setting, its picture every node, its tour works."""
 
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
+import pytest
+from click.testing import CliRunner
+
 from graph.builder import build_graph
+from quorum.cli import cli
 from quorum.settings import Settings
+from tests.graph.shop import sql
+from tests.quorum.roles import by_role
+from tests.servers.chat_server import ChatServer
 
 
 def test_the_configuration_table_has_every_setting_once(root: Path) -> None:
@@ -26,3 +34,35 @@ def test_every_path_that_the_architecture_names_is_there(root: Path) -> None:
     named = re.findall(r"`((?:quorum|evals|graph|agents|tools|knowledge|tests)/[\w/.]*)(?:: \w+)?`", text)
     assert len(named) > 30
     assert [path for path in named if not (root / path).exists()] == []
+
+
+def _tour(root: Path) -> tuple[list[str], str]:
+    """The lines of the five-minute tour, and its Python."""
+    tour = (root / "README.md").read_text().split("## Five minutes")[1].split("\n## ")[0]
+    shell = tour.split("```sh\n")[1].split("```")[0]
+    return [line for line in shell.splitlines() if line], tour.split("```python\n")[1].split("```")[0]
+
+
+def test_every_command_of_the_tour_works_as_printed(
+    root: Path, workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines, script = _tour(root)
+    said, commands = "", 0
+    with ChatServer(by_role(action=sql("SELECT COUNT(*) AS customers FROM customers"))) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        for line in lines:
+            name, *arguments = shlex.split(line, comments=True)
+            if name == "export":
+                monkeypatch.setenv(*arguments[0].split("="))
+            elif name == "quorum":
+                result = CliRunner().invoke(cli, arguments)
+                expected = re.search(r"# exit (\d)", line)
+                assert result.exit_code == (int(expected[1]) if expected else 0), (line, result.output)
+                said, commands = said + result.stdout, commands + 1
+            else:
+                assert line.startswith((". ", "make ")), f"the test does not know how to run: {line}"
+        exec(script, {})
+    assert commands >= 10
+    for part in ("refused: ", '"status": "answered"', "opens read-only: yes", "customers\n", "Consensus"):
+        assert part in said
+    assert (workplace / "run.html").is_file()

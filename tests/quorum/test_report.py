@@ -57,6 +57,40 @@ def test_an_unfinished_run_shows_what_it_has_and_how_to_go_on(workplace: Path) -
     assert "no answer yet" in page_of(report)
 
 
+def test_a_failed_run_shows_why_and_how_to_go_on(workplace: Path) -> None:
+    trace = unfinished_run(workplace, "down")
+    trace.record("failed", agent="run", message=f"The endpoint is down {HOSTILE}")
+    trace.flush()
+    report = report_of(RunFolder(trace.folder))
+    trace.record("begun", agent="run", run="down", resumed=True)
+    trace.close()
+    out = terminal()
+    show_report(report, out)
+    for text in (printed(out), page_of(report)):
+        assert "it failed: The endpoint is down" in text
+        assert "quorum ask --resume down" in text
+        assert "\x1b" not in text
+    report = report_of(RunFolder(trace.folder))
+    assert report.error == ""
+    assert "goes on with down" in report.sections[0].entries[-1].step.gist
+
+
+@pytest.mark.parametrize(("by", "agent"), [("lint", "Lint"), ("guard", "Guard"), ("database", "Database")])
+def test_a_query_that_is_refused_says_by_whom(by: str, agent: str) -> None:
+    error = {"kind": "column_not_found", "message": "no column x", "by": by}
+    assert step_of({"t": 0.0, "kind": "query", "agent": "action", "error": error}).agent == agent
+    assert step_of({"t": 0.0, "kind": "query", "agent": "action", "rows": 1}).agent == "Database"
+
+
+def test_sql_of_one_long_line_is_laid_out_for_people(answer: dict[str, Any]) -> None:
+    out = terminal()
+    show_answer(answer | {"sql": SQL + " HAVING COUNT(*) > 1 ORDER BY AVG(rating) DESC LIMIT 10"}, out)
+    assert "SELECT\n  name,\n" in printed(out)
+    out = terminal()
+    show_answer(answer, out)
+    assert SQL in printed(out)
+
+
 def test_the_terminal_shows_decisions_errors_sql_and_rows_but_no_escapes(run: Trace) -> None:
     out = terminal()
     show_report(report_of(RunFolder(run.folder)), out)

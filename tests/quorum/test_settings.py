@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
 from knowledge.errors import ConfigurationError
-from quorum.settings import Settings, Strategy, unknown_variables
-from tools.urls import mask_url, url_secrets
+from quorum.api import run_options
+from quorum.settings import Settings, unknown_variables
+from tools.urls import anchored, mask_url, url_secrets
 
 
 def test_each_source_wins_over_the_next(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,18 +168,63 @@ def test_variables_that_are_no_settings_are_named(monkeypatch: pytest.MonkeyPatc
 
 def test_settings_and_options_of_a_run_have_the_same_defaults() -> None:
     from graph.options import RunOptions
-    from quorum.api import run_options
 
     asked = run_options(Settings(database="sample", models=["offline"]))
-    assert asked.as_dict() == RunOptions().as_dict()
+    assert asked.as_dict() == RunOptions(home=str(Path(".quorum").absolute())).as_dict()
 
 
 def test_the_strategies_are_those_of_the_consensus() -> None:
     from graph.strategies import STRATEGIES
 
-    assert set(get_args(Strategy)) == {"auto", *STRATEGIES}
-    with pytest.raises(ConfigurationError, match="strategy"):
+    for name in ("auto", *STRATEGIES):
+        assert Settings(strategy=name).strategy == name
+    with pytest.raises(ConfigurationError, match=r"strategy = 'loudest' \(flag\): .*sql_majority"):
         Settings(strategy="loudest")
+
+
+def test_a_flag_that_is_no_setting_names_the_nearest() -> None:
+    with pytest.raises(ConfigurationError, match=r"no setting 'max_cals'. Did you mean 'max_calls'\?"):
+        Settings.load(max_cals=1)
+    with pytest.raises(ConfigurationError, match="Known: database"):
+        Settings().changed(zzz=1)
+
+
+def test_home_folders_are_spelt_out(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(workplace))
+    monkeypatch.setenv("QUORUM_HOME", "~/x")
+    (workplace / "quorum.toml").write_text('documents = "~/docs"')
+    assert Settings().home == workplace / "x"
+    assert Settings().documents == workplace / "docs"
+    with pytest.raises(ConfigurationError, match=r"home = '~no-such-user/x' \(flag\)"):
+        Settings(home="~no-such-user/x")
+
+
+@pytest.mark.parametrize(
+    ("given", "made"),
+    [
+        ("sqlite:///data/a b.db", "sqlite:////at/here%20now/data/a b.db"),
+        ("duckdb:///s.duckdb", "duckdb:////at/here%20now/s.duckdb"),
+        ("shop.db", "/at/here now/shop.db"),
+        ("/abs/shop.db", "/abs/shop.db"),
+        ("~/shop.db", "~/shop.db"),
+        ("sqlite:///~/shop.db", "sqlite:///~/shop.db"),
+        ("sqlite:////abs/shop.db", "sqlite:////abs/shop.db"),
+        ("postgresql://h/db", "postgresql://h/db"),
+        ("sample", "sample"),
+    ],
+)
+def test_where_a_database_lies_no_longer_depends_on_the_folder(given: str, made: str) -> None:
+    assert anchored(given, Path("/at/here now")) == made
+    assert anchored(made, Path("/elsewhere")) == made
+
+
+def test_a_run_keeps_absolute_places(workplace: Path) -> None:
+    options = run_options(
+        Settings(database="sqlite:///shop.db", models=["offline"], documents="docs", home="q")
+    )
+    assert options.database == f"sqlite:///{workplace}/shop.db"
+    assert options.documents == str(workplace / "docs")
+    assert options.home == str(workplace / "q")
 
 
 def test_the_example_file_names_every_setting_and_no_other(root: Path) -> None:

@@ -177,6 +177,10 @@ def _handler(server: ChatServer) -> type[BaseHTTPRequestHandler]:
         def log_message(self, *args: Any) -> None:
             """Tests need no access log."""
 
+        def do_GET(self) -> None:
+            """The list of models, as a client asks for to see whether anybody is there."""
+            self._send(Answer({"object": "list", "data": []}), {})
+
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             server.count(+1)

@@ -146,17 +146,21 @@ def test_a_list_is_judged_in_order(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("SELECT 1", "line 2 is not JSON"),
-        ('{"sql": "SELECT 1"}', 'line 2 lacks "dialect"'),
-        ('["sqlite", "SELECT 1"]', 'line 2 lacks "dialect"'),
+        ("SELECT 1", "line 2: This is not JSON"),
+        ("[" * 100_000, "line 2: This is not JSON"),
+        ('{"sql": "SELECT 1"}', 'line 2: It lacks "dialect"'),
+        ('["sqlite", "SELECT 1"]', 'line 2: It lacks "dialect"'),
         ('{"dialect": "dbase", "sql": "SELECT 1"}', "line 2: There is no SQL dialect 'dbase'"),
     ],
 )
-def test_a_malformed_line_is_named(tmp_path: Path, line: str, said: str) -> None:
+def test_a_malformed_line_is_refused_in_its_place(tmp_path: Path, line: str, said: str) -> None:
     path = tmp_path / "list.jsonl"
-    path.write_text('{"dialect": "sqlite", "sql": "SELECT 1"}\n' + line)
-    with pytest.raises(ConfigurationError, match=said):
-        list(judge_list(path))
+    good = '{"dialect": "sqlite", "sql": "SELECT 1"}'
+    path.write_text("\n".join([good, line, good]))
+    first, second, third = judge_list(path)
+    assert first["verdict"] == third["verdict"] == "pass"
+    assert (second["verdict"], second["rule"]) == ("refused", "list")
+    assert said in second["reason"]
 
 
 def test_a_missing_list_is_named(tmp_path: Path) -> None:

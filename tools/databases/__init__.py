@@ -51,10 +51,11 @@ def _engine_of(path: str) -> str:
     hint = f"Name a database file, or a URL of {', '.join(f'{name}://' for name in CONNECTORS)}."
     try:
         file = Path(path).expanduser()
-        if not file.is_file():
-            raise DatabaseUnavailable(f"There is no file {path}.", hint=hint)
+        found = file.is_file()
     except (OSError, RuntimeError, ValueError) as error:  # a path too long, no such home, a NUL
         raise DatabaseUnavailable(f"{path} cannot be read: {error}.", hint=hint) from error
+    if not found:
+        raise DatabaseUnavailable(f"There is no file {path}.", hint=hint)
     # not in this process: closing the file here could break locks, see tools.databases.files
     command = [sys.executable, "-I", "-S", "-c", READ_HEADER, str(file)]
     engine = engine_of(subprocess.run(command, capture_output=True, check=False).stdout)

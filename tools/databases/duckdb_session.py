@@ -1,7 +1,8 @@
 """A hardened DuckDB connection; runs inside the child process.
 
 ``read_only`` alone would still read any file, write with COPY TO and load extensions: the
-configuration closes that and is locked. Only SELECT and EXPLAIN statements are taken at all.
+configuration closes that and is locked. Only queries, their EXPLAIN and pragmas that describe are taken
+at all; EXPLAIN ANALYZE of anything else would run it.
 """
 
 from __future__ import annotations
@@ -34,7 +35,16 @@ CONFIGURATION = {
     "errors_as_json": "true",
     "lock_configuration": "true",
 }
-KINDS = {duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN}
+EXPLAIN = re.compile(
+    r"\s*EXPLAIN\s+(?:ANALYZE\s+)?(?:\(\s*(?:ANALYZE|FORMAT)\b[\w ,']*\)\s*)?", re.IGNORECASE
+)
+PIVOTED = re.compile(r"\s*(?:\(|FROM\b|PIVOT\b|SELECT\b|WITH\b)", re.IGNORECASE)
+"""What a PIVOT that first looks up its columns may begin with; COPY and CREATE could hold one too."""
+PRAGMA = re.compile(
+    r"\s*PRAGMA\s+(?:table_info|show_tables|show_tables_expanded|show_databases|show|database_list|database_size"
+    r"|storage_info|collations|functions|version|platform)\s*(?:\(\s*(?:\w+|'(?:[^']|'')*')\s*\)\s*)?;?\s*",
+    re.IGNORECASE,
+)
 BATCH_ROWS = 5 * 2048  # DuckDB works in vectors of 2048
 NOT_ARROW = re.compile(
     r"\bENUM\((?:'(?:[^']|'')*'(?:, )?)+\)"
@@ -75,12 +85,24 @@ class DuckdbSession:
         statements = self._connection.extract_statements(sql)
         if len(statements) != 1:
             raise ValueError(f"The text holds {len(statements)} statements; it must be one.")
-        if statements[0].type not in KINDS:
+        if not self._reads(sql, statements[0].type):
             raise PermissionError(f"{statements[0].type.name} statements are not allowed; only reads are.")
         relation = self._bind(sql, statements[0])
         types = tuple(str(kind) for kind in relation.types)
         table, truncated = _fetch(_plain(relation, types), rows, size)
         return Fetched(_narrow(table, types), truncated, types)
+
+    def _reads(self, sql: str, kind: duckdb.StatementType) -> bool:
+        """True for a query, EXPLAIN of a query, and a pragma that describes."""
+        inner = EXPLAIN.sub("", sql, count=1)
+        if inner != sql:
+            inside = self._connection.extract_statements(inner)
+            return len(inside) == 1 and self._reads(inner, inside[0].type)
+        if kind == duckdb.StatementType.MULTI:
+            return PIVOTED.match(sql) is not None
+        if kind == duckdb.StatementType.PRAGMA:
+            return PRAGMA.fullmatch(sql) is not None
+        return bool(kind == duckdb.StatementType.SELECT)
 
     def _bind(self, sql: str, statement: duckdb.Statement) -> duckdb.DuckDBPyRelation:
         """The query, bound but not yet run: only as a relation do its rows stream."""

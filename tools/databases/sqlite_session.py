@@ -35,8 +35,12 @@ INFORMATIVE = (
     "foreign_key_list",
     "index_list",
     "index_info",
+    "index_xinfo",
+    "table_list",
 )
 """Pragmas that only describe the schema; queries reach them as ``pragma_table_info('orders')``."""
+LISTS = ("database_list", "collation_list", "compile_options", "function_list", "module_list", "pragma_list")
+"""Pragmas that describe the engine; they take no argument."""
 FORBIDDEN_FUNCTIONS = {"load_extension", "fts3_tokenizer"}
 
 
@@ -121,7 +125,8 @@ def _explained(path: str, error: sqlite3.Error) -> DatabaseUnavailable:
 
 def _touch_virtual_tables(connection: sqlite3.Connection) -> None:
     """Use virtual tables and table-valued functions once: setting them up looks like writing later."""
-    for function in ("json_each('[]')", "json_tree('[]')", *(f"pragma_{name}('')" for name in INFORMATIVE)):
+    pragmas = [*(f"pragma_{name}('')" for name in INFORMATIVE), *(f"pragma_{name}" for name in LISTS)]
+    for function in ("json_each('[]')", "json_tree('[]')", *pragmas):
         connection.execute(f"SELECT * FROM {function}").fetchall()
     names = "SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE VIRTUAL TABLE%'"
     for (name,) in connection.execute(names).fetchall():
@@ -156,7 +161,7 @@ def _authorise(
         case sqlite3.SQLITE_FUNCTION:
             allowed = (second or "").lower() not in FORBIDDEN_FUNCTIONS
         case sqlite3.SQLITE_PRAGMA:  # full-text search asks for data_version itself
-            allowed = (first or "").lower() in (*INFORMATIVE, "data_version")
+            allowed = (first or "").lower() in (*INFORMATIVE, *LISTS, "data_version")
         case sqlite3.SQLITE_UPDATE:  # what declaring a virtual table looks like; mode=ro forbids the real one
             allowed = first == "sqlite_master"
         case _:

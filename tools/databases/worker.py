@@ -20,6 +20,8 @@ from tools.databases.session import HEAD, Fetched, Session, pack
 PR_SET_PDEATHSIG = 1  # prctl(2)
 LARGEST_FILE = 16 * 2**20
 """Bytes. All that SQLite may have to write is the index of somebody's write-ahead log."""
+LONGEST_MESSAGE = 4_000
+"""Characters of an error; engines quote values in them, whatever their length."""
 HEADROOM = 256 * 2**20
 """Bytes for the result and its copy on the way out, on top of the engine's memory."""
 
@@ -72,10 +74,13 @@ def _stream(fetched: Fetched) -> Any:
 
 def _failure(error: Exception) -> dict[str, Any]:
     """An error as ``EngineFailed`` carries it."""
+    message = Exception.__str__(error)
+    if len(message) > LONGEST_MESSAGE:  # the middle goes: DuckDB's messages are JSON
+        message = f"{message[: LONGEST_MESSAGE // 2]} … {message[-LONGEST_MESSAGE // 2 :]}"
     return {
         "error": {
             "type": type(error).__name__,
-            "message": Exception.__str__(error),
+            "message": message,
             "code": getattr(error, "sqlite_errorname", ""),
             "hint": getattr(error, "hint", ""),
         }

@@ -77,6 +77,8 @@ def _check(sql: str, dialect: str) -> Passed | Refused:
         return Refused(reason, "syntax", problem.line, problem.column)
     except RecursionError:
         return Refused("The SQL nests too deeply to be judged.", "nesting")
+    except (TypeError, ValueError, AttributeError, LookupError):  # the parser meets a form that it half knows
+        return Refused(f"The SQL holds a form of {dialect} that cannot be judged.", "syntax")
 
 
 def _check_form(scanned: Scanned, dialect: str) -> Passed | Refused:
@@ -135,35 +137,37 @@ def judge_list(path: Path) -> Iterator[dict[str, Any]]:
     """Judge a file of JSON lines ``{"dialect": …, "sql": …}``, in order.
 
     Yields:
-        ``{"verdict": "pass", "reason": ""}`` or ``{"verdict": "refused", "reason": …, "rule": …}``.
+        ``{"verdict": "pass", "reason": ""}`` or ``{"verdict": "refused", "reason": …, "rule": …}``;
+        a line that is not such an object, or whose dialect is unknown, is refused by rule ``list``.
 
     Raises:
-        ConfigurationError: The file cannot be read, or a line (named) is not such an object.
+        ConfigurationError: The file cannot be read.
     """
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
         raise ConfigurationError(f"Cannot read the list {path}: {error}.") from error
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
-        sql, dialect = _list_entry(path, number, line)
         try:
+            sql, dialect = _list_entry(line)
             verdict = check(sql, dialect)
         except ConfigurationError as error:
-            raise ConfigurationError(f"{path}, line {number}: {error}") from error
+            yield {"verdict": "refused", "reason": f"line {number}: {error}", "rule": "list"}
+            continue
         if isinstance(verdict, Passed):
             yield {"verdict": "pass", "reason": ""}
         else:
             yield {"verdict": "refused", "reason": verdict.reason, "rule": verdict.rule}
 
 
-def _list_entry(path: Path, number: int, line: str) -> tuple[str, str]:
+def _list_entry(line: bytes) -> tuple[str, str]:
     hint = 'Each line is a JSON object {"dialect": "sqlite", "sql": "SELECT 1"}.'
     try:
         entry = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise ConfigurationError(f"{path}, line {number} is not JSON: {error.msg}.", hint=hint) from error
+    except (ValueError, RecursionError) as error:  # no JSON, a number too long, brackets without end
+        raise ConfigurationError(f"This is not JSON: {error}.", hint=hint) from error
     if not isinstance(entry, dict) or not all(isinstance(entry.get(key), str) for key in ("dialect", "sql")):
-        raise ConfigurationError(f'{path}, line {number} lacks "dialect" or "sql" as text.', hint=hint)
+        raise ConfigurationError('It lacks "dialect" or "sql" as text.', hint=hint)
     return entry["sql"], entry["dialect"]

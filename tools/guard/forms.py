@@ -121,7 +121,7 @@ def _temporary_sql_function(tree: exp.Create) -> bool:
         and isinstance(target, exp.UserDefinedFunction)
         and isinstance(target.this, exp.Table | exp.Identifier)
         and not target.this.args.get("db")
-        and isinstance(tree.expression, exp.Paren)
+        and isinstance(tree.expression, exp.Paren | exp.Subquery)
         and any(isinstance(kind, exp.TemporaryProperty) for kind in kinds)
         and all(
             isinstance(kind, exp.TemporaryProperty | exp.ReturnsProperty)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tools.guard.size import MAX_ROWS, constant
 from tools.guard.verdict import Refused
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def _endless(cte: exp.Expr, clause: exp.Expr) -> bool:
     from sqlglot import exp
 
     body = cte.this.unnest() if isinstance(cte.this, exp.Subquery) else cte.this
-    if not isinstance(body, exp.SetOperation) or body.args.get("limit"):
+    if not isinstance(body, exp.SetOperation) or _limited(body):
         return False
     steps = [step for step in _branches(body) if _reads(step, cte.alias)]
     return any(not _bounded(step, cte.alias) for step in steps) and not _lazily_limited(clause.parent)
@@ -66,8 +67,9 @@ def _reads(node: exp.Expr, name: str) -> bool:
 def _bounded(step: exp.Expr, name: str) -> bool:
     from sqlglot import exp
 
-    if step.args.get("limit"):
+    if _limited(step):
         return True
+    rising, names = _rising(step), _names(step, name)
     conditions = [step.args.get(key) for key in ("where", "having", "qualify")]
     for join in step.args.get("joins") or ():
         other = not _is(join.this, name)
@@ -76,7 +78,9 @@ def _bounded(step: exp.Expr, name: str) -> bool:
         conditions.append(join.args.get("on"))
     if any(_unfolds(lateral) for lateral in step.args.get("laterals") or ()):
         return True
-    return any(condition is not None and _selective(condition) for condition in conditions) or any(
+    return any(
+        condition is not None and _selective(condition, rising, names) for condition in conditions
+    ) or any(
         isinstance(source, exp.Subquery) and _bounded(source.this, name)
         for source in [step.args["from_"].this]
         if step.args.get("from_")
@@ -96,15 +100,93 @@ def _unfolds(node: exp.Expr) -> bool:
     return function and node.find(exp.Column) is not None
 
 
-def _selective(condition: exp.Expr) -> bool:
-    """True if the condition looks at data: constants and ``x = x`` do not end anything."""
+def _limited(query: exp.Expr) -> bool:
+    """True for a LIMIT that ends something, as far as it is a constant."""
+    limit = query.args.get("limit")
+    if limit is None:
+        return False
+    rows = constant(limit.args.get("expression") or limit.args.get("count") or limit)
+    return rows is None or 0 <= rows <= MAX_ROWS
+
+
+def _rising(step: exp.Expr) -> dict[str, float]:
+    """Columns that each step adds a constant to, by lower-case name: ``SELECT n + 1``."""
     from sqlglot import exp
 
-    for node in condition.find_all(exp.Column):
-        comparison = node.parent
-        if not (isinstance(comparison, exp.EQ) and comparison.left == comparison.right):
-            return True
-    return False
+    rising: dict[str, float] = {}
+    for item in step.args.get("expressions") or ():
+        value = item.unalias().unnest()
+        if isinstance(value, exp.Add) and isinstance(value.this, exp.Column):
+            by = constant(value.expression)
+            if by is not None and by > 0:
+                rising[value.this.name.lower()] = by
+    return rising
+
+
+def _names(step: exp.Expr, name: str) -> set[str]:
+    """What the step calls the rows that it builds on, in lower case; empty if they come indirectly."""
+    joins = [join.this for join in step.args.get("joins") or ()]
+    sources = [step.args["from_"].this, *joins] if step.args.get("from_") else joins
+    return {source.alias_or_name.lower() for source in sources if _is(source, name)}
+
+
+def _selective(condition: exp.Expr, rising: dict[str, float], names: set[str]) -> bool:
+    """True if the condition looks at what the step builds on: constants and ``x = x`` do not end anything."""
+    from sqlglot import exp
+
+    columns = condition.find_all(exp.Column)
+    own = (c for c in columns if not names or not c.table or c.table.lower() in names)
+    return any(not _idle(column, rising) for column in own)
+
+
+def _idle(column: exp.Expr, rising: dict[str, float]) -> bool:
+    """True if what the column is compared with never ends the recursion, or not in reasonable time.
+
+    ``x <= x`` always holds, and so do ``n > 0``, ``n IS NOT NULL`` and ``n < n + 1`` where n grows;
+    ``n < 1e12`` holds for too long.
+    """
+    from sqlglot import exp
+
+    test = column.find_ancestor(exp.Predicate)
+    if test is None or not isinstance(test, exp.Binary):
+        return isinstance(test, exp.In) and test.this in test.expressions
+    left, right = test.left, test.right
+    if left == right:
+        return not isinstance(test, exp.NEQ | exp.LT | exp.GT)
+    by = rising.get(column.name.lower())
+    if by is None:
+        return False
+    if isinstance(test, exp.Is):
+        return isinstance(test.parent, exp.Not)
+    if isinstance(test, exp.GT | exp.GTE):
+        left, right = right, left
+    if not isinstance(test, exp.LT | exp.LTE | exp.GT | exp.GTE):
+        return False
+    if isinstance(left, exp.Column) and isinstance(right, exp.Add) and right.this == left:
+        return True
+    bound = constant(right if left.find(exp.Column) else left)
+    return bound is not None and (left.find(exp.Column) is None or bound / by > MAX_ROWS)
+
+
+def endless_hierarchy(tree: exp.Expr) -> Refused | None:
+    """A refusal of CONNECT BY that neither follows the data (PRIOR) nor has an upper bound."""
+    from sqlglot import exp
+
+    for clause in tree.find_all(exp.Connect):
+        condition = clause.args["connect"]
+        if condition.find(exp.Prior) is None and not any(map(_is_bound, condition.find_all(exp.Predicate))):
+            reason = "CONNECT BY has no end: it needs PRIOR or an upper bound of LEVEL."
+            return Refused(reason, "recursion")
+    return None
+
+
+def _is_bound(test: exp.Expr) -> bool:
+    from sqlglot import exp
+
+    if test.find(exp.Column) is None or not isinstance(test, exp.LT | exp.LTE | exp.EQ | exp.Between):
+        return False
+    bound = constant(test.args["high"] if isinstance(test, exp.Between) else test.args["expression"])
+    return bound is None or bound <= MAX_ROWS
 
 
 def _lazily_limited(query: exp.Expr | None) -> bool:

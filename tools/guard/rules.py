@@ -6,10 +6,18 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tools.guard.recursion import endless_recursion
-from tools.guard.size import too_big
+from tools.guard.recursion import endless_hierarchy, endless_recursion
+from tools.guard.size import too_big, too_many_rows
 from tools.guard.verdict import Refused
-from tools.guard.vocabulary import DESCRIBED, NAMESPACES, SECRET_TABLES, SHOWN, function_names, words
+from tools.guard.vocabulary import (
+    DESCRIBED,
+    HARMLESS_SERVER_TABLES,
+    NAMESPACES,
+    SECRET_TABLES,
+    SHOWN,
+    function_names,
+    words,
+)
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -17,8 +25,8 @@ if TYPE_CHECKING:
 Rule = Callable[["exp.Expr", str], "Refused | None"]
 
 _FILE = re.compile(
-    r"://|^[/~\\]|[*?]|\.(csv|tsv|txt|parquet|json|jsonl|ndjson|geojson|arrow|feather|ipc|avro|xlsx?|db|duckdb"
-    r"|ddb|sqlite3?|gz|zst|bz2|zip|shp|gpkg|fgb|vortex|lance)$",
+    r"^[/~\\]|[:|*?#]|\.(csv|tsv|txt|parquet|parq|json|jsonl|ndjson|geojson|arrow|feather|ipc|avro|xlsx?"
+    r"|db|duckdb|ddb|sqlite3?|gz|zst|bz2|zip|shp|gpkg|fgb|pbf|kml|gpx|vortex|lance)$",
     re.IGNORECASE,
 )
 
@@ -42,7 +50,7 @@ def judge(tree: exp.Expr, dialect: str, local_functions: frozenset[str] = frozen
             problem = _foreign(node)
         if problem:
             return problem
-    return endless_recursion(tree, dialect)
+    return endless_recursion(tree, dialect) or endless_hierarchy(tree) or too_many_rows(tree)
 
 
 def _foreign(node: exp.Expr) -> Refused:
@@ -73,7 +81,7 @@ def _function(
     from sqlglot import exp
 
     if not isinstance(node, exp.Anonymous):
-        return None if type(node).__name__ in typed else _refuse_function(node.sql_name())
+        return _typed_function(node, dialect, typed)
     identifier = node.this if isinstance(node.this, exp.Identifier) else None
     written = node.name
     name = written.lower()
@@ -86,10 +94,24 @@ def _function(
     full = f"{qualifier}.{name}"
     if full in words(dialect):
         return None
-    own = qualifier in NAMESPACES.get(dialect, ()) or dialect == "duckdb"  # x.f() is f(x) in DuckDB
-    if own and name in function_names(dialect):
+    if _is_own(qualifier, dialect) and name in function_names(dialect):
         return None
     return _refuse_function(f"{qualifier}.{written}".lstrip("."))
+
+
+def _typed_function(node: exp.Func, dialect: str, typed: frozenset[str]) -> Refused | None:
+    """A function that the parser knows; behind a schema's name the same word is another function."""
+    name, qualifier = node.sql_name(), _qualifier(node)
+    if type(node).__name__ not in typed:
+        return _refuse_function(name)
+    full = f"{qualifier}.{name}".lower()
+    if not qualifier or _is_own(qualifier, dialect) or full in words(dialect):
+        return None
+    return _refuse_function(f"{qualifier}.{name}")
+
+
+def _is_own(qualifier: str, dialect: str) -> bool:
+    return qualifier in NAMESPACES.get(dialect, ()) or dialect == "duckdb"  # x.f() is f(x) in DuckDB
 
 
 def _qualifier(node: exp.Func) -> str | None:
@@ -122,13 +144,20 @@ def _table(node: exp.Expr, dialect: str) -> Refused | None:
         return Refused(f"{name!r} names a file or an address, not a table of the database.", "file")
     if dialect == "sqlite" and bare.startswith("pragma_") and bare not in words("sqlite"):
         return Refused(f"{name} changes or reveals settings; only inspection pragmas may be read.", "table")
-    if bare in SECRET_TABLES or name.lower() in SECRET_TABLES:
+    if bare in SECRET_TABLES or _is_server_table(node, dialect):
         return Refused(f"{name} holds credentials or files, not data to be asked about.", "table")
     return None
 
 
+def _is_server_table(node: exp.Table, dialect: str) -> bool:
+    """True for MySQL's own schema: accounts, keys of other servers, logs of what others asked."""
+    schema_is_own = dialect == "mysql" and node.db.lower() == "mysql"
+    return schema_is_own and not node.name.lower().startswith(HARMLESS_SERVER_TABLES)
+
+
 def _column(node: exp.Expr, dialect: str) -> Refused | None:
-    if dialect == "snowflake" and node.name.upper() == "NEXTVAL" and node.args.get("table"):
+    sequences = dialect in ("snowflake", "mysql")  # MariaDB has them too
+    if sequences and node.name.upper() == "NEXTVAL" and node.args.get("table"):
         return Refused(f"{node.sql(dialect)} advances a sequence.", "sequence")
     return None
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 import re
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from math import prod
+from typing import TYPE_CHECKING, TypeGuard
 
 from tools.guard.verdict import Refused
 
@@ -15,6 +20,12 @@ MAX_TEXT = 10_000_000
 
 MAX_ROWS = 100_000_000
 """Most rows or elements that one call may generate."""
+
+MAX_COMBINED = 1_000_000_000
+"""Most rows that generated series may give when every row of one meets every row of the other."""
+
+MAX_SELF_JOINS = 2
+"""How often a table may stand in one FROM where nothing says which rows belong together."""
 
 # the argument that says how long the text or list becomes, by lower-case name
 _LENGTH_ARGUMENT = {
@@ -31,7 +42,18 @@ _LENGTH_ARGUMENT = {
     "bar": 3,
 }
 _SERIES = frozenset({"range", "generate_series", "generate_array", "array_generate_range"})
-_WIDTH = re.compile(r"%[-+ 0#,]*(\d+)?(?:\.(\d+))?")
+_WIDTH = re.compile(r"%[-+ 0#,]*(\d+)?(?:\.(\d+))?|\{[^{}]*?(\d+)[^{}\d]*\}")
+_SECONDS = {"NANOSECOND": 1e-9, "MICROSECOND": 1e-6, "MILLISECOND": 1e-3, "SECOND": 1.0}
+_SEQUENCE = re.compile(r"seq_(\d+)_to_(\d+)(?:_step_(\d+))?", re.IGNORECASE)  # MariaDB's tables
+_ARITHMETIC: dict[str, Callable[[float, float], float]] = {
+    "Add": operator.add,
+    "Sub": operator.sub,
+    "Mul": operator.mul,
+    "Div": operator.truediv,
+    "IntDiv": operator.floordiv,
+    "Pow": operator.pow,
+    "BitwiseLeftShift": lambda value, bits: value * 2**bits,
+}
 
 
 def too_big(node: exp.Func) -> Refused | None:
@@ -40,22 +62,107 @@ def too_big(node: exp.Func) -> Refused | None:
 
     if isinstance(node, exp.Repeat | exp.Space | exp.Pad | exp.Randstr):
         return _text(node.sql_name(), _length(node))
-    if isinstance(node, exp.GenerateSeries | exp.ExplodingGenerateSeries):
-        return _series(node.sql_name(), [node.args.get(key) for key in ("start", "end", "step")])
     if isinstance(node, exp.Generator):
-        return _generator(node)
+        problem = _generator(node)
+        if problem:
+            return problem
+    series = _series_arguments(node)
+    if series is not None:
+        return _series(node.name if isinstance(node, exp.Anonymous) else node.sql_name(), series)
     if isinstance(node, exp.Format):
         return _format([node.this, *node.expressions])
     if isinstance(node, exp.Anonymous):
-        return _anonymous(node.name.lower(), node.expressions)
+        return _anonymous(node.name.lower(), _arguments(node))
     return None
+
+
+def too_many_rows(tree: exp.Expr) -> Refused | None:
+    """A refusal if tables or generated series are combined without a condition, row by row."""
+    from sqlglot import exp
+
+    for select in tree.find_all(exp.Select):
+        source = select.args.get("from_")
+        joins = [join for join in select.args.get("joins") or () if _combines_all(join)]
+        if not source:
+            continue
+        sources = [source.this, *(join.this for join in joins)]
+        rows = prod(_generated(source) or 1 for source in sources)
+        if rows > MAX_COMBINED:
+            return Refused(f"The series in one FROM would combine to {rows:,.0f} rows.", "resources")
+        names = (".".join(part.name.casefold() for part in s.parts) for s in sources if _is_table(s))
+        tables = Counter(names)
+        name, times = next(iter(tables.most_common(1)), ("", 0))
+        if times > MAX_SELF_JOINS and not select.args.get("where"):
+            return Refused(f"{name} meets itself {times} times without a condition.", "resources")
+    return None
+
+
+def _combines_all(join: exp.Expr) -> bool:
+    from sqlglot import exp
+
+    condition = join.args.get("on")
+    free = condition is None or isinstance(condition, exp.Boolean)
+    return free and not join.args.get("using") and not join.args.get("method")
+
+
+def _is_table(source: exp.Expr) -> TypeGuard[exp.Table]:
+    from sqlglot import exp
+
+    return isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier)
+
+
+def _generated(source: exp.Expr) -> float | None:
+    """Rows of a source that is a series of constants; None for any other."""
+    from sqlglot import exp
+
+    if _is_table(source):
+        found = _SEQUENCE.fullmatch(source.name)
+        numbers = [exp.Literal.number(part) if part else None for part in found.groups()] if found else []
+        return _count(numbers) if found else None
+    node = source.expressions[0] if isinstance(source, exp.Unnest) and source.expressions else source.this
+    arguments = _series_arguments(node) if isinstance(node, exp.Func) else None
+    return None if arguments is None else _count(arguments)
+
+
+def _series_arguments(node: exp.Func) -> list[exp.Expr | None] | None:
+    """Start, end and step; None if the function makes no series."""
+    from sqlglot import exp
+
+    if isinstance(node, exp.GenerateSeries | exp.ExplodingGenerateSeries | exp.GenerateTimestampArray):
+        return [node.args.get(key) for key in ("start", "end", "step")]
+    if isinstance(node, exp.Generator):
+        return [None, node.args.get("rowcount")]
+    if isinstance(node, exp.Anonymous) and node.name.lower() in _SERIES:
+        arguments = _arguments(node)
+        return list(arguments) if len(arguments) > 1 else [None, *arguments]
+    return None
+
+
+def _arguments(node: exp.Anonymous) -> list[exp.Expr]:
+    """What the function is given: in ``x.f(y)`` x as well, unless it is a schema's name."""
+    from sqlglot import exp
+
+    parent = node.parent
+    method = isinstance(parent, exp.Dot) and parent.expression is node
+    return (
+        [parent.this, *node.expressions]
+        if parent is not None and method and _is_value(parent.this)
+        else node.expressions
+    )
+
+
+def _is_value(node: exp.Expr) -> bool:
+    from sqlglot import exp
+
+    return not isinstance(node, exp.Identifier | exp.Dot)
 
 
 def _anonymous(name: str, arguments: list[exp.Expr]) -> Refused | None:
     if name in ("printf", "format"):
         return _format(arguments)
-    if name in _SERIES:
-        return _series(name, list(arguments) if len(arguments) > 1 else [None, *arguments])
+    if name == "array_fill" and len(arguments) > 1:
+        sizes = [constant(size) or 1 for size in arguments[1].expressions]
+        return _rows(name, prod(sizes))
     position = _LENGTH_ARGUMENT.get(name)
     if position is not None and len(arguments) > max(position, 0):
         return _text(name, constant(arguments[position]))
@@ -80,13 +187,43 @@ def _text(name: str, length: float | None) -> Refused | None:
 
 
 def _series(name: str, arguments: list[exp.Expr | None]) -> Refused | None:
-    start, end, step = ([constant(a) if a is not None else None for a in arguments] + [None] * 3)[:3]
-    if end is None:
-        return None
-    rows = abs(end - (start or 0)) / (abs(step) if step else 1)
-    if rows <= MAX_ROWS:
+    return _rows(name, _count(arguments))
+
+
+def _rows(name: str, rows: float | None) -> Refused | None:
+    if rows is None or rows <= MAX_ROWS:
         return None
     return Refused(f"{name.upper()} would generate {rows:,.0f} rows.", "resources")
+
+
+def _count(arguments: Sequence[exp.Expr | None]) -> float | None:
+    """Rows from start to end by step, as far as numbers and points in time are constants."""
+    read = _seconds if any(_is_interval(argument) for argument in arguments[2:3]) else constant
+    start, end, step = ([read(a) if a is not None else None for a in arguments] + [None] * 3)[:3]
+    if end is None or (read is _seconds and start is None):
+        return None
+    return abs(end - (start or 0)) / (abs(step) if step else 1)
+
+
+def _is_interval(node: exp.Expr | None) -> bool:
+    from sqlglot import exp
+
+    return isinstance(node, exp.Interval)
+
+
+def _seconds(node: exp.Expr) -> float | None:
+    """A point in time since 1970, or the length of an interval; a long one counts as a minute."""
+    from sqlglot import exp
+
+    if isinstance(node, exp.Interval):
+        length = constant(node.this) if node.this is not None else None
+        return (length or 1) * _SECONDS.get(node.text("unit").upper().removesuffix("S"), 60.0)
+    literal = node.find(exp.Literal)
+    text = literal.name if literal is not None else ""
+    try:
+        return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+    except ValueError:
+        return float("inf") if "infinity" in text else None
 
 
 def _generator(node: exp.Generator) -> Refused | None:
@@ -95,15 +232,15 @@ def _generator(node: exp.Generator) -> Refused | None:
     rows = constant(node.args["rowcount"]) if node.args.get("rowcount") is not None else None
     if rows is None:
         return Refused("GENERATOR needs a constant ROWCOUNT, or it may never end.", "resources")
-    return _series("GENERATOR", [None, node.args["rowcount"]])
+    return None
 
 
 def _format(arguments: list[exp.Expr]) -> Refused | None:
-    """printf-style widths: written in the pattern, or ``*`` with a constant argument."""
+    """Widths of printf and Python style: written in the pattern, or in it ``*`` or ``{}`` and a constant."""
     pattern = arguments[0] if arguments else None
     text = pattern.name if pattern is not None and pattern.is_string else ""
     widths = [float(width) for pair in _WIDTH.findall(text) for width in pair if width]
-    if "*" in text:
+    if "*" in text or re.search(r"\{[^}]*\{", text):
         widths += [value for a in arguments[1:] if (value := constant(a)) is not None]
     return _text("format", max(widths, default=None))
 
@@ -117,27 +254,23 @@ def constant(node: exp.Expr) -> float | None:
             return float(node.name)
         except ValueError:
             return None
-    if isinstance(node, exp.Paren | exp.Cast | exp.Kwarg):
-        return constant(node.expression if isinstance(node, exp.Kwarg) else node.this)
+    if isinstance(node, exp.Paren | exp.Cast):
+        return constant(node.this)
+    if isinstance(node, exp.Abs):
+        return abs(constant(node.this) or 0)
+    if isinstance(node, exp.Kwarg | exp.EQ | exp.PropertyEQ):  # name => value, name = value, name := value
+        return constant(node.expression)
     if isinstance(node, exp.Neg):
         value = constant(node.this)
         return None if value is None else -value
-    if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Pow):
-        return _arithmetic(node)
-    return None
+    return _arithmetic(node) if type(node).__name__ in _ARITHMETIC else None
 
 
 def _arithmetic(node: exp.Expr) -> float | None:
-    from sqlglot import exp
-
-    left, right = constant(node.this), constant(node.expression)
+    left, right = constant(node.args["this"]), constant(node.args["expression"])
     if left is None or right is None:
         return None
-    if isinstance(node, exp.Add):
-        return left + right
-    if isinstance(node, exp.Sub):
-        return left - right
     try:
-        return left * right if isinstance(node, exp.Mul) else float(left**right)
-    except (OverflowError, ZeroDivisionError):
+        return float(_ARITHMETIC[type(node).__name__](left, right))
+    except (OverflowError, ZeroDivisionError, TypeError):  # -1 ** 0.5 is complex
         return float("inf")

@@ -6,6 +6,7 @@ two readers.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -60,7 +61,12 @@ def scan(sql: str, dialect: str) -> Scanned | Refused:
         if not tokens:
             return Refused("The SQL is empty.", "empty")
         read = tokens[:1] if is_command(tokens, dialect) else tokens  # the rest is scanned by itself
-        problem = _comments(sql, read, dialect) or _nesting(read) or _stages(read, dialect)
+        problem = (
+            _comments(sql, read, dialect)
+            or _nesting(read)
+            or _stages(read, dialect)
+            or _quoted_calls(read, dialect)
+        )
         bare = _without_comments(sql, read)
         if bare != sql:
             tokens = sqlglot_dialect(dialect).tokenize(bare)  # the tokenizer reads GROUP BY as one word
@@ -130,6 +136,9 @@ def _comments(sql: str, tokens: list[Token], dialect: str) -> Refused | None:
             return Refused("A comment /*! … */ is code that MySQL runs, so it cannot be judged.", "comment")
         if dialect == "bigquery" and re.search(r"(#|--)\s*legacySQL", gap, re.IGNORECASE):
             return Refused("#legacySQL switches to another SQL dialect.", "comment")
+        lines = [text for text in _COMMENT.findall(gap) if not text.startswith("/*")]
+        if any("\r" in text.rstrip("\r") for text in lines):
+            return Refused("A comment holds a carriage return; engines disagree on where it ends.", "comment")
         blocks = [text for text in _COMMENT.findall(gap) if text.startswith("/*")]
         if dialect not in _NESTING and any("/*" in block[2:] for block in blocks):
             return Refused("A comment opens inside a comment; engines disagree on where it ends.", "comment")
@@ -137,11 +146,28 @@ def _comments(sql: str, tokens: list[Token], dialect: str) -> Refused | None:
 
 
 def _stages(tokens: list[Token], dialect: str) -> Refused | None:
-    """Snowflake's ``@stage`` references, which the parser reads in several ways."""
+    """Snowflake's ``@stage`` references, which the parser reads in several ways, and its ``->>``."""
     if dialect != "snowflake":
         return None
     for token in tokens:
+        if token.token_type.name == "DARROW":  # to the parser it takes a field of JSON
+            reason = "The operator ->> chains statements; only one may run at a time."
+            return Refused(reason, "statements", token.line, token.col)
         if token.text.startswith("@") and token.token_type.name not in ("STRING", "IDENTIFIER"):
             reason = "The SQL reads a stage (@…), which is a file store."
             return Refused(reason, "file", token.line, token.col)
+    return None
+
+
+def _quoted_calls(tokens: list[Token], dialect: str) -> Refused | None:
+    """Calls of ``"Upper"(…)`` where quoted names are exact, so that it is not the engine's own UPPER."""
+    fold = {"postgres": str.lower, "snowflake": str.upper}.get(dialect)
+    if fold is None:
+        return None
+    known = sqlglot_dialect(dialect).parser_class.FUNCTIONS
+    for token, following in itertools.pairwise(tokens):
+        quoted = token.token_type.name == "IDENTIFIER" and following.text == "("
+        if quoted and token.text.upper() in known and token.text != fold(token.text):
+            reason = f'The function "{token.text}" is not {token.text.upper()}, but one that a user defined.'
+            return Refused(reason, "function", token.line, token.col)
     return None

@@ -34,12 +34,15 @@ DESCRIBED = frozenset({"", "TABLE", "VIEW", "SCHEMA", "DATABASE", "MATERIALIZED 
 
 SECRET_TABLES = (
     frozenset({"pg_authid", "pg_shadow", "pg_user_mapping", "pg_user_mappings", "pg_hba_file_rules"})
-    | {"pg_ident_file_mappings", "pg_file_settings", "pg_largeobject"}
-    | {"mysql.user", "mysql.global_priv", "mysql.db"}
+    | {"pg_ident_file_mappings", "pg_file_settings", "pg_largeobject", "pg_subscription", "pg_foreign_server"}
+    | {"user_mapping_options", "pg_dist_authinfo", "decrypted_secrets", "user_variables_by_thread"}
     | {"duckdb_secrets", "duckdb_settings", "duckdb_logs", "duckdb_variables"}
-    | {"sqlite_dbpage", "fsdir", "lsdir", "zipfile"}
+    | {"sqlite_dbpage", "sqlite_dbdata", "sqlite_dbptr", "fsdir", "lsdir", "zipfile", "vtablog"}
 )
 """Tables that hold credentials, raw pages or the file system; no question about data needs them."""
+
+HARMLESS_SERVER_TABLES = ("help_", "time_zone", "innodb_index_stats", "innodb_table_stats", "column_stats")
+"""Beginnings of the names of those tables in MySQL's own schema that tell nothing of accounts."""
 
 NAMESPACES = {"postgres": ("pg_catalog",), "bigquery": ("safe",)}
 """Schemas whose functions are the dialect's own, so that the qualified name means the bare one."""

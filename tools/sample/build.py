@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 SEED = 20240701
 APPLICATION_ID = 0x51554F52  # "QUOR"
 HERE = Path(__file__).parent
+OTHER_HOME = "Set another folder with QUORUM_HOME or `home` in quorum.toml."
 
 EVENTS_TABLE = """CREATE TABLE {name} (
     event_id INTEGER PRIMARY KEY,
@@ -41,7 +42,7 @@ def sample_database(folder: Path) -> Path:
     """The sample database inside ``folder``, built first where it is missing or out of date.
 
     Raises:
-        ConfigurationError: ``folder/shop.db`` exists and was not built by Quorum.
+        ConfigurationError: ``folder/shop.db`` exists and was not built by Quorum, or cannot be written.
     """
     path = folder / "shop.db"
     build_sample(path)
@@ -54,15 +55,20 @@ def build_sample(path: Path) -> None:
     The file appears complete or not at all: it is built in a temporary folder beside ``path``.
 
     Raises:
-        ConfigurationError: ``path`` exists and was not built by Quorum.
+        ConfigurationError: ``path`` exists and was not built by Quorum, or cannot be written.
     """
-    if path.exists() and _is_current(path):
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
-        draft = Path(folder) / path.name
-        _write(draft)
-        draft.replace(path)
+    try:
+        if path.exists() and _is_current(path):
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
+            draft = Path(folder) / path.name
+            _write(draft)
+            draft.replace(path)
+    except OSError as error:
+        raise ConfigurationError(
+            f"Cannot write the sample database to {path}: {error.strerror or error}.", hint=OTHER_HOME
+        ) from error
 
 
 def _version() -> int:
@@ -95,6 +101,8 @@ def _write(path: Path) -> None:
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {_version()}")
         connection.commit()
+    except sqlite3.OperationalError as error:  # as SQLite calls a full disk
+        raise OSError(str(error)) from error
     finally:
         connection.close()
 

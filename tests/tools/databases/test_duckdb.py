@@ -234,10 +234,37 @@ async def test_refuses(odd: Connector) -> None:
         "CREATE SECRET s (TYPE s3)",
         "PREPARE p AS SELECT 1",
         "CREATE TEMP TABLE deep AS SELECT 1",
+        "EXPLAIN ANALYZE CREATE TEMP TABLE deep AS SELECT 1",
+        "EXPLAIN (ANALYZE, FORMAT json) CREATE TEMP TABLE deep AS SELECT 1",
+        "EXPLAIN/**/ANALYZE CREATE TEMP TABLE deep AS SELECT 1",
+        "EXPLAIN ANALYZE LOAD json",
+        "EXPLAIN ANALYZE CHECKPOINT",
+        "CREATE TEMP TABLE deep AS PIVOT (SELECT 1 AS a) ON a",
+        "EXPLAIN ANALYZE CREATE TEMP TABLE deep AS PIVOT (SELECT 1 AS a) ON a",
+        "COPY (PIVOT (SELECT 1 AS a) ON a) TO '/tmp/q.csv'",
+        "PRAGMA table_info('deep'), threads = 1",
     ):
         outcome = error(await odd.run(sql, Limits()))
         assert outcome.kind in expected, (sql, outcome)
     assert rows(await odd.run("SELECT count(*) FROM deep", Limits())) == [(0,)]
+
+
+async def test_reads_that_are_no_plain_select(odd: Connector) -> None:
+    assert rows(await odd.run("PIVOT (SELECT 'x' AS a, 1 AS b) ON a USING sum(b)", Limits())) == [(1,)]
+    for sql in (
+        "EXPLAIN (FORMAT json) SELECT 1",
+        "EXPLAIN ANALYZE PIVOT (SELECT 1 AS a) ON a",
+        "EXPLAIN (SELECT 1)",
+        "PRAGMA table_info('deep')",
+        "PRAGMA version;",
+    ):
+        assert rows(await odd.run(sql, Limits())), sql
+
+
+async def test_a_message_that_quotes_a_huge_value_is_cut(odd: Connector) -> None:
+    outcome = error(await odd.run("SELECT CAST(repeat('x', 1000000) AS INTEGER)", Limits()))
+    assert outcome.kind is ErrorKind.TYPE_MISMATCH
+    assert len(outcome.message) < 5000
 
 
 async def test_queries_do_not_see_the_engines_own_python(odd: Connector) -> None:

@@ -189,6 +189,14 @@ async def test_errors(odd: Connector) -> None:
 async def test_pragmas_that_only_describe_pass(odd: Connector) -> None:
     assert await only(odd, "SELECT count(*) FROM pragma_table_info('children')") == 5
     assert await only(odd, "SELECT count(*) FROM json_each('[1, 2]')") == 2
+    assert await only(odd, "SELECT count(*) FROM pragma_table_list WHERE name = 'children'") == 1
+    assert await only(odd, "SELECT count(*) > 0 FROM pragma_function_list") == 1
+
+
+async def test_a_message_that_quotes_a_huge_value_is_cut(odd: Connector) -> None:
+    outcome = error(await odd.run("SELECT json_extract('{}', hex(zeroblob(1000000)))", Limits()))
+    assert outcome.kind is ErrorKind.TYPE_MISMATCH
+    assert len(outcome.message) < 5000
 
 
 # The file's state

@@ -1,0 +1,77 @@
+"""Values as people write them in flags, variables and files: times, sizes, lists, names, places."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator
+from pydantic_settings import NoDecode
+
+from knowledge.errors import ConfigurationError
+
+AUTO = "auto"
+"""As a strategy: whichever fits the number of models."""
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_BYTES = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+
+
+def seconds(value: Any) -> Any:
+    """``90``, ``90s``, ``5m``, ``1h30m``, ``500ms`` as seconds; anything else as it is."""
+    if not isinstance(value, str):
+        return value
+    parts = re.findall(r"([0-9.]+)\s*(ms|s|m|h)", value.strip().lower())
+    if parts and "".join(number + unit for number, unit in parts) == re.sub(r"\s", "", value.lower()):
+        return sum(float(number) * _UNITS[unit] for number, unit in parts)
+    return value
+
+
+def size(value: Any) -> Any:
+    """``64MiB``, ``10 MB``, ``4096`` as bytes; anything else as it is."""
+    found = re.fullmatch(r"\s*([0-9.]+)\s*([a-zA-Z]*)\s*", value) if isinstance(value, str) else None
+    if found is None or found[2].lower() not in _BYTES:
+        return value
+    return int(float(found[1]) * _BYTES[found[2].lower()])
+
+
+def items(value: Any) -> Any:
+    """A comma list as a list; anything else as it is."""
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+def strategy(name: str) -> str:
+    """A name that the consensus knows, or ``auto``.
+
+    Raises:
+        ValueError: It is neither.
+    """
+    from graph.strategies import find_strategy
+
+    if name == AUTO:
+        return name
+    try:
+        find_strategy(name)
+    except ConfigurationError as error:
+        raise ValueError(str(error).removesuffix(".")) from None
+    return name
+
+
+def place(path: Path) -> Path:
+    """A path with ``~`` spelt out.
+
+    Raises:
+        ValueError: There is no such home folder.
+    """
+    try:
+        return path.expanduser()
+    except RuntimeError as error:
+        raise ValueError(f"{path}: {error}".removesuffix(".")) from None
+
+
+Seconds = Annotated[float, BeforeValidator(seconds)]
+Bytes = Annotated[int, BeforeValidator(size)]
+Names = Annotated[list[str], NoDecode, BeforeValidator(items)]
+Strategy = Annotated[str, AfterValidator(strategy)]
+Place = Annotated[Path, AfterValidator(place)]

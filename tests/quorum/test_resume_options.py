@@ -1,0 +1,161 @@
+"""What a run that goes on keeps to itself, what may be given anew, what must be given again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from graph.runs import RunFolder, list_runs
+from graph.trace import REDACTED, Trace
+from knowledge.errors import ConfigurationError, ModelUnavailable
+from quorum import Settings, ask, ask_sync
+from quorum.cli import cli
+from quorum.resume import ANEW, resumed_options
+from tests.graph.shop import QUESTION, make_shop
+from tests.quorum.roles import by_role
+from tests.servers.chat_server import ChatServer, closed_port
+
+
+def quorum(*arguments: str) -> Result:
+    result = CliRunner().invoke(cli, arguments)
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+@pytest.fixture
+def failed(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The id of a run that found no endpoint; its database lies in the working directory."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    monkeypatch.setenv("QUORUM_HOME", str(workplace / ".quorum"))
+    make_shop(workplace / "shop.db")
+    url = f"http://127.0.0.1:{closed_port()}/v1"
+    with pytest.raises(ModelUnavailable):
+        ask_sync(QUESTION, db="shop.db", models="openai:m", votes=1, base_url=url)
+    (run,) = list_runs(workplace / ".quorum")
+    return run.id
+
+
+def test_a_failed_run_is_listed_shown_and_goes_on_at_another_endpoint(failed: str) -> None:
+    assert f"{failed}  failed" in quorum("trace", "list").stdout
+    shown = quorum("trace", "show", "last").stdout
+    assert "it failed: " in shown
+    assert "127.0.0.1" in shown
+    assert f"quorum ask --resume {failed}" in shown
+    with ChatServer(by_role()) as server:
+        result = quorum("ask", "--resume", "last", "--json", "--base-url", server.url)
+    answer = json.loads(result.stdout)
+    assert (result.exit_code, answer["status"], answer["run_id"]) == (0, "answered", failed)
+    assert f"{failed}  answered" in quorum("trace", "list").stdout
+    again = quorum("ask", "--resume", failed, "--json")
+    assert json.loads(again.stdout) == answer, "a finished run answers from its folder"
+
+
+def test_a_failing_question_says_how_to_go_on(failed: str) -> None:
+    result = quorum("ask", "--resume", failed, "--json")
+    assert result.exit_code == 2
+    assert f"quorum ask --resume {failed}" in result.stderr
+    assert json.loads(result.stdout)["error"]["kind"] == "ModelUnavailable"
+
+
+def test_a_run_goes_on_from_another_folder(
+    failed: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    with ChatServer(by_role()) as server:
+        answer = ask_sync(resume=failed, base_url=server.url)
+    assert answer.status == "answered"
+    assert Path(answer.trace).is_absolute()
+    assert Path(answer.result_file).is_absolute()
+
+
+def test_limits_given_anew_take_effect(failed: str) -> None:
+    with ChatServer(by_role()) as server:
+        answer = ask_sync(resume=failed, base_url=server.url, max_calls=1)
+    assert (answer.status, answer.stopped_by) == ("stopped", "max_calls")
+
+
+def test_a_question_of_its_own_is_a_usage_error(failed: str) -> None:
+    result = quorum("ask", QUESTION, "--resume", failed)
+    assert result.exit_code == 2
+    assert "leave QUESTION out" in result.stderr
+    with pytest.raises(ConfigurationError, match="has its own question"):
+        ask_sync(QUESTION, resume=failed)
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "named"),
+    [
+        ("--db", "shop.db", r"database (--db)"),
+        ("--model", "openai:m", r"models (--model)"),
+        ("--votes", "2", "votes"),
+        ("--recipe", "recap", "recipe"),
+        ("--docs", ".", r"documents (--docs)"),
+        ("--temperature", "0.1", "temperature"),
+        ("--strategy", "wma", "strategy"),
+    ],
+)
+def test_a_flag_that_the_run_keeps_to_itself_is_refused_by_name(
+    failed: str, flag: str, value: str, named: str
+) -> None:
+    result = quorum("ask", "--resume", failed, flag, value)
+    assert result.exit_code == 2
+    assert f"keeps its own {named}." in result.stderr
+    for name in ANEW:
+        assert name in result.stderr
+
+
+def test_what_only_the_environment_says_is_no_flag(failed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUORUM_VOTES", "5")
+    monkeypatch.setenv("QUORUM_MAX_CALLS", "1")
+    meta = RunFolder.open(Settings().home, failed).meta()
+    options = resumed_options(meta, Settings())
+    assert (options.votes, options.max_calls) == (1, None)
+
+
+async def test_an_endpoints_password_must_be_given_again(workplace: Path) -> None:
+    url = make_url = f"http://me:pw-of-mine@127.0.0.1:{closed_port()}/v1"
+    settings = Settings(home=workplace / "q", api_key="sk-test")
+    shop = make_shop(workplace / "shop.db")
+    with pytest.raises(ModelUnavailable):
+        await ask(QUESTION, settings=settings, db=str(shop), models="openai:m", base_url=url, votes=1)
+    assert REDACTED in RunFolder.open(workplace / "q", "last").meta()["options"]["base_url"]
+    with pytest.raises(ConfigurationError, match=r"base_url held a password.* Give it again with --base-url"):
+        await ask(resume="last", settings=settings)
+    with pytest.raises(ConfigurationError, match=r"me:\*\*\*@127"):
+        await ask(resume="last", settings=settings)
+    with pytest.raises(ModelUnavailable):
+        await ask(resume="last", settings=settings, base_url=make_url)
+
+
+def redacted_run(home: Path, url: str, *secrets: str) -> dict[str, Any]:
+    """``run.json`` of a run on a database with a password."""
+    meta = {"question": "q", "options": {"database": url, "models": ["offline"]}}
+    trace = Trace.create(home, meta=meta, redact=secrets)
+    trace.close()
+    return trace.meta()
+
+
+def test_a_databases_password_must_be_given_again_for_the_same_database(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = "postgresql://shop:shop@shop.example/shop?token=tell-no-one"
+    meta = redacted_run(workplace / "q", url, "shop", "tell-no-one")
+    assert "tell-no-one" not in json.dumps(meta)
+    with pytest.raises(ConfigurationError, match="database held a password"):
+        resumed_options(meta, Settings())
+    with pytest.raises(ConfigurationError, match=r"not postgresql://shop:\*\*\*@other/shop") as caught:
+        resumed_options(meta, Settings(database="postgresql://shop:shop@other/shop"))
+    assert "held a password" not in str(caught.value)
+    assert resumed_options(meta, Settings(database=url)).database == url
+    monkeypatch.setenv("QUORUM_DATABASE", url)
+    assert resumed_options(meta, Settings()).database == url
+
+
+def test_a_run_without_options_cannot_go_on(workplace: Path) -> None:
+    Trace.create(workplace / "q", "bare").close()
+    with pytest.raises(ConfigurationError, match="lacks its question"):
+        ask_sync(resume="bare", settings=Settings(home=workplace / "q"))

@@ -7,9 +7,7 @@ from typing import Any
 
 from graph.consensus import find_strategy
 from knowledge.errors import ConfigurationError
-
-SAMPLE = "sample"
-"""As a database: the project's own sample, built on first use."""
+from tools.urls import SAMPLE
 
 
 @dataclass(eq=False)

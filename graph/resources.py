@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from pydantic import SecretStr
 
-from graph.options import SAMPLE, RunOptions
+from graph.options import RunOptions
 from knowledge.catalog import Catalog
 from knowledge.compress import SchemaText, render
 from knowledge.documents import Documents
@@ -29,7 +29,7 @@ from tools.ledger import Budget
 from tools.lint import Linter
 from tools.models import Model, ModelSettings, check_priced, make_models
 from tools.sample import sample_database, sample_documents
-from tools.urls import url_secrets
+from tools.urls import SAMPLE, url_secrets
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel

@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from graph.builder import build_graph, build_studio_graph
-from graph.options import SAMPLE, RunOptions
+from graph.options import RunOptions
 from quorum.api import run_options
 from quorum.settings import Settings
+from tools.urls import SAMPLE
 
 _settings = Settings()
 _defaults = run_options(

@@ -3,8 +3,8 @@
 Every cell becomes a 64-bit key, and a double where it is a number. Cells that mean the same have
 the same key: ``1``, ``1.0``, ``Decimal('1.00')`` and ``'1'``; a date, its midnight and their ISO
 text; NULL and NaN; a struct and its JSON text. Numbers share a key when they fall into the same
-cell of a grid that is never coarser than ``agree``'s tolerance, so that equal keys always mean
-agreement; the reverse is ``tools.compare``'s work, since no key can know its neighbours.
+cell of a grid that is never coarser than the tolerance of ``tools.cells.agree``, so that equal keys
+always mean agreement; the reverse is ``tools.compare``'s work, since no key can know its neighbours.
 
 Text keeps its case; blanks at its end do not count (CHAR columns pad). Lists keep their order.
 All is vectorised but nested values: 10^6 x 10 cells take seconds.
@@ -18,77 +18,20 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
-from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tools.cells import EXACT, MOMENT, NULL, NUMBER, Cells, Keys, Mask, Numbers, grid
 from tools.hashing import hash_texts, mix
-
-Keys: TypeAlias = npt.NDArray[np.uint64]
-Numbers: TypeAlias = npt.NDArray[np.float64]
-Mask: TypeAlias = npt.NDArray[np.bool_]
-
-HUNDREDTH = 0.01  # the coarsest difference that agrees; Spider 2.0's evaluation allows the same
-RELATIVE = 5e-3  # of small numbers: a ratio of 0.012 is not 0.021
-NOISE = 1e-12  # summation noise of doubles, relative, and the least absolute difference
-EXACT = 2.0**53  # integers below are exact as doubles
-GRID_LIMIT = 2.0**46  # above, doubles are too coarse for a grid of hundredths
-# The grid's edges lie where no short decimal does, so 1.005 is not torn from 1.0049.
-GRID_SHIFT = 0.5371
-# What a cell is, mixed into its key: a number and a moment of the same bits differ.
-NUMBER = np.uint64(0x9E3779B97F4A7C15)
-MOMENT = np.uint64(0xC2B2AE3D27D4EB4F)
-NULL = np.uint64(0x165667B19E3779F9)
 
 NUMERIC = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?\s*$"
 ISO = r"^\s*\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}([.,]\d{1,9})?)?( ?(Z|UTC|[+-]\d{2}(:?\d{2})?))?)?\s*$"
 NESTED = r"^\s*[\[{]"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-@dataclass(frozen=True, eq=False)
-class Cells:
-    """One column.
-
-    Attributes:
-        keys: uint64 per row; equal keys mean the same value.
-        numbers: double per row; NaN where the cell is not a number.
-        exact: True per row for an integer of 2^53 or more whose digits are known, which agrees
-            with its like by key alone; None if the column has none.
-    """
-
-    keys: Keys
-    numbers: Numbers
-    exact: Mask | None = None
-
-    @cached_property
-    def null(self) -> bool:
-        """Whether every cell is NULL or NaN."""
-        return bool((self.keys == NULL).all())
-
-    @cached_property
-    def blank(self) -> bool:
-        """Whether every cell is NULL, NaN or zero."""
-        return bool(((self.keys == NULL) | (self.numbers == 0)).all())
-
-    @cached_property
-    def is_number(self) -> Mask:
-        return ~np.isnan(self.numbers)
-
-    @cached_property
-    def sorted(self) -> Cells:
-        """What is no number by its key, then the numbers by size."""
-        others = np.where(self.is_number, np.uint64(0), self.keys)
-        return self.take(np.lexsort((others, self.numbers)))
-
-    def take(self, rows: npt.NDArray[np.int64] | slice) -> Cells:
-        """The cells of these rows, in their order."""
-        exact = None if self.exact is None else self.exact[rows]
-        return Cells(self.keys[rows], self.numbers[rows], exact)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,38 +47,6 @@ def canonical(result: pa.Table | Canonical) -> Canonical:
     if isinstance(result, Canonical):
         return result
     return Canonical(result.num_rows, tuple(_cells(column.combine_chunks()) for column in result.columns))
-
-
-def agree(a: Cells, b: Cells) -> Mask:
-    """Which cells of two columns agree, row by row.
-
-    Numbers agree within a hundredth, and within 0.5 % of the greater where that is less; whole
-    numbers only if equal. Anything else agrees if its key is the same.
-    """
-    same = a.keys == b.keys
-    if same.all():
-        return np.asarray(same)
-    x, y = a.numbers, b.numbers
-    with np.errstate(invalid="ignore", over="ignore"):
-        size = np.maximum(np.abs(x), np.abs(y))
-        whole = (x == np.floor(x)) & (y == np.floor(y)) & (size < EXACT)
-        noise = np.where(whole, 0.0, np.maximum(NOISE, NOISE * size))
-        close = np.abs(x - y) <= np.maximum(np.minimum(HUNDREDTH, RELATIVE * size), noise)
-        close &= np.isfinite(size)
-    if a.exact is not None and b.exact is not None:
-        close &= ~(a.exact & b.exact)
-    return np.asarray(same | close)
-
-
-def grid(numbers: Numbers) -> Numbers:
-    """Each number's representative: hundredths from 10 on, four digits below, none below 1e-12."""
-    size = np.abs(numbers)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        digits = np.clip(3 - np.floor(np.log10(size)), 2, 12)
-        scale = 10.0**digits
-        steps = np.floor(size * scale + GRID_SHIFT) / scale
-        steps = np.where(size == np.floor(size), size, steps)
-    return np.asarray(np.copysign(np.where(size < GRID_LIMIT, steps, size), numbers) + 0.0)
 
 
 def _cells(array: pa.Array) -> Cells:

@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tools.canonical import Canonical, Cells, Keys, Mask, agree, canonical
+from tools.canonical import Canonical, canonical
+from tools.cells import Cells, Keys, Mask, agree
 from tools.hashing import mix
 
 Result: TypeAlias = pa.Table | Canonical
@@ -62,7 +63,7 @@ def _row_hashes(form: Canonical, columns: Sequence[np.uint64]) -> Keys:
 
 
 def equal(a: Result, b: Result, *, ordered: bool = False) -> bool:
-    """Whether two results say the same, numbers within the tolerance of ``tools.canonical.agree``.
+    """Whether two results say the same, numbers within the tolerance of ``tools.cells.agree``.
 
     Not transitive, as no tolerance is. Where many columns hold the same values, only the first
     ``MAX_PAIRINGS`` ways to pair them are tried.

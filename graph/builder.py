@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -48,16 +49,18 @@ def _compiled(recipe: Recipe, options: type[RunOptions]) -> Graph:
     return compiled.with_config(recursion_limit=recipe.recursion_limit)  # type: ignore[no-any-return]
 
 
-def build_studio_graph(options: type[RunOptions] = RunOptions) -> Graph:
+def build_studio_graph(
+    options: type[RunOptions] = RunOptions, recipes: Mapping[str, Recipe] = RECIPES
+) -> Graph:
     """One graph over all recipes: the context's ``recipe`` chooses. No checkpointer (Studio's own)."""
     graph = StateGraph(RunState, context_schema=options, input_schema=RunInput, output_schema=RunOutput)
-    for name in RECIPES:
-        graph.add_node(name, build_graph(name, options=options))
+    for name, recipe in recipes.items():
+        graph.add_node(name, build_graph(recipe, options=options))
         graph.add_edge(name, END)
 
     def choose(_: RunState, runtime: Runtime[RunOptions]) -> str:
         return find_recipe(runtime.context.recipe).name
 
-    graph.add_conditional_edges(START, choose, list(RECIPES))
-    limit = max(recipe.recursion_limit for recipe in RECIPES.values())
+    graph.add_conditional_edges(START, choose, list(recipes))
+    limit = max(recipe.recursion_limit for recipe in recipes.values())
     return graph.compile(name="quorum").with_config(recursion_limit=limit)

@@ -70,7 +70,7 @@ class Context:
     @property
     def demonstration(self) -> bool:
         """Whether the rule-based offline model takes part."""
-        return any(spec.partition(":")[0] == "offline" for spec in self.models)
+        return any(model.backend.demonstration for model in self.models.values())
 
     def put(self, text: str) -> str:
         """Keep a text for later nodes; returns its reference for the state.

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from functools import lru_cache
+from typing import Any, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
 
 from graph.consensus import find_strategy
 from knowledge.errors import ConfigurationError
 from tools.urls import SAMPLE
+
+
+@lru_cache(maxsize=8)
+def _adapters(options: type[RunOptions]) -> dict[str, TypeAdapter[Any]]:
+    hints = get_type_hints(options)
+    return {item.name: TypeAdapter(hints[item.name]) for item in fields(options)}
 
 
 @dataclass(eq=False)
@@ -57,6 +66,7 @@ class RunOptions:
 
     def __post_init__(self) -> None:
         self.attached: object = None  # the run's open context (graph.live); no field, so no form shows it
+        self._check_types()
         if self.votes < 1:
             raise ConfigurationError(f"votes is {self.votes}; at least one candidate is needed.")
         if not self.models:
@@ -73,6 +83,19 @@ class RunOptions:
                 f"{len(self.models)} models cannot share {self.votes} votes: some would never be asked.",
                 hint=f"Ask for at least {len(self.models)} votes, or name fewer models.",
             )
+
+    def _check_types(self) -> None:
+        """Make each value one of its field's type, as a form or JSON may give it.
+
+        Raises:
+            ConfigurationError: A value cannot be one.
+        """
+        for name, adapter in _adapters(type(self)).items():  # type: ignore[arg-type]  # classes hash
+            try:
+                setattr(self, name, adapter.validate_python(getattr(self, name)))
+            except ValidationError as error:
+                said = error.errors(include_url=False)[0]["msg"]
+                raise ConfigurationError(f"{name} is {getattr(self, name)!r}: {said}.") from None
 
     def api_key(self) -> str:
         """The models' key; not a field, so that no form, trace or checkpoint ever holds it."""

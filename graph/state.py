@@ -128,6 +128,7 @@ class CandidateState(CandidateInput, total=False):
     """The working state of one branch; none of it is shared with the other branches."""
 
     history: list[TurnState]
+    actions: int
     feedback: str
     next: str
     sql: str

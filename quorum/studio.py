@@ -6,10 +6,13 @@ what they leave open is the sample database and the offline demonstration, both 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import copy
+from dataclasses import field, fields, make_dataclass
+from typing import Any, get_type_hints
 
 from graph.builder import build_graph, build_studio_graph
 from graph.options import RunOptions
+from graph.recipes import RECIPES, find_recipe
 from quorum.api import run_options
 from quorum.settings import Settings
 from tools.urls import SAMPLE
@@ -18,25 +21,34 @@ _settings = Settings()
 _defaults = run_options(
     _settings.changed(database=_settings.database or SAMPLE, models=_settings.models or ["offline"])
 )
+_recipes = {
+    name: find_recipe(name, _defaults.switches if name == _defaults.recipe else None) for name in RECIPES
+}
 
 
-@dataclass(eq=False)
-class StudioOptions(RunOptions):
-    """``RunOptions`` with the user's own defaults."""
+def _with_defaults() -> type[RunOptions]:
+    """``RunOptions`` with every default as the user set it."""
+    hints = get_type_hints(RunOptions)
 
-    database: str = _defaults.database
-    models: list[str] = field(default_factory=lambda: list(_defaults.models))
-    votes: int = _defaults.votes
-    documents: str = _defaults.documents
-    base_url: str = _defaults.base_url
-    home: str = _defaults.home
+    def default(name: str) -> Any:
+        value = getattr(_defaults, name)
+        if isinstance(value, list | dict):
+            return field(default_factory=lambda: copy.copy(value))
+        return field(default=value)  # the form shows plain defaults only
 
-    def api_key(self) -> str:
+    def api_key(_: RunOptions) -> str:
         return _settings.api_key.get_secret_value() if _settings.api_key else ""
 
+    defaults = [(item.name, hints[item.name], default(item.name)) for item in fields(RunOptions)]
+    return make_dataclass(
+        "StudioOptions", defaults, bases=(RunOptions,), namespace={"api_key": api_key}, eq=False
+    )
 
-graph = build_studio_graph(StudioOptions)
+
+StudioOptions = _with_defaults()
+
+graph = build_studio_graph(StudioOptions, _recipes)
 """All recipes; the context's ``recipe`` chooses."""
 
-recap = build_graph("recap", options=StudioOptions)
+recap = build_graph(_recipes["recap"], options=StudioOptions)
 """One recipe as a graph of its own, for breakpoints at its nodes."""

@@ -35,7 +35,8 @@ def _record(context: Context, state: CandidateState, kind: str, agent: str, **fi
 async def act(state: CandidateState, context: Context) -> Update:
     """Action: predict the next action; one taken before is not taken again."""
     history = [Turn(**turn) for turn in state.get("history", [])]
-    steps_left = context.recipe.max_actions - len(history)
+    taken = state.get("actions", 0)
+    steps_left = context.recipe.max_actions - taken
     if steps_left <= 0:
         return {"next": "terminate"}
     predicted = await action.predict(
@@ -53,13 +54,14 @@ async def act(state: CandidateState, context: Context) -> Update:
     if action.repeats(predicted, history):
         stuck = bool(history) and history[-1].observation == REPEATED
         turn = {"action": predicted.action, "text": predicted.text, "observation": REPEATED}
-        return {"next": "terminate" if stuck else "act", "history": [*state.get("history", []), turn]}
+        update = {"history": [*state.get("history", []), turn], "actions": taken + 1}
+        return {"next": "terminate" if stuck else "act", **update}
     if predicted.action == "sql":
-        return {"next": "sql", "sql": predicted.text.strip(), "error": None}
+        return {"next": "sql", "sql": predicted.text.strip(), "error": None, "actions": taken + 1}
     if predicted.action == "look":
         output = context.resources.files.run(predicted.text)
         turn = {"action": "look", "text": predicted.text, "observation": output}
-        return {"next": "act", "history": [*state.get("history", []), turn]}
+        return {"next": "act", "history": [*state.get("history", []), turn], "actions": taken + 1}
     return {"next": "terminate"}
 
 
@@ -90,7 +92,8 @@ async def run_sql(state: CandidateState, context: Context) -> Update:
     outcome = await execute(context.database, state["sql"], agent="action", candidate=state["candidate"])
     if isinstance(outcome, QueryError):
         error: ErrorState = {"kind": outcome.kind.value, "message": outcome.describe()}
-        return {"error": error}
+        turn = {"action": "sql", "text": state["sql"], "observation": f"Error: {error['message']}"}
+        return {"error": error, "history": [*state.get("history", []), turn]}
     result = await keep_result(outcome, context.trace.folder)
     _record(context, state, "result", "action", sql=state["sql"], **result)
     turn = {"action": "sql", "text": state["sql"], "observation": observation(result)}
@@ -142,7 +145,7 @@ async def refine(state: CandidateState, context: Context) -> Update:
     )
     _record(context, state, "refinement", "self_refiner", error=error, **refined.model_dump())
     if " ".join(refined.sql.split()) in {" ".join(a["sql"].split()) for a in [*earlier, state]}:
-        return {"refinements": context.recipe.max_refinements}  # it repeats itself: nothing new will come
+        return {"refinements": state.get("refinements", 0) + 1}  # nothing new will come: the error stands
     return {
         "sql": refined.sql,
         "error": None,

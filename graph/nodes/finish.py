@@ -12,6 +12,9 @@ from graph.nodes.step import Update
 from graph.state import CandidateRecord, RunState
 from knowledge.errors import QuorumError
 
+NEVER_RAN = ("stopped", "gave_up")
+"""``ErrorState.kind`` of a candidate without a result that no error of its SQL explains."""
+
 
 async def answer(state: RunState, context: Context) -> Update:
     """Make the answer, keep it in the run folder, and close what the graph itself opened."""
@@ -121,7 +124,8 @@ def _warnings(
     said = list(dict.fromkeys(state.get("warnings", [])))
     result = winner["result"] if winner else None
     errors = [record["error"]["message"] for record in state.get("candidates", []) if record["error"]]
-    if best_effort and best_effort["error"]:
+    ran = best_effort and best_effort["error"] and best_effort["error"]["kind"] not in NEVER_RAN
+    if best_effort and best_effort["error"] and ran:
         said.append(f"No candidate has a result; the SQL shown failed: {best_effort['error']['message']}")
     elif winner is None and errors:
         said.append(f"No candidate has a result: {errors[0]}")

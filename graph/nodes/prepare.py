@@ -63,7 +63,11 @@ async def link_large_schema(state: RunState, context: Context) -> Update:
         linked = await first_available(
             context,
             lambda model: schema_linker.link_schema(
-                model, context.dialect, state["question"], context.resources.files
+                model,
+                context.dialect,
+                state["question"],
+                context.resources.files,
+                max_steps=context.recipe.max_link_steps,
             ),
         )
     except MalformedReply:

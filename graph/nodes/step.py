@@ -63,7 +63,12 @@ class Steps:
         return self.run(guarded)
 
     async def _run(self, state: Any, runtime: Runtime[RunOptions], step: Step) -> Update:
-        async with context_of(runtime.context, state["question"], state.get("run_id", "")) as context:
+        question = state.get("question", "")
+        if not isinstance(question, str) or not question.strip():
+            raise ConfigurationError("There is no question.", hint='The input is {"question": "…"}.')
+        if not isinstance(runtime.context, RunOptions):
+            raise ConfigurationError("The graph has no context.", hint="Pass context=RunOptions(…).")
+        async with context_of(runtime.context, question, state.get("run_id", "")) as context:
             try:
                 self._check(context)
                 update = await step(state, context)

@@ -6,14 +6,17 @@
 
 Kept from the paper: roles, triggers (Table 1), three rounds of plan critique, 30 linker steps,
 five refinements (its Termination Criteria leave the number open). Ours: retrieval and planning
-are done once and shared by all candidates, so that their prompts share a cached prefix.
+are done once and shared by all candidates, so that their prompts share a cached prefix; a
+correction by the SQLCritique takes effect at once, so its reasons are not passed on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import Any, Protocol, cast
 
 from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Send
 
 from agents import plan_critique, schema_linker, self_refiner
@@ -29,6 +32,12 @@ RunGraph = StateGraph[RunState, RunOptions, RunInput, RunOutput]
 CandidateGraph = StateGraph[CandidateState, RunOptions, CandidateInput, CandidateOutput]
 
 
+class BranchNode(Protocol):
+    """A node of the run that is a candidate's whole branch."""
+
+    async def __call__(self, state: CandidateInput) -> CandidateOutput: ...
+
+
 def wire(recipe: Recipe, options: type[RunOptions] = RunOptions) -> RunGraph:
     """The uncompiled graph of a run; ``options`` is its context schema."""
     steps = Steps(recipe)
@@ -40,7 +49,7 @@ def wire(recipe: Recipe, options: type[RunOptions] = RunOptions) -> RunGraph:
     graph.add_node("link_large_schema", steps.run(prepare.link_large_schema))
     graph.add_node("write_plan", steps.run(planning.write_plan))
     graph.add_node("send_candidates", steps.run(voting.deal))
-    graph.add_node("candidate", wire_candidate(recipe).compile())
+    graph.add_node("candidate", as_node(wire_candidate(recipe).compile()))
     graph.add_node("consensus", steps.run(voting.consensus), defer=True)
     graph.add_node("answer", steps.run(finish.answer))
 
@@ -69,6 +78,16 @@ def wire(recipe: Recipe, options: type[RunOptions] = RunOptions) -> RunGraph:
     graph.add_conditional_edges("consensus", voting.after_vote, again)
     graph.add_edge("answer", END)
     return graph
+
+
+def as_node(branch: CompiledStateGraph[Any, Any, Any, Any]) -> BranchNode:
+    """A branch as a node. As a node itself it would, under event streaming, write all its channels
+    instead of its narrow output, and parallel branches would clash."""
+
+    async def candidate(state: CandidateInput) -> CandidateOutput:
+        return cast(CandidateOutput, await branch.ainvoke(state))
+
+    return candidate
 
 
 def fan_out(state: RunState) -> list[Send]:

@@ -229,3 +229,75 @@ async def test_a_run_whose_endpoint_failed_asks_anew_when_it_is_resumed(shop: Pa
                     assert len(output["answer"]["candidates"]) == 2
         finally:
             await context.aclose()
+
+
+async def test_a_replayed_demonstration_is_still_one(options: Callable[..., RunOptions]) -> None:
+    graph, question = build_graph("recap"), {"question": "How many customers are there?"}
+    first = (await graph.ainvoke(question, context=options()))["answer"]
+    again = options(models=[f"replay:{first['trace']}/events.jsonl"])
+    second = (await graph.ainvoke(question, context=again))["answer"]
+    assert (second["sql"], second["rows"]) == (first["sql"], first["rows"])
+    assert first["demonstration"] is True
+    assert second["demonstration"] is True
+
+
+async def test_events_stream_while_candidates_run_in_parallel(options: Callable[..., RunOptions]) -> None:
+    question = {"question": "How many customers are there?"}
+    stream = build_graph("recap").astream_events(question, context=options(votes=3), version="v2")
+    names = [event["name"] async for event in stream if event["event"] == "on_chain_end"]
+    assert names.count("run_sql") == 3
+    assert names[-1] == "recap"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [({}, "no question"), ({"question": " "}, "no question"), ({"question": 3}, "no question")],
+)
+async def test_a_graph_without_a_question_says_so(
+    options: Callable[..., RunOptions], given: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        await build_graph("recap").ainvoke(given or {"question": ""}, context=options())
+
+
+async def test_a_graph_without_a_context_says_so() -> None:
+    with pytest.raises(ConfigurationError, match="no context"):
+        await build_graph("recap").ainvoke({"question": "How many?"})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"), [({"votes": "many"}, "votes is 'many'"), ({"models": 3}, "models is 3")]
+)
+def test_options_of_the_wrong_type_are_named(wrong: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        RunOptions(**wrong)
+
+
+def test_options_take_what_a_form_gives() -> None:
+    assert RunOptions(votes="3", max_usd="0.5").max_usd == 0.5  # type: ignore[arg-type]
+
+
+async def test_a_failed_query_is_not_tried_again_by_the_action(run: Run) -> None:
+    bad = "SELECT nowhere FROM customers"
+    rejected = {"valid_result": False, "columns_not_needed": [], "result_empty": False, "suggest_fix": "No."}
+    ran = await run(script(action=[sql(bad), sql(bad), sql(GOOD)], validator=rejected))
+    assert "Error: " in ran.prompt("action", 1)
+    assert len([event for event in ran.of("query") if event["sql"] == bad]) == 1
+
+
+async def test_repairs_are_counted_as_they_were(run: Run) -> None:
+    bad = "SELECT nowhere FROM customers"
+    ran = await run(script(action=sql(bad), self_refiner={"explanation": "?", "sql": bad}))
+    assert ran.answer.candidates[0].repairs == 1
+
+
+async def test_the_linker_keeps_to_the_recipes_limit_before_planning_too(run: Run) -> None:
+    look = {"thought": "Look.", "command": "ls", "linked_schema": None}
+    ran = await run(script(schema_linker=look), link_above=10, switches={"max_link_steps": 4})
+    assert ran.calls()["schema_linker"] == 4
+
+
+async def test_a_query_that_never_ran_is_not_said_to_have_failed(run: Run) -> None:
+    ran = await run(script(), max_calls=4)
+    assert not any("failed" in warning for warning in ran.answer.warnings)
+    assert any("stopped by max_calls" in warning for warning in ran.answer.warnings)

@@ -68,7 +68,7 @@ async def test_a_question_runs_to_its_answer_and_streams_each_step(studio: str) 
         "quorum",
         input={"question": "How many customers are there?"},
         context={"votes": 2},
-        stream_mode="updates",
+        stream_mode=["updates", "events"],
         stream_subgraphs=True,
     ):
         assert part.event != "error", part.data

@@ -139,6 +139,9 @@ class Backend(ABC):
     endpoint: str
     """What a rate limit applies to; empty for models in this process."""
 
+    demonstration: bool = False
+    """Whether rules answer, and no language model; every answer then says so."""
+
     price: Price | None
     settings: ModelSettings
 

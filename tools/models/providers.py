@@ -141,4 +141,6 @@ def offline(name: str, settings: ModelSettings) -> Backend:
     from tools.models.local import LocalBackend
     from tools.offline.model import OfflineChatModel
 
-    return LocalBackend("offline:demo", OfflineChatModel(), settings)
+    backend = LocalBackend("offline:demo", OfflineChatModel(), settings)
+    backend.demonstration = True
+    return backend

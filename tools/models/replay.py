@@ -29,7 +29,8 @@ def replay(name: str, settings: ModelSettings) -> LocalBackend:
     """
     try:
         lines = Path(name).read_text(encoding="utf-8").split("\n")
-        script = recorded((json.loads(line) for line in lines if line.strip()), Path(name).parent)
+        events = [json.loads(line) for line in lines if line.strip()]
+        script = recorded(events, Path(name).parent)
     except (OSError, ValueError) as error:
         raise ConfigurationError(
             f"The recording {name!r} cannot be read: {error}",
@@ -37,7 +38,9 @@ def replay(name: str, settings: ModelSettings) -> LocalBackend:
         ) from error
     if not script:
         raise ConfigurationError(f"The recording {name!r} holds no reply of a model.")
-    return scripted_backend(ScriptedChatModel(script=script, source=f"replay:{name}"), settings)
+    backend = scripted_backend(ScriptedChatModel(script=script, source=f"replay:{name}"), settings)
+    backend.demonstration = any(str(event.get("model", "")).startswith("offline") for event in events)
+    return backend
 
 
 def recorded(events: Iterable[Mapping[str, Any]], folder: Path) -> dict[str, list[AIMessage]]:

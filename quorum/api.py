@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from graph.answer import Answer
 from knowledge.errors import ConfigurationError
+from quorum.needs import asked_of
 from quorum.settings import Settings
 from tools.urls import anchored
 
@@ -19,16 +20,6 @@ if TYPE_CHECKING:
     from graph.context import Context
     from graph.options import RunOptions
     from graph.runs import Event
-
-NO_MODEL = (
-    "Name one with --model openai:gpt-4.1 (or models=[…]), QUORUM_MODELS, or `models` in quorum.toml; "
-    "an OpenAI-compatible endpoint also needs OPENAI_BASE_URL and OPENAI_API_KEY. "
-    "`--model offline` needs neither key nor network, but is a rule-based demonstration."
-)
-NO_DATABASE = (
-    "Name one with --db sqlite:///shop.db (or db=…), QUORUM_DATABASE, or `database` in quorum.toml; "
-    "`sample` is the sample database."
-)
 
 
 async def ask(
@@ -65,10 +56,11 @@ async def ask(
         The answer; ``status`` says whether it is one.
 
     Raises:
-        ConfigurationError: A setting is missing, wrong or unknown.
+        ConfigurationError: A setting is missing, wrong or unknown, or the question is no text.
         DatabaseUnavailable: The database cannot be opened or read.
         ModelUnavailable: No model answered.
     """
+    _check_text(question)
     specs = [models] if isinstance(models, str) else list(models or [])
     flags = {"database": db, "recipe": recipe, "votes": votes, "documents": docs, **options}
     flags["models"] = specs or (list(chat_models) if chat_models and resume is None else None)
@@ -89,7 +81,27 @@ def ask_sync(question: str = "", **arguments: Any) -> Answer:
     Raises:
         RuntimeError: Called from a running event loop; use ``await ask(…)`` there.
     """
+    if _in_event_loop():
+        raise RuntimeError("ask_sync was called from a running event loop; use `await ask(…)` there.")
     return asyncio.run(ask(question, **arguments))
+
+
+def _in_event_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _check_text(question: str) -> None:
+    try:
+        question.encode()
+    except UnicodeEncodeError as error:
+        raise ConfigurationError(
+            f"The question is not UTF-8 text, from character {error.start + 1} on.",
+            hint="Convert it, e.g. with iconv, or set the terminal to UTF-8.",
+        ) from error
 
 
 def run_options(settings: Settings) -> RunOptions:
@@ -100,12 +112,8 @@ def run_options(settings: Settings) -> RunOptions:
     """
     from graph.options import RunOptions
 
-    if not settings.models:
-        raise ConfigurationError("No model is configured.", hint=NO_MODEL)
-    if not settings.database:
-        raise ConfigurationError("No database is given.", hint=NO_DATABASE)
     return RunOptions(
-        database=anchored(settings.database, Path.cwd()),
+        database=anchored(asked_of(settings), Path.cwd()),
         recipe=settings.recipe,
         switches=settings.switches,
         models=list(settings.models),

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from knowledge.errors import BudgetExceeded, QuorumError
-from quorum.pipes import until_reader_leaves
+from quorum.pipes import until_reader_leaves, write_anything
 from quorum.text import printable
 
 COMMANDS = {
@@ -31,6 +31,7 @@ INTERRUPTED = 130  # as shells report SIGINT
 FAULT = 70  # EX_SOFTWARE of sysexits.h
 
 _AS_JSON = "quorum.as_json"
+_DATA = ("--json", "--csv", "--file")  # options with which standard output is for programs
 
 
 class Failure(click.ClickException):
@@ -52,7 +53,9 @@ class LazyGroup(click.Group):
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        ctx.meta[_AS_JSON] = "--json" in takewhile(lambda arg: arg != "--", args)
+        given = [arg.partition("=")[0] for arg in takewhile(lambda arg: arg != "--", args)]
+        ctx.meta[_AS_JSON] = "--json" in given
+        write_anything(utf8=any(option in given for option in _DATA))
         return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
@@ -82,9 +85,15 @@ class LazyGroup(click.Group):
         except KeyboardInterrupt:
             click.echo("interrupted", err=True)
             raise SystemExit(INTERRUPTED) from None
+        except (click.exceptions.Exit, click.Abort):  # click's own ways to end
+            raise
+        except Exception as error:  # a fault of ours, which main reports: whoever reads JSON hears of it too
+            if ctx.meta[_AS_JSON]:
+                click.echo(json.dumps(_error_object(error), ensure_ascii=False))
+            raise
 
 
-def _error_object(error: QuorumError | click.ClickException) -> dict[str, Any]:
+def _error_object(error: Exception) -> dict[str, Any]:
     """A failure as ``--json`` prints it."""
     message = error.format_message() if isinstance(error, click.ClickException) else str(error)
     return {"status": "error", "error": {"kind": type(error).__name__, "message": printable(message)}}

@@ -1,13 +1,31 @@
-"""Standard output whose reader has had enough (``| head``): that is no error of ours."""
+"""The standard streams: a reader that leaves early, text of another encoding."""
 
 from __future__ import annotations
 
+import io
 import os
 import select
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO
+
+
+def standard_input() -> str:
+    """All of standard input, read as UTF-8; bytes that are none become lone surrogates."""
+    return sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
+
+
+def write_anything(*, utf8: bool = False) -> None:
+    """Let both output streams take every text: what their encoding lacks is written as ``\\u…``.
+
+    Args:
+        utf8: Standard output is data (JSON, CSV) and UTF-8 whatever the terminal speaks.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # in a notebook or a test it may be another
+            encoding = "utf-8" if utf8 and stream is sys.stdout else None
+            stream.reconfigure(encoding=encoding, errors="backslashreplace")
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from pydantic_settings import (
 )
 
 from knowledge.errors import ConfigurationError
-from quorum.values import AUTO, Bytes, Names, Place, Seconds, Strategy
+from quorum.values import AUTO, Bytes, Names, Place, Prices, Seconds, Strategy
 from tools.urls import anchored, mask_url, url_secrets
 
 CONFIG_FILE = "quorum.toml"
@@ -72,16 +72,16 @@ class Settings(BaseSettings):
     timeout: Seconds = Field(120.0, gt=0, description="longest silence of a model, in seconds")
     requests_per_second: float | None = Field(None, gt=0, description="model calls per second, all together")
     max_calls: int | None = Field(None, ge=1, description="model calls per question")
-    max_usd: float | None = Field(None, gt=0, description="dollars per question")
+    max_usd: float | None = Field(
+        None, gt=0, description="dollars per question; may be exceeded by the calls under way"
+    )
     deadline: Seconds | None = Field(None, gt=0, description="seconds per question: 90, 90s, 5m")
     max_rows: int = Field(100_000, ge=1, description="rows kept of one result")
     max_bytes: Bytes = Field(64 * 2**20, ge=1024, description="bytes kept of one result: 64MiB")
     query_timeout: Seconds = Field(60.0, gt=0, description="seconds for one query")
     schema_tokens: int = Field(30_000, ge=1, description="token budget of the schema text in prompts")
     link_above: int = Field(60_000, ge=1, description="schema texts of more tokens are linked first")
-    prices: dict[str, dict[str, float]] = Field(
-        {}, description="dollars per million tokens: {model: {input, output, cached}}"
-    )
+    prices: Prices = Field({}, description="dollars per million tokens: {model: {input, output, cached}}")
     home: Place = Field(Path(".quorum"), description="folder of traces and caches")
     retrieval: Literal["lexical", "hybrid"] = Field("lexical", description="how documents are found")
     embedding_model: str = Field("", description="a sentence-transformers model, for hybrid retrieval")
@@ -98,8 +98,8 @@ class Settings(BaseSettings):
             super().__init__(_env_file=found.dotenv, **flags)
         except ValidationError as error:
             raise _explain(error, sources) from None  # the cause would show secret values
-        except SettingsError as error:  # an environment value that is no JSON
-            raise ConfigurationError(f"A setting does not fit: {error}.") from None
+        except SettingsError as error:
+            raise _no_json(error, sources) from None
         self._sources = sources
 
     @classmethod
@@ -208,6 +208,16 @@ def _read_toml(path: Path) -> dict[str, Any]:
 def _nearest_setting(name: str) -> str:
     near = difflib.get_close_matches(name, Settings.model_fields, 1)
     return f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(Settings.model_fields)}."
+
+
+def _no_json(error: SettingsError, sources: dict[str, str]) -> ConfigurationError:
+    """A variable of a mapping that is no JSON, by the name under which it was set."""
+    found = re.search(r'field "(\w+)"', str(error))
+    name = found[1] if found else ""
+    return ConfigurationError(
+        f"A setting does not fit: {name} ({sources.get(name, 'environment')}) is not JSON: "
+        f"{error.__cause__ or error}."
+    )
 
 
 def _explain(error: ValidationError, sources: dict[str, str]) -> ConfigurationError:

@@ -70,8 +70,25 @@ def place(path: Path) -> Path:
         raise ValueError(f"{path}: {error}".removesuffix(".")) from None
 
 
+def prices(given: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
+    """Prices by model, each checked, so that a misspelt key is told before a model is asked.
+
+    Raises:
+        ValueError: One is not ``{"input": …, "cached": …, "output": …}``.
+    """
+    from tools.models.prices import as_price
+
+    try:
+        for name, price in given.items():
+            as_price(name, price)
+    except ConfigurationError as error:
+        raise ValueError(str(error).removesuffix(".")) from None
+    return given
+
+
 Seconds = Annotated[float, BeforeValidator(seconds)]
 Bytes = Annotated[int, BeforeValidator(size)]
 Names = Annotated[list[str], NoDecode, BeforeValidator(items)]
 Strategy = Annotated[str, AfterValidator(strategy)]
 Place = Annotated[Path, AfterValidator(place)]
+Prices = Annotated[dict[str, dict[str, float]], AfterValidator(prices)]

@@ -43,7 +43,10 @@ class Usage:
 
 @dataclass(frozen=True)
 class Budget:
-    """Hard limits of a run; None means no limit. ``seconds`` is wall clock from the run's start."""
+    """Hard limits of a run; None means no limit. ``seconds`` is wall clock from the run's start.
+
+    ``max_usd`` may be exceeded by the calls under way: what a reply costs is known when it is there.
+    """
 
     max_calls: int | None = None
     max_usd: float | None = None

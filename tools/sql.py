@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from sqlglot import Dialect, exp
     from sqlglot.tokenizer_core import Token
 
-    from knowledge.catalog import Catalog
-
 DIALECTS = ("bigquery", "duckdb", "mysql", "postgres", "snowflake", "sqlite")
 """The dialects that Quorum knows, by sqlglot's names."""
 
@@ -167,52 +165,6 @@ def format_sql(sql: str, dialect: str) -> str:
     except SyntaxProblem:
         return sql.strip()
     return ";\n\n".join(tree.sql(name, pretty=True, normalize_functions=False) for tree in trees)
-
-
-def tables_used(tree: exp.Expr) -> tuple[str, ...]:
-    """Names of the tables that a query reads, as written without quotes, each once, in order.
-
-    Common table expressions and table functions are not tables.
-    """
-    from sqlglot import exp
-
-    found = [t for t in tree.find_all(exp.Table) if isinstance(t.this, exp.Identifier) and not _is_cte(t)]
-    return tuple(dict.fromkeys(".".join(part.name for part in table.parts) for table in found))
-
-
-def _is_cte(table: exp.Table) -> bool:
-    """True if the name means a common table expression in reach."""
-    from sqlglot import exp
-
-    if table.args.get("db"):
-        return False
-    name = table.name.casefold()
-    child: exp.Expr = table
-    node = table.parent
-    while node is not None:
-        clause = node if isinstance(node, exp.With) else node.args.get("with_")
-        if not isinstance(clause, exp.With) or clause is child:
-            child, node = node, node.parent
-            continue
-        for cte in clause.expressions:
-            recursive = isinstance(cte.this, exp.SetOperation) or clause.args.get("recursive")
-            if cte.alias.casefold() == name and (recursive or cte is not child):
-                return True
-            if cte is child:
-                break  # later ones are not in reach
-        child, node = node, node.parent
-    return False
-
-
-def columns_used(tree: exp.Expr, catalog: Catalog) -> tuple[str, ...]:
-    """Columns of the catalog that a query reads, ``database.schema.table.column``, each once, in order.
-
-    Columns that cannot be resolved (struct fields, unknown names) and ``*`` are left out.
-    """
-    from tools.lint import Linter
-
-    columns = Linter(catalog).resolve(tree).columns
-    return tuple(dict.fromkeys(f"{table.full_name}.{column.name}" for table, column in columns))
 
 
 def _enclose_limits(tokens: list[Token]) -> list[Token]:

@@ -7,27 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from knowledge.errors import ConfigurationError, QuorumError
-from quorum.pipes import until_reader_leaves
+from knowledge.errors import QuorumError
+from quorum.cli import INTERRUPTED
+from quorum.pipes import standard_input, until_reader_leaves
 
 if TYPE_CHECKING:
     from graph.answer import Answer
 
 EXIT_CODES = {"answered": 0, "no_answer": 1, "stopped": 3}
-INTERRUPTED = 130
-
-NO_MODEL = """No model is configured. Name one in any of these ways:
-  a flag            --model openai:gpt-4.1   (and OPENAI_API_KEY in the environment)
-  the environment   QUORUM_MODELS=openai:gpt-4.1   (a comma list makes an ensemble)
-  quorum.toml       models = ["openai:gpt-4.1"]
-Any OpenAI-compatible endpoint works: add --base-url, e.g. http://localhost:11434/v1.
-`--model offline` needs no key, but is a rule-based demonstration and no language model."""
-
-NO_DATABASE = """No database is given. Name one in any of these ways:
-  a flag            --db sqlite:///shop.db   (or duckdb:///sales.duckdb)
-  the environment   QUORUM_DATABASE=sqlite:///shop.db
-  quorum.toml       database = "sqlite:///shop.db"
-`--db sample` is the sample database that `quorum demo` asks."""
 
 
 @click.command(short_help="Ask a database a question in plain language.")
@@ -43,7 +30,9 @@ NO_DATABASE = """No database is given. Name one in any of these ways:
 @click.option("--base-url", metavar="URL", help="an OpenAI-compatible endpoint")
 @click.option("--temperature", type=float, metavar="T", help="of all candidates of a model after its first")
 @click.option("--max-calls", type=int, metavar="N", help="stop after N model calls")
-@click.option("--max-usd", type=float, metavar="X", help="stop after X dollars")
+@click.option(
+    "--max-usd", type=float, metavar="X", help="stop after X dollars; may be exceeded by the calls under way"
+)
 @click.option("--deadline", metavar="TIME", help="stop after that long: 90, 90s, 5m")
 @click.option("--resume", metavar="RUN", help="go on with a run: its id, a beginning, or last; no QUESTION")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object and nothing else")
@@ -64,7 +53,7 @@ def command(
     if resume is not None and question is not None:
         raise click.UsageError("--resume goes on with the run's own question: leave QUESTION out.")
     if question == "-":
-        question = sys.stdin.read()
+        question = standard_input()
     if resume is None and not (question or "").strip():
         raise click.UsageError("Ask something, e.g. quorum ask 'How many orders were there in May?'")
     answer = ask_live(question or "", flags, quiet=quiet or as_json or as_csv, resume=resume)
@@ -80,15 +69,14 @@ def ask_live(question: str, flags: dict[str, Any], *, quiet: bool, resume: str |
         ConfigurationError, DatabaseUnavailable, ModelUnavailable, BudgetExceeded: As ``ask``.
         SystemExit: 130 after Ctrl-C, having said how to go on.
     """
+    from quorum.needs import asked_of
     from quorum.progress import Progress
     from quorum.render import console
     from quorum.settings import Settings
 
     settings = Settings.load(**flags)
-    if resume is None and not settings.models:
-        raise ConfigurationError(NO_MODEL)
-    if resume is None and not settings.database:
-        raise ConfigurationError(NO_DATABASE)
+    if resume is None:
+        asked_of(settings)
     from quorum.api import ask_sync  # heavy: only once the settings are right
 
     with Progress(console(stderr=True), quiet=quiet) as progress:

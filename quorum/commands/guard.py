@@ -8,6 +8,8 @@ from pathlib import Path
 
 import click
 
+from quorum.pipes import standard_input
+
 REFUSED = 1
 
 
@@ -17,9 +19,9 @@ REFUSED = 1
 @click.option(
     "--file",
     "file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
     metavar="LIST.jsonl",
-    help='judge a list of {"dialect": …, "sql": …}, one verdict per line',
+    help='judge a list of {"dialect": …, "sql": …}, one verdict per line; - is standard input',
 )
 @click.option("--json", "as_json", is_flag=True, help="print the verdict as a JSON object")
 def command(sql: str | None, dialect: str | None, file: Path | None, as_json: bool) -> None:
@@ -27,7 +29,7 @@ def command(sql: str | None, dialect: str | None, file: Path | None, as_json: bo
 
     Exits with 0 if it is a pure read, with 1 if it is refused (the reason is printed). With
     --file, one JSON object is printed per line of the list, in order, and the exit code is 0; a
-    line that cannot be judged is refused.
+    line that cannot be judged, a blank one too, is refused.
     """
     from quorum.text import printable
     from tools.guard import Passed, check, judge_list
@@ -35,12 +37,13 @@ def command(sql: str | None, dialect: str | None, file: Path | None, as_json: bo
     if file is not None:
         if sql is not None or dialect is not None:
             raise click.UsageError("--file brings its own SQL and dialects.")
-        for line in judge_list(file):
+        piped = str(file) == "-"
+        for line in judge_list(sys.stdin.buffer if piped else file):
             click.echo(json.dumps(line, ensure_ascii=False))
         return
     if sql is None or dialect is None:
         raise click.UsageError("Give --dialect and the SQL, or --file.")
-    verdict = check(sys.stdin.read() if sql == "-" else sql, dialect)
+    verdict = check(standard_input() if sql == "-" else sql, dialect)
     reason = "" if isinstance(verdict, Passed) else verdict.reason
     if as_json:
         click.echo(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -57,8 +58,12 @@ def stats_command(source: str, budget: int | None, as_json: bool) -> None:
     """Measure the schema text: tables, columns, bytes and tokens, per database and in all."""
     from knowledge.stats import catalog_stats, stats
 
-    folder = Path(source).is_dir()
-    found = stats(source, budget=budget) if folder else catalog_stats(catalogs_of(source)[0], budget=budget)
+    if Path(source).is_dir():
+        found = stats(source, budget=budget)
+    else:
+        begun = time.perf_counter()
+        (catalog,) = catalogs_of(source)
+        found = catalog_stats(catalog, budget=budget, load_seconds=time.perf_counter() - begun)
     if as_json:
         click.echo(json.dumps(found, ensure_ascii=False, indent=2))
     else:

@@ -70,6 +70,20 @@ def test_json_is_one_object_and_nothing_else(shop: str) -> None:
     assert answer["usage"]["model_calls"] > 0
 
 
+@pytest.mark.parametrize("piped", [False, True])
+def test_a_question_that_is_not_utf_8_exits_with_2(
+    shop: str, root: Path, workplace: Path, piped: bool
+) -> None:
+    words = "Combien de cafés ?".encode("latin-1")
+    question = "-" if piped else os.fsdecode(words)
+    command = [sys.executable, "-m", "quorum", "ask", question, "--db", shop, *OFFLINE, "--json"]
+    env = os.environ | {"PYTHONPATH": str(root)}
+    done = subprocess.run(command, input=words, env=env, capture_output=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert json.loads(done.stdout)["error"]["kind"] == "ConfigurationError"
+    assert not (workplace / ".quorum" / "runs").exists()
+
+
 def test_csv_holds_every_row_not_only_the_preview(shop: str) -> None:
     result = ask("List all names of customers", "--db", shop, *OFFLINE, "--csv")
     assert result.exit_code == 0

@@ -59,6 +59,16 @@ def test_a_fault_of_ours_is_not_taken_for_no_answer(monkeypatch: pytest.MonkeyPa
     assert ended.value.code == 70
 
 
+def test_a_fault_of_ours_is_a_json_object_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("by nought")
+
+    monkeypatch.setattr("graph.runs.RunFolder.open", broken)
+    result = CliRunner().invoke(cli, ["trace", "show", "last", "--json"])
+    assert isinstance(result.exception, ZeroDivisionError), "main makes it exit code 70"
+    assert json.loads(result.stdout)["error"] == {"kind": "ZeroDivisionError", "message": "by nought"}
+
+
 def test_an_unknown_command_is_a_usage_error() -> None:
     assert quorum("aks").exit_code == 2
 
@@ -147,6 +157,23 @@ def test_what_an_error_quotes_moves_no_cursor(monkeypatch: pytest.MonkeyPatch) -
         assert not set(result.output) & set("\x1b\x9b\u202e")
 
 
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_terminal_that_is_not_utf_8_gets_every_text(database: str, root: Path, as_json: bool) -> None:
+    command = [sys.executable, "-m", "quorum", "schema", "show", database, *["--json"][: int(as_json)]]
+    env = os.environ | {"PYTHONPATH": str(root), "PYTHONIOENCODING": "koi8-r"}
+    done = subprocess.run(command, env=env, capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert ("naïve".encode() if as_json else b"na\\xefve") in done.stdout
+
+
+def test_a_run_is_shown_on_an_ascii_terminal_too(run: Trace, root: Path) -> None:
+    command = [sys.executable, "-m", "quorum", "trace", "show", "last", "--full"]
+    env = os.environ | {"PYTHONPATH": str(root), "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, env=env, capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert run.run_id.encode() in done.stdout
+
+
 def piped_into_head(root: Path, *arguments: str) -> tuple[int, str]:
     """The exit code and standard error of a command whose reader leaves after the first line."""
     process = subprocess.Popen(
@@ -214,6 +241,14 @@ def test_guard_refuses_what_it_cannot_judge_and_goes_on(workplace: Path) -> None
     assert all(v["reason"].startswith(f"line {n}: ") for n, v in enumerate(verdicts[1:-1], 2))
 
 
+def test_guard_reads_a_list_from_standard_input_and_keeps_it_aligned() -> None:
+    line = json.dumps({"dialect": "sqlite", "sql": "SELECT 1"})
+    result = quorum("guard", "--file", "-", given=f"{line}\n\n{line}\n")
+    verdicts = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [v["verdict"] for v in verdicts] == ["pass", "refused", "pass"]
+    assert "blank" in verdicts[1]["reason"]
+
+
 def test_guard_takes_a_list_or_sql_but_not_both(workplace: Path) -> None:
     (workplace / "list.jsonl").write_text("")
     assert quorum("guard", "--file", "list.jsonl", "SELECT 1").exit_code == 2
@@ -231,6 +266,7 @@ def test_schema_stats_measure_a_database(database: str) -> None:
     stats = json.loads(quorum("schema", "stats", database, "--json").stdout)
     assert (stats["total"]["databases"], stats["total"]["tables"], stats["total"]["columns"]) == (1, 2, 4)
     assert [entry["name"] for entry in stats["databases"]] == ["shop"]
+    assert stats["total"]["load_seconds"] > 0
     assert "customers" not in quorum("schema", "stats", database).stdout
 
 

@@ -101,7 +101,13 @@ def test_a_bad_value_names_field_value_and_source(monkeypatch: pytest.MonkeyPatc
 
 def test_a_variable_that_is_no_json_is_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QUORUM_PRICES", "cheap")
-    with pytest.raises(ConfigurationError, match="prices"):
+    with pytest.raises(ConfigurationError, match=r"prices \(environment QUORUM_PRICES\) is not JSON"):
+        Settings()
+
+
+def test_a_misspelt_price_key_is_an_error_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUORUM_PRICES", '{"m": {"inptu": 1, "output": 2}}')
+    with pytest.raises(ConfigurationError, match=r"environment QUORUM_PRICES.*price of m is not understood"):
         Settings()
 
 

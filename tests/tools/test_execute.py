@@ -181,7 +181,7 @@ async def test_deadline_that_cuts_a_query_ends_the_run(database: Database, event
     with pytest.raises(BudgetExceeded) as raised:
         await execute(late, SLOW, agent="action")
     assert raised.value.limit == "deadline"
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 10  # by itself it would end at its limit of 20 s
     assert late.ledger.total.queries == 1
     assert events.kept[0]["error"]["kind"] == "timeout"
     with pytest.raises(BudgetExceeded):
@@ -197,7 +197,7 @@ async def test_deadline_reaches_a_query_that_waits_for_its_turn(database: Databa
     started = time.monotonic()
     with pytest.raises(BudgetExceeded):
         await execute(late, "SELECT 1 FROM numbers", agent="action")
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 10  # those before it end at their limit of 20 s
     for task in patient:
         task.cancel()
     await asyncio.gather(*patient, return_exceptions=True)

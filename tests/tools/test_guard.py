@@ -138,7 +138,8 @@ def test_a_list_is_judged_in_order(tmp_path: Path) -> None:
     path = tmp_path / "list.jsonl"
     entries = [{"dialect": "sqlite", "sql": "SELECT 1"}, {"dialect": "duckdb", "sql": "COPY t TO 'x'"}]
     path.write_text("\n".join(map(json.dumps, entries)) + "\n\n")
-    first, second = judge_list(path)
+    first, second, blank = judge_list(path)  # a verdict for each line
+    assert blank["rule"] == "list"
     assert first == {"verdict": "pass", "reason": ""}
     assert (second["verdict"], second["rule"]) == ("refused", "statement")
 

@@ -133,6 +133,41 @@ async def test_tokens_are_estimated_and_marked_where_the_endpoint_sends_none(ben
     assert one.ledger.total.usd is None
 
 
+@pytest.mark.parametrize("counts", [(-5, 3), (5, -3), (-1, -1)])
+async def test_negative_counts_are_estimated_as_if_none_were_sent(
+    bench: Make, counts: tuple[int, int]
+) -> None:
+    one = bench([say("four short words here", usage=tokens(*counts))])
+    reply = await one.say()
+    assert reply.estimated
+    assert reply.usage.input_tokens > 0
+    assert 0 < reply.usage.output_tokens < 20
+
+
+@pytest.mark.parametrize("half", ["\ud800", "\\ud800"])  # in the text itself; as an escape of its JSON
+async def test_half_a_surrogate_pair_is_a_malformed_reply_that_can_be_repaired(
+    bench: Make, half: str
+) -> None:
+    one = bench([say(GOOD.replace("count", half)), say(GOOD)])
+    reply = await one.plan()
+    assert reply.parsed is None
+    assert reply.problem is not None
+    assert reply.problem.kind is ProblemKind.INVALID
+    assert "surrogate" in reply.problem.message
+    repair = [*ASK, {"role": "assistant", "content": reply.text}, {"role": "user", "content": "repair"}]
+    repaired = await one.model.complete(repair, role="planner", output=Plan)
+    assert repaired.parsed is not None
+
+
+async def test_half_a_surrogate_pair_in_a_tool_call_is_malformed_too(bench: Make) -> None:
+    one = bench(
+        [say(arguments={"steps": ["\udfff"], "expected_format": "n"})], method=Method.FUNCTION_CALLING
+    )
+    reply = await one.plan()
+    assert reply.problem is not None
+    reply.text.encode()
+
+
 async def test_event_loops_may_come_and_go_in_one_process() -> None:
     with ChatServer([say("hi")]) as server:
         model = make_model("openai:test", settings=ModelSettings(base_url=server.url))
@@ -279,10 +314,10 @@ async def test_what_will_not_pass_is_not_tried_again(bench: Make, answer: Answer
 
 async def test_an_unreachable_endpoint_is_a_clear_error_in_seconds(bench: Make) -> None:
     url = f"http://127.0.0.1:{closed_port()}/v1"
-    one = bench([say("x")], base_url=url)
+    one = bench([say("x")], base_url=url, timeout=120.0)
     start = time.monotonic()
     message = await one.fails()
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 30  # the default timeout is two minutes
     assert f"No connection to {url}" in message
     assert "Is the address right" in message
 
@@ -302,7 +337,7 @@ async def test_an_endless_reply_ends_at_the_wall_clock(bench: Make) -> None:
     one = bench([Answer(b'{"a": "', forever=b"x", pause=0.02)], timeout=0.3, total_timeout=0.5)
     start = time.monotonic()
     assert "not complete after 0.5 s" in await one.fails()
-    assert time.monotonic() - start < 3
+    assert time.monotonic() - start < 20  # it would never end by itself
     assert len(one.server.requests) == 1
 
 

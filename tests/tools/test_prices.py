@@ -37,7 +37,17 @@ def test_settings_override_the_table() -> None:
     assert price_of("free", own) == Price(0, 0, 0)
 
 
-@pytest.mark.parametrize("given", [{}, {"input": 1}, {"input": "x", "output": 1}, {"input": -1, "output": 1}])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"input": 1},
+        {"input": "x", "output": 1},
+        {"input": -1, "output": 1},
+        {"input": float("nan"), "output": 1},
+        {"input": 1, "output": 1, "cahced": 1},
+    ],
+)
 def test_a_price_that_makes_no_sense_is_refused(given: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match="mine"):
         price_of("mine", {"mine": given})

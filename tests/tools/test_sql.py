@@ -1,19 +1,16 @@
-"""SQL as data: parsing, normal form, layout, what a query uses."""
+"""SQL as data: parsing, normal form, layout."""
 
 from __future__ import annotations
 
 import pytest
 
-from knowledge.catalog import Catalog, Column, Table
 from knowledge.errors import ConfigurationError
 from tools.sql import (
     SyntaxProblem,
-    columns_used,
     dialect_name,
     format_sql,
     normalise,
     parse_one_statement,
-    tables_used,
 )
 
 
@@ -71,28 +68,3 @@ def test_layout_for_people_keeps_comments() -> None:
     assert format_sql("select a -- why\n from t where b=1", "sqlite") == (
         "SELECT\n  a /* why */\nFROM t\nWHERE\n  b = 1"
     )
-
-
-def test_tables_used_leaves_out_what_the_query_defines() -> None:
-    sql = """
-        WITH a AS (SELECT * FROM a), b AS (SELECT * FROM a JOIN shop.orders ON 1 = 1),
-        r AS (SELECT 1 AS n UNION ALL SELECT n FROM r WHERE n < 3)
-        SELECT * FROM b, r, (SELECT * FROM customers) AS c, json_each('[1]')
-        WHERE EXISTS (WITH customers AS (SELECT 1) SELECT * FROM customers)
-    """
-    assert tables_used(parse_one_statement(sql, "sqlite")) == ("customers", "a", "shop.orders")
-
-
-def test_columns_used_are_those_of_the_catalog() -> None:
-    orders = Table("ORDERS", (Column("ID", "NUMBER"), Column("amount", "NUMBER")), "PUBLIC", "SHOP")
-    buyers = Table("BUYERS", (Column("ID", "NUMBER"), Column("REGION", "TEXT")), "PUBLIC", "SHOP")
-    catalog = Catalog("shop", "snowflake", (orders, buyers))
-    sql = (
-        "SELECT o.id, sum(\"amount\") FROM orders o JOIN buyers b ON o.id = b.id WHERE region = 'n' AND nope"
-    )
-    assert sorted(columns_used(parse_one_statement(sql, "snowflake"), catalog)) == [
-        "SHOP.PUBLIC.BUYERS.ID",
-        "SHOP.PUBLIC.BUYERS.REGION",
-        "SHOP.PUBLIC.ORDERS.ID",
-        "SHOP.PUBLIC.ORDERS.amount",
-    ]

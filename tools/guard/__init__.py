@@ -13,8 +13,9 @@ EXPLAIN ANALYZE executes the query that it explains; of a pure read that is a pu
 from __future__ import annotations
 
 import gc
+import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -133,23 +134,26 @@ def _explained(prefix: str, inner: Passed | Refused) -> Passed | Refused:
     return Passed(f"{prefix} {inner.sql}", inner.dialect, inner.tree, "explain")
 
 
-def judge_list(path: Path) -> Iterator[dict[str, Any]]:
-    """Judge a file of JSON lines ``{"dialect": …, "sql": …}``, in order.
+def judge_list(source: Path | Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    """Judge JSON lines ``{"dialect": …, "sql": …}``, in order.
+
+    Args:
+        source: A file of them, or the lines themselves (a stream that is open for reading bytes).
 
     Yields:
+        One verdict for each line, so that output and input stay aligned:
         ``{"verdict": "pass", "reason": ""}`` or ``{"verdict": "refused", "reason": …, "rule": …}``;
-        a line that is not such an object, or whose dialect is unknown, is refused by rule ``list``.
+        a line that is blank or no such object, or whose dialect is unknown, is refused by rule ``list``.
 
     Raises:
         ConfigurationError: The file cannot be read.
     """
-    try:
-        lines = path.read_bytes().split(b"\n")
-    except OSError as error:
-        raise ConfigurationError(f"Cannot read the list {path}: {error}.") from error
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
+    if isinstance(source, Path):
+        try:
+            source = io.BytesIO(source.read_bytes())
+        except OSError as error:
+            raise ConfigurationError(f"Cannot read the list {source}: {error}.") from error
+    for number, line in enumerate(source, 1):
         try:
             sql, dialect = _list_entry(line)
             verdict = check(sql, dialect)
@@ -164,6 +168,8 @@ def judge_list(path: Path) -> Iterator[dict[str, Any]]:
 
 def _list_entry(line: bytes) -> tuple[str, str]:
     hint = 'Each line is a JSON object {"dialect": "sqlite", "sql": "SELECT 1"}.'
+    if not line.strip():
+        raise ConfigurationError("The line is blank.", hint=hint)
     try:
         entry = json.loads(line)
     except (ValueError, RecursionError) as error:  # no JSON, a number too long, brackets without end

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -56,19 +57,26 @@ def price_of(name: str, overrides: Mapping[str, Price | Mapping[str, float]]) ->
     (``openai/gpt-4.1``) is ignored, unless the overrides name it in full.
 
     Raises:
-        ConfigurationError: An override is not ``{"input": …, "cached": …, "output": …}``.
+        ConfigurationError: The override is not ``{"input": …, "cached": …, "output": …}``.
     """
     family = _SNAPSHOT.sub("", name.rsplit("/", 1)[-1])
     for known in (name, family):
         if known in overrides:
-            return _as_price(known, overrides[known])
+            return as_price(known, overrides[known])
     return PRICES.get(family)
 
 
-def _as_price(name: str, given: Price | Mapping[str, float]) -> Price:
+def as_price(name: str, given: Price | Mapping[str, float]) -> Price:
+    """The price of ``name`` that a setting gives; ``cached`` may be left out.
+
+    Raises:
+        ConfigurationError: It is not ``{"input": …, "cached": …, "output": …}``, each at least 0.
+    """
     if isinstance(given, Price):
         return given
     try:
+        if strangers := given.keys() - {"input", "cached", "output"}:
+            raise KeyError(*strangers)
         cached = given.get("cached", given["input"])
         price = Price(float(given["input"]), float(cached), float(given["output"]))
     except (KeyError, TypeError, ValueError) as error:
@@ -76,6 +84,6 @@ def _as_price(name: str, given: Price | Mapping[str, float]) -> Price:
             f"The price of {name} is not understood: {dict(given)!r}.",
             hint='Give USD per million tokens: {"input": 2.0, "cached": 0.5, "output": 8.0}.',
         ) from error
-    if min(price.input, price.cached, price.output) < 0:
-        raise ConfigurationError(f"The price of {name} is negative: {dict(given)!r}.")
+    if not all(0 <= value < math.inf for value in (price.input, price.cached, price.output)):
+        raise ConfigurationError(f"The price of {name} is negative or no number: {dict(given)!r}.")
     return price

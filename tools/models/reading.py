@@ -13,7 +13,7 @@ from knowledge.tokens import estimate_tokens
 from tools.ledger import Usage
 from tools.models.base import Message
 from tools.models.prices import Price
-from tools.models.structured import Problem, ProblemKind, parse
+from tools.models.structured import NOT_TEXT, Problem, ProblemKind, has_half_pair, parse, without_half_pairs
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage
@@ -23,7 +23,14 @@ _CUT = ("length", "max_tokens")
 
 
 def text_of(message: AIMessage) -> str:
-    """What the model wrote: its text, or the arguments of the tool it called, as JSON."""
+    """What the model wrote: its text, or the arguments of the tool it called, as JSON.
+
+    It can be sent, kept and shown: half a surrogate pair, which UTF-8 cannot hold, becomes U+FFFD.
+    """
+    return without_half_pairs(_raw_text(message))
+
+
+def _raw_text(message: AIMessage) -> str:
     if message.tool_calls:
         return json.dumps(message.tool_calls[0]["args"], ensure_ascii=False)
     if message.invalid_tool_calls:
@@ -33,7 +40,7 @@ def text_of(message: AIMessage) -> str:
 
 def finish_reason(message: AIMessage) -> str:
     """Why the model stopped, in the provider's own word; empty where it does not say."""
-    return str(message.response_metadata.get("finish_reason") or "")
+    return without_half_pairs(str(message.response_metadata.get("finish_reason") or ""))
 
 
 def judge(message: AIMessage, output: type[BaseModel] | None) -> BaseModel | Problem | None:
@@ -41,11 +48,14 @@ def judge(message: AIMessage, output: type[BaseModel] | None) -> BaseModel | Pro
     text, reason = text_of(message), finish_reason(message)
     refusal = message.additional_kwargs.get("refusal")
     if refusal or reason == _FILTERED:
-        return Problem(ProblemKind.REFUSAL, str(refusal or "The provider's filter stopped the reply."))
+        said = str(refusal or "The provider's filter stopped the reply.")
+        return Problem(ProblemKind.REFUSAL, without_half_pairs(said))
     if reason in _CUT:
         return Problem(ProblemKind.LENGTH, "The reply was cut off at the output limit; give a shorter one.")
     if not text.strip():
         return Problem(ProblemKind.EMPTY, "The reply was empty.")
+    if has_half_pair(_raw_text(message)):
+        return NOT_TEXT
     return parse(text, output) if output else None
 
 
@@ -54,17 +64,14 @@ def usage_of(
 ) -> Usage:
     """What one call used: the provider's own counts, or an estimate that is counted as one.
 
+    Negative counts mean nothing, and are estimated as if none were stated.
+
     Args:
         price: None where unknown; then the dollars are None.
         message: None for a call of which only the prompt is known.
     """
-    stated = message.usage_metadata if message is not None else None
-    if stated:
-        sent, got = stated["input_tokens"], stated["output_tokens"]
-        cached = stated.get("input_token_details", {}).get("cache_read") or 0
-    else:
-        sent = sum(_tokens(part["content"]) for part in prompt)
-        got, cached = estimate_tokens(text), 0
+    stated = _stated(message) if message is not None else None
+    sent, cached, got = stated or (sum(_tokens(part["content"]) for part in prompt), 0, estimate_tokens(text))
     return Usage(
         model_calls=1,
         input_tokens=sent,
@@ -73,6 +80,16 @@ def usage_of(
         usd=price.usd(sent, cached, got) if price else None,
         estimated_calls=0 if stated else 1,
     )
+
+
+def _stated(message: AIMessage) -> tuple[int, int, int] | None:
+    """The provider's counts: input, the part of it that was cached, output."""
+    usage = message.usage_metadata
+    if not usage:
+        return None
+    cached = usage.get("input_token_details", {}).get("cache_read") or 0
+    counts = usage["input_tokens"], cached, usage["output_tokens"]
+    return counts if min(counts) >= 0 else None
 
 
 _tokens = lru_cache(maxsize=32)(estimate_tokens)  # the long system message is the same in every call

@@ -49,6 +49,23 @@ class Problem:
     message: str
 
 
+NOT_TEXT = Problem(
+    ProblemKind.INVALID, "The reply holds half of a surrogate pair, which is no character; write it whole."
+)
+
+_HALF_PAIR = re.compile(r"[\ud800-\udfff]")
+
+
+def has_half_pair(text: str) -> bool:
+    """True if the text holds a lone surrogate: JSON can say it, UTF-8 and every database cannot."""
+    return _HALF_PAIR.search(text) is not None
+
+
+def without_half_pairs(text: str) -> str:
+    """The text with U+FFFD for each lone surrogate."""
+    return _HALF_PAIR.sub("\ufffd", text)
+
+
 @dataclass(frozen=True)
 class Schema:
     """An output model as JSON schema.
@@ -148,6 +165,9 @@ def parse(text: str, output: type[BaseModel]) -> BaseModel | Problem:
     fields = {field.alias or name for name, field in output.model_fields.items()} | {*output.model_fields}
     problem: Problem | None = None
     for found in objects_in(text):
+        if has_half_pair(json.dumps(found, ensure_ascii=False)):
+            problem = problem or NOT_TEXT
+            continue
         try:
             reply = output.model_validate(found)
         except ValidationError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from sqlglot import exp, tokenize
@@ -26,6 +27,7 @@ class Draft:
     order: list[str] = field(default_factory=list)
     limit: str = ""
     distinct: bool = False
+    join: str = "JOIN"
     used: list[Table] = field(default_factory=list)
 
     def ref(self, place: Place) -> str:
@@ -43,7 +45,8 @@ class Draft:
         """The query, one clause a line."""
         items = [item for _, item in sorted(self.items.items())]
         plain = [(table, text) for text, table in items if table]
-        grouped = plain and (len(plain) < len(items) or "COUNT(*)" in " ".join(self.having + self.order))
+        computed = re.search(r"\b[A-Z]{3,5}\(", " ".join(self.having + self.order))
+        grouped = plain and (len(plain) < len(items) or computed)
         labelled = [table for table, text in plain if text == self.ref(self.schema.label(table))]
         keys = [self.ref((table, key)) for table in labelled if (key := self.schema.key(table))]
         distinct = "DISTINCT " if self.distinct and plain and not grouped else ""
@@ -63,10 +66,10 @@ class Draft:
         start, *others = self.used or [self.main]
         paths = self.schema.paths(start)
         joins = dict.fromkeys(join for table in others for join in paths[table.full_name])
-        joined = [f"JOIN {self._source(j[2])} ON {self.ref(j[:2])} = {self.ref(j[2:])}" for j in joins]
-        return "\n".join([self._source(start), *joined])
+        joined = [f"{self.join} {self.source(j[2])} ON {self.ref(j[:2])} = {self.ref(j[2:])}" for j in joins]
+        return "\n".join([self.source(start), *joined])
 
-    def _source(self, table: Table) -> str:
+    def source(self, table: Table) -> str:
         """A table, or the union of its shards."""
         alias, members = self.quote(table.name), self.schema.members[table.full_name]
         full = [".".join(self.quote(p) for p in (m.database, m.schema, m.name) if p) for m in members]

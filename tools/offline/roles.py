@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from knowledge.errors import ConfigurationError
 from knowledge.schema_text import parse_schema
 from tools.offline.lexicon import stems
-from tools.offline.rules import Reading, read
+from tools.offline.reading import Reading
+from tools.offline.rules import read
 from tools.offline.schema import Schema
 
 NOTE = "This is a demonstration: rules, no language model."
@@ -89,8 +90,8 @@ def action(prompt: Prompt) -> dict[str, Any]:
     """First the query; if its result was questioned, another reading of the question; else an end."""
     reading, said = prompt.read(), prompt.all("step")
     why, sql = "The rules read the question so.", prompt.other_sql(said) if said else reading.sql()
-    if not any(mention.hits for mention in reading.mentions):
-        why, sql = "No word of the question resembles anything in the schema.", None
+    if reading.unread:
+        why, sql = "Hardly a word of the question resembles anything in the schema.", None
     elif said and not prompt.get("feedback"):
         why, sql = "The result stands.", None
     return {"thought": f"{why} {NOTE}", "action": "sql" if sql else "terminate", "sql": sql, "command": None}

@@ -2,86 +2,34 @@
 
 from __future__ import annotations
 
-import random
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from datetime import date, timedelta
 
-from sqlglot import exp
+from sqlglot import exp, parse_one
 
-from knowledge.catalog import Column
 from tools.offline.draft import Draft
-from tools.offline.lexicon import AGGREGATES, split_words, stems
-from tools.offline.schema import Hit, Mention, Place, Schema, kind
-
-AGGREGATE, NUMBER = f"(?:{'|'.join(AGGREGATES)})", "[0-9]+(?:[.][0-9]+)?"
-TABLE, COLUMN, MEASURE = "T[0-9]+", "[CDMY][0-9]+", "[DMY][0-9]+"
-THE = "(?:(?:the|a|an|all|of|any|each|different|distinct|their|its|for|in|amount|how many) )*"
-IS = "(?:(?:is|are|was|were|of|named|called|equal|to|the|as|by|in|from|for|that|with|not) )*"
-POINT = "(?:1[89]|20)[0-9]{2}(?:-(?:0[1-9]|1[0-2]))?"  # a year or a month
-COMPARISONS = {
-    "at least": ">=",
-    "at most|(?:not|no) more than": "<=",
-    "(?:more|greater|larger|higher|older|longer|heavier|taller) than|above|over|after": ">",
-    "(?:less|fewer|smaller|lower|younger|shorter|lighter|cheaper) than|below|under|before": "<",
-}
-MOST = "(?:most|least) expensive|most|least|best|(?:high|larg|bigg|old|tall|low|small|few|young|cheap)est"
-ASCENDING = ("least", "low", "small", "few", "young", "cheap")
-ABOUT = {"old": "ag", "young": "ag", "tall": "height", "expensive": "pric", "cheap": "pric"}  # stems
-ASKING = re.findall(r"\S+", "what show list give find return tell how who which display ; .")
-CUTS = re.findall(r"\S+", "whose that where with having have has had when while from in by without if not")
-
-
-class Reading(Draft):
-    """A query that is drafted as a question is read.
-
-    In the ``gist`` whatever words name is a letter and a number: ``T`` a table, ``V`` a value, the letter of
-    ``kind`` a column: "average age of singers from 'Rome'" becomes ``average M1 of T3 from V5``.
-    """
-
-    def __init__(self, schema: Schema, question: str, temperature: float = 0.0, seed: int = 0) -> None:
-        self.temperature, self.seed = min(temperature, 1.0), seed
-        self.mentions = list(schema.mentions(split_words(question)))
-        tables = {n: m.hits[0].table for n, m in enumerate(self.mentions) if m.hits and not m.hits[0].column}
-        voted = max(schema.tables, key=lambda t: sum(h.table is t for m in self.mentions for h in m.hits))
-        super().__init__(schema, next(iter(tables.values()), voted))
-        self.reached = schema.paths(self.main)
-        self.named = {n: table for n, table in tables.items() if table.full_name in self.reached}
-        self.places = {f"T{n}": schema.label(table) for n, table in self.named.items()}  # by code
-        self.gist = " ".join(self._code(n, mention) for n, mention in enumerate(self.mentions))
-
-    def strays(self, where: str, share: float) -> bool:
-        """True in about ``share`` of the seeds at temperature 1, never at 0: how readings differ."""
-        return random.Random(f"{self.seed}/{where}").random() < share * self.temperature
-
-    def _code(self, n: int, mention: Mention) -> str:
-        """The code of a mention; a column is rather one of the table named nearest, or at all."""
-        if mention.letter != "N" or n in self.named:
-            return f"T{n}" if n in self.named else f"V{n}" if mention.letter else mention.text.lower()
-        near = self.named.get(min(self.named, key=lambda other: abs(other - n), default=n), self.main)
-
-        def doubt(hit: Hit) -> float:
-            close = 0.5 * (hit.table is near) + 0.35 * (hit.table in (self.main, *self.named.values()))
-            return 0.3 * self.strays(f"{n} {hit.table.name}", 0.35) - hit.score - close
-
-        trusted = Hit(1.0, self.main, Column(mention.text, "NUMERIC"))  # snake_case, taken as written
-        columns = self.columns(sorted(mention.hits or [trusted], key=doubt))
-        self.places |= {f"{kind(place[1])}{n}": place for place in columns[:1]}
-        return f"{kind(columns[0][1])}{n}" if columns else mention.text.lower()
-
-    def columns(self, hits: Iterable[Hit]) -> list[Place]:
-        """The columns among the hits that the query can reach."""
-        return [(hit.table, hit.column) for hit in hits if hit.column and hit.table.full_name in self.reached]
-
-    def column(self, wanted: Callable[[Column], bool]) -> Place | None:
-        """The first column that is ``wanted`` in the main table, those named and those needed so far."""
-        tables = [self.main, *self.named.values(), *self.used]
-        return next(((t, c) for t in tables for c in t.columns if wanted(c)), None)
-
-    def amount(self, code: str | None) -> str:
-        """What rows are compared or put in order by: a column, or how many of a table there are."""
-        text = self.ref(self.places[code] if code else self.schema.label(self.main))
-        return text if code and code[0] != "T" else "COUNT(*)"
-
+from tools.offline.lexicon import (
+    ABOUT,
+    AGGREGATE,
+    AGGREGATES,
+    ASCENDING,
+    ASKING,
+    COLUMN,
+    COMPARISONS,
+    CUTS,
+    IS,
+    MEASURE,
+    MOST,
+    NUMBER,
+    POINT,
+    TABLE,
+    THE,
+    WHEN,
+    stems,
+)
+from tools.offline.reading import Reading, measures
+from tools.offline.schema import Place, Schema, kind
 
 Rule = Callable[[Reading, re.Match[str]], None]
 RULES: list[tuple[str, Rule]] = []
@@ -112,14 +60,14 @@ def read(schema: Schema, question: str, temperature: float = 0.0, seed: int = 0)
 
 
 @rule(
-    "(?:(?P<column>[DY][0-9]+) )?(?P<lead>in|during|from|since|between|after|before|for)"
+    "(?:(?P<column>[DY][0-9]+) )?(?P<lead>in|on|during|from|since|between|after|before|for)"
     f"(?: the| years?| [DY][0-9]+)* (?P<low>{POINT})(?: (?:to|and|until|or) (?P<high>{POINT}))?"
 )
 def read_period(reading: Reading, match: re.Match[str]) -> None:
     """``in 2014``, ``from February to May 2024``, ``before 1990``: on a column of dates or years."""
     low, high = match["low"], following(match["high"] or match["low"])
     low, high = {"before": ("", low), "after": (high, ""), "since": (low, "")}.get(match["lead"], (low, high))
-    dated = reading.column(lambda column: kind(column) in ("DY" if len(low or high) == 4 else "D"))
+    dated = reading.dated("DY" if len(low or high) == 4 else "D")
     if place := reading.places.get(match["column"], dated):
         for sign, point in ((">=", low), ("<", high)):
             text = point[:4] if kind(place[1]) == "Y" else f"'{point}{'-01-01'[len(point) - 4 :]}'"
@@ -127,19 +75,69 @@ def read_period(reading: Reading, match: re.Match[str]) -> None:
 
 
 def following(point: str) -> str:
-    """The year or month right after the one that ``point`` names."""
+    """The year, month or day right after the one that ``point`` names."""
+    if day := point[8:]:
+        return (date(int(point[:4]), int(point[5:7]), 1) + timedelta(days=int(day))).isoformat()
     year, month = int(point[:4]), int(point[5:] or 12)
     return f"{year + month // 12}-{month % 12 + 1:02d}"[: len(point)]
 
 
 @rule(
-    rf"(?:(?:order|sort|rank)\w*(?: \S+){{0,4}}?|top (?P<top>[0-9]+)(?: \S+){{0,3}}) by {THE}"
+    r"(?:(?:order|sort|rank)\w*(?: \S+){0,4}?|"
+    rf"(?P<top>top|bottom)(?: (?P<n>[0-9]+))?(?P<what>(?: \S+){{0,3}}?))"
+    f" by {THE}(?:(?P<word>{AGGREGATE}) )?{THE}"
     f"(?P<code>{COLUMN}|{TABLE})(?P<down>.* (?:desc|from (?:the )?(?:most|high|larg|old|new)).*)?"
 )
 def read_order(reading: Reading, match: re.Match[str]) -> None:
-    """``ordered by age descending``, ``top 5 customers by number of orders``."""
-    reading.order.append(reading.amount(match["code"]) + " DESC" * bool(match["down"] or match["top"]))
-    reading.limit = match["top"] or ""
+    """``ordered by age descending``, ``top 5 customers by number of orders``, ``top 3 cities by revenue``."""
+    table, what = reading.places[match["code"]][0], match["what"] or ""
+    joined = match["top"] and (table is not reading.main or re.search(COLUMN, what))
+    text = reading.amount(match["code"], AGGREGATES.get(match["word"], "SUM" * bool(joined)))
+    reading.order.append(text + " DESC" * bool(match["down"] or match["top"] == "top"))
+    if match["top"]:
+        start, end = match.span("what")
+        reading.gist = f"{reading.gist[:start]}{what} {reading.gist[end + 1 :]}"
+        reading.limit = match["n"] or "1"
+        reading.show(end, text)
+
+
+@rule(
+    "(?:(?:(?P<top>top|bottom)|which|what|the|show|list|find|me) |^)(?P<n>[0-9]+)"
+    f"(?= (?:[a-z]+ )?(?:{TABLE}|{COLUMN}))"
+)
+def read_limit(reading: Reading, match: re.Match[str]) -> None:
+    """``top 5 customers``, ``which 3 products``: how many; by what a measure says, if nothing else does."""
+    reading.limit, main, key = match["n"], reading.main, reading.schema.key(reading.main)
+    children = [join[2] for join in reading.schema.joins if join[0] is main and join[1] is key]
+    if match["top"] and (own := measures(main)):
+        reading.order.append(reading.ref((main, own[0])) + " DESC" * (match["top"] == "top"))
+    elif match["top"] and children:
+        reading.used.append(max(children, key=lambda table: len(measures(table))))
+        reading.order.append("COUNT(*)" + " DESC" * (match["top"] == "top"))
+
+
+@rule(
+    f"(?:(?P<n>[0-9]+) )?(?:(?P<before>{MEASURE}) (?:the )?)?(?<!at )(?P<cue>{MOST})"
+    f"(?: {THE}(?:common|popular|(?:(?P<word>{AGGREGATE}) )?{THE}(?P<code>{TABLE}|{MEASURE})))?"
+)
+def read_extreme(reading: Reading, match: re.Match[str]) -> None:
+    """``the oldest singer``, ``the most orders``, ``most common type``, ``3 most expensive products``."""
+    code, base = match["code"] or match["before"], re.sub("^(?:most|least) |est$", "", match["cue"])
+    place = reading.column(lambda column: ABOUT.get(base) in stems(column.name))
+    ascending = match["cue"].startswith(ASCENDING)
+    if not place and base in WHEN and (place := reading.dated("DY")):
+        ascending = WHEN[base]
+        reading.where += [f"{reading.ref(place)} IS NOT NULL"] * ascending
+    function = AGGREGATES.get(match["word"], "SUM" * bool(match["before"]))
+    text = reading.ref(place) if place else reading.amount(code, function)
+    reading.order.insert(0, text if ascending else f"{text} DESC")
+    reading.limit = match["n"] or reading.limit or "1"
+    if reading.limit == "1" and place and not reading.where and reading.strays("ties", 0.3):
+        source, best = reading.source(place[0]), "MIN" if ascending else "MAX"
+        reading.where.append(f"{text} = (SELECT {best}({text}) FROM {source})")
+        reading.order, reading.limit = [], ""
+    if not (place or "(" in text or re.search("[CDMTY][0-9]", reading.gist[: match.start()])):
+        reading.items[match.start()] = (text, reading.places[code][0])
 
 
 @rule(f"(?P<word>{AGGREGATE}) {THE}(?P<code>{MEASURE})")
@@ -149,18 +147,6 @@ def read_aggregate(reading: Reading, match: re.Match[str]) -> None:
     function, place = AGGREGATES[match["word"]], reading.places[match["code"]]
     name = reading.quote(f"{function}_{place[1].name}".lower())
     reading.items[match.start()] = (f"{function}({reading.ref(place)}) AS {name}", None)
-
-
-@rule(f"(?:(?P<n>[0-9]+) )?(?<!at )(?P<cue>{MOST})(?: {THE}(?:common|popular|(?P<code>{TABLE}|{MEASURE})))?")
-def read_extreme(reading: Reading, match: re.Match[str]) -> None:
-    """``the oldest singer``, ``the most orders``, ``most common type``, ``3 most expensive products``."""
-    code, base = match["code"], re.sub("^(?:most|least) |est$", "", match["cue"])
-    place = reading.column(lambda column: ABOUT.get(base) in stems(column.name))
-    text = reading.ref(place) if place else reading.amount(code)
-    reading.order.insert(0, text if match["cue"].startswith(ASCENDING) else f"{text} DESC")
-    reading.limit = match["n"] or "1"
-    if not (place or text == "COUNT(*)" or re.search("[CDMTY][0-9]", reading.gist[: match.start()])):
-        reading.items[match.start()] = (text, reading.places[code][0])
 
 
 @rule(
@@ -185,18 +171,63 @@ def read_values(reading: Reading, match: re.Match[str]) -> None:
     beside = reading.places.get(match["before"] or match["after"])
     held = reading.columns(hit for mention in mentions for hit in mention.hits)
     held.sort(key=lambda place: (place != beside, place[0] not in reading.named.values()))
-    texts = [exp.Literal.string(mention.text.lower()).sql(reading.schema.dialect) for mention in mentions]
-    equal = f"IN ({', '.join(texts)})" if texts[1:] else f"= {texts[0]}"
     place = (beside if match["before"] or not held else held[0]) or reading.schema.label(reading.main)
     left = ("LOWER({})" if kind(place[1]) == "C" else "CAST({} AS VARCHAR)").format(reading.ref(place))
+    if exact := kind(place[1]) == "C" and reading.strays("exact", 0.25):
+        left = reading.ref(place)
+    texts = [mention.text if exact else mention.text.lower() for mention in mentions]
+    texts = [exp.Literal.string(text).sql(reading.schema.dialect) for text in texts]
+    equal = f"IN ({', '.join(texts)})" if texts[1:] else f"= {texts[0]}"
     reading.where.append(f"{'NOT ' * ('not' in match['is'])}{left} {equal}")
+
+
+@rule(f"(?:no|not|never|without)(?: [a-z]+){{0,3}}? (?P<code>{TABLE}|D[0-9]+)(?! (?:{COLUMN}|V[0-9]))")
+def read_absence(reading: Reading, match: re.Match[str]) -> None:
+    """``customers without orders``, ``have never placed an order``, ``were not shipped``."""
+    table, column = reading.places[match["code"]]
+    if path := reading.reached[table.full_name]:
+        main, key, other, link = path[0]
+        inner = Draft(reading.schema, other)
+        inner.items[0] = (inner.ref((other, link)), other)
+        absent = [(other, link)] + [(table, column)] * (match["code"][0] == "D")
+        inner.where = [f"{inner.ref(place)} IS NOT NULL" for place in absent]
+        inner.used.append(table)
+        reading.where.append(f"{reading.ref((main, key))} NOT IN ({' '.join(inner.sql().split())})")
+    elif match["code"][0] == "D":
+        reading.where.append(f"{reading.ref((table, column))} IS NULL")
+
+
+@rule(
+    "(?:(?:for|in|of) )?(?:each|every|per|by) (?:the )?(?P<unit>month|year|Y[0-9]+)|(?P<adverb>month|year)ly"
+)
+def read_calendar(reading: Reading, match: re.Match[str]) -> None:
+    """``orders per month``: rows go by a part of their date, unless a table that is meant has the years."""
+    unit, place = match["adverb"] or match["unit"], reading.places.get(match["unit"])
+    when = reading.dated() if not place or place[0] not in reading.named.values() else None
+    if when:
+        part = calendar(reading.ref(when), "month" if unit == "month" else "year", reading.schema.dialect)
+        if not (reading.items or re.search("how many|[CMY][0-9]", reading.gist)):
+            reading.items[0] = ("COUNT(*)", None)
+        reading.items[match.start()] = (part, reading.main)
+    elif place:
+        reading.items[match.start()] = (reading.ref(place), place[0])
+
+
+def calendar(text: str, unit: str, dialect: str) -> str:
+    """The month or year in which a date lies, as the dialect cuts it."""
+    moment = parse_one(text, read=dialect)
+    written = exp.Literal.string("%Y-%m" if unit == "month" else "%Y")
+    if dialect != "sqlite":
+        moment = exp.cast(moment, "date")
+    return exp.TimeToStr(this=moment, format=written).sql(dialect)
 
 
 @rule(f"(?:(?:for|in|of) )?(?:each|every|per|(?<!e[dn] )by) (?:the )?(?:{TABLE} )?(?P<code>{COLUMN}|{TABLE})")
 def read_group(reading: Reading, match: re.Match[str]) -> None:
     """``for each country``, ``average age by segment``."""
     place = reading.places[match["code"]]
-    reading.items[match.start()] = (reading.ref(place), place[0])
+    named = match["code"][0] == "T"
+    reading.items[match.start()] = reading.label(place[0]) if named else (reading.ref(place), place[0])
 
 
 @rule(f"how many {THE}(?:(?P<column>{COLUMN})(?! {TABLE})|(?:{COLUMN} )?(?P<table>{TABLE}))?")
@@ -212,11 +243,17 @@ def read_count(reading: Reading, match: re.Match[str]) -> None:
 
 def read_columns(reading: Reading) -> None:
     """Columns named where the question says what to show; failing that, the subject's label."""
-    asked, shown = True, {}
+    asked, shown = True, dict[int, Place]()
     for match in re.finditer(r"\S+", reading.gist):
         asked = match[0] in ASKING if match[0] in ASKING + CUTS else asked
         if asked and re.fullmatch(COLUMN, match[0]):
             shown[match.start()] = reading.places[match[0]]
-    shown = shown if shown or reading.items else {0: reading.schema.label(reading.main)}
-    reading.items |= {n: (reading.ref(place), place[0]) for n, place in shown.items()}
+    grouped = reading.items and all(table for _, table in reading.items.values())
+    for n, (table, column) in shown.items():
+        text, summed = (
+            reading.ref((table, column)),
+            grouped and column in measures(table),
+        )  # revenue by channel
+        reading.items[n] = (f"SUM({text})", None) if summed else (text, table)
+    reading.items |= {} if reading.items else {0: reading.label(reading.main)}
     reading.distinct = bool(re.search("different|distinct", reading.gist)) or reading.strays("distinct", 0.3)

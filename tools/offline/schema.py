@@ -45,7 +45,8 @@ class Schema:
         for table, column in ((t, c) for t in self.tables for c in (None, *t.columns)):
             parts = stems(column.name if column else table.name)
             for start, end in combinations(range(len(parts) + 1), 2):
-                self.names[" ".join(parts[start:end])].append(Hit((end - start) / len(parts), table, column))
+                score = min(1.0, (end - start) / max(1, len(parts) - parts.count("total")))
+                self.names[" ".join(parts[start:end])].append(Hit(score, table, column))
             for sample in column.samples if column and kind(column) == "C" else ():
                 self.samples[sample.casefold()].append(Hit(1.0, table, column))
 
@@ -96,7 +97,7 @@ class Schema:
     def _look(self, window: list[str], before: str) -> Mention | None:
         text = " ".join(window).removeprefix("'")
         held = tuple(self.samples.get(text.casefold(), ()))
-        if text.lower() in STOP or window[0][0] == "'" or not all(word[0].isalnum() for word in window):
+        if window[-1].lower() in STOP or window[0][0] == "'" or not all(word[0].isalnum() for word in window):
             return Mention(text, "V", held) if window == [f"'{text}"] else None
         names = self.named(window) if before in AGGREGATES or window[0].lower() not in AGGREGATES else []
         proper = before not in ".?;" and all(word[0].isupper() for word in window)

@@ -37,6 +37,8 @@ def test_identifiers_come_apart(name: str) -> None:
         ("the owner's dog 'Rex'", ["the", "owner", "dog", "'Rex"]),
         ("the total number of orders", ["how many", "orders"]),
         ("in March 2024", ["in", "2024-03"]),
+        ("on March 5th, 2024", ["on", "2024-03-05"]),
+        ("Top five books, 'Ten Little Ships'", ["Top", "5", "books", ",", "'Ten Little Ships"]),
         ("from February to May of 2024", ["from", "2024-02", "to", "2024-05"]),
         ("how many may come", ["how", "many", "may", "come"]),
     ],

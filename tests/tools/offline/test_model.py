@@ -24,6 +24,7 @@ from knowledge.schema_text import parse_schema
 from tools.offline.model import OfflineChatModel
 from tools.offline.roles import ROLES
 
+FOREIGN = "What is the market share of our orders against competitors abroad?"
 QUESTION = "How many customers live in Germany?"
 STEPS = ["Read from customers.", "Keep only rows where the country is Germany."]
 PLAN: dict[str, Any] = {"steps": STEPS, "expected_format": "count (number)"}
@@ -193,7 +194,9 @@ def test_a_questioned_result_leads_to_another_reading_and_then_to_an_end(context
     assert ask(context, "action", question, **common, history=history, feedback="")["action"] == "terminate"
 
 
-@pytest.mark.parametrize("question", ["What is the meaning of life?", "Wie warm wird das Wetter?", "???"])
+@pytest.mark.parametrize(
+    "question", ["What is the meaning of life?", "Wie warm wird das Wetter?", "???", FOREIGN]
+)
 def test_a_question_about_something_else_gets_no_query(question: str, context: PromptContext) -> None:
     step = Action.model_validate(ask(context, "action", question, **FORMS["action"][1]))
     assert step.action == "terminate"

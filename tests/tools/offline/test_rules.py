@@ -18,6 +18,8 @@ from tools.sql import parse_one_statement
 
 ALL_EVENTS = " UNION ALL ".join(f"SELECT * FROM events_2024_{month:02d}" for month in range(1, 7))
 BY_ORDERS = "JOIN orders AS o USING (customer_id) GROUP BY c.customer_id ORDER BY COUNT(*) DESC"
+BY_REVENUE = BY_ORDERS.replace("COUNT(*)", "SUM(o.total_amount)")
+NO_ORDERS = "customer_id NOT IN (SELECT customer_id FROM orders)"
 
 QUESTIONS = {
     # counts and groups
@@ -47,6 +49,20 @@ QUESTIONS = {
     "Which city has the most addresses?": (
         "SELECT city FROM addresses GROUP BY city ORDER BY COUNT(*) DESC LIMIT 1"
     ),
+    "Top 3 customers by revenue": f"""SELECT c.full_name FROM customers AS c {BY_REVENUE} LIMIT 3""",
+    "Who are the top 3 customers?": f"SELECT c.full_name FROM customers AS c {BY_ORDERS} LIMIT 3",
+    "Ten customers with the most orders": f"SELECT c.full_name FROM customers AS c {BY_ORDERS} LIMIT 10",
+    "Top two channels by total amount": (
+        "SELECT channel FROM orders GROUP BY channel ORDER BY SUM(total_amount) DESC LIMIT 2"
+    ),
+    "the five most expensive products": "SELECT name FROM products ORDER BY list_price DESC LIMIT 5",
+    "ten most recent orders": "SELECT order_id FROM orders ORDER BY created_at DESC LIMIT 10",
+    "Which five products earned most in 2024?": """SELECT p.name FROM products AS p
+        JOIN order_items USING (product_id) JOIN orders AS o USING (order_id) WHERE o.created_at LIKE '2024%'
+        GROUP BY p.product_id ORDER BY SUM(o.total_amount) DESC LIMIT 5""",
+    "three oldest customers": (
+        "SELECT full_name FROM customers WHERE birth_year > 0 ORDER BY birth_year LIMIT 3"
+    ),
     # joins
     "What is the average list price of products by category name?": """SELECT c.name, AVG(list_price)
         FROM products JOIN categories AS c USING (category_id) GROUP BY c.category_id""",
@@ -67,6 +83,28 @@ QUESTIONS = {
     "List the email of customers born after 2000.": "SELECT email FROM customers WHERE birth_year > 2000",
     "How many orders were created in March 2024?": (
         "SELECT COUNT(*) FROM orders WHERE created_at LIKE '2024-03%'"
+    ),
+    "How many orders were created on 2024-01-02?": (
+        "SELECT COUNT(*) FROM orders WHERE created_at LIKE '2024-01-02%'"
+    ),
+    "orders between 2023-01-01 and 2023-06-30": (
+        "SELECT order_id FROM orders WHERE created_at >= '2023-01-01' AND created_at < '2023-07-01'"
+    ),
+    "Total amount of orders per month": (
+        "SELECT SUBSTR(created_at, 1, 7), SUM(total_amount) FROM orders GROUP BY 1"
+    ),
+    "average total_amount of orders by year": (
+        "SELECT SUBSTR(created_at, 1, 4), AVG(total_amount) FROM orders GROUP BY 1"
+    ),
+    "revenue by channel": "SELECT channel, SUM(total_amount) FROM orders GROUP BY channel",
+    # what is missing
+    "List customers that have no orders": f"SELECT full_name FROM customers WHERE {NO_ORDERS}",
+    "How many customers have never placed an order?": f"SELECT COUNT(*) FROM customers WHERE {NO_ORDERS}",
+    "Which products have not been returned?": (
+        "SELECT name FROM products WHERE product_id NOT IN (SELECT product_id FROM returns)"
+    ),
+    "Which support tickets were not closed_at?": (
+        "SELECT ticket_id FROM support_tickets WHERE closed_at IS NULL"
     ),
     # shards
     "How many events were there in June 2024?": "SELECT COUNT(*) FROM events_2024_06",
@@ -115,8 +153,63 @@ def test_above_it_seeds_give_several_readings_and_each_its_own_again(schema: Sch
     assert readings == [read(schema, question, 1.0, seed).sql() for seed in range(30)]
 
 
+AMBIGUOUS = [
+    "Top 3 customers by revenue",
+    "Who are the top 5 customers?",
+    "What is the cheapest product?",
+    "Show the number of reviews per product",
+    "List customers that have no orders",
+    "How many orders have the status 'completed'?",
+]
+CLEAR = [
+    "How many customers are from France?",
+    "What is the average salary of employees?",
+    "How many orders were created in March 2024?",
+]
+
+
+@pytest.mark.parametrize("question", AMBIGUOUS)
+def test_seeds_disagree_about_the_result_of_an_ambiguous_question(
+    question: str, schema: Schema, result_of: Callable[[str], Counter[tuple[str, ...]]]
+) -> None:
+    best = result_of(read(schema, question).sql())
+    assert any(result_of(read(schema, question, 0.7, seed).sql()) != best for seed in range(1, 9))
+
+
+@pytest.mark.parametrize("question", [*CLEAR, *(sample.question for sample in DEMO_QUESTIONS[:2])])
+def test_most_seeds_agree_about_the_result_of_a_clear_question(
+    question: str, schema: Schema, result_of: Callable[[str], Counter[tuple[str, ...]]]
+) -> None:
+    best = result_of(read(schema, question).sql())
+    assert sum(result_of(read(schema, question, 0.7, seed).sql()) == best for seed in range(1, 9)) > 4
+
+
+def test_at_least_a_third_of_the_questions_has_more_than_one_reading(schema: Schema) -> None:
+    readings = [{read(schema, question, 0.7, seed).sql() for seed in range(5)} for question in QUESTIONS]
+    assert sum(len(queries) > 1 for queries in readings) >= len(QUESTIONS) / 3
+
+
 @pytest.mark.parametrize(
-    ("point", "later"), [("2014", "2015"), ("2024-03", "2024-04"), ("2023-12", "2024-01"), ("1999", "2000")]
+    ("dialect", "function"), [("sqlite", "STRFTIME('%Y-%m', "), ("duckdb", "STRFTIME(CAST(")]
+)
+def test_months_are_cut_with_the_function_of_the_dialect(dialect: str, function: str) -> None:
+    orders = Table("orders", (Column("id", "INT"), Column("created_at", "TIMESTAMP")), primary_key=("id",))
+    sql = read(Schema(Catalog("shop", dialect, (orders,))), "How many orders per month?").sql()
+    parse_one_statement(sql, dialect)
+    assert f"GROUP BY {function}" in sql
+
+
+@pytest.mark.parametrize(
+    ("point", "later"),
+    [
+        ("2014", "2015"),
+        ("2024-03", "2024-04"),
+        ("2023-12", "2024-01"),
+        ("1999", "2000"),
+        ("2024-02-28", "2024-02-29"),
+        ("2023-12-31", "2024-01-01"),
+        ("2023-02-31", "2023-03-04"),
+    ],
 )
 def test_a_period_ends_before_what_follows_it(point: str, later: str) -> None:
     assert following(point) == later

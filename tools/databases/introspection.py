@@ -91,7 +91,7 @@ class Introspection:
         values = (column.to_pylist() for column in answer.table.columns)
         columns = [
             column
-            if is_private(column.name) or "BLOB" in column.type.upper()
+            if is_private(column.name)
             else _with_values(column, [v for v in found if isinstance(v, str)], samples)
             for column, found in zip(table.columns, values, strict=False)
         ]

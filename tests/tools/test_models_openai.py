@@ -522,11 +522,11 @@ async def test_refused_parallel_calls_wait_together_and_come_back_one_by_one() -
             return say("fine", delay=0.05)
 
         server.script = answer
-        model = make_model("openai:test", settings=ModelSettings(base_url=server.url, max_retries=20))
+        model = make_model("openai:test", settings=ModelSettings(base_url=server.url))
         replies = await asyncio.gather(*(model.complete(ASK, role="r") for _ in range(24)))
         await model.aclose()
     assert [reply.text for reply in replies] == ["fine"] * 24
-    assert refused <= 48  # a burst or two on a busy machine; a storm would be every call at every try
+    assert refused <= 24  # the first burst, and hardly anything after it
     assert len(server.requests) == 24 + refused
 
 

@@ -105,14 +105,21 @@ def tokens(prompt: int, completion: int, cached: int = 0) -> dict[str, Any]:
     }
 
 
-class ChatServer:
-    """The server; a context manager. ``url`` is its base URL."""
+TOO_MANY = status(429, headers={"Retry-After": "0.3"})
 
-    def __init__(self, script: Script) -> None:
+
+class ChatServer:
+    """The server; a context manager. ``url`` is its base URL.
+
+    With a ``capacity`` it serves so many requests at once and answers any more with a 429.
+    """
+
+    def __init__(self, script: Script, *, capacity: int | None = None) -> None:
         self.script = script
+        self.capacity = capacity
         self.requests: list[Request] = []
-        self.most_at_once = 0
-        self.at_once = 0
+        self.refused = 0
+        self._serving = 0
         self._lock = threading.Lock()
         self._stopped = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
@@ -136,10 +143,14 @@ class ChatServer:
         self._thread.join()
 
     def answer(self, request: Request) -> Answer:
-        """The answer to the request, which is kept."""
+        """The answer to the request, which is kept; ``served`` gives its place back."""
         with self._lock:
             place = len(self.requests)
             self.requests.append(request)
+            if self.capacity is not None and self._serving >= self.capacity:
+                self.refused += 1
+                return TOO_MANY
+            self._serving += 1
             if callable(self.script):
                 answer = self.script(request)
             else:
@@ -151,11 +162,10 @@ class ChatServer:
             )
         return answer
 
-    def count(self, change: int) -> None:
-        """Keep the number of requests under way."""
+    def served(self, answer: Answer) -> None:
+        """A place is free again; said before the reply goes, for the client is quick to ask again."""
         with self._lock:
-            self.at_once += change
-            self.most_at_once = max(self.most_at_once, self.at_once)
+            self._serving -= answer is not TOO_MANY
 
     def wait(self, seconds: float) -> bool:
         """Wait; True once the server stops."""
@@ -183,22 +193,17 @@ def _handler(server: ChatServer) -> type[BaseHTTPRequestHandler]:
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            server.count(+1)
+            asked = {name.lower(): value for name, value in self.headers.items()}
+            answer = server.answer(Request(asked, body, time.monotonic()))
+            stopped = server.wait(answer.delay) if answer.delay else False
+            server.served(answer)
             try:
-                self._send(
-                    server.answer(
-                        Request({k.lower(): v for k, v in self.headers.items()}, body, time.monotonic())
-                    ),
-                    body,
-                )
+                if not stopped:
+                    self._send(answer, body)
             except OSError:  # the client has left, as some tests want it to
                 self.close_connection = True
-            finally:
-                server.count(-1)
 
         def _send(self, answer: Answer, asked: dict[str, Any]) -> None:
-            if answer.delay and server.wait(answer.delay):
-                return
             if answer.drop:
                 self.close_connection = True
                 return

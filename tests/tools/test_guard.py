@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from pathlib import Path
 
@@ -187,3 +188,26 @@ def test_no_list_holds_a_function_with_side_effects(dialect: str) -> None:
         *("duckdb_secrets", "sleep_ms", "write_log", "json_execute_serialized_sql", "checkpoint", "crosstab"),
     }
     assert function_names(dialect) & known_evil == set()
+
+
+def _objects_after(checks: int) -> int:
+    for number in range(checks):
+        passed(f"SELECT {', '.join(f'a.c{i} + {number}' for i in range(40))} FROM t AS a JOIN u AS b ON a.id = b.id")
+    return len(gc.get_objects())
+
+
+def test_a_process_that_only_judges_does_not_grow() -> None:
+    gc.collect()
+    few = _objects_after(30)
+    assert _objects_after(900) < few * 1.5
+
+
+def test_a_collector_that_is_off_stays_off() -> None:
+    gc.disable()
+    try:
+        passed("SELECT 1")
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+    passed("SELECT 1")
+    assert gc.isenabled()

@@ -84,6 +84,28 @@ async def test_after_a_refusal_one_goes_first_and_the_way_widens_with_success() 
         task.cancel()
 
 
+async def test_the_way_widens_to_what_the_endpoint_served_beside_its_refusals() -> None:
+    pace = Pace(None, FakeClock().timing())
+    for _ in range(24):
+        await pace.enter()
+    pace.leave()
+    pace.cool_down(2.0)
+    for _ in range(3):  # sent before the refusal, answered after it
+        pace.leave(succeeded=True)
+    for _ in range(20):
+        pace.leave()
+        pace.cool_down(2.0)
+    tasks = [asyncio.create_task(pace.enter()) for _ in range(40)]
+    assert await _through(tasks) == 1
+    running = []
+    for left in range(1, 13):
+        pace.leave(succeeded=True)
+        running.append(await _through(tasks) - left)
+    assert running == [2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 4, 4]  # by half of 24 it would have gone to 12
+    for task in tasks:
+        task.cancel()
+
+
 async def test_a_failure_does_not_widen_the_way() -> None:
     pace = Pace(None, FakeClock().timing())
     for _ in range(8):

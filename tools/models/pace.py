@@ -24,8 +24,9 @@ class Pace:
     """Paces the requests to one endpoint on one event loop.
 
     A 429 stops all of them until the cool-down ends, and then lets one through. Successes widen the
-    way: twice as many at once up to half of what was too many, then slowly, one more at a time. So
-    parallel callers do not run into the limit again and again (TCP's slow start; RFC 5681, 3.1).
+    way: twice as many at once, up to half of what was too many and no more than the endpoint served
+    beside its refusals; then slowly, one more at a time. So parallel callers do not run into the limit
+    again and again (TCP's slow start; RFC 5681, 3.1).
 
     Args:
         per_second: Requests per second; None for no limit.
@@ -36,7 +37,8 @@ class Pace:
         self._timing = timing
         self._next = self._resume = timing.now()
         self._width: int | None = None  # requests allowed at once; None before the first refusal
-        self._half = 1  # half of what was too many
+        self._half = 1  # where slow start ends
+        self._served = 0  # requests of the refused burst that were answered all the same
         self._good = 0  # successes at this width
         self._running = 0
         self.successes = 0
@@ -68,13 +70,18 @@ class Pace:
         """Let nobody through for ``seconds``, then one at a time."""
         now = self._timing.now()
         if now >= self._resume:  # else it is one more refusal of the same burst
-            self._half = max(1, (self._running + 1) // 2)
+            self._half, self._served = max(1, (self._running + 1) // 2), 0
         self._resume = max(self._resume, now + seconds)
         self._width, self._good = 1, 0
 
     def _widen(self) -> None:
         if self._width is None:
             return
+        if self._timing.now() < self._resume:  # it was sent before the refusal: what the endpoint takes
+            self._served += 1
+            return
+        if self._served:
+            self._half, self._served = min(self._half, self._served), 0
         self._good += 1
         if self._width < self._half:
             self._width, self._good = min(self._half, 2 * self._width), 0

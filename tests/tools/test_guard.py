@@ -192,7 +192,8 @@ def test_no_list_holds_a_function_with_side_effects(dialect: str) -> None:
 
 def _objects_after(checks: int) -> int:
     for number in range(checks):
-        passed(f"SELECT {', '.join(f'a.c{i} + {number}' for i in range(40))} FROM t AS a JOIN u AS b ON a.id = b.id")
+        sums = ", ".join(f"a.c{i} + {number}" for i in range(40))
+        passed(f"SELECT {sums} FROM t AS a JOIN u AS b ON a.id = b.id")
     return len(gc.get_objects())
 
 

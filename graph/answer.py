@@ -19,7 +19,10 @@ class AnswerCluster(BaseModel):
 
 
 class AnswerVote(BaseModel):
-    """How the candidates voted: with which weight per expert, drawn with which seed if drawn."""
+    """How the candidates voted: with which weight per expert, drawn with which seed if drawn.
+
+    ``stopping`` is the rule that ended the sampling, ``saved`` the candidates that it spared.
+    """
 
     strategy: str
     winner: str | None = None
@@ -27,6 +30,8 @@ class AnswerVote(BaseModel):
     seed: int | None = None
     clusters: list[AnswerCluster] = []
     tie: bool = False
+    stopping: str = "never"
+    saved: int = 0
     notes: list[str] = []
 
 

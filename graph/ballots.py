@@ -126,6 +126,22 @@ class Vote:
         return asdict(self)
 
 
+class Evidence(Protocol):
+    """What is known of the candidates' results beyond their fingerprints."""
+
+    async def similarity(self, a: Ballot, b: Ballot) -> float:
+        """How far two results say the same, 0 to 1; 1 where they are equal. Symmetric."""
+        ...
+
+
+class Judge(Protocol):
+    """Says which of several clusters answers the question."""
+
+    async def choose(self, clusters: Sequence[Cluster], ballots: Sequence[Ballot]) -> str | None:
+        """The key of the better cluster; None where it cannot tell."""
+        ...
+
+
 @dataclass(frozen=True)
 class Rules:
     """What a strategy may need beside the ballots.
@@ -134,11 +150,15 @@ class Rules:
         weights: Per expert; 1.0 where an expert is not named.
         seed: For strategies that draw; None derives one from the ballots.
         dialect: Of the SQL, to normalise it.
+        evidence: For strategies that compare results.
+        judge: For strategies that ask a model.
     """
 
     weights: Mapping[str, float] = field(default_factory=dict)
     seed: int | None = None
     dialect: str = ""
+    evidence: Evidence | None = None
+    judge: Judge | None = None
 
     def weight(self, expert: str) -> float:
         """Never below ``LEAST_WEIGHT``, so that a draw is possible among the worst."""
@@ -157,7 +177,7 @@ class Tally:
 class Strategy(Protocol):
     """Weighs ballots. All of them may vote; their order must not matter."""
 
-    def __call__(self, ballots: Sequence[Ballot], rules: Rules) -> Tally: ...
+    async def __call__(self, ballots: Sequence[Ballot], rules: Rules) -> Tally: ...
 
 
 def rank(ballot: Ballot) -> tuple[bool, int, str, str]:

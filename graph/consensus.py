@@ -8,22 +8,17 @@ order in which candidates arrive.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from graph.ballots import Ballot, Cluster, Rules, Tally, Vote, rank
 from graph.strategies import STRATEGIES, find_strategy
 
-__all__ = ["STRATEGIES", "Ballot", "Cluster", "Vote", "confidence", "find_strategy", "hold_vote"]
+__all__ = ["STRATEGIES", "Ballot", "Cluster", "Rules", "Vote", "confidence", "find_strategy", "hold_vote"]
 
 
-def hold_vote(
-    ballots: Iterable[Ballot],
-    strategy: str = "majority",
-    *,
-    weights: Mapping[str, float] | None = None,
-    seed: int | None = None,
-    dialect: str = "",
+async def hold_vote(
+    ballots: Iterable[Ballot], strategy: str = "majority", rules: Rules | None = None
 ) -> Vote:
     """Hold a vote.
 
@@ -34,12 +29,11 @@ def hold_vote(
 
     Args:
         strategy: A name in ``STRATEGIES``.
-        weights: Per expert, for ``wma`` and ``rwma``; 1.0 where an expert is not named.
-        seed: For ``rwma`` and ``random``; None derives one from the ballots. Recorded either way.
-        dialect: Of the SQL; ``sql_majority`` needs it.
+        rules: What the strategy needs: weights for ``wma`` and ``rwma``, a dialect for ``sql_majority``.
+            The seed of a draw is recorded, given or derived.
 
     Raises:
-        ConfigurationError: No strategy has that name, or the one that has lacks its dialect.
+        ConfigurationError: No strategy has that name, or the one that has lacks what it needs.
     """
     weigh = find_strategy(strategy)
     cast = sorted(ballots, key=rank)
@@ -59,7 +53,7 @@ def hold_vote(
     )
     if not voters:
         return replace(box, notes=("No candidate has a result.",))
-    return _count(box, voters, weigh(voters, Rules(weights or {}, seed, dialect)))
+    return _count(box, voters, await weigh(voters, rules or Rules()))
 
 
 def _count(box: Vote, voters: Sequence[Ballot], tally: Tally) -> Vote:

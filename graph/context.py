@@ -20,6 +20,7 @@ from graph.recipes import find_recipe
 from graph.recipes.recipe import Recipe
 from graph.resources import Resources, open_resources
 from graph.runs import Event
+from graph.stopping import Stopping, find_stopping
 from graph.trace import Trace
 from tools.execute import Database
 from tools.experts import ExpertLedger
@@ -61,6 +62,29 @@ class Context:
     def dialect(self) -> str:
         """sqlglot's name of the database's dialect."""
         return self.resources.catalog.dialect
+
+    @property
+    def votes(self) -> int:
+        """Candidates at most; each model writes one at least."""
+        return self.options.votes or max(self.recipe.votes, len(self.models))
+
+    @property
+    def strategy(self) -> str:
+        """Of the vote; where nobody names one, ``majority`` for one model and ``wma`` for several."""
+        named = [name for name in (self.options.strategy, self.recipe.strategy) if name != "auto"]
+        return named[0] if named else "wma" if len(self.models) > 1 else "majority"
+
+    @property
+    def stopping(self) -> Stopping:
+        """When enough candidates have voted."""
+        named = self.options.stopping
+        return find_stopping(self.recipe.stopping if named == "auto" else named)
+
+    @property
+    def temperature(self) -> float:
+        """Of the candidates that are sampled."""
+        given = self.options.temperature
+        return self.recipe.temperature if given is None else given
 
     @property
     def experts(self) -> ExpertLedger:

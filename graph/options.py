@@ -9,6 +9,7 @@ from typing import Any, get_type_hints
 from pydantic import TypeAdapter, ValidationError
 
 from graph.consensus import find_strategy
+from graph.stopping import find_stopping
 from knowledge.errors import ConfigurationError
 from tools.urls import SAMPLE
 
@@ -27,10 +28,12 @@ class RunOptions:
         database: URL of the database, or ``sample``.
         switches: The recipe's switches and limits that are set otherwise.
         models: Specs ``provider:name``; several share the candidates between them as experts.
-        votes: Candidates in all.
+        votes: Candidates at most; None for the recipe's own number.
         documents: Folder of documents that define business terms; empty for none.
-        strategy: Consensus strategy; ``auto`` is ``majority`` for one model, ``wma`` for several.
-        temperature: Of every model's candidates after its first, which is drawn at 0.
+        demonstrations: File of questions with their SQL, for recipes that show examples; empty for none.
+        strategy: Consensus strategy; ``auto`` is the recipe's own.
+        stopping: When enough candidates have voted (``graph.stopping``); ``auto`` is the recipe's own rule.
+        temperature: Of the candidates that are sampled; None for the recipe's own.
         max_calls, max_usd, deadline: Hard limits (calls, dollars, seconds); None for no limit.
         max_rows, max_bytes, query_seconds: Limits of one query.
         schema_tokens: Budget for descriptions and samples in the schema text.
@@ -43,10 +46,12 @@ class RunOptions:
     recipe: str = "recap"
     switches: dict[str, Any] = field(default_factory=dict)
     models: list[str] = field(default_factory=lambda: ["offline"])
-    votes: int = 3
+    votes: int | None = None
     documents: str = ""
+    demonstrations: str = ""
     strategy: str = "auto"
-    temperature: float = 0.7
+    stopping: str = "auto"
+    temperature: float | None = None
     seed: int = 0
     base_url: str = ""
     timeout: float = 120.0
@@ -67,7 +72,7 @@ class RunOptions:
     def __post_init__(self) -> None:
         self.attached: object = None  # the run's open context (graph.live); no field, so no form shows it
         self._check_types()
-        if self.votes < 1:
+        if self.votes is not None and self.votes < 1:
             raise ConfigurationError(f"votes is {self.votes}; at least one candidate is needed.")
         if not self.models:
             raise ConfigurationError("No model is configured.", hint="Name one, e.g. openai:gpt-4.1.")
@@ -77,8 +82,10 @@ class RunOptions:
             raise ConfigurationError("Hybrid retrieval needs embedding_model, a sentence-transformers model.")
         if self.strategy != "auto":
             find_strategy(self.strategy)
+        if self.stopping != "auto":
+            find_stopping(self.stopping)
         self.models = list(dict.fromkeys(self.models))
-        if len(self.models) > self.votes:
+        if self.votes is not None and len(self.models) > self.votes:
             raise ConfigurationError(
                 f"{len(self.models)} models cannot share {self.votes} votes: some would never be asked.",
                 hint=f"Ask for at least {len(self.models)} votes, or name fewer models.",

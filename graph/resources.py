@@ -20,6 +20,7 @@ from pydantic import SecretStr
 from graph.options import RunOptions
 from knowledge.catalog import Catalog
 from knowledge.compress import SchemaText, render
+from knowledge.demonstrations import Demonstrations
 from knowledge.documents import Documents
 from knowledge.index import Embedder, SentenceTransformerEmbedder
 from knowledge.schema_files import SchemaFiles
@@ -51,6 +52,7 @@ class Resources:
     files: SchemaFiles
     models: Mapping[str, Model]
     documents: Documents | None
+    demonstrations: Demonstrations | None
     embedder: Embedder | None
     secrets: tuple[str, ...] = ()
     _closing: AsyncExitStack = field(default_factory=AsyncExitStack, repr=False)
@@ -78,6 +80,7 @@ async def open_resources(
     """
     key = api_key or options.api_key() or os.environ.get("OPENAI_API_KEY", "")
     url, documents = await asyncio.to_thread(_sources, options)
+    demonstrations = await asyncio.to_thread(_demonstrations, options)
     async with AsyncExitStack() as stack:
         models = await asyncio.to_thread(_models, options, key, chat_models or {})
         for spec, model in models.items():
@@ -95,6 +98,7 @@ async def open_resources(
             files=SchemaFiles(catalog, documents.texts if documents else None),
             models=models,
             documents=documents,
+            demonstrations=demonstrations,
             embedder=_embedder(options),
             secrets=tuple(s for s in (key, *url_secrets(url), *url_secrets(_base_url(options))) if s),
             _closing=stack.pop_all(),
@@ -108,6 +112,12 @@ def _sources(options: RunOptions) -> tuple[str, Documents | None]:
         url = f"sqlite:///{quote(str(sample_database(home / 'sample').resolve()))}"
         folder = folder or str(sample_documents())
     return url, Documents.load(Path(folder), cache=home / "index") if folder else None
+
+
+def _demonstrations(options: RunOptions) -> Demonstrations | None:
+    if not options.demonstrations:
+        return None
+    return Demonstrations.load(Path(options.demonstrations), cache=Path(options.home) / "index")
 
 
 def _base_url(options: RunOptions) -> str:

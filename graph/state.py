@@ -103,6 +103,7 @@ class RunState(TypedDict, total=False):
     plan_rounds: int
     critique: str
     seats: list[CandidateInput]
+    dealt: int
     candidates: Annotated[list[CandidateRecord], gather]
     vote: dict[str, Any]
     stopped_by: str

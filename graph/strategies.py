@@ -1,6 +1,6 @@
 """Strategies of the vote: how much each answer weighs, and whether one is drawn.
 
-A strategy is a function ``(ballots, rules) -> Tally``; a new one needs a line in ``STRATEGIES``.
+A strategy is an async function ``(ballots, rules) -> Tally``; a new one needs a line in ``STRATEGIES``.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ def clusters(
     ]
 
 
-def majority(ballots: Sequence[Ballot], rules: Rules) -> Tally:  # noqa: ARG001 (the interface's)
+async def majority(ballots: Sequence[Ballot], rules: Rules) -> Tally:  # noqa: ARG001 (the interface's)
     """One vote a candidate, over results."""
     return Tally(clusters(ballots))
 
 
-def sql_majority(ballots: Sequence[Ballot], rules: Rules) -> Tally:
+async def sql_majority(ballots: Sequence[Ballot], rules: Rules) -> Tally:
     """One vote a candidate, over normalised SQL text (the naive vote of SSEV, section 3.2).
 
     Raises:
@@ -52,7 +52,7 @@ def sql_majority(ballots: Sequence[Ballot], rules: Rules) -> Tally:
     return Tally(clusters(ballots, choice=lambda ballot: normalise(ballot.sql, rules.dialect)))
 
 
-def wma(ballots: Sequence[Ballot], rules: Rules) -> Tally:
+async def wma(ballots: Sequence[Ballot], rules: Rules) -> Tally:
     """Weighted majority (SSEV, Algorithm 1) over results.
 
     Each candidate counts with its expert's weight; with one candidate an expert this is the
@@ -61,7 +61,7 @@ def wma(ballots: Sequence[Ballot], rules: Rules) -> Tally:
     return Tally(clusters(ballots, weight=lambda ballot: rules.weight(ballot.expert)))
 
 
-def rwma(ballots: Sequence[Ballot], rules: Rules) -> Tally:
+async def rwma(ballots: Sequence[Ballot], rules: Rules) -> Tally:
     """Randomised weighted majority (SSEV, Algorithm 2): an expert is drawn with p = w / W.
 
     Of an expert's several candidates one is drawn evenly.
@@ -71,14 +71,16 @@ def rwma(ballots: Sequence[Ballot], rules: Rules) -> Tally:
     experts = sorted({ballot.expert for ballot in ballots})
     expert = draw.choices(experts, [rules.weight(name) for name in experts])[0]
     own = sorted((b for b in ballots if b.expert == expert), key=rank)
-    return Tally(wma(ballots, rules).clusters, draw.choice(own).candidate, seed)
+    return Tally((await wma(ballots, rules)).clusters, draw.choice(own).candidate, seed)
 
 
-def drawn(ballots: Sequence[Ballot], rules: Rules) -> Tally:
+async def drawn(ballots: Sequence[Ballot], rules: Rules) -> Tally:
     """Any candidate, drawn evenly: the baseline, and ReFoRCE's last resort."""
     seed = rules.seed if rules.seed is not None else derived_seed(ballots)
     ranked = sorted(ballots, key=rank)
-    return Tally(majority(ballots, rules).clusters, random.Random(seed).choice(ranked).candidate, seed)
+    return Tally(
+        (await majority(ballots, rules)).clusters, random.Random(seed).choice(ranked).candidate, seed
+    )
 
 
 def derived_seed(ballots: Sequence[Ballot]) -> int:

@@ -25,7 +25,7 @@ from pydantic_settings import (
 )
 
 from knowledge.errors import ConfigurationError
-from quorum.values import AUTO, Bytes, Names, Place, Prices, Seconds, Strategy
+from quorum.values import AUTO, Bytes, Names, Place, Prices, Seconds, StoppingRule, Strategy, Switches
 from tools.urls import anchored, mask_url, url_secrets
 
 CONFIG_FILE = "quorum.toml"
@@ -52,10 +52,12 @@ class Settings(BaseSettings):
     database: str | None = Field(None, repr=False, description="database URL, e.g. sqlite:///shop.db")
     recipe: str = Field("recap", description="which agents run, in which order")
     models: Names = Field([], description="model specs, provider:name; several make an ensemble")
-    votes: int = Field(3, ge=1, le=64, description="candidates that vote")
-    strategy: Strategy = Field(AUTO, description="how candidates vote: majority, or wma for several models")
-    switches: dict[str, Any] = Field({}, description="the recipe's switches and limits, set otherwise")
+    votes: int | None = Field(None, ge=1, le=64, description="candidates that vote, at most")
+    strategy: Strategy = Field(AUTO, description="how candidates vote")
+    stopping: StoppingRule = Field(AUTO, description="when enough candidates have voted")
+    switches: Switches = Field({}, description="the recipe's switches and limits, set otherwise")
     documents: Place | None = Field(None, description="folder of documents with business terms")
+    demonstrations: Place | None = Field(None, description="JSON lines of questions with their SQL")
     base_url: str | None = Field(
         None,
         repr=False,
@@ -67,7 +69,7 @@ class Settings(BaseSettings):
         validation_alias=AliasChoices("QUORUM_API_KEY", "OPENAI_API_KEY"),
         description="key for the models' endpoint",
     )
-    temperature: float = Field(0.7, ge=0, le=2, description="of all candidates of a model after its first")
+    temperature: float | None = Field(None, ge=0, le=2, description="of the candidates that are sampled")
     seed: int = Field(0, description="start of everything drawn at random")
     timeout: Seconds = Field(120.0, gt=0, description="longest silence of a model, in seconds")
     requests_per_second: float | None = Field(None, gt=0, description="model calls per second, all together")
@@ -197,7 +199,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
             raise ConfigurationError(
                 f"{path} has a key {key!r} that is no setting.", hint=_nearest_setting(key)
             )
-    for key in ("documents", "home"):
+    for key in ("documents", "demonstrations", "home"):
         if isinstance(values.get(key), str) and not values[key].startswith("~"):
             values[key] = str(path.parent / values[key])
     if isinstance(values.get("database"), str):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +13,7 @@ from pydantic_settings import NoDecode
 from knowledge.errors import ConfigurationError
 
 AUTO = "auto"
-"""As a strategy: whichever fits the number of models."""
+"""As a strategy or a stopping rule: the recipe's own."""
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _BYTES = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
@@ -41,6 +42,26 @@ def items(value: Any) -> Any:
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
+def switches(value: Any) -> Any:
+    """``name=value`` pairs as a dict, each value JSON where it is (``false``, ``3``, ``["a"]``), else a text.
+
+    Raises:
+        ValueError: One is no pair.
+    """
+    if not isinstance(value, (tuple, list)):
+        return value
+    pairs = {}
+    for pair in value:
+        name, equals, text = str(pair).partition("=")
+        if not (name.strip() and equals):
+            raise ValueError(f"{pair!r} is not NAME=VALUE")
+        try:
+            pairs[name.strip()] = json.loads(text)
+        except ValueError:
+            pairs[name.strip()] = text.strip()
+    return pairs
+
+
 def strategy(name: str) -> str:
     """A name that the consensus knows, or ``auto``.
 
@@ -55,6 +76,23 @@ def strategy(name: str) -> str:
         find_strategy(name)
     except ConfigurationError as error:
         raise ValueError(str(error).removesuffix(".")) from None
+    return name
+
+
+def stopping(name: str) -> str:
+    """A stopping rule, or ``auto``.
+
+    Raises:
+        ValueError: It is neither.
+    """
+    from graph.stopping import RULES, find_stopping
+
+    if name == AUTO:
+        return name
+    try:
+        find_stopping(name)
+    except ConfigurationError as error:
+        raise ValueError(f"{str(error).removesuffix('.')}; it is {RULES}") from None
     return name
 
 
@@ -90,5 +128,7 @@ Seconds = Annotated[float, BeforeValidator(seconds)]
 Bytes = Annotated[int, BeforeValidator(size)]
 Names = Annotated[list[str], NoDecode, BeforeValidator(items)]
 Strategy = Annotated[str, AfterValidator(strategy)]
+StoppingRule = Annotated[str, AfterValidator(stopping)]
 Place = Annotated[Path, AfterValidator(place)]
+Switches = Annotated[dict[str, Any], BeforeValidator(switches)]
 Prices = Annotated[dict[str, dict[str, float]], AfterValidator(prices)]

@@ -32,11 +32,11 @@ def _record(context: Context, state: CandidateState, kind: str, agent: str, **fi
     context.trace.record(kind, agent=agent, candidate=state["candidate"], **fields)
 
 
-async def act(state: CandidateState, context: Context) -> Update:
+async def act(state: CandidateState, context: Context, *, max_actions: int) -> Update:
     """Action: predict the next action; one taken before is not taken again."""
     history = [Turn(**turn) for turn in state.get("history", [])]
     taken = state.get("actions", 0)
-    steps_left = context.recipe.max_actions - taken
+    steps_left = max_actions - taken
     if steps_left <= 0:
         return {"next": "terminate"}
     predicted = await action.predict(
@@ -106,7 +106,7 @@ async def run_sql(state: CandidateState, context: Context) -> Update:
     return update
 
 
-async def link(state: CandidateState, context: Context) -> Update:
+async def link(state: CandidateState, context: Context, *, max_steps: int) -> Update:
     """SchemaLinker: when a table or column was not found (ReCAPAgent-SQL, Table 1)."""
     error = state["error"]
     try:
@@ -117,7 +117,7 @@ async def link(state: CandidateState, context: Context) -> Update:
             context.resources.files,
             sql=state["sql"],
             error=error["message"] if error else "",
-            max_steps=context.recipe.max_link_steps,
+            max_steps=max_steps,
         )
     except MalformedReply as problem:
         _record(context, state, "linking", "schema_linker", error=str(problem))
@@ -154,7 +154,7 @@ async def refine(state: CandidateState, context: Context) -> Update:
     }
 
 
-async def validate(state: CandidateState, context: Context) -> Update:
+async def validate(state: CandidateState, context: Context, *, max_validations: int) -> Update:
     """Validator: after a successful execution; a rejected result goes back to Action as feedback."""
     result = state["result"]
     assert result is not None  # the router comes here with a result only
@@ -169,7 +169,7 @@ async def validate(state: CandidateState, context: Context) -> Update:
         )
     except MalformedReply as error:
         _record(context, state, "validation", "validator", error=str(error))
-        return {"validations": context.recipe.max_validations}
+        return {"validations": max_validations}
     _record(context, state, "validation", "validator", **verdict.model_dump())
     superfluous = ", ".join(verdict.columns_not_needed)
     parts = [verdict.suggest_fix, f"Columns not needed: {superfluous}." if superfluous else ""]

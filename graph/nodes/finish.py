@@ -98,6 +98,8 @@ def _vote(held: dict[str, Any], weights: dict[str, float]) -> AnswerVote:
         tie=held["tie"],
         weights=weights,
         seed=held["seed"],
+        stopping=held["stopping"],
+        saved=held["saved"],
         notes=list(held["notes"]),
     )
 

@@ -33,6 +33,7 @@ async def open_run(_: RunState, context: Context) -> Update:
         "plan": planning.NO_PLAN,
         "plan_rounds": 0,
         "critique": "",
+        "dealt": 0,
         "candidates": None,
         "warnings": None,
         "vote": {},
@@ -55,7 +56,7 @@ async def retrieve_documents(state: RunState, context: Context) -> Update:
     return {"documents_ref": context.put(text) if text else "", "warnings": notes}
 
 
-async def link_large_schema(state: RunState, context: Context) -> Update:
+async def link_large_schema(state: RunState, context: Context, *, max_steps: int) -> Update:
     """SchemaLinker on the whole question, only where the schema text exceeds ``link_above`` tokens."""
     if context.resources.schema.tokens <= context.options.link_above:
         return {}
@@ -67,7 +68,7 @@ async def link_large_schema(state: RunState, context: Context) -> Update:
                 context.dialect,
                 state["question"],
                 context.resources.files,
-                max_steps=context.recipe.max_link_steps,
+                max_steps=max_steps,
             ),
         )
     except MalformedReply:

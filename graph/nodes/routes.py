@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Literal
 
 from graph.nodes.step import MODEL_ERRORS
-from graph.recipes.recipe import Recipe
 from graph.state import CandidateState
 from tools.query import ErrorKind
 
@@ -36,8 +35,8 @@ def after_refinement(state: CandidateState) -> Literal["go_on", "finish"]:
 class Routes:
     """Routers that depend on a recipe's limits."""
 
-    def __init__(self, recipe: Recipe) -> None:
-        self.recipe = recipe
+    def __init__(self, max_refinements: int, max_validations: int = 0) -> None:
+        self.max_refinements, self.max_validations = max_refinements, max_validations
 
     def after_run(self, state: CandidateState) -> Literal["validate", "link", "refine", "finish"]:
         """A schema error is linked once; any other error or an empty result is refined.
@@ -55,7 +54,7 @@ class Routes:
         empty_before = any(turn["error"] == error["message"] for turn in state.get("earlier", []))
         if kind is ErrorKind.EMPTY_RESULT and empty_before:
             return "finish"
-        if state.get("refinements", 0) >= self.recipe.max_refinements:
+        if state.get("refinements", 0) >= self.max_refinements:
             return "finish"
         if kind.about_schema and not state.get("linkings"):
             return "link"
@@ -65,4 +64,4 @@ class Routes:
         """A rejected result goes back to Action while there are validations left."""
         if halted(state) or state.get("approved"):
             return "finish"
-        return "act" if state.get("validations", 0) < self.recipe.max_validations else "finish"
+        return "act" if state.get("validations", 0) < self.max_validations else "finish"

@@ -3,40 +3,54 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from graph.consensus import Ballot, confidence, hold_vote
+from graph.consensus import Ballot, Rules, Vote, confidence, hold_vote
 from graph.context import Context
 from graph.nodes.step import UNAVAILABLE, Update
 from graph.state import CandidateInput, CandidateRecord, RunState
+from graph.stopping import next_wave
 from knowledge.errors import ModelUnavailable
 from tools.results import cluster_keys, read_result
 
+WEIGHTED = ("wma", "rwma")
+"""Strategies in which a candidate weighs what its expert does."""
+
 
 async def deal(state: RunState, context: Context) -> Update:
-    """Give every candidate its model, temperature and seed.
+    """Give every candidate of the next wave its model, temperature and seed.
 
     The models take turns. A model's first candidate is drawn at temperature 0, its others at
     the run's temperature.
     """
-    options, specs = context.options, list(context.models)
-    seats: list[CandidateInput] = [
-        {
-            "question": state["question"],
-            "run_id": state["run_id"],
-            "schema_ref": state["schema_ref"],
-            "documents_ref": state["documents_ref"],
-            "syntax_ref": state["syntax_ref"],
-            "plan": state["plan"],
-            "candidate": f"c{number + 1}",
-            "model": specs[number % len(specs)],
-            "temperature": 0.0 if number < len(specs) else options.temperature,
-            "seed": options.seed + number // len(specs),
-        }
-        for number in range(options.votes)
-    ]
-    return {"seats": seats}
+    specs, dealt = list(context.models), state.get("dealt", 0)
+    wave = next_wave(dealt, context.votes, context.stopping, len(specs))
+    seats = [seat(state, context, number) for number in range(dealt, dealt + wave)]
+    return {"seats": seats, "dealt": dealt + wave}
+
+
+def seat(state: RunState, context: Context, number: int) -> CandidateInput:
+    """What the branch of the candidate ``number`` (from 0) starts from."""
+    specs = list(context.models)
+    return {
+        "question": state["question"],
+        "run_id": state["run_id"],
+        "schema_ref": state["schema_ref"],
+        "documents_ref": state["documents_ref"],
+        "syntax_ref": state["syntax_ref"],
+        "plan": state["plan"],
+        "candidate": f"c{number + 1}",
+        "model": expert(specs, number),
+        "temperature": 0.0 if number < len(specs) else context.temperature,
+        "seed": context.options.seed + number // len(specs),
+    }
+
+
+def expert(specs: Sequence[str], number: int) -> str:
+    """The model of the candidate ``number``."""
+    return specs[number % len(specs)]
 
 
 def ballot(record: CandidateRecord, clusters: dict[str, str]) -> Ballot:
@@ -57,7 +71,7 @@ def ballot(record: CandidateRecord, clusters: dict[str, str]) -> Ballot:
 
 
 async def consensus(state: RunState, context: Context) -> Update:
-    """Vote over the candidates' results.
+    """Vote over the candidates' results, and say whether enough have voted.
 
     Where no candidate has a result because no model answered, the candidates are dealt anew in
     a run that goes on after that failure; in any other the failure is raised.
@@ -70,27 +84,31 @@ async def consensus(state: RunState, context: Context) -> Update:
     if records and len(errors) == len(records) and all(e["kind"] == UNAVAILABLE for e in errors):
         if context.resumed and state.get("redealt") != context.session:
             context.trace.record("redealt", agent="consensus", message=errors[0]["message"])
-            return {"candidates": None, "vote": {}, "redealt": context.session}
+            return {"candidates": None, "dealt": 0, "vote": {}, "redealt": context.session}
         raise ModelUnavailable(errors[0]["message"])
-    strategy = context.options.strategy
-    if strategy == "auto":
-        strategy = "wma" if len(context.models) > 1 else "majority"
     clusters = await asyncio.to_thread(_clusters, records, context.trace.folder)
-    held = hold_vote(
-        [ballot(record, clusters) for record in records],
-        strategy,
-        weights=context.weights,
-        seed=context.options.seed,
-        dialect=context.dialect,
-    )
+    rules = Rules(context.weights, context.options.seed, context.dialect)
+    ballots = [ballot(record, clusters) for record in records]
+    held = await hold_vote(ballots, context.strategy, rules)
     outcome = held.as_dict() | {"weights": dict(context.weights), "confidence": confidence(held)}
+    outcome |= _stopping(held, rules, state["dealt"], context)
     context.trace.record("vote", agent="consensus", **outcome)
     return {"vote": outcome}
 
 
+def _stopping(held: Vote, rules: Rules, dealt: int, context: Context) -> dict[str, Any]:
+    """Whether to stop, by which rule, and how many candidates that saved."""
+    specs, stopping = list(context.models), context.stopping
+    to_come = [rules.weight(expert(specs, number)) for number in range(dealt, context.votes)]
+    enough = stopping.enough(held, to_come if context.strategy in WEIGHTED else [1.0] * len(to_come))
+    return {"stopping": stopping.name, "enough": enough, "saved": len(to_come) if enough else 0}
+
+
 def after_vote(state: RunState) -> Literal["deal", "answer"]:
-    """Without a vote the candidates are dealt anew."""
-    return "answer" if state["vote"] else "deal"
+    """On to another wave where the vote is open, or was not held at all; not beyond a limit."""
+    if state.get("stopped_by") or any(record["stopped_by"] for record in state.get("candidates", [])):
+        return "answer"
+    return "answer" if state["vote"] and state["vote"]["enough"] else "deal"
 
 
 def _clusters(records: list[CandidateRecord], folder: Path) -> dict[str, str]:

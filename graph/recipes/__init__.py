@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from graph.recipes.recipe import Recipe
@@ -39,9 +39,9 @@ def find_recipe(name: str, switches: Mapping[str, Any] | None = None) -> Recipe:
     if name not in RECIPES:
         raise ConfigurationError(f"There is no recipe {name!r}.", hint=f"Known: {', '.join(RECIPES)}.")
     recipe = RECIPES[name]
-    allowed = {item.name for item in fields(recipe)} - Recipe.FIXED
-    unknown = sorted(set(switches or {}) - allowed)
+    allowed = recipe.switches()
+    unknown = sorted(set(switches or {}) - set(allowed))
     if unknown:
-        hint = f"It has {', '.join(sorted(allowed))}."
+        hint = f"It has {', '.join(sorted(allowed))}." if allowed else "It has none."
         raise ConfigurationError(f"Recipe {name} has no switch {unknown[0]!r}.", hint=hint)
     return replace(recipe, **dict(switches or {}))

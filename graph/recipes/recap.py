@@ -13,18 +13,21 @@ correction by the SQLCritique takes effect at once, so its reasons are not passe
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, cast
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Send
 
-from agents import plan_critique, schema_linker, self_refiner
+from agents import schema_linker, self_refiner
+from agents.plan_critique import MAX_ROUNDS as PLAN_ROUNDS
 from graph.nodes import candidate, finish, planning, prepare, voting
 from graph.nodes.routes import Routes, after_action, after_model, after_refinement
 from graph.nodes.step import Steps
 from graph.options import RunOptions
-from graph.recipes.recipe import Recipe
+from graph.recipes.recipe import AtLeastOne, Count, Recipe
 from graph.state import CandidateInput, CandidateOutput, CandidateState, RunInput, RunOutput, RunState
 
 Paths = dict[Hashable, str]
@@ -38,7 +41,34 @@ class BranchNode(Protocol):
     async def __call__(self, state: CandidateInput) -> CandidateOutput: ...
 
 
-def wire(recipe: Recipe, options: type[RunOptions] = RunOptions) -> RunGraph:
+@dataclass(frozen=True)
+class Recap(Recipe):
+    """Its switches and limits.
+
+    Attributes:
+        plan_critique, syntax, sql_critique, validation, link_on_error: Switches of single agents.
+        max_plans: Times a plan is written, the first included.
+        max_refinements, max_actions, max_link_steps, max_validations: Limits of one candidate.
+    """
+
+    plan_critique: bool = True
+    syntax: bool = True
+    sql_critique: bool = True
+    validation: bool = True
+    link_on_error: bool = True
+    max_plans: AtLeastOne = PLAN_ROUNDS
+    max_refinements: Count = self_refiner.MAX_ROUNDS
+    max_actions: AtLeastOne = 10
+    max_link_steps: Count = schema_linker.MAX_STEPS
+    max_validations: Count = 2
+
+    @property
+    def recursion_limit(self) -> int:
+        run = 2 * self.max_plans + 200
+        return max(run, 4 * (self.max_actions + self.max_refinements) + 20)
+
+
+def wire(recipe: Recap, options: type[RunOptions] = RunOptions) -> RunGraph:
     """The uncompiled graph of a run; ``options`` is its context schema."""
     steps = Steps(recipe)
     graph: RunGraph = StateGraph(
@@ -46,7 +76,9 @@ def wire(recipe: Recipe, options: type[RunOptions] = RunOptions) -> RunGraph:
     )
     graph.add_node("open_run", steps.first(prepare.open_run))
     graph.add_node("retrieve_documents", steps.run(prepare.retrieve_documents))
-    graph.add_node("link_large_schema", steps.run(prepare.link_large_schema))
+    graph.add_node(
+        "link_large_schema", steps.run(partial(prepare.link_large_schema, max_steps=recipe.max_link_steps))
+    )
     graph.add_node("write_plan", steps.run(planning.write_plan))
     graph.add_node("send_candidates", steps.run(voting.deal))
     graph.add_node("candidate", as_node(wire_candidate(recipe).compile()))
@@ -95,7 +127,7 @@ def fan_out(state: RunState) -> list[Send]:
     return [Send("candidate", seat) for seat in state["seats"]]
 
 
-def wire_candidate(recipe: Recipe) -> CandidateGraph:
+def wire_candidate(recipe: Recap) -> CandidateGraph:
     """The uncompiled graph of one candidate's branch."""
     steps = Steps(recipe)
     graph: CandidateGraph = StateGraph(
@@ -104,9 +136,9 @@ def wire_candidate(recipe: Recipe) -> CandidateGraph:
         input_schema=CandidateInput,
         output_schema=CandidateOutput,
     )
-    routes = Routes(recipe)
+    routes = Routes(recipe.max_refinements, recipe.max_validations)
     to_run = "review_sql" if recipe.sql_critique else "run_sql"
-    graph.add_node("act", steps.branch(candidate.act))
+    graph.add_node("act", steps.branch(partial(candidate.act, max_actions=recipe.max_actions)))
     graph.add_node("run_sql", steps.branch(candidate.run_sql))
     graph.add_node("refine", steps.branch(candidate.refine))
     graph.add_node("finish", steps.branch(candidate.finish))
@@ -121,16 +153,18 @@ def wire_candidate(recipe: Recipe) -> CandidateGraph:
     after_run["link"] = "link" if recipe.link_on_error else "refine"
     graph.add_conditional_edges("run_sql", routes.after_run, after_run)
     if recipe.link_on_error:
-        graph.add_node("link", steps.branch(candidate.link))
+        link = partial(candidate.link, max_steps=recipe.max_link_steps)
+        graph.add_node("link", steps.branch(link))
         graph.add_conditional_edges("link", after_model, {"go_on": "refine", "finish": "finish"})
     if recipe.validation:
-        graph.add_node("validate", steps.branch(candidate.validate))
+        validate = partial(candidate.validate, max_validations=recipe.max_validations)
+        graph.add_node("validate", steps.branch(validate))
         graph.add_conditional_edges("validate", routes.after_validation, ["act", "finish"])
     graph.add_edge("finish", END)
     return graph
 
 
-RECIPE = Recipe(
+RECIPE = Recap(
     name="recap",
     summary="Plan, act, critique, refine and validate each candidate, then vote (ReCAPAgent-SQL).",
     paper="LLM-Based SQL Generation: Prompting, Self-Refinement, and Adaptive Weighted Majority Voting, 3.3",
@@ -146,7 +180,4 @@ RECIPE = Recipe(
         "validator",
     ),
     wire=wire,
-    max_plans=plan_critique.MAX_ROUNDS,
-    max_refinements=self_refiner.MAX_ROUNDS,
-    max_link_steps=schema_linker.MAX_STEPS,
 )

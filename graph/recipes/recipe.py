@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from functools import lru_cache
+from typing import Annotated, Any, ClassVar, get_type_hints
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from graph.options import RunOptions
 from knowledge.errors import ConfigurationError
@@ -12,55 +15,74 @@ from knowledge.errors import ConfigurationError
 MOST = 100
 """No limit of a recipe may be set higher."""
 
+Count = Annotated[int, Field(ge=0, le=MOST)]
+"""A limit that may be nothing."""
+
+AtLeastOne = Annotated[int, Field(ge=1, le=MOST)]
+"""A limit without which a recipe makes no sense."""
+
+Names = tuple[str, ...]
+"""A list of names, as a switch."""
+
 
 @dataclass(frozen=True)
 class Recipe:
     """A named way of wiring the agents.
+
+    A recipe's module subclasses it; the fields that it adds are the recipe's switches and limits, of
+    type bool, ``Count``, ``AtLeastOne``, ``Names`` or a ``Literal`` of names. They reach the nodes as
+    arguments when the graph is wired.
 
     Attributes:
         summary: One line for ``quorum recipes``.
         paper: The paper and section it implements.
         agents: Roles in the order in which they may run.
         wire: Makes the uncompiled graph (a LangGraph ``StateGraph``) of a recipe, with a context schema.
-        plan_critique, syntax, sql_critique, validation, link_on_error: Switches of single agents.
-        max_plans: Times a plan is written, the first included.
-        max_refinements, max_actions, max_link_steps, max_validations: Limits of one candidate.
+        votes: Candidates at most, where the run's options do not say.
+        strategy: Of the vote, where the options leave it at ``auto``.
+        stopping: When enough have voted (``graph.stopping``), where the options leave it at ``auto``.
+        temperature: Of the candidates, where the options do not say.
     """
 
-    FIXED: ClassVar[frozenset[str]] = frozenset({"name", "summary", "paper", "agents", "wire"})
+    FIXED: ClassVar[frozenset[str]] = frozenset(
+        {"name", "summary", "paper", "agents", "wire", "votes", "strategy", "stopping", "temperature"}
+    )
 
     name: str
     summary: str
     paper: str
     agents: tuple[str, ...]
-    wire: Callable[[Recipe, type[RunOptions]], Any]
-    plan_critique: bool = True
-    syntax: bool = True
-    sql_critique: bool = True
-    validation: bool = True
-    link_on_error: bool = True
-    max_plans: int = 3
-    max_refinements: int = 5
-    max_actions: int = 10
-    max_link_steps: int = 30
-    max_validations: int = 2
+    wire: Callable[[Any, type[RunOptions]], Any]
+    votes: int = 3
+    strategy: str = "auto"
+    stopping: str = "never"
+    temperature: float = 0.7
 
     def __post_init__(self) -> None:
-        for item in fields(self):
-            if item.name not in self.FIXED:
-                self._check(item.name, getattr(self, item.name))
+        types = _types(type(self))  # type: ignore[arg-type]  # classes hash
+        for name in self.switches():
+            value = getattr(self, name)
+            value = tuple(value) if isinstance(value, list) else value
+            try:
+                types[name].validate_python(value)
+            except ValidationError as error:
+                said = error.errors(include_url=False)[0]["msg"]
+                raise ConfigurationError(f"The switch {name} is {value!r}: {said}.") from None
+            object.__setattr__(self, name, value)
 
-    def _check(self, name: str, value: Any) -> None:
-        if not name.startswith("max_"):
-            if not isinstance(value, bool):
-                raise ConfigurationError(f"The switch {name} is {value!r}; it is true or false.")
-            return
-        least = 1 if name in ("max_plans", "max_actions") else 0
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MOST:
-            raise ConfigurationError(f"The limit {name} is {value!r}; it is a number from {least} to {MOST}.")
+    @classmethod
+    def switches(cls) -> tuple[str, ...]:
+        """Names of the switches and limits that may be set otherwise."""
+        return tuple(item.name for item in fields(cls) if item.name not in cls.FIXED)
 
     @property
     def recursion_limit(self) -> int:
         """Steps that a run, or one candidate's branch, may take; a faulty loop ends there."""
-        run = 2 * self.max_plans + 20
-        return max(run, 4 * (self.max_actions + self.max_refinements) + 20)
+        return 200
+
+
+@lru_cache(maxsize=32)
+def _types(recipe: type[Recipe]) -> dict[str, TypeAdapter[Any]]:
+    hints = get_type_hints(recipe, include_extras=True)
+    strict = ConfigDict(strict=True)
+    return {name: TypeAdapter(hints[name], config=strict) for name in recipe.switches()}

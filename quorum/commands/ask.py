@@ -24,11 +24,16 @@ EXIT_CODES = {"answered": 0, "no_answer": 1, "stopped": 3}
     "--model", "models", multiple=True, metavar="SPEC", help="provider:name; repeat for an ensemble"
 )
 @click.option("--recipe", metavar="NAME", help="see `quorum recipes`  [recap]")
-@click.option("--votes", type=int, metavar="N", help="candidates that vote  [3]")
-@click.option("--strategy", metavar="NAME", help="how they vote  [auto]")
+@click.option("--votes", type=int, metavar="N", help="candidates that vote, at most  [the recipe's]")
+@click.option("--strategy", metavar="NAME", help="how they vote  [the recipe's]")
+@click.option("--stopping", metavar="RULE", help="never, decided or beta:0.9  [the recipe's]")
+@click.option(
+    "--switch", "switches", multiple=True, metavar="NAME=VALUE", help="a switch or limit of the recipe"
+)
 @click.option("--docs", "documents", metavar="DIR", help="folder of documents that define business terms")
+@click.option("--demonstrations", metavar="FILE", help="JSON lines of questions with their SQL")
 @click.option("--base-url", metavar="URL", help="an OpenAI-compatible endpoint")
-@click.option("--temperature", type=float, metavar="T", help="of all candidates of a model after its first")
+@click.option("--temperature", type=float, metavar="T", help="of the candidates that are sampled")
 @click.option("--max-calls", type=int, metavar="N", help="stop after N model calls")
 @click.option(
     "--max-usd", type=float, metavar="X", help="stop after X dollars; may be exceeded by the calls under way"

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
+from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph.consensus import STRATEGIES, Ballot, Vote, confidence, hold_vote
+from graph import consensus
+from graph.consensus import STRATEGIES, Ballot, Rules, Vote, confidence
 from knowledge.errors import ConfigurationError
+
+
+def hold_vote(ballots: Iterable[Ballot], strategy: str = "majority", **rules: Any) -> Vote:
+    return asyncio.run(consensus.hold_vote(ballots, strategy, Rules(**rules)))
 
 
 def ballot(candidate: str, fingerprint: str = "", expert: str = "m", **more: object) -> Ballot:

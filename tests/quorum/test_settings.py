@@ -188,6 +188,20 @@ def test_the_strategies_are_those_of_the_consensus() -> None:
         Settings(strategy="loudest")
 
 
+def test_stopping_rules_are_those_of_the_graph() -> None:
+    for name in ("auto", "never", "decided", "beta:0.95"):
+        assert Settings(stopping=name).stopping == name
+    with pytest.raises(ConfigurationError, match=r"stopping = 'soon' \(flag\): .*beta:P"):
+        Settings(stopping="soon")
+
+
+def test_switches_are_pairs_on_the_command_line() -> None:
+    given = Settings(switches=("syntax=false", "max_plans=2", 'gold_tables=["a"]', "mode=fast"))
+    assert given.switches == {"syntax": False, "max_plans": 2, "gold_tables": ["a"], "mode": "fast"}
+    with pytest.raises(ConfigurationError, match="'syntax' is not NAME=VALUE"):
+        Settings(switches=("syntax",))
+
+
 def test_a_flag_that_is_no_setting_names_the_nearest() -> None:
     with pytest.raises(ConfigurationError, match=r"no setting 'max_cals'. Did you mean 'max_calls'\?"):
         Settings.load(max_cals=1)

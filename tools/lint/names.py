@@ -21,11 +21,14 @@ class Names:
 
     Snowflake and PostgreSQL fold an unquoted name (to upper, to lower case) and compare exactly;
     the others ignore case. ``key`` maps equal names to equal strings.
+
+    Args:
+        exact: False to ignore case in these two as well, to find what a faulty query means.
     """
 
-    def __init__(self, dialect: str) -> None:
+    def __init__(self, dialect: str, exact: bool = True) -> None:
         self.dialect = dialect
-        self._fold = _EXACT.get(dialect)
+        self._fold = _EXACT.get(dialect) if exact else None
 
     def key(self, identifier: exp.Expr) -> str:
         """The key of a name as written in a query."""

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 from knowledge.errors import ConfigurationError
 from knowledge.schema_text import parse_schema
+from tools.offline.explorers import EXPLORERS
+from tools.offline.judging import JUDGES
 from tools.offline.lexicon import stems
 from tools.offline.reading import Reading
 from tools.offline.rules import read
@@ -144,4 +146,4 @@ def validator(prompt: Prompt) -> dict[str, Any]:
 
 
 ALL = (planner, plan_critique, syntax_retriever, action, sql_critique, schema_linker, self_refiner, validator)
-ROLES = {role.__name__: role for role in ALL}
+ROLES = {role.__name__: role for role in (*ALL, *EXPLORERS, *JUDGES)}

@@ -10,13 +10,20 @@ from langchain_core.messages import AIMessage, HumanMessage
 from pydantic import BaseModel
 
 from agents.action import Action, Turn
+from agents.column_explorer import Correction, Exploration, ExplorationQuery
+from agents.cte_refiner import StageReview
+from agents.draft_linker import ChunkDraft
+from agents.format_writer import AnswerFormat
+from agents.judge import Judgement
 from agents.plan_critique import PlanReview
 from agents.planner import Plan
 from agents.prompting import PromptContext, prompts
 from agents.schema_linker import LinkStep, Look
+from agents.self_checker import SecondAnswer
 from agents.self_refiner import Attempt, Refinement
 from agents.sql_critique import SqlReview
 from agents.syntax_retriever import SyntaxRequest
+from agents.table_linker import TableVerdict
 from agents.validator import ColumnSummary, Verdict
 from knowledge.errors import ConfigurationError
 from knowledge.schema_files import SchemaFiles
@@ -37,6 +44,8 @@ RESULT: dict[str, Any] = {
     "sample_rows": ["[5]"],
 }
 
+TABLE = "# database shop (sqlite): 1 tables, 2 columns\n\ntable customers\n  id INTEGER\n  country TEXT\n"
+
 FORMS: dict[str, tuple[type[BaseModel], dict[str, Any]]] = {
     "planner": (Plan, {"previous_steps": [], "critique": ""}),
     "plan_critique": (PlanReview, PLAN),
@@ -56,6 +65,25 @@ FORMS: dict[str, tuple[type[BaseModel], dict[str, Any]]] = {
          "kind": "other", "error": "It failed.", "hints": ["Simplify."]},
     ),
     "validator": (Verdict, RESULT),
+    "column_explorer": (Exploration, {"syntax": "", "rivals": [], "max_queries": 10, "row_limit": 20}),
+    "exploration_corrector": (
+        Correction,
+        {"purpose": "", "sql": "SELECT x", "error": "It failed.", "tried": [], "syntax": "",
+         "waiting": [ExplorationQuery(purpose="", sql="SELECT y")]},
+    ),
+    "table_linker": (TableVerdict, {"table": TABLE, "documents": "", "dialect": "sqlite"}),
+    "draft_linker": (ChunkDraft, {"schema": TABLE, "documents": "", "dialect": "sqlite"}),
+    "cte_refiner": (
+        StageReview,
+        {"sql": "SELECT 1", "stage": "result", "body": "SELECT 1", "result": "", "error": "It failed.",
+         "expected_format": "", "last": True},
+    ),
+    "format_writer": (AnswerFormat, {}),
+    "self_checker": (
+        SecondAnswer,
+        {"expected_format": "", "earlier": [], "sql": "SELECT 1", "result": "[1]"},
+    ),
+    "judge": (Judgement, {"expected_format": "", "rivals": [], "differences": []}),
 }  # fmt: skip
 
 

@@ -1,0 +1,70 @@
+"""CteRefiner: judges a query stage by stage (ReFoRCE's first version, paper 003, 3.2.4).
+
+The query is split into its CTEs (``tools.stages``), each is run, and the model accepts its result or
+rewrites the stage: an error is found where it begins.
+"""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, Field, model_validator
+
+from agents.base import PromptContext, ask
+from tools.models import Model
+
+MAX_REWRITES = 5  # of one query, over all its stages; the paper leaves it open
+
+
+class StageReview(BaseModel):
+    """A stage accepted, or rewritten."""
+
+    reasoning: str = Field(description="Does the result hold what the stage is for? One sentence.")
+    accept: bool
+    sql: str | None = Field(
+        description="If not accepted: the SELECT that takes the stage's place; else null."
+    )
+
+    @model_validator(mode="after")
+    def _rewrites_what_it_refuses(self) -> StageReview:
+        if not self.accept and not (self.sql or "").strip():
+            raise ValueError("a stage that is not accepted needs its new sql")
+        return self
+
+
+async def review_stage(
+    model: Model,
+    context: PromptContext,
+    question: str,
+    sql: str,
+    *,
+    stage: str,
+    body: str,
+    result: str = "",
+    error: str = "",
+    expected_format: str = "",
+    last: bool = False,
+) -> StageReview:
+    """Judge one stage of ``sql`` from its result, or from the error that it raised.
+
+    Args:
+        stage: The CTE's name; for the last stage, the query's final SELECT, any short name.
+        body: The stage's own SELECT.
+        result: The first rows as text.
+        last: Whether the stage gives the answer itself.
+
+    Raises:
+        MalformedReply, ModelUnavailable, BudgetExceeded: As ``agents.base.ask``.
+    """
+    return await ask(
+        model,
+        "cte_refiner",
+        StageReview,
+        context=context,
+        question=question,
+        sql=sql,
+        stage=stage,
+        body=body,
+        result=result,
+        error=error,
+        expected_format=expected_format if last else "",
+        last=last,
+    )

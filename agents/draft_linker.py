@@ -1,0 +1,82 @@
+"""DraftLinker: drafts SQL against each part of a schema that is too large to be shown at once.
+
+The tables that the drafts use are the linked schema: what a model reaches for when it writes says more
+than what it claims to need (linking by drafting, an option of ReFoRCE, paper 000, section 3.2.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pydantic import BaseModel, Field
+
+from agents.base import ask
+from agents.parallel import AT_ONCE, each
+from knowledge.errors import MalformedReply
+from tools.models import Model
+
+
+class ChunkDraft(BaseModel):
+    """A query over one part of the schema, or none."""
+
+    missing: str = Field(description="What must come from other tables, in one sentence; may be empty.")
+    sql: str | None = Field(description="A query that uses what this part offers; null if it offers nothing.")
+
+
+@dataclass(frozen=True)
+class Drafting:
+    """The drafts of a schema's parts.
+
+    Attributes:
+        drafts: SQL, one text for each part that offered something, in the parts' order.
+        unread: Numbers of the parts, from 0, whose reply could not be read.
+    """
+
+    drafts: tuple[str, ...]
+    unread: tuple[int, ...] = ()
+
+
+async def draft_chunk(
+    model: Model, dialect: str, question: str, schema: str, *, documents: str = ""
+) -> ChunkDraft:
+    """Draft SQL for ``question`` from one part of the schema.
+
+    Raises:
+        MalformedReply, ModelUnavailable, BudgetExceeded: As ``agents.base.ask``.
+    """
+    return await ask(
+        model,
+        "draft_linker",
+        ChunkDraft,
+        dialect=dialect,
+        question=question,
+        schema=schema,
+        documents=documents,
+    )
+
+
+async def draft_chunks(
+    model: Model,
+    dialect: str,
+    question: str,
+    chunks: Sequence[str],
+    *,
+    documents: str = "",
+    at_once: int = AT_ONCE,
+) -> Drafting:
+    """Draft against every part, ``at_once`` at a time; a malformed reply costs that part alone.
+
+    Raises:
+        ModelUnavailable, BudgetExceeded: As ``agents.base.ask``; the other calls are cancelled.
+    """
+
+    async def drafted(schema: str) -> ChunkDraft | None:
+        try:
+            return await draft_chunk(model, dialect, question, schema, documents=documents)
+        except MalformedReply:
+            return None
+
+    said = await each(chunks, drafted, at_once=at_once)
+    drafts = tuple(draft.sql.strip() for draft in said if draft and draft.sql and draft.sql.strip())
+    return Drafting(drafts, tuple(number for number, draft in enumerate(said) if draft is None))

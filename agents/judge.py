@@ -1,0 +1,97 @@
+"""Judge: which of the answers that disagree is the right one?
+
+The last resort of a vote that is close. The Judge sees what the answers say, never how many
+candidates gave them: the vote has counted already, and a count invites to follow it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+
+from agents.base import PromptContext, ask
+from tools.models import Model
+
+LABELS: tuple[Literal["A", "B", "C"], ...] = ("A", "B", "C")
+"""What the answers are called; no more than these are compared."""
+
+CANNOT_TELL: Literal["cannot tell"] = "cannot tell"
+
+SAMPLE_ROWS = 5
+MAX_CELL = 100  # characters of a cell that the prompt shows
+
+
+class Judgement(BaseModel):
+    """The Judge's decision."""
+
+    reason: str = Field(description="What decides, in three sentences at most.")
+    choice: Literal["A", "B", "C", "cannot tell"]
+
+
+@dataclass(frozen=True)
+class Rival:
+    """One of the answers: a query and the beginning of its result.
+
+    ``sample_rows`` beyond ``SAMPLE_ROWS`` are not shown.
+    """
+
+    sql: str
+    columns: Sequence[str]
+    row_count: int
+    sample_rows: Sequence[Sequence[Any]]
+
+
+async def judge(
+    model: Model,
+    context: PromptContext,
+    question: str,
+    rivals: Sequence[Rival],
+    differences: Sequence[str],
+    *,
+    expected_format: str = "",
+) -> Judgement:
+    """Decide between two or three answers.
+
+    A model prefers what stands first: give the rivals in an order that says nothing about them.
+
+    Args:
+        rivals: Called ``LABELS`` in this order.
+        differences: Sentences on how they differ, which use these labels.
+
+    Raises:
+        MalformedReply, ModelUnavailable, BudgetExceeded: As ``agents.base.ask``.
+    """
+    shown = [
+        {
+            "label": label,
+            "sql": rival.sql,
+            "row_count": rival.row_count,
+            "columns": ", ".join(rival.columns),
+            "rows": [_row(row) for row in rival.sample_rows[:SAMPLE_ROWS]],
+        }
+        for label, rival in zip(LABELS, rivals, strict=False)
+    ]
+    judged = await ask(
+        model,
+        "judge",
+        Judgement,
+        context=context,
+        question=question,
+        expected_format=expected_format,
+        rivals=shown,
+        differences=list(differences),
+    )
+    known = {*LABELS[: len(rivals)], CANNOT_TELL}
+    return judged if judged.choice in known else judged.model_copy(update={"choice": CANNOT_TELL})
+
+
+def _row(row: Sequence[Any]) -> str:
+    def cell(value: Any) -> str:
+        text = json.dumps(value, ensure_ascii=False, default=str)
+        return text if len(text) <= MAX_CELL else f"{text[: MAX_CELL - 1]}…"
+
+    return f"[{', '.join(map(cell, row))}]"

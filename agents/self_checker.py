@@ -1,0 +1,68 @@
+"""SelfChecker: answers again in the light of a result (ReFoRCE's first version, paper 003, 3.2.4).
+
+An answer counts once the same plausible result has come twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pydantic import BaseModel, Field, field_validator
+
+from agents.base import PromptContext, ask
+from tools.models import Model
+
+
+class SecondAnswer(BaseModel):
+    """The query that the model trusts now."""
+
+    reasoning: str = Field(description="What the result shows about the query, in one sentence.")
+    sql: str = Field(description="The whole query: improved, or the same again if it is right.")
+
+    @field_validator("sql")
+    @classmethod
+    def _some_sql(cls, sql: str) -> str:
+        if not sql.strip():
+            raise ValueError("sql is empty")
+        return sql.strip()
+
+
+@dataclass(frozen=True)
+class Try:
+    """An earlier query and what came of it, as text."""
+
+    sql: str
+    result: str
+
+
+async def answer_again(
+    model: Model,
+    context: PromptContext,
+    question: str,
+    sql: str,
+    result: str,
+    *,
+    expected_format: str = "",
+    earlier: Sequence[Try] = (),
+) -> SecondAnswer:
+    """Show a query's result and ask for the query that answers the question.
+
+    Args:
+        result: The first rows of ``sql`` as text.
+        earlier: Queries before this one, oldest first.
+
+    Raises:
+        MalformedReply, ModelUnavailable, BudgetExceeded: As ``agents.base.ask``.
+    """
+    return await ask(
+        model,
+        "self_checker",
+        SecondAnswer,
+        context=context,
+        question=question,
+        sql=sql,
+        result=result,
+        expected_format=expected_format,
+        earlier=list(earlier),
+    )

@@ -1,0 +1,99 @@
+"""SqlWriter: the whole query in one call, from schema and question.
+
+Schema, sample rows and demonstrations make PreSQL and PostSQL of the SSEV pipeline (paper 004, section
+3.1.1); an expected format and findings make the generation of ReFoRCE (paper 000).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from pydantic import BaseModel, Field, field_validator
+
+from agents.base import PromptContext, ask
+from knowledge.demonstrations import Demonstration
+from knowledge.errors import ConfigurationError
+from tools.models import Model
+
+Style: TypeAlias = Literal["", "direct", "decomposed", "plan-led"]
+"""How to approach the query: as the model likes, in one piece, in CTEs, along a plan."""
+
+APPROACHES: dict[str, str] = {
+    "": "",
+    "direct": "Write it directly: one SELECT if one will do, with no more subqueries than it needs.",
+    "decomposed": "Write it in steps: a chain of CTEs, each with one small task and a telling name, "
+    "the last one the answer.",
+    "plan-led": "Follow the plan step by step; say in the reasoning where you had to depart from it.",
+}
+
+
+class Draft(BaseModel):
+    """A complete query."""
+
+    reasoning: str = Field(description="Which tables, joins and filters, and why; three sentences at most.")
+    sql: str = Field(description="The complete query that answers the question.")
+
+    @field_validator("sql")
+    @classmethod
+    def _some_sql(cls, sql: str) -> str:
+        if not sql.strip():
+            raise ValueError("sql is empty")
+        return sql.strip()
+
+
+@dataclass(frozen=True)
+class Finding:
+    """An exploration query and its result as short text."""
+
+    sql: str
+    result: str
+
+
+async def write_sql(
+    model: Model,
+    context: PromptContext,
+    question: str,
+    *,
+    expected_format: str = "",
+    plan: Sequence[str] = (),
+    syntax: str = "",
+    rows: str = "",
+    demonstrations: Sequence[Demonstration] = (),
+    findings: Sequence[Finding] = (),
+    style: Style = "",
+) -> Draft:
+    """Write the query for ``question``. What is empty does not appear in the prompt.
+
+    Args:
+        plan: Its steps, in order.
+        rows: A few rows of each table as text (``knowledge.sample_rows``).
+        demonstrations: The least similar first, so that the nearest stands next to the question.
+        findings: What exploration found, in order.
+        style: Makes candidates of one model differ; ``plan-led`` needs a plan.
+
+    Raises:
+        ConfigurationError: The style is unknown, or it is ``plan-led`` without a plan.
+        MalformedReply, ModelUnavailable, BudgetExceeded: As ``agents.base.ask``.
+    """
+    if style not in APPROACHES:
+        raise ConfigurationError(
+            f"There is no style {style!r}.", hint=f"Known: {', '.join(filter(None, APPROACHES))}."
+        )
+    if style == "plan-led" and not plan:
+        raise ConfigurationError("The style plan-led needs a plan.", hint="Plan first, or write directly.")
+    return await ask(
+        model,
+        "sql_writer",
+        Draft,
+        context=context,
+        question=question,
+        expected_format=expected_format,
+        plan=list(plan),
+        syntax=syntax,
+        rows=rows,
+        demonstrations=list(demonstrations),
+        findings=list(findings),
+        approach=APPROACHES[style],
+    )

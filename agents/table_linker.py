@@ -1,0 +1,89 @@
+"""TableLinker: asks of each table whether the question needs it (ReFoRCE, paper 000, Appendix A).
+
+Used where the schema text is longer than ``ABOVE_TOKENS``. Recall comes first: a table that could not
+be judged stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from agents.base import ask
+from agents.parallel import AT_ONCE, each
+from knowledge.errors import MalformedReply
+from tools.models import Model
+
+ABOVE_TOKENS = 50_000  # ReFoRCE, section 3.2.1
+
+
+class TableVerdict(BaseModel):
+    """Whether one table is needed, and which of its columns (ReFoRCE, Figure 3)."""
+
+    think: str = Field(description="Step by step: what of the question could this table answer?")
+    answer: Literal["Y", "N"] = Field(description="Y if the table may be needed, else N.")
+    columns: list[str] = Field(description="The columns that may be needed; empty if N.")
+
+
+@dataclass(frozen=True)
+class TableLinking:
+    """What was said of each table.
+
+    Attributes:
+        needed: By the name of each table that is needed, the columns named for it.
+        unjudged: Tables whose judgement could not be read; they are kept whole.
+    """
+
+    needed: Mapping[str, tuple[str, ...]]
+    unjudged: tuple[str, ...] = ()
+
+
+async def judge_table(
+    model: Model, dialect: str, question: str, schema: str, *, documents: str = ""
+) -> TableVerdict:
+    """Ask whether the question needs the one table (or group of like tables) in ``schema``.
+
+    Raises:
+        MalformedReply, ModelUnavailable, BudgetExceeded: As ``agents.base.ask``.
+    """
+    return await ask(
+        model,
+        "table_linker",
+        TableVerdict,
+        dialect=dialect,
+        question=question,
+        table=schema,
+        documents=documents,
+    )
+
+
+async def link_tables(
+    model: Model,
+    dialect: str,
+    question: str,
+    tables: Mapping[str, str],
+    *,
+    documents: str = "",
+    at_once: int = AT_ONCE,
+) -> TableLinking:
+    """Judge all tables, ``at_once`` at a time; a malformed reply costs one table's judgement alone.
+
+    Args:
+        tables: Schema text by table name.
+
+    Raises:
+        ModelUnavailable, BudgetExceeded: As ``agents.base.ask``; the other calls are cancelled.
+    """
+
+    async def judged(schema: str) -> TableVerdict | None:
+        try:
+            return await judge_table(model, dialect, question, schema, documents=documents)
+        except MalformedReply:
+            return None
+
+    verdicts = dict(zip(tables, await each(tables.values(), judged, at_once=at_once), strict=True))
+    needed = {name: tuple(said.columns) for name, said in verdicts.items() if said and said.answer == "Y"}
+    return TableLinking(needed, tuple(name for name, said in verdicts.items() if said is None))

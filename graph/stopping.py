@@ -1,0 +1,101 @@
+"""When enough candidates have voted: candidates come in waves, and a rule looks at the vote after each.
+
+``never`` asks all candidates at once. ``decided`` stops when those still to come cannot change the winner.
+``beta:P`` stops when the leading answer is the more probable one with posterior probability P
+(Adaptive-Consistency, Aggarwal et al. 2023, section 3.2: a Beta posterior over the two largest clusters).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from graph.ballots import Vote
+from knowledge.errors import ConfigurationError
+
+WAVES = (3, 2, 2, 1)
+"""Candidates of the first waves; later ones are of two."""
+
+RULES = "never, decided or beta:P with P between 0.5 and 1"
+
+
+@dataclass(frozen=True)
+class Stopping:
+    """A stopping rule.
+
+    Attributes:
+        name: As it is written, e.g. ``beta:0.9``.
+        posterior: For ``beta``; None for the other rules.
+    """
+
+    name: str
+    posterior: float | None = None
+
+    @property
+    def in_waves(self) -> bool:
+        """Whether candidates come in waves."""
+        return self.name != "never"
+
+    def enough(self, vote: Vote, to_come: Sequence[float]) -> bool:
+        """Whether the vote may end now.
+
+        Args:
+            vote: Of the candidates so far.
+            to_come: The weights of the candidates that could still vote, in the unit of ``vote``.
+        """
+        if not to_come:
+            return True
+        if not self.in_waves or vote.winning is None or vote.blank or vote.tie:
+            return False
+        others = [cluster for cluster in vote.clusters if cluster is not vote.winning]
+        if self.posterior is None:
+            runner_up = max((cluster.weight for cluster in others), default=0.0)
+            return vote.winning.weight - runner_up > math.fsum(to_come) * (1 + 1e-9)
+        most = max((len(cluster.candidates) for cluster in others), default=0)
+        return lead(len(vote.winning.candidates), most) >= self.posterior
+
+
+def lead(first: int, second: int) -> float:
+    """P(p > 1/2) under Beta(first + 1, second + 1): that the first answer is the more probable of the two.
+
+    With whole numbers its tail is a binomial one: P(Bin(first + second + 1, 1/2) <= first).
+    """
+    trials = first + second + 1
+    return float(sum(math.comb(trials, k) for k in range(first + 1)) / 2**trials)
+
+
+def find_stopping(name: str) -> Stopping:
+    """The rule of that name.
+
+    Raises:
+        ConfigurationError: There is none.
+    """
+    if name in ("never", "decided"):
+        return Stopping(name)
+    kind, _, value = name.partition(":")
+    try:
+        posterior = float(value)
+    except ValueError:
+        posterior = math.nan
+    if kind != "beta" or not 0.5 < posterior < 1:
+        raise ConfigurationError(f"No stopping rule is called {name!r}.", hint=f"It is {RULES}.")
+    return Stopping(name, posterior)
+
+
+def next_wave(dealt: int, votes: int, stopping: Stopping, experts: int = 1) -> int:
+    """How many candidates to ask now.
+
+    Args:
+        dealt: Candidates asked so far.
+        votes: Candidates at most.
+        experts: The first wave asks each of them once at least.
+    """
+    if not stopping.in_waves:
+        return votes - dealt
+    edge = 0
+    for size in WAVES:
+        edge += max(size, experts) if edge == 0 else size
+        if dealt < edge:
+            return min(edge, votes) - dealt
+    return min(2, votes - dealt)

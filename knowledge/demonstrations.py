@@ -1,0 +1,126 @@
+"""Demonstrations: answered questions whose queries show a model the style of the answers (few-shot).
+
+A file of JSON lines, ``{"question": …, "sql": …, "database": …}``; ``database`` may be absent, other
+keys are ignored. SSEV shows the nine most similar (paper 004, sections 3.1.1 and 4.1.1).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from knowledge.errors import ConfigurationError
+from knowledge.index import Embedder, VectorIndex
+from knowledge.lexical import Bm25, terms
+
+SHOTS = 9  # 004, section 4.1.1: all models, 9-shot
+_FORM = 'A line is {"question": "How many orders are there?", "sql": "SELECT COUNT(*) FROM orders"}.'
+
+
+@dataclass(frozen=True)
+class Demonstration:
+    """A question and the query that answers it; ``database`` names the one it was asked of, or is empty."""
+
+    question: str
+    sql: str
+    database: str = ""
+
+
+@dataclass(eq=False)
+class Demonstrations:
+    """Answered questions, searched by likeness to a new one.
+
+    Attributes:
+        items: In the order of the file, repetitions left out.
+        cache: Folder in which the embedding index is kept; None keeps it in memory only.
+    """
+
+    items: tuple[Demonstration, ...]
+    cache: Path | None = None
+    _indexes: dict[str, VectorIndex] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def load(cls, path: Path, *, cache: Path | None = None) -> Demonstrations:
+        """Read a file of JSON lines; empty lines are skipped.
+
+        Raises:
+            ConfigurationError: The file cannot be read, has no demonstration, or a line is none; the
+                message gives its number.
+        """
+        try:
+            text = path.read_text(encoding="utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise ConfigurationError(
+                f"The demonstrations in {path} are not UTF-8: {error.reason}."
+            ) from error
+        except OSError as error:
+            said = error.strerror or error
+            raise ConfigurationError(f"The demonstrations in {path} cannot be read: {said}.") from error
+        items = tuple(dict.fromkeys(_read(path, text)))
+        if not items:
+            raise ConfigurationError(f"There is no demonstration in {path}.", hint=_FORM)
+        return cls(items, cache)
+
+    def nearest(
+        self, question: str, k: int = SHOTS, *, embedder: Embedder | None = None
+    ) -> list[Demonstration]:
+        """The ``k`` demonstrations whose questions are most like ``question``, best first.
+
+        By shared words (BM25), or by embedding with an ``embedder``. Equals keep the order of the file, and
+        so do those that share nothing with the question, which come last: a fixed number of shots is part
+        of the method. The question itself is never among them, whatever its case, spaces and last mark.
+
+        Raises:
+            ConfigurationError: The embedder's package or model is missing.
+        """
+        asked = _same(question)
+        scores = self._lexical(question) if embedder is None else self._dense(question, embedder)
+        others = [i for i, item in enumerate(self.items) if _same(item.question) != asked]
+        others.sort(key=lambda i: (-scores.get(i, 0.0), i))
+        return [self.items[i] for i in others[:k]]
+
+    @cached_property
+    def _bm25(self) -> Bm25:
+        return Bm25([terms(item.question) for item in self.items])
+
+    def _lexical(self, question: str) -> dict[int, float]:
+        return dict(enumerate(self._bm25.scores(terms(question)).tolist()))
+
+    def _dense(self, question: str, embedder: Embedder) -> dict[int, float]:
+        if embedder.name not in self._indexes:
+            where = self.cache / "demonstrations" if self.cache else None
+            questions = [item.question for item in self.items]
+            self._indexes[embedder.name] = VectorIndex.open(questions, embedder, where)
+        return dict(self._indexes[embedder.name].search(question, len(self.items), embedder))
+
+
+def _same(question: str) -> str:
+    """Equal for texts that ask the same words."""
+    return " ".join(question.casefold().split()).rstrip(" ?.!")
+
+
+def _read(path: Path, text: str) -> Iterator[Demonstration]:
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            yield _demonstration(f"{path}, line {number}", line)
+
+
+def _demonstration(where: str, line: str) -> Demonstration:
+    try:
+        found: Any = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ConfigurationError(f"{where}, is not JSON: {error}.", hint=_FORM) from error
+    if not isinstance(found, dict):
+        raise ConfigurationError(f"{where}, is no JSON object.", hint=_FORM)
+    values = {name: found.get(name) for name in ("question", "sql")} | {
+        "database": found.get("database") or ""
+    }
+    for name, value in values.items():
+        if not isinstance(value, str) or (name != "database" and not value.strip()):
+            said = f"{name} is {value!r}" if name in found else f"there is no {name}"
+            raise ConfigurationError(f"{where}: {said}; it must be text.", hint=_FORM)
+    return Demonstration(*(str(values[name]).strip() for name in ("question", "sql", "database")))

@@ -1,0 +1,106 @@
+"""Stopping rules: when the rest cannot change the winner, when the posterior suffices."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graph.consensus import Ballot, Rules, Vote, hold_vote
+from graph.stopping import find_stopping, lead, next_wave
+from knowledge.errors import ConfigurationError
+
+
+def vote(*choices: str, weights: dict[str, float] | None = None) -> Vote:
+    """A vote in which candidate i (of expert ``m`` or of its own name) chose ``choices[i]``."""
+    ballots = [
+        Ballot(f"c{i}", f"e{i}", sql=f"SELECT {i}", fingerprint=choice) for i, choice in enumerate(choices)
+    ]
+    return asyncio.run(hold_vote(ballots, "wma" if weights else "majority", Rules(weights or {})))
+
+
+@pytest.mark.parametrize(
+    ("choices", "to_come", "enough"),
+    [
+        ("xxx", 2, True),
+        ("xxx", 3, False),
+        ("xxy", 1, False),
+        ("xx", 1, True),
+        ("xy", 1, False),
+        ("xxy", 0, True),
+    ],
+)
+def test_decided_stops_only_when_the_rest_cannot_change_the_winner(
+    choices: str, to_come: int, enough: bool
+) -> None:
+    assert find_stopping("decided").enough(vote(*choices), [1.0] * to_come) is enough
+
+
+def test_decided_counts_in_weights() -> None:
+    held = vote("x", "y", weights={"e0": 1.0, "e1": 0.2})
+    assert find_stopping("decided").enough(held, [0.5])
+    assert not find_stopping("decided").enough(held, [0.5, 0.4])
+
+
+@given(st.lists(st.sampled_from("xyz"), min_size=1, max_size=8), st.lists(st.sampled_from("xyz"), max_size=5))
+def test_what_is_decided_stays_decided(now: list[str], later: list[str]) -> None:
+    held = vote(*now)
+    if find_stopping("decided").enough(held, [1.0] * len(later)):
+        assert held.winning is not None
+        after = vote(*now, *later).winning
+        assert after is not None
+        assert after.key == held.winning.key
+
+
+@pytest.mark.parametrize(("first", "second"), [(3, 0), (2, 1), (5, 2), (0, 0), (8, 8)])
+def test_the_posterior_is_the_beta_distributions(first: int, second: int) -> None:
+    draw = random.Random(first * 31 + second)
+    drawn = [draw.betavariate(first + 1, second + 1) > 0.5 for _ in range(40_000)]
+    assert lead(first, second) == pytest.approx(sum(drawn) / len(drawn), abs=0.01)
+
+
+def test_beta_stops_at_its_posterior() -> None:
+    rule = find_stopping("beta:0.9")
+    assert lead(3, 0) == 0.9375
+    assert rule.enough(vote(*"xxx"), [1.0] * 5)
+    assert not rule.enough(vote(*"xxy"), [1.0] * 5)
+    assert not rule.enough(vote(*"xx"), [1.0] * 6)
+    assert find_stopping("beta:0.95").enough(vote(*"xxxx"), [1.0])
+
+
+@pytest.mark.parametrize("rule", ["decided", "beta:0.6"])
+def test_a_tie_blank_results_and_no_result_are_never_enough(rule: str) -> None:
+    blank = [Ballot("a", "m", "SELECT 1", "f", blank=True)]
+    failed = [Ballot("a", "m", "SELECT 1", error="syntax")]
+    for held in (vote("x", "y"), asyncio.run(hold_vote(blank)), asyncio.run(hold_vote(failed))):
+        assert not find_stopping(rule).enough(held, [0.0])
+        assert find_stopping(rule).enough(held, [])
+
+
+@pytest.mark.parametrize(
+    "name", ["", "always", "beta", "beta:", "beta:0.5", "beta:1", "beta:nan", "gamma:0.9"]
+)
+def test_an_unknown_rule_is_named(name: str) -> None:
+    with pytest.raises(ConfigurationError, match="No stopping rule") as failure:
+        find_stopping(name)
+    assert "beta:P" in (failure.value.hint or "")
+
+
+@given(st.integers(1, 30), st.integers(1, 6))
+def test_waves_add_up(votes: int, experts: int) -> None:
+    sizes = []
+    while sum(sizes) < votes:
+        sizes.append(next_wave(sum(sizes), votes, find_stopping("decided"), experts))
+        assert sizes[-1] > 0
+    assert sum(sizes) == votes
+    assert sizes[0] == min(votes, max(3, experts))
+    assert next_wave(0, votes, find_stopping("never")) == votes
+
+
+def test_the_default_waves() -> None:
+    rule = find_stopping("beta:0.9")
+    assert [next_wave(dealt, 8, rule) for dealt in (0, 3, 5, 7)] == [3, 2, 2, 1]
+    assert next_wave(4, 8, rule) == 1  # a wave that was cut short is filled up

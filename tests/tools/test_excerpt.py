@@ -1,0 +1,49 @@
+"""Excerpts of results: short, whole rows, and never cut in silence."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tools.excerpt import MAX_BYTES, MAX_ROWS, excerpt
+from tools.query import QueryResult
+
+
+def result(values: list[str | None], truncated: str = "") -> QueryResult:
+    return QueryResult(pa.table({"name": pa.array(values, pa.string())}), 0.0, truncated)
+
+
+def test_a_small_result_is_shown_whole() -> None:
+    assert excerpt(result(["Ada", "Bo, jr"])) == 'name\nAda\n"Bo, jr"\n(2 rows)'
+    assert excerpt(result([])) == "name\n(0 rows)"
+
+
+@pytest.mark.parametrize(
+    ("values", "truncated", "tail"),
+    [
+        (["x"] * 150, "", "(100 of 150 rows shown, the rest was cut)"),
+        (["x" * 1_000] * 50, "", "(4 of 50 rows shown, the rest was cut)"),
+        (["x"] * 20, "rows", "(20 rows shown; the result was cut at 20 rows, there are more)"),
+    ],
+)
+def test_what_was_cut_is_said(values: list[str], truncated: str, tail: str) -> None:
+    assert excerpt(result(list(values), truncated)).splitlines()[-1] == tail
+
+
+def test_a_row_too_long_by_itself_is_cut_and_marked() -> None:
+    lines = excerpt(result(["é" * 9_000, "next"])).splitlines()
+    assert lines[1].endswith("… (row cut)")
+    assert len(lines[1].encode()) < MAX_BYTES + 20
+    assert lines[-1] == "(1 of 2 rows shown, the rest was cut)"
+
+
+@given(st.lists(st.one_of(st.none(), st.text(max_size=300)), max_size=200))
+def test_no_excerpt_is_long_and_all_say_how_many_rows_there_are(values: list[str | None]) -> None:
+    text = excerpt(result(values))
+    assert len(text.encode("utf-8", "surrogatepass")) < 2 * MAX_BYTES + 200
+    tail = text.splitlines()[-1]
+    assert f"{len(values)} row" in tail
+    assert ("cut" in tail) == (not tail.startswith(f"({len(values)} row"))
+    assert MAX_ROWS == 100

@@ -1,0 +1,306 @@
+"""Schema linking by parsing: what a query uses, and the catalog pruned to it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from knowledge.catalog import Catalog, Column, Field, ForeignKey, Table
+from knowledge.compress import render
+from knowledge.schema_text import parse_schema
+from tools.guard import Passed, check
+from tools.linking import Linked, prune, union, used
+from tools.lint import Linter
+from tools.sql import SyntaxProblem
+
+
+def table(name: str, columns: str, schema: str = "", database: str = "", **more: object) -> Table:
+    made = tuple(Column(c, "TEXT") for c in columns.split())
+    return Table(name, made, schema, database, **more)  # type: ignore[arg-type]  # keywords of a test
+
+
+SHOP = Catalog(
+    "shop",
+    "sqlite",
+    (
+        table("customers", "id name region rank", primary_key=("id",)),
+        table(
+            "orders",
+            "id customer_id placed total status",
+            primary_key=("id",),
+            foreign_keys=(ForeignKey(("customer_id",), "customers", ("id",)),),
+        ),
+        table(
+            "lines",
+            "order_id line product_id quantity",
+            primary_key=("order_id", "line"),
+            foreign_keys=(
+                ForeignKey(("order_id",), "orders", ("id",)),
+                ForeignKey(("product_id",), "products", ("id",)),
+            ),
+        ),
+        table("products", "id name price", primary_key=("id",)),
+        table("notes", "body author"),
+    ),
+)
+EVENTS = Catalog(
+    "events",
+    "bigquery",
+    (
+        table("events_20200101", "user_id name items", "web", "proj"),
+        table("events_20200102", "user_id name items device", "web", "proj"),
+        table("users", "user_id country", "crm", "proj"),
+    ),
+)
+SNOW = Catalog(
+    "SHOP",
+    "snowflake",
+    (
+        table("ORDERS", "ID CUSTOMER_ID amount META", "PUBLIC", "SHOP"),
+        table("CUSTOMERS", "ID REGION", "PUBLIC", "SHOP"),
+        table("Mixed", "Key Other", "PUBLIC", "SHOP"),
+        table("CASED", "Key KEY", "PUBLIC", "SHOP"),
+    ),
+)
+
+
+def names(linked: Linked) -> list[str]:
+    """``table.column`` of all columns, and ``table`` of a table without one."""
+    bare = [name for name in linked.tables if name not in dict(linked.columns)]
+    return sorted([f"{table}.{column}" for table, column in linked.columns] + bare)
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("SELECT name FROM customers", "customers.name"),
+        ("SELECT O.ToTal FROM Orders AS o", "orders.total"),
+        (
+            "SELECT name, total FROM customers JOIN orders ON customers.id = customer_id",
+            "customers.id customers.name orders.customer_id orders.total",
+        ),
+        (
+            "SELECT c.name FROM customers c WHERE EXISTS (SELECT 1 FROM orders o WHERE o.customer_id = c.id "
+            "AND region = 'EU')",
+            "customers.id customers.name customers.region orders.customer_id",
+        ),
+        ("WITH t AS (SELECT total AS x, status FROM orders) SELECT x FROM t", "orders.status orders.total"),
+        ("WITH orders AS (SELECT body AS total FROM notes) SELECT total FROM orders", "notes.body"),
+        ("SELECT COUNT(*) FROM orders", "orders"),
+        ("SELECT * FROM notes", "notes.author notes.body"),
+        ("SELECT n.*, p.price FROM notes n, products p", "notes.author notes.body products.price"),
+        ("WITH t AS (SELECT body FROM notes) SELECT * FROM t", "notes.body"),
+        ("SELECT price FROM orders JOIN products USING (id)", "orders.id products.id products.price"),
+        (
+            "SELECT price FROM orders NATURAL JOIN products",
+            "orders.id products.id products.price",
+        ),
+        ("SELECT rank FROM customers", "customers.rank"),
+        ("SELECT rowid, body FROM notes", "notes.body"),
+        (
+            "SELECT status AS s, SUM(total) AS t FROM orders GROUP BY s HAVING t > 1 ORDER BY placed",
+            "orders.placed orders.status orders.total",
+        ),
+        ("SELECT name FROM customers UNION SELECT body FROM notes", "customers.name notes.body"),
+        ('SELECT body FROM notes WHERE author = "Ann"', "notes.body notes.author"),
+        (
+            "WITH RECURSIVE t(n) AS (SELECT id FROM orders UNION ALL SELECT n + 1 FROM t) SELECT n FROM t",
+            "orders.id",
+        ),
+        ("SELECT SUM(quantity) OVER (PARTITION BY product_id) FROM lines", "lines.product_id lines.quantity"),
+        ("SELECT id FROM orders JOIN products", "orders.id products.id"),  # ambiguous: either may be meant
+        ("SELECT 1; SELECT body FROM notes", "notes.body"),
+        ("SELECT 1", ""),
+    ],
+)
+def test_columns_are_those_that_the_query_reads(sql: str, expected: str) -> None:
+    linked = used(sql, SHOP)
+    assert names(linked) == sorted(expected.split())
+    assert linked.unknown == ()
+
+
+def test_unknown_names_are_listed_and_the_rest_is_linked() -> None:
+    linked = used("SELECT o.total, o.colour, x.y, label FROM orders o JOIN ordrs ON 1 = 1", SHOP)
+    assert names(linked) == ["orders.total"]
+    assert set(linked.unknown) == {"ordrs", "o.colour", "x.y"}  # the unknown table may have a label
+    assert used("SELECT colour FROM notes", SHOP).unknown == ("colour",)
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("SELECT name FROM `proj.web.events_*`", "events_20200101.name events_20200102.name"),
+        ("SELECT device FROM `web.events_2020*`", "events_20200102.device events_20200101"),
+        ("SELECT i.id FROM web.events_20200101 AS e, UNNEST(e.items) AS i", "events_20200101.items"),
+        ("SELECT i.id FROM web.events_20200101 AS e, e.items AS i", "events_20200101.items"),
+        ("SELECT items.a.b.c.d FROM web.events_20200101", "events_20200101.items"),
+        ("SELECT e.items.a FROM web.events_20200101 e", "events_20200101.items"),
+        ("SELECT crm.users.country FROM crm.users", "users.country"),
+        ("SELECT TO_JSON_STRING(u) FROM crm.users u", "users.country users.user_id"),
+        ("SELECT COUNT(u.country), COUNT(*) FROM crm.users u", "users.country"),
+        ("SELECT * EXCEPT (country) FROM crm.users", "users.country users.user_id"),
+        (
+            "SELECT * FROM crm.users PIVOT (COUNT(user_id) FOR country IN ('be', 'fr'))",
+            "users.country users.user_id",
+        ),
+    ],
+)
+def test_bigquery_wildcards_structs_and_pivots(sql: str, expected: str) -> None:
+    found = [name.split(".", 2)[2] for name in names(used(sql, EVENTS))]
+    assert sorted(found) == sorted(expected.split())
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("SELECT id FROM orders", "ORDERS.ID"),
+        ('SELECT "amount" FROM orders', "ORDERS.amount"),
+        ("SELECT amount FROM orders", "ORDERS.amount"),  # fails in Snowflake, but this is what is meant
+        ("SELECT key FROM mixed", "Mixed.Key"),
+        ("SELECT key FROM cased", "CASED.KEY"),  # the case rules decide
+        ('SELECT "Key" FROM cased', "CASED.Key"),
+        ("SELECT meta:a.b::int FROM shop.public.orders", "ORDERS.META"),
+        (
+            "SELECT f.value:x FROM orders o, LATERAL FLATTEN(input => o.meta:items) f",
+            "ORDERS.META",
+        ),
+    ],
+)
+def test_snowflake_case_and_semi_structured(sql: str, expected: str) -> None:
+    found = [name.removeprefix("SHOP.PUBLIC.") for name in names(used(sql, SNOW))]
+    assert found == sorted(expected.split())
+
+
+@pytest.mark.parametrize("sql", ["SELEC 1 FROM", "SELECT ((1", "SELECT 'x", "(" * 4000])
+def test_what_cannot_be_read_is_said(sql: str) -> None:
+    with pytest.raises(SyntaxProblem):
+        used(sql, SHOP)
+
+
+def test_nested_queries_are_read_as_deep_as_the_stack_goes() -> None:
+    deep = "SELECT id FROM orders"
+    for _ in range(20):
+        deep = f"SELECT id FROM ({deep})"
+    assert names(used(deep, SHOP)) == ["orders.id"]
+    with pytest.raises(SyntaxProblem, match="deep"):
+        used("SELECT id FROM (" * 2_000 + deep + ")" * 2_000, SHOP)
+
+
+def test_pruning_keeps_used_columns_and_the_keys_that_join_kept_tables() -> None:
+    pruned = prune(SHOP, used("SELECT name, quantity FROM customers, orders, lines", SHOP))
+    columns = {t.name: " ".join(c.name for c in t.columns) for t in pruned.tables}
+    assert columns == {
+        "customers": "id name",
+        "orders": "id customer_id placed total status",  # none of its columns is used, so all stay
+        "lines": "order_id line quantity",
+    }
+    keys = {t.name: [key.ref_table for key in t.foreign_keys] for t in pruned.tables}
+    assert keys == {"customers": [], "orders": ["customers"], "lines": ["orders"]}
+    assert pruned.name == "shop"
+    assert pruned.dialect == "sqlite"
+
+
+def test_pruning_keeps_both_sides_of_a_key_to_a_column_that_is_no_primary_key() -> None:
+    parent = table("parent", "id code label", primary_key=("id",))
+    child = table("child", "CODE x y", foreign_keys=(ForeignKey(("code",), "PARENT", ("Code",)),))
+    pruned = prune(
+        Catalog("d", "sqlite", (parent, child)),
+        Linked(("parent", "child"), (("child", "x"), ("parent", "label"))),
+    )
+    assert [[c.name for c in t.columns] for t in pruned.tables] == [["id", "code", "label"], ["CODE", "x"]]
+    assert [len(t.foreign_keys) for t in pruned.tables] == [0, 1]
+
+
+def test_several_queries_link_their_union_in_the_catalogs_order() -> None:
+    first, second = used("SELECT price FROM products", SHOP), used("SELECT body, x FROM notes", SHOP)
+    both = union(SHOP, [second, first])
+    assert both == Linked(("products", "notes"), (("products", "price"), ("notes", "body")), ("x",))
+    assert prune(SHOP, second, first) == prune(SHOP, first, second) == prune(SHOP, both)
+
+
+def test_nothing_linked_leaves_the_catalog_as_it_is() -> None:
+    assert prune(SHOP) is SHOP
+    assert prune(SHOP, used("SELECT x FROM nowhere", SHOP)) is SHOP
+
+
+def test_nested_fields_and_samples_stay_with_their_column() -> None:
+    column = Column("doc", "VARIANT", "a document", ("{}",), (Field("a.b", "string"),))
+    catalog = Catalog("d", "snowflake", (Table("T", (column, Column("X", "TEXT"))),))
+    assert prune(catalog, used('SELECT "doc":a FROM t', catalog)).tables[0].columns == (column,)
+
+
+PIECES = """
+SELECT FROM WHERE JOIN ON USING WITH AS ( ) , * . orders o customers c id name total notes x UNION GROUP BY
+ORDER LIMIT 1 'a' "id" = COUNT(*) EXISTS IN NOT NATURAL o.id c.* INSERT INTO DELETE ;
+"""
+
+
+@given(st.lists(st.sampled_from(PIECES.split()), max_size=25))
+def test_any_text_is_linked_or_said_to_be_unreadable(pieces: list[str]) -> None:
+    try:
+        linked = used(" ".join(pieces), SHOP)
+    except SyntaxProblem:
+        return
+    known = {(t.full_name, c.name) for t, c in SHOP.columns()}
+    assert set(linked.columns) <= known
+    assert {name for name, _ in linked.columns} <= set(linked.tables) <= {t.full_name for t in SHOP.tables}
+
+
+LINKED = st.builds(
+    lambda pairs: Linked(
+        tuple({t.full_name for t, _ in pairs}), tuple((t.full_name, c.name) for t, c in pairs)
+    ),
+    st.lists(st.sampled_from(list(SHOP.columns()))),
+)
+
+
+@given(LINKED, LINKED)
+def test_a_pruned_catalog_has_what_is_linked_and_is_whole(one: Linked, other: Linked) -> None:
+    pruned = prune(SHOP, one, other)
+    left = {(t.full_name, c.name) for t, c in pruned.columns()}
+    assert set(one.columns) | set(other.columns) <= left <= {(t.full_name, c.name) for t, c in SHOP.columns()}
+    for part in pruned.tables:
+        assert part.columns
+        assert all(part.column(name) for name in part.primary_key)
+        for key in part.foreign_keys:
+            target = pruned.table(key.ref_table)
+            assert target is not None
+            assert all(part.column(name) for name in key.columns)
+            assert all(target.column(name) for name in key.ref_columns)
+    assert prune(pruned, one, other) == pruned
+    assert {t.full_name for t in parse_schema(render(pruned).text).tables} == {
+        t.full_name for t in pruned.tables
+    }
+
+
+def test_every_gold_query_still_resolves_in_its_pruned_catalog(shared: Path) -> None:
+    import sqlite3
+
+    folder, catalogs = shared / "data" / "spider1", {}
+    items = json.loads((folder / "dev.json").read_text())
+    smaller = 0
+    for item in items:
+        name = item["db_id"]
+        if name not in catalogs:
+            with sqlite3.connect(f"file:{folder}/database/{name}/{name}.sqlite?mode=ro", uri=True) as con:
+                tables = [
+                    row[0] for row in con.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+                ]
+                catalogs[name] = Catalog(
+                    name,
+                    "sqlite",
+                    tuple(
+                        Table(t, tuple(Column(r[1], r[2]) for r in con.execute(f'PRAGMA table_info("{t}")')))
+                        for t in tables
+                    ),
+                )
+        pruned = prune(catalogs[name], used(item["query"], catalogs[name]))
+        verdict = check(item["query"], "sqlite")
+        assert isinstance(verdict, Passed)
+        assert Linter(pruned).problems(verdict.tree) == [], item["query"]
+        smaller += sum(1 for _ in pruned.columns()) < sum(1 for _ in catalogs[name].columns())
+    assert smaller > 0.9 * len(items)

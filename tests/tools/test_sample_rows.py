@@ -1,0 +1,111 @@
+"""Sample rows: what is read of which tables, what is never shown, and what is said."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from knowledge.catalog import Catalog, Table
+from knowledge.errors import BudgetExceeded
+from tools.databases import connect
+from tools.execute import Database
+from tools.ledger import Budget, Ledger
+from tools.lint import Linter
+from tools.linking import Linked, prune
+from tools.query import Limits
+from tools.sample_rows import SampleRows, sample_rows
+
+SCHEMA = """
+CREATE TABLE people (id INTEGER PRIMARY KEY, "full name" TEXT, password TEXT, "group" INTEGER);
+INSERT INTO people VALUES (1, 'Ann  Lee', 'hunter2', 7), (2, NULL, 'pw', 8), (3, 'Cy', 'x', 9), (4, 'D', 'y', 9);
+CREATE TABLE "order" (id INTEGER, note TEXT);
+INSERT INTO "order" VALUES (1, printf('%.80c', 'z'));
+CREATE TABLE day_1 (n INTEGER);
+CREATE TABLE day_2 (n INTEGER);
+INSERT INTO day_1 VALUES (5);
+INSERT INTO day_2 VALUES (6);
+CREATE TABLE nothing (x TEXT, y TEXT);
+CREATE TABLE locked (secret TEXT);
+INSERT INTO locked VALUES ('s3cr3t');
+"""
+
+
+@pytest.fixture
+async def database(tmp_path: Path) -> AsyncIterator[Database]:
+    with sqlite3.connect(tmp_path / "people.db") as connection:
+        connection.executescript(SCHEMA)
+    connection.close()
+    async with connect(str(tmp_path / "people.db")) as connector:
+        catalog = await connector.catalog()
+        yield Database(connector, catalog, Linter(catalog), Limits(), Ledger())
+
+
+async def test_three_rows_of_each_table_stand_column_by_column(database: Database) -> None:
+    found = await sample_rows(database, agent="test")
+    lines = found.text(database.catalog).splitlines()
+    assert "people(id [1, 2, 3], full name [Ann Lee, NULL, Cy], group [7, 8, 9]);" in lines
+    assert f"order(id [1], note [{'z' * 39}…]);" in lines
+    assert found.notes == ()
+
+
+async def test_private_columns_are_never_read(database: Database) -> None:
+    found = await sample_rows(database, agent="test")
+    assert "password" not in found.tables["people"]
+    assert "locked" not in found.tables
+    assert not {"hunter2", "s3cr3t"} & set(found.to_json().replace('"', " ").split())
+
+
+async def test_tables_with_the_same_columns_are_read_once_and_empty_ones_are_left_out(
+    database: Database,
+) -> None:
+    found = await sample_rows(database, agent="test")
+    assert set(found.tables) == {"people", "order", "day_1"}
+    assert database.ledger.total.queries == 4, "people, order, one of the days, and the empty table"
+
+
+async def test_limits_hold_and_are_said(database: Database) -> None:
+    found = await sample_rows(database, agent="test", rows=1, max_tables=2)
+    assert database.ledger.total.queries == 2
+    assert all(len(values) <= 1 for table in found.tables.values() for values in table.values())
+    assert found.notes == ("Rows are sampled of 2 tables; 4 differ in their columns.",)
+
+
+@pytest.mark.parametrize("nothing", [{"rows": 0}, {"max_tables": 0}])
+async def test_none_are_read_if_none_are_wanted(database: Database, nothing: dict[str, int]) -> None:
+    assert await sample_rows(database, agent="test", **nothing) == SampleRows({})
+    assert database.ledger.total.queries == 0
+
+
+async def test_no_rows_are_read_where_every_row_would_be_billed(database: Database) -> None:
+    billed = replace(database, catalog=replace(database.catalog, dialect="bigquery"))
+    found = await sample_rows(billed, agent="test")
+    assert found.tables == {}
+    assert "bigquery" in found.notes[0]
+    assert database.ledger.total.queries == 0
+
+
+async def test_a_table_that_cannot_be_read_is_said_and_loses_only_itself(database: Database) -> None:
+    people = database.catalog.tables[0]
+    gone = Table("gone", people.columns[:1])
+    catalog = Catalog("people", "sqlite", (gone, *database.catalog.tables))
+    found = await sample_rows(replace(database, catalog=catalog, linter=Linter(catalog)), agent="test")
+    assert len(found.tables) == 3
+    assert len(found.notes) == 1
+    assert "gone" in found.notes[0]
+
+
+async def test_a_deadline_that_has_passed_ends_the_run(database: Database) -> None:
+    late = replace(database, ledger=Ledger(Budget(seconds=0.0)))
+    with pytest.raises(BudgetExceeded):
+        await sample_rows(late, agent="test")
+
+
+async def test_text_shows_what_a_pruned_catalog_has(database: Database) -> None:
+    found = SampleRows.from_json((await sample_rows(database, agent="test")).to_json())
+    pruned = prune(database.catalog, Linked(("people",), (("people", "group"),)))
+    assert found.text(pruned) == "people(id [1, 2, 3], group [7, 8, 9]);"
+    assert SampleRows.from_json("").text(database.catalog) == ""

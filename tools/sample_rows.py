@@ -1,0 +1,130 @@
+"""A few rows of each table as text, for a prompt: how values are written, and which occur together.
+
+The cell value references of SSEV (paper 004, section 3.1.1, Figure 3), column by column as there. The
+paper draws rows at random, which reads whole tables; these are the rows that the engine gives first.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tools.databases.privacy import is_private
+from tools.execute import Database, execute
+from tools.query import QueryError
+
+if TYPE_CHECKING:
+    from knowledge.catalog import Catalog, Table
+
+ROWS = 3  # 004, section 3.1.1
+TABLES = 30
+MAX_CELL = 40
+"""Characters of a value that are shown."""
+MAX_COLUMNS = 200
+"""Columns of a table that are read."""
+SECONDS = 5.0
+"""For one table; a view may need more for its first row than the rows are worth."""
+
+WHOLE_SCANS = ("bigquery",)
+"""Dialects in which LIMIT does not cut what is read and billed: no rows are taken there."""
+
+Values = dict[str, list[str]]
+
+
+@dataclass(frozen=True)
+class SampleRows:
+    """Rows of tables.
+
+    Attributes:
+        tables: Values by column by full name of the table, NULL as ``NULL``; only tables with rows.
+        notes: What was not read, and why, for people.
+    """
+
+    tables: dict[str, Values]
+    notes: tuple[str, ...] = ()
+
+    def text(self, catalog: Catalog) -> str:
+        """``table(column [value, value], …);`` a line, of the tables and columns that ``catalog`` has."""
+        return "\n".join(
+            f"{table.full_name}({columns});"
+            for table in catalog.tables
+            if (columns := _columns(table, self.tables.get(table.full_name, {})))
+        )
+
+    def to_json(self) -> str:
+        return json.dumps(self.tables, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> SampleRows:
+        """What ``to_json`` wrote, without the notes."""
+        return cls(json.loads(text) if text else {})
+
+
+async def sample_rows(
+    database: Database, *, agent: str, rows: int = ROWS, max_tables: int = TABLES
+) -> SampleRows:
+    """Read the first ``rows`` rows of each table, through ``tools.execute``, one query a table.
+
+    At most ``SECONDS`` each. Of tables with the same columns, such as shards, one is read. Columns whose names say that they are
+    private are never read.
+
+    Args:
+        agent: Whose account is charged.
+        max_tables: No more than this many are read, in the catalog's order.
+
+    Raises:
+        BudgetExceeded: The run's deadline has passed.
+    """
+    catalog = database.catalog
+    if not rows or not max_tables:
+        return SampleRows({})
+    if catalog.dialect in WHOLE_SCANS:
+        return SampleRows({}, (f"No rows are sampled: on {catalog.dialect} every row would be read.",))
+    limits = replace(database.limits, rows=rows, seconds=min(SECONDS, database.limits.seconds))
+    quick = replace(database, limits=limits)
+    apart = _apart(catalog)
+    found: dict[str, Values] = {}
+    failed: list[str] = []
+    for table in apart[:max_tables]:
+        outcome = await execute(quick, _query(catalog.dialect, table, rows), agent=agent)
+        if isinstance(outcome, QueryError):
+            failed.append(f"{table.full_name} ({outcome.message})")
+        elif outcome.row_count:
+            preview = list(zip(*outcome.preview(rows), strict=True))
+            found[table.full_name] = {
+                column: [_cell(value) for value in values]
+                for column, values in zip(_shown(table), preview, strict=True)
+            }
+    notes = [f"No rows could be sampled of {'; '.join(failed)}."] if failed else []
+    if len(apart) > max_tables:
+        notes.append(f"Rows are sampled of {max_tables} tables; {len(apart)} differ in their columns.")
+    return SampleRows(found, tuple(notes))
+
+
+def _apart(catalog: Catalog) -> list[Table]:
+    """One table of each that have the same columns, if it has one that may be shown."""
+    tables = {tuple((c.name, c.type) for c in t.columns): t for t in reversed(catalog.tables) if _shown(t)}
+    return list(reversed(tables.values()))
+
+
+def _shown(table: Table) -> list[str]:
+    return [column.name for column in table.columns if not is_private(column.name)][:MAX_COLUMNS]
+
+
+def _query(dialect: str, table: Table, rows: int) -> str:
+    from sqlglot import exp
+
+    columns = [exp.column(name, quoted=True) for name in _shown(table)]
+    source = exp.table_(table.name, table.schema or None, table.database or None, quoted=True)
+    return exp.select(*columns).from_(source).limit(rows).sql(dialect)
+
+
+def _cell(value: object) -> str:
+    text = "NULL" if value is None else " ".join(str(value).split())
+    return text if len(text) <= MAX_CELL else f"{text[: MAX_CELL - 1]}…"
+
+
+def _columns(table: Table, values: Values) -> str:
+    shown = [(column.name, values[column.name]) for column in table.columns if column.name in values]
+    return ", ".join(f"{name} [{', '.join(cells)}]" for name, cells in shown)

@@ -144,6 +144,11 @@ def test_what_an_endpoint_says_moves_no_cursor(shop: str) -> None:
     assert not set(result.output) & set("\x1b\x07\u202e")
 
 
+def _hear_ctrl_c() -> None:
+    """What a shell starts in the background ignores Ctrl-C, and so do its children; the suite may run so."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_ctrl_c_says_how_to_go_on_with_this_very_run(shop: str, workplace: Path, root: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts and never replies
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
@@ -155,6 +160,7 @@ def test_ctrl_c_says_how_to_go_on_with_this_very_run(shop: str, workplace: Path,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            preexec_fn=_hear_ctrl_c,
         )
         silent.settimeout(60)
         connection, _ = silent.accept()  # the planner is waiting for its reply

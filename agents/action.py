@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import BaseModel, Field, model_validator
 
 from agents.base import PromptContext, ask
+from agents.turns import Turn
 from tools.models import Model
 
 ActionKind = Literal["sql", "look", "terminate"]
@@ -34,24 +34,6 @@ class Action(BaseModel):
     def text(self) -> str:
         """What is to be done, as one string."""
         return {"sql": self.sql or "", "look": self.command or "", "terminate": ""}[self.action]
-
-
-@dataclass(frozen=True)
-class Turn:
-    """An action that was taken and what came of it."""
-
-    action: str
-    text: str
-    observation: str
-
-
-def repeats(action: Action, history: Sequence[Turn]) -> bool:
-    """Whether the very same action stands in the history; white space and a final ``;`` don't count."""
-
-    def key(kind: str, text: str) -> tuple[str, str]:
-        return kind, " ".join(text.rstrip("; \n").split())
-
-    return key(action.action, action.text) in {key(turn.action, turn.text) for turn in history}
 
 
 async def predict(

@@ -13,7 +13,7 @@ from evals.inference import NULLS, Column, infer, join
 from knowledge.errors import QuorumError
 
 CELLS_AT_ONCE = 2**20  # pandas infers types for at most so many cells at a time
-END = "end of file"
+END = ["end", "of file"]
 
 
 class UnreadableCsv(QuorumError):
@@ -108,21 +108,18 @@ def _filled(row: list[str], width: int) -> list[str]:
 def _records(lines: Iterable[str]) -> Iterator[list[str]]:
     """The records of CSV text; empty lines and lines of blanks are skipped."""
     csv.field_size_limit(sys.maxsize)  # geometries are longer than Python's default of 128 kB
-    last = ""
+    line = ""
 
-    def noted() -> Iterator[str]:
-        nonlocal last
-        for last in lines:
-            yield last
-        yield END  # a record of its own, unless a quotation mark is still open
+    def until_end() -> Iterator[str]:
+        nonlocal line
+        for line in lines:  # noqa: UP028 - the loop leaves the latest line behind
+            yield line
+        yield ",".join(END)  # two fields of its own, unless a quotation mark is still open
 
-    pending: list[str] | None = None
-    for record in csv.reader(noted()):
-        if pending is not None:
-            yield pending
-        blank = not record or (len(record) == 1 and not last.strip(" \t\r\n"))
-        pending = None if blank else record
-        if last_record(pending, last):
-            pass
-    if pending != [END]:
+    before: list[str] | None = None
+    for record in csv.reader(until_end()):
+        if before is not None:
+            yield before
+        before = record if record and (len(record) > 1 or line.strip(" \t\r\n")) else None
+    if before != END:
         raise UnreadableCsv("A quotation mark is not closed.")

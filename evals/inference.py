@@ -19,9 +19,8 @@ Column: TypeAlias = npt.NDArray[Any]
 
 # Texts that pandas takes for NULL, quoted or not; case counts.
 NULLS = frozenset(
-    "|#N/A|#N/A N/A|#NA|-1.#IND|-1.#QNAN|-NaN|-nan|1.#IND|1.#QNAN|<NA>|N/A|NA|NULL|NaN|None|n/a|nan|null".split(
-        "|"
-    )
+    {"", "#N/A", "#N/A N/A", "#NA", "<NA>", "N/A", "NA", "n/a", "NULL", "null", "None"}
+    | {"NaN", "nan", "-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"}
 )
 BOOLEANS = {"true": True, "false": False}
 INT64 = range(-(2**63), 2**63)
@@ -33,6 +32,8 @@ _NUMBER = re.compile(
     rf"{_SPACES}[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?{_SPACES}|[+-]?inf(?:inity)?",
     re.IGNORECASE,
 )
+_PLAIN_INTEGER = r"^-?[0-9]{1,18}$"
+_PLAIN_NUMBER = r"^-?(?:[0-9]{1,18}|[0-9]{1,40}\.[0-9]{1,40})$"
 _KINDS: dict[str, Kind] = {"i": "integer", "u": "unsigned", "f": "number", "b": "boolean", "O": "mixed"}
 
 
@@ -48,24 +49,55 @@ def infer(texts: Sequence[str], nulls: frozenset[str] = NULLS) -> Column:
     """
     if not texts:
         return np.empty(0, dtype=object)
+    known = (text for text in texts if text not in nulls)
+    first = next(known, None)
+    if first is None:
+        return np.full(len(texts), np.nan)
+    if not _NUMBER.fullmatch(first) and first.lower() not in BOOLEANS:
+        return objects([None if text in nulls else text for text in texts])
+    column = _plain_numbers(texts, nulls)
+    return _of_any_kind(texts, nulls) if column is None else column
+
+
+def _plain_numbers(texts: Sequence[str], nulls: frozenset[str]) -> Column | None:
+    """A column of numbers in their plainest notation, which millions of rows are; None for others."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column = pa.array(texts, pa.string())
+    null = pc.is_in(column, pa.array(sorted(nulls), pa.string()))
+    known = column.filter(pc.invert(null))
+    if pc.all(pc.match_substring_regex(known, _PLAIN_INTEGER)).as_py():
+        whole = known.cast(pa.int64()).to_numpy()
+        return whole if len(whole) == len(texts) else _spread(whole, null.to_numpy(zero_copy_only=False))
+    if pc.all(pc.match_substring_regex(known, _PLAIN_NUMBER)).as_py():
+        return _spread(known.cast(pa.float64()).to_numpy(), null.to_numpy(zero_copy_only=False))
+    return None
+
+
+def _spread(numbers: Column, null: npt.NDArray[np.bool_]) -> Column:
+    column = np.full(len(null), np.nan)
+    column[~null] = numbers
+    return column
+
+
+def _of_any_kind(texts: Sequence[str], nulls: frozenset[str]) -> Column:
     distinct = set(texts) - nulls
-    whole = all(map(_INTEGER.fullmatch, distinct))
-    if whole and all(int(text) in INT64 for text in distinct):
-        return _with_nulls(texts, {text: int(text) for text in distinct}, nulls, "int64")
+    if all(_INTEGER.fullmatch(text) and not _outgrows(text, INT64) for text in distinct):
+        return _with_nulls(texts, {text: int(text) for text in distinct}, "int64")
     beyond = _beyond_int64(texts, nulls)
     if beyond is not None:
         return beyond
     if all(map(_NUMBER.fullmatch, distinct)):
-        return _with_nulls(texts, {text: float(text) for text in distinct}, nulls, "float64")
+        return _with_nulls(texts, {text: float(text) for text in distinct}, "float64")
     if all(text.lower() in BOOLEANS for text in distinct):
-        return _with_nulls(texts, {text: BOOLEANS[text.lower()] for text in distinct}, nulls, "bool")
-    return _with_nulls(texts, {text: text for text in distinct}, nulls, "object")
+        return _with_nulls(texts, {text: BOOLEANS[text.lower()] for text in distinct}, "bool")
+    return _with_nulls(texts, {text: text for text in distinct}, "object")
 
 
-def _with_nulls(texts: Sequence[str], meaning: dict[str, Any], nulls: frozenset[str], dtype: str) -> Column:
+def _with_nulls(texts: Sequence[str], meaning: dict[str, Any], dtype: str) -> Column:
     """An array of the meanings; where cells are NULL, of the next type that has room for them."""
-    get = meaning.get
-    values = [get(text) for text in texts]
+    values = [meaning.get(text) for text in texts]
     if None not in values:
         return np.array(values, dtype=dtype)
     if dtype in ("int64", "float64"):

@@ -21,7 +21,8 @@ class AnswerCluster(BaseModel):
 class AnswerVote(BaseModel):
     """How the candidates voted: with which weight per expert, drawn with which seed if drawn.
 
-    ``stopping`` is the rule that ended the sampling, ``saved`` the candidates that it spared.
+    ``settled`` is ``user`` where the user chose between its answers. ``stopping`` is the rule that
+    ended the sampling, ``saved`` the candidates that it spared.
     """
 
     strategy: str
@@ -30,6 +31,7 @@ class AnswerVote(BaseModel):
     seed: int | None = None
     clusters: list[AnswerCluster] = []
     tie: bool = False
+    settled: str = ""
     stopping: str = "never"
     saved: int = 0
     notes: list[str] = []
@@ -57,6 +59,7 @@ class Answer(BaseModel):
             run; the best so far is shown).
         rows: The first 20 rows; all kept rows lie in ``result_file`` (Parquet).
         row_count: Rows kept; with ``truncated`` there were more.
+        disagreement: How the strong answers of a close vote differ, in words; empty if it is clear.
         confidence: 0 to 1, not calibrated yet.
         usage: The ledger: totals, ``by_agent`` and ``seconds`` of wall clock. ``usd`` is None
             when a model's price is unknown.
@@ -77,6 +80,7 @@ class Answer(BaseModel):
     result_file: str = ""
     confidence: float = 0.0
     vote: AnswerVote | None = None
+    disagreement: list[str] = []
     candidates: list[AnswerCandidate] = []
     usage: dict[str, Any] = {}
     run_id: str = ""

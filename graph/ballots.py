@@ -5,7 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from tools.overlap import Overlap
 
 LEAST_WEIGHT = 1e-12
 
@@ -62,10 +66,10 @@ class Cluster:
     Attributes:
         key: What they agree on: a fingerprint, or the normalised SQL.
         fingerprint: Of the first candidate's result.
-        candidates: Their ids, the best of them first.
+        candidates: Their ids; the first stands for the cluster.
         experts: The distinct experts among them, sorted.
-        weight: In the strategy's unit.
-        share: Of the weight that voted, 0 to 1; set when the vote is counted.
+        weight: In the strategy's unit: votes, weighted votes, expected agreement.
+        share: Of the weight of all clusters, 0 to 1; set when the vote is counted.
         approved: Whether the validator approved any of them.
     """
 
@@ -94,7 +98,10 @@ class Vote:
         cast: Candidates in all, voting or not.
         experts: Distinct experts in all.
         excluded: Who did not vote, and why.
-        notes: For people: ties, draws, exclusions.
+        notes: For people: ties, draws, judgements, exclusions.
+        tied: Keys of the heaviest clusters where they weigh the same, the winner's first; empty
+            without a tie. ``clusters`` holds them first, each with the candidate that stands for it.
+        judged: A judge chose between the clusters.
     """
 
     winner: str | None
@@ -109,6 +116,8 @@ class Vote:
     experts: int = 0
     excluded: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
+    tied: tuple[str, ...] = ()
+    judged: bool = False
 
     @property
     def winning(self) -> Cluster | None:
@@ -129,8 +138,8 @@ class Vote:
 class Evidence(Protocol):
     """What is known of the candidates' results beyond their fingerprints."""
 
-    async def similarity(self, a: Ballot, b: Ballot) -> float:
-        """How far two results say the same, 0 to 1; 1 where they are equal. Symmetric."""
+    async def overlap(self, a: Ballot, b: Ballot) -> Overlap:
+        """How far the results of two candidates agree."""
         ...
 
 
@@ -167,11 +176,19 @@ class Rules:
 
 @dataclass(frozen=True)
 class Tally:
-    """What a strategy returns: clusters with their weights, and the candidate drawn, if any."""
+    """What a strategy returns.
+
+    Attributes:
+        clusters: With their weights; each candidate in one of them.
+        drawn: The candidate drawn, if any.
+        seed: Of the draw.
+        chosen: Key of the cluster that a judge chose, if any.
+    """
 
     clusters: Sequence[Cluster]
     drawn: str | None = None
     seed: int | None = None
+    chosen: str | None = None
 
 
 class Strategy(Protocol):
@@ -186,6 +203,10 @@ def rank(ballot: Ballot) -> tuple[bool, int, str, str]:
     The hash (of the SQL with single blanks) favours nobody and nothing that depends on time; ids
     are compared only where two candidates have the same SQL.
     """
-    plain = " ".join(ballot.sql.split())
-    digest = hashlib.sha256(plain.encode(errors="surrogatepass")).hexdigest()
-    return (ballot.approved is not True, ballot.repairs, digest, ballot.candidate)
+    return (ballot.approved is not True, ballot.repairs, _digest(ballot.sql), ballot.candidate)
+
+
+@lru_cache(maxsize=256)  # votes sort the same ballots again and again
+def _digest(sql: str) -> str:
+    plain = " ".join(sql.split())
+    return hashlib.sha256(plain.encode(errors="surrogatepass")).hexdigest()

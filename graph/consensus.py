@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from graph.ballots import Ballot, Cluster, Rules, Tally, Vote, rank
+from graph.confidence import confidence
 from graph.strategies import STRATEGIES, find_strategy
 
 __all__ = ["STRATEGIES", "Ballot", "Cluster", "Rules", "Vote", "confidence", "find_strategy", "hold_vote"]
@@ -29,8 +30,9 @@ async def hold_vote(
 
     Args:
         strategy: A name in ``STRATEGIES``.
-        rules: What the strategy needs: weights for ``wma`` and ``rwma``, a dialect for ``sql_majority``.
-            The seed of a draw is recorded, given or derived.
+        rules: What the strategy needs: weights for ``wma``, ``rwma`` and ``mbr``, a dialect for
+            ``sql_majority``, evidence for ``mbr``, a judge for ``judge``. The seed of a draw is
+            recorded, given or derived.
 
     Raises:
         ConfigurationError: No strategy has that name, or the one that has lacks what it needs.
@@ -59,26 +61,34 @@ async def hold_vote(
 def _count(box: Vote, voters: Sequence[Ballot], tally: Tally) -> Vote:
     best = {ballot.candidate: rank(ballot) for ballot in voters}
     heaviest = max(cluster.weight for cluster in tally.clusters)
-    top = [cluster for cluster in tally.clusters if math.isclose(cluster.weight, heaviest, rel_tol=1e-9)]
+    top = [cluster for cluster in tally.clusters if _leads(cluster, heaviest, tally.chosen)]
     rest = [cluster for cluster in tally.clusters if cluster not in top]
     top.sort(key=lambda cluster: min(best[name] for name in cluster.candidates))
     rest.sort(key=lambda cluster: (-cluster.weight, min(best[name] for name in cluster.candidates)))
     total = math.fsum(cluster.weight for cluster in tally.clusters)
     clusters = tuple(replace(cluster, share=cluster.weight / total) for cluster in (*top, *rest))
     winner = tally.drawn or clusters[0].candidates[0]
+    tied = tuple(cluster.key for cluster in top) if len(top) > 1 and not tally.drawn else ()
     return replace(
         box,
         winner=winner,
         clusters=clusters,
         share=next(cluster.share for cluster in clusters if winner in cluster.candidates),
         approved=next(ballot.approved for ballot in voters if ballot.candidate == winner),
-        tie=tally.drawn is None and len(top) > 1,
+        tie=bool(tied),
+        tied=tied,
+        judged=tally.chosen is not None,
         seed=tally.seed,
-        notes=_notes(box, len(voters), len(top), tally),
+        notes=_notes(box, len(voters), len(tied), tally),
     )
 
 
-def _notes(box: Vote, voters: int, top: int, tally: Tally) -> tuple[str, ...]:
+def _leads(cluster: Cluster, heaviest: float, chosen: str | None) -> bool:
+    """Whether a cluster is the one that a judge chose, else one of the heaviest."""
+    return cluster.key == chosen if chosen else math.isclose(cluster.weight, heaviest, rel_tol=1e-9)
+
+
+def _notes(box: Vote, voters: int, tied: int, tally: Tally) -> tuple[str, ...]:
     notes = []
     if box.blank:
         notes.append("Every result is empty, all NULL or all zero; these voted because there is no other.")
@@ -89,33 +99,8 @@ def _notes(box: Vote, voters: int, top: int, tally: Tally) -> tuple[str, ...]:
         notes.append("Only one candidate has a result that can vote.")
     if tally.drawn:
         notes.append(f"{tally.drawn} was drawn with seed {tally.seed}.")
-    elif top > 1:
-        notes.append(f"{top} answers tie; settled by approval, then fewest repairs, then the SQL's hash.")
+    elif tied:
+        notes.append(f"{tied} answers tie; settled by approval, then fewest repairs, then the SQL's hash.")
+    elif tally.chosen:
+        notes.append("The vote was close; a model compared the answers and chose this one.")
     return tuple(notes)
-
-
-LOW = 0.4
-"""No vote that is low by rule (``Vote.low``) has more confidence than this."""
-
-BLANK = 0.2
-"""Nor has one in which only blank results voted more than this."""
-
-
-def confidence(vote: Vote) -> float:
-    """How far to trust a vote's answer, 0 to 1. NOT CALIBRATED: a rule, not a probability.
-
-    Starts from ``share * voters / (cast + 1)``: candidates that failed count against the answer,
-    and a single vote is worth a half. Up to a quarter is lost where experts disagree. The
-    validator's approval of the winner closes 30 % of the gap to 1, its refusal halves. Grows
-    with the share, with agreeing experts and with the verdict; capped at ``LOW`` and ``BLANK``.
-    """
-    winning = vote.winning
-    if winning is None:
-        return 0.0
-    voters = sum(len(cluster.candidates) for cluster in vote.clusters)
-    agreement = len(winning.experts) / vote.experts
-    value = vote.share * voters / (vote.cast + 1) * (0.75 + 0.25 * agreement)
-    if vote.approved is not None:
-        value = value + 0.3 * (1 - value) if vote.approved else value / 2
-    cap = BLANK if vote.blank else LOW if vote.low else 1.0
-    return min(value, cap)

@@ -85,6 +85,22 @@ def disagreements(sides: Sequence[Side], dialect: str) -> list[str]:
     return list(dict.fromkeys(sentence for sentences in told for sentence in sentences))
 
 
+def describe(side: Side, dialect: str) -> str:
+    """What an answer shows, in a sentence: "`city` and the number of rows, one row per `city`; 2 rows."
+
+    Raises:
+        ConfigurationError: The dialect is unknown.
+    """
+    found, count = outline(side.sql, dialect), _rows(side.table.num_rows)
+    if found is None:
+        return _sentence(f"{_listed(map(_name, side.table.column_names))}; {count}")
+    asked = sorted(found.filters | found.group_filters)
+    parts = [_listed(map(_value, found.items))]
+    parts += [_grain(found)] if found.grain else []
+    parts += [f"where {_listed(map(_value, asked))}"] if asked else []
+    return _sentence(f"{', '.join(parts)}; {count}")
+
+
 def _both(outlines: tuple[Outline | None, Outline | None]) -> tuple[Outline, Outline] | None:
     one, other = outlines
     return (one, other) if one and other else None
@@ -111,10 +127,14 @@ class _Telling:
             yield f"they agree in {agreeing}"
         elif agreeing:
             yield "each column has the same values in both, but they stand in different rows"
-        if self.outlines:
-            shown = [tuple(dict.fromkeys(each.items)) for each in self.outlines]
-            own = [[item for item in shown[s] if item not in shown[1 - s]] for s in (0, 1)]
-            yield from self._own(own, "{} shows {}", "{} {}", "only {} shows {}")
+        yield from self._own(self._shown(), "{} shows {}", "{} {}", "only {} shows {}")
+
+    def _shown(self) -> tuple[list[str], list[str]]:
+        """What only one side's query shows."""
+        if not self.outlines:
+            return [], []
+        first, second = (list(dict.fromkeys(each.items)) for each in self.outlines)
+        return [item for item in first if item not in second], [item for item in second if item not in first]
 
     def filters(self) -> Iterator[str]:
         if not self.outlines:
@@ -146,6 +166,8 @@ class _Telling:
         if self.found.rows[0] != self.found.rows[1]:
             yield f"{a} has {_rows(self.found.rows[0])}, {b} {_rows(self.found.rows[1])}"
         key = f"{_name(self.found.key)} " if self.found.key else ""
+        if not key and self.found.only == self.found.rows and self._shown() != ([], []):
+            return  # other columns: that no row is the same says nothing new
         for side, count, some in zip(self.sides, self.found.only, self.found.only_examples, strict=True):
             if count:
                 yield f"only {side} has {key}{_listed(map(_value, some), count)}"

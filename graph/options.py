@@ -33,6 +33,7 @@ class RunOptions:
         demonstrations: File of questions with their SQL, for recipes that show examples; empty for none.
         strategy: Consensus strategy; ``auto`` is the recipe's own.
         stopping: When enough candidates have voted (``graph.stopping``); ``auto`` is the recipe's own rule.
+        clarify: Ask the user which answer is meant when strong ones disagree: the run interrupts.
         temperature: Of the candidates that are sampled; None for the recipe's own.
         max_calls, max_usd, deadline: Hard limits (calls, dollars, seconds); None for no limit.
         max_rows, max_bytes, query_seconds: Limits of one query.
@@ -51,6 +52,7 @@ class RunOptions:
     demonstrations: str = ""
     strategy: str = "auto"
     stopping: str = "auto"
+    clarify: bool = False
     temperature: float | None = None
     seed: int = 0
     base_url: str = ""

@@ -8,9 +8,13 @@ syntax lie in the run folder's blobs (keys ending in ``_ref`` are their SHA-256)
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import (
+    Annotated,
+    Any,
+    NotRequired,  # Python < 3.12: typing's own lacks what pydantic needs
+)
 
-from typing_extensions import TypedDict  # Python < 3.12: typing's own lacks what pydantic needs
+from typing_extensions import TypedDict
 
 PREVIEW_ROWS = 20
 
@@ -64,6 +68,26 @@ class CandidateRecord(TypedDict):
     stopped_by: str
 
 
+class AttemptState(TypedDict):
+    sql: str
+    error: str
+
+
+class ExplorationState(TypedDict):
+    """Column exploration under way (``graph.nodes.exploration``).
+
+    ``waiting`` are queries with ``purpose`` and ``sql``, the first under work: ``error`` says why it
+    gave nothing, ``tried`` are its earlier forms, ``mended`` what the others become once it works.
+    ``findings`` are ``sql`` with the ``ref`` of its result as text.
+    """
+
+    waiting: list[dict[str, str]]
+    tried: list[AttemptState]
+    error: str
+    mended: list[dict[str, str]]
+    findings: list[dict[str, str]]
+
+
 class RunInput(TypedDict):
     """What a run starts from."""
 
@@ -77,7 +101,10 @@ class RunOutput(TypedDict):
 
 
 class CandidateInput(TypedDict):
-    """What ``Send`` gives to one branch."""
+    """What ``Send`` gives to one branch.
+
+    ``material`` names what else its first prompt shows: blobs by kind (``graph.nodes.writing``).
+    """
 
     question: str
     run_id: str
@@ -85,6 +112,7 @@ class CandidateInput(TypedDict):
     documents_ref: str
     syntax_ref: str
     plan: PlanState
+    material: dict[str, str]
     candidate: str
     model: str
     temperature: float
@@ -100,14 +128,22 @@ class RunState(TypedDict, total=False):
     documents_ref: str
     syntax_ref: str
     plan: PlanState
+    material: dict[str, str]
     plan_rounds: int
     critique: str
     seats: list[CandidateInput]
     dealt: int
     candidates: Annotated[list[CandidateRecord], gather]
+    presql: list[CandidateRecord]
     vote: dict[str, Any]
+    exploration: ExplorationState
+    explored: bool
+    explored_at: int
+    approvals: dict[str, bool]
+    rejected: str
     stopped_by: str
     redealt: str
+    clarified: str
     warnings: Annotated[list[str], gather]
     answer: dict[str, Any]
 
@@ -118,15 +154,15 @@ class TurnState(TypedDict):
     action: str
     text: str
     observation: str
-
-
-class AttemptState(TypedDict):
-    sql: str
-    error: str
+    thought: NotRequired[str]
 
 
 class CandidateState(CandidateInput, total=False):
-    """The working state of one branch; none of it is shared with the other branches."""
+    """The working state of one branch; none of it is shared with the other branches.
+
+    ``seen`` are fingerprints of plausible results (``graph.nodes.consistency``); ``stage`` to
+    ``rewrites`` belong to CTE-based refinement (``graph.nodes.stages``).
+    """
 
     history: list[TurnState]
     actions: int
@@ -142,6 +178,12 @@ class CandidateState(CandidateInput, total=False):
     refinements: int
     validations: int
     earlier: list[AttemptState]
+    seen: list[str]
+    errors_in_a_row: int
+    stage: int
+    stage_error: str
+    stage_ref: str
+    rewrites: int
     stopped_by: str
     candidates: list[CandidateRecord]
 

@@ -9,9 +9,16 @@ import hashlib
 import math
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
-from graph.ballots import Ballot, Cluster, Rules, Strategy, Tally, rank
+from graph.ballots import Ballot, Cluster, Evidence, Rules, Strategy, Tally, rank
 from knowledge.errors import ConfigurationError
+
+RIVALS = 3
+"""Clusters that a judge compares at most."""
+
+CLOSE = 0.5
+"""A cluster with this part of the heaviest one's weight is its rival."""
 
 
 def clusters(
@@ -83,6 +90,85 @@ async def drawn(ballots: Sequence[Ballot], rules: Rules) -> Tally:
     )
 
 
+async def mbr(ballots: Sequence[Ballot], rules: Rules) -> Tally:
+    """Minimum Bayes risk: the answer that agrees most, in expectation, with what the candidates say.
+
+    If every candidate is as likely to be right as its expert's weight says, an answer's expected
+    agreement with the truth is the weighted sum of its support by all of them
+    (``tools.overlap.Overlap.support``): whole where results are equal, a little less where it shows
+    a column more, less where it lacks one, little where they agree in part. Its unit is the vote.
+    Clusters then join results that say the same but for such columns; the one with the most
+    support stands for the cluster.
+
+    Raises:
+        ConfigurationError: The rules have no evidence.
+    """
+    if rules.evidence is None:
+        raise ConfigurationError("The strategy 'mbr' compares results, and was given none.")
+    groups = clusters(ballots, lambda ballot: rules.weight(ballot.expert))
+    heads = {ballot.candidate: ballot for ballot in ballots}
+    leads = [heads[group.candidates[0]] for group in groups]
+    scored = []
+    for group, lead in zip(groups, leads, strict=True):
+        support = [
+            other.weight * (1.0 if other is group else (await rules.evidence.overlap(lead, rival)).support)
+            for other, rival in zip(groups, leads, strict=True)
+        ]
+        scored.append((_rounded(math.fsum(support)), group, lead))
+    scored.sort(key=lambda item: (-item[0], rank(item[2])))
+    return Tally(await _families(scored, rules.evidence))
+
+
+def _rounded(weight: float) -> float:
+    """To ten digits, so that equal sums of different fractions tie."""
+    return float(f"{weight:.10g}")
+
+
+async def _families(scored: Sequence[tuple[float, Cluster, Ballot]], evidence: Evidence) -> list[Cluster]:
+    """Each cluster joined by the lighter ones that say the same but for columns that one has more."""
+    left, families = list(scored), []
+    while left:
+        (weight, head, lead), *others = left
+        same = [(await evidence.overlap(lead, rival)).same for _, _, rival in others]
+        members = [head, *(group for (_, group, _), joins in zip(others, same, strict=True) if joins)]
+        families.append(
+            replace(
+                head,
+                candidates=tuple(name for group in members for name in group.candidates),
+                experts=tuple(sorted({name for group in members for name in group.experts})),
+                weight=weight,
+                approved=any(group.approved for group in members),
+            )
+        )
+        left = [item for item, joins in zip(others, same, strict=True) if not joins]
+    return families
+
+
+async def judge(ballots: Sequence[Ballot], rules: Rules) -> Tally:
+    """A model chooses between the heaviest clusters, at most ``RIVALS``, where the vote is close.
+
+    Clusters are ``mbr``'s where the rules have evidence, else ``majority``'s. The judge sees them
+    in the order of their keys, which says nothing about their weights.
+
+    Raises:
+        ConfigurationError: The rules have no judge.
+        ValueError: The judge chose none of the clusters it was given.
+    """
+    if rules.judge is None:
+        raise ConfigurationError("The strategy 'judge' asks a model, and was given none.")
+    tally = await (mbr if rules.evidence else majority)(ballots, rules)
+    heaviest = max(cluster.weight for cluster in tally.clusters)
+    rivals = [cluster for cluster in tally.clusters if cluster.weight >= CLOSE * heaviest]
+    if len(rivals) < 2:
+        return tally
+    rivals.sort(key=lambda cluster: (-cluster.weight, cluster.key))
+    shown = sorted(rivals[:RIVALS], key=lambda cluster: cluster.key)
+    chosen = await rules.judge.choose(shown, ballots)
+    if chosen is not None and chosen not in {cluster.key for cluster in shown}:
+        raise ValueError(f"The judge chose {chosen!r}, which is none of the answers it was given.")
+    return replace(tally, chosen=chosen)
+
+
 def derived_seed(ballots: Sequence[Ballot]) -> int:
     """A seed from what the ballots say, so that a draw can be repeated without having been given one."""
     said = sorted((ballot.candidate, ballot.expert, ballot.choice) for ballot in ballots)
@@ -94,8 +180,17 @@ STRATEGIES: dict[str, Strategy] = {
     "sql_majority": sql_majority,
     "wma": wma,
     "rwma": rwma,
+    "mbr": mbr,
+    "judge": judge,
     "random": drawn,
 }
+
+
+WEIGHTED = ("wma", "rwma", "mbr")
+"""Strategies in which a candidate weighs what its expert does."""
+
+ASKING = ("judge",)
+"""Strategies that ask a model."""
 
 
 def find_strategy(name: str) -> Strategy:

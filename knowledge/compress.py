@@ -101,6 +101,12 @@ def render(catalog: Catalog, *, budget: int | None = None) -> SchemaText:
     return best
 
 
+def render_plain(catalog: Catalog) -> SchemaText:
+    """Every table by itself with everything that is known, however long: a catalog not compressed."""
+    layouts = tuple(Layout((table,), table.columns) for table in catalog.tables)
+    return _write(_Source(catalog, layouts), FULL)
+
+
 def _guess(source: _Source, skeleton: SchemaText, budget: int) -> int:
     """The richest level that should fit, from the lengths of what could be said."""
     columns = [c for la in source.layouts for c in (la.added if la.base else la.columns)]

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from graph.answer import Answer
+    from graph.clarification import Clarification
     from quorum.api import ask, ask_sync
     from quorum.settings import Settings
 
-__all__ = ["Answer", "Settings", "ask", "ask_sync"]
+__all__ = ["Answer", "Clarification", "Settings", "ask", "ask_sync"]
 
 _HOMES = {
     "Answer": "graph.answer",
+    "Clarification": "graph.clarification",
     "Settings": "quorum.settings",
     "ask": "quorum.api",
     "ask_sync": "quorum.api",

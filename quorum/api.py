@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from graph.answer import Answer
 from knowledge.errors import ConfigurationError
@@ -17,9 +18,12 @@ from tools.urls import anchored
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
+    from graph.clarification import Clarification
     from graph.context import Context
     from graph.options import RunOptions
     from graph.runs import Event
+
+OnClarify: TypeAlias = "Callable[[Clarification], str | Awaitable[str | None] | None]"
 
 
 async def ask(
@@ -34,6 +38,7 @@ async def ask(
     settings: Settings | None = None,
     chat_models: Mapping[str, BaseChatModel] | None = None,
     on_event: Callable[[Event], None] | None = None,
+    on_clarify: OnClarify | None = None,
     **options: Any,
 ) -> Answer:
     """Answer a question about a database.
@@ -50,13 +55,17 @@ async def ask(
         chat_models: LangChain chat models of your own, by the spec that ``models`` names; without
             ``models``, these are the models.
         on_event: Hears each step of the run as it happens.
+        on_clarify: Asked which answer is meant when strong ones disagree; sets ``clarify``. It (or
+            what it returns, if that is awaitable) gives a label, an addition to the question, or
+            None to keep the vote; a reply that is of no use is asked for again, twice at most.
         options: Any other field of ``quorum.settings.Settings``, e.g. ``max_usd=0.5``.
 
     Returns:
         The answer; ``status`` says whether it is one.
 
     Raises:
-        ConfigurationError: A setting is missing, wrong or unknown, or the question is no text.
+        ConfigurationError: A setting is missing, wrong or unknown, the question is no text, or the
+            run asks back and ``on_clarify`` is missing.
         DatabaseUnavailable: The database cannot be opened or read.
         ModelUnavailable: No model answered.
     """
@@ -64,11 +73,14 @@ async def ask(
     specs = [models] if isinstance(models, str) else list(models or [])
     flags = {"database": db, "recipe": recipe, "votes": votes, "documents": docs, **options}
     flags["models"] = specs or (list(chat_models) if chat_models and resume is None else None)
+    if on_clarify is not None and resume is None:
+        flags["clarify"] = True
     settings = settings.changed(**flags) if settings else Settings.load(**flags)
     opening = _Opening(
         api_key=settings.api_key.get_secret_value() if settings.api_key else "",
         listener=on_event,
         chat_models=chat_models or {},
+        on_clarify=on_clarify,
     )
     if resume is not None:
         return await _resume(question, resume, settings, opening)
@@ -122,6 +134,7 @@ def run_options(settings: Settings) -> RunOptions:
         demonstrations=str(settings.demonstrations.absolute()) if settings.demonstrations else "",
         strategy=settings.strategy,
         stopping=settings.stopping,
+        clarify=settings.clarify,
         temperature=settings.temperature,
         seed=settings.seed,
         base_url=settings.base_url or "",
@@ -149,6 +162,7 @@ class _Opening:
     api_key: str
     listener: Callable[[Event], None] | None
     chat_models: Mapping[str, BaseChatModel]
+    on_clarify: OnClarify | None = None
 
 
 async def _resume(question: str, run: str, settings: Settings, opening: _Opening) -> Answer:
@@ -178,6 +192,11 @@ async def _run(question: str, options: RunOptions, opening: _Opening, *, resume:
             f"chat_models has {', '.join(sorted(strangers))}, which is not among the models.",
             hint=f"The models are: {', '.join(options.models)}.",
         )
+    if options.clarify and opening.on_clarify is None:
+        raise ConfigurationError(
+            "The run may ask back which answer is meant, and there is nobody to ask.",
+            hint="Pass on_clarify, ask on a terminal, or leave clarify out.",
+        )
     context = await open_context(
         options,
         question,
@@ -190,7 +209,7 @@ async def _run(question: str, options: RunOptions, opening: _Opening, *, resume:
     try:
         trace.record("begun", agent="run", run=trace.run_id, resumed=bool(resume))
         attach(options, context)
-        return await _invoke(context, question, resumed=bool(resume))
+        return await _invoke(context, question, opening.on_clarify, resumed=bool(resume))
     except Exception as error:  # of any kind: whoever looks at the run later wants to know
         trace.record("failed", agent="run", error=type(error).__name__, message=str(error))
         raise
@@ -198,7 +217,21 @@ async def _run(question: str, options: RunOptions, opening: _Opening, *, resume:
         await context.aclose()
 
 
-async def _invoke(context: Context, question: str, *, resumed: bool) -> Answer:
+async def _reply(asked: Any, on_clarify: OnClarify, context: Context) -> str:
+    """What the user replies, empty to keep the vote; the time they take is not the run's."""
+    from graph.clarification import Clarification
+
+    await context.trace.aflush()
+    start = context.ledger.clock()
+    reply = on_clarify(Clarification.model_validate(asked))
+    said = await reply if inspect.isawaitable(reply) else reply
+    context.ledger.spent_seconds -= context.ledger.clock() - start
+    return said or ""  # LangGraph takes None for no reply at all
+
+
+async def _invoke(context: Context, question: str, on_clarify: OnClarify | None, *, resumed: bool) -> Answer:
+    from langgraph.types import Command
+
     from graph.builder import build_graph
     from graph.checkpoints import open_checkpoints
 
@@ -208,4 +241,8 @@ async def _invoke(context: Context, question: str, *, resumed: bool) -> Answer:
         under_way = resumed and bool((await graph.aget_state(config)).values)
         start: Any = None if under_way else {"question": question}
         output = await graph.ainvoke(start, config, context=context.options, durability="sync")
+        while asked := output.get("__interrupt__"):
+            assert on_clarify is not None  # without it no run is begun that may ask
+            reply: Command[Any] = Command(resume=await _reply(asked[0].value, on_clarify, context))
+            output = await graph.ainvoke(reply, config, context=context.options, durability="sync")
     return Answer.model_validate(output["answer"])

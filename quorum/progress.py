@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
@@ -42,6 +44,15 @@ class Progress:
     ) -> None:
         if self._status is not None:
             self._status.stop()
+
+    @contextmanager
+    def standing_still(self) -> Iterator[None]:
+        """No spinner while something else is on the screen."""
+        if self._status is not None:
+            self._status.stop()
+        yield
+        if self._status is not None:
+            self._status.start()
 
     def __call__(self, event: Event) -> None:
         """Show one event."""

@@ -63,6 +63,8 @@ def show_answer(answer: dict[str, Any], out: Console) -> None:
             Text("No candidate has a result." if answer.get("candidates") else "No candidate was begun.")
         )
         out.print(_failures(answer))
+    for line in _disagreement(answer):
+        out.print(line)
     for warning in answer.get("warnings") or []:
         out.print(Text(f"Warning: {printable(str(warning))}", style="yellow"))
     out.print(_facts(answer))
@@ -113,6 +115,13 @@ def rows_note(answer: dict[str, Any]) -> str:
     if shown < total:
         text += "; --csv prints all that were kept"
     return text
+
+
+def _disagreement(answer: dict[str, Any]) -> list[Text]:
+    """How the strong answers of a close vote differ."""
+    said = answer.get("disagreement") or []
+    head = [Text("The candidates disagree:", style="yellow")] if said else []
+    return [*head, *(Text(f"  {printable(str(sentence))}") for sentence in said)]
 
 
 def _failures(answer: dict[str, Any]) -> Group:

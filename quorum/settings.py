@@ -55,6 +55,7 @@ class Settings(BaseSettings):
     votes: int | None = Field(None, ge=1, le=64, description="candidates that vote, at most")
     strategy: Strategy = Field(AUTO, description="how candidates vote")
     stopping: StoppingRule = Field(AUTO, description="when enough candidates have voted")
+    clarify: bool = Field(False, description="ask which answer is meant when strong ones disagree")
     switches: Switches = Field({}, description="the recipe's switches and limits, set otherwise")
     documents: Place | None = Field(None, description="folder of documents with business terms")
     demonstrations: Place | None = Field(None, description="JSON lines of questions with their SQL")

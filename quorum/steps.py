@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from quorum.text import count, dollars, duration, one_line
+from quorum import exploring_steps
+from quorum.text import count, dollars, duration, one_line, text_of
 
 Event = dict[str, Any]
 Tone = Literal["plain", "good", "bad", "warn", "faint"]
@@ -18,14 +19,19 @@ AGENTS = {
     "plan_critique": "PlanCritique",
     "syntax_retriever": "Syntax Retriever",
     "action": "Action",
+    "sql_writer": "SqlWriter",
     "sql_critique": "SQLCritique",
     "schema_linker": "SchemaLinker",
+    "presql_linker": "PreSQL Linking",
     "self_refiner": "SelfRefiner",
     "validator": "Validator",
+    "judge": "Judge",
     "candidate": "Candidate",
     "consensus": "Consensus",
     "database": "Database",
+    "user": "User",
     "run": "Run",
+    **exploring_steps.AGENTS,
 }
 
 LOW_LEVEL = frozenset({"model_call", "query"})
@@ -73,13 +79,6 @@ def _judge(event: Event) -> str:
     return str(error.get("by") or "database") if isinstance(error, dict) else "database"
 
 
-def text_of(value: Any) -> str:
-    """A text field as it lies in an event: whole, or the head of a stored one."""
-    if isinstance(value, dict) and "$blob" in value:
-        return f"{value.get('head', '')}…"
-    return "" if value is None else str(value)
-
-
 Gist = tuple[str, Tone]
 
 
@@ -103,6 +102,8 @@ def _retrieval(e: Event) -> Gist:
 def _linking(e: Event) -> Gist:
     if e.get("error"):
         return f"found nothing: {text_of(e['error'])}", "warn"
+    if tables := e.get("tables"):
+        return f"keeps {count(len(tables), 'table')}: {', '.join(map(text_of, tables))}", "plain"
     return text_of(e.get("linked_schema")) or "found nothing", "plain"
 
 
@@ -135,6 +136,20 @@ def _action(e: Event) -> Gist:
         case "look":
             return f"looks: {text_of(e.get('command'))}", "plain"
     return f"ends: {text_of(e.get('thought'))}", "plain"
+
+
+def _writing(e: Event) -> Gist:
+    return text_of(e.get("sql")), "plain"
+
+
+def _sample_rows(e: Event) -> Gist:
+    notes = e.get("notes") or []
+    tables = count(int(e.get("tables") or 0), "table")
+    return (f"of {tables}; {' '.join(map(text_of, notes))}", "warn") if notes else (f"of {tables}", "plain")
+
+
+def _demonstrations(e: Event) -> Gist:
+    return count(len(e.get("shots") or []), "similar question"), "plain"
 
 
 def _sql_review(e: Event) -> Gist:
@@ -200,6 +215,24 @@ def _vote(e: Event) -> Gist:
     )
 
 
+def _judgement(e: Event) -> Gist:
+    if e.get("error"):
+        return f"no verdict: {text_of(e['error'])}", "warn"
+    answers, choice = e.get("answers") or {}, text_of(e.get("choice"))
+    if choice not in answers:
+        return f"cannot tell: {text_of(e.get('reason'))}", "warn"
+    return f"chooses the answer of {', '.join(answers[choice])}: {text_of(e.get('reason'))}", "good"
+
+
+def _clarification(e: Event) -> Gist:
+    match e.get("reply"):
+        case "label":
+            return f"chooses answer {text_of(e.get('text'))}", "good"
+        case "words":
+            return f"says more: {text_of(e.get('text'))}", "plain"
+    return "keeps the vote", "plain"
+
+
 def _answer(e: Event) -> Gist:
     return text_of(e.get("status")).replace("_", " "), "good" if e.get("status") == "answered" else "bad"
 
@@ -250,6 +283,9 @@ _GISTS: dict[str, Callable[[Event], Gist]] = {
     "plan_review": _plan_review,
     "syntax": _syntax,
     "action": _action,
+    "writing": _writing,
+    "sample_rows": _sample_rows,
+    "demonstrations": _demonstrations,
     "sql_review": _sql_review,
     "query": _query,
     "result": _result,
@@ -260,9 +296,12 @@ _GISTS: dict[str, Callable[[Event], Gist]] = {
     "stopped": _failed,
     "vote": _vote,
     "consensus": _vote,
+    "judgement": _judgement,
+    "clarification": _clarification,
     "answer": _answer,
     "model_call": _model_call,
     "model_retry": _model_trouble,
     "model_failed": _model_trouble,
     "model_adapted": _model_adapted,
+    **exploring_steps.GISTS,
 }

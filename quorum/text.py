@@ -25,6 +25,13 @@ def one_line(text: str, limit: int = 100) -> str:
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
+def text_of(value: Any) -> str:
+    """A text field as it lies in an event: whole, or the head of a stored one."""
+    if isinstance(value, dict) and "$blob" in value:
+        return f"{value.get('head', '')}…"
+    return "" if value is None else str(value)
+
+
 def cell(value: Any, limit: int = 60) -> str:
     """A result's value as a table shows it."""
     return "NULL" if value is None else one_line(str(value), limit)

@@ -24,7 +24,7 @@ Places = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Example:
-    """A row that both results have and in which one cell differs; single cells are such a row, without a name."""
+    """A row that both results have and in which one cell differs; ``row`` names it, if it has a name."""
 
     row: str
     first: Any
@@ -177,9 +177,7 @@ def _by_row(
 ) -> Differences:
     hashes = [_rows(form) for form in forms]
     alone = [_surplus(hashes[side], hashes[1 - side]) for side in (0, 1)]
-    told = [
-        tuple(_row_told(tables[side], int(place)) for place in alone[side][:EXAMPLES]) for side in (0, 1)
-    ]
+    told = [tuple(_row_told(tables[side], int(place)) for place in alone[side][:EXAMPLES]) for side in (0, 1)]
     return replace(
         known,
         only=(len(alone[0]), len(alone[1])),

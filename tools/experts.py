@@ -80,15 +80,17 @@ class Bounds:
     """
 
     rounds: int
-    mistakes: int
-    best: int
+    mistakes: float
+    best: float
     regret: float | None
     wma: float
     rwma: float
 
 
-def bounds(experts: int, rounds: int, mistakes: int, best: int, epsilon: float | None = None) -> Bounds:
-    """Mistake bounds and regret.
+def bounds(
+    experts: int, rounds: int, mistakes: float, best: float, epsilon: float | None = None
+) -> Bounds:
+    """Mistake bounds and regret; expected mistakes need not be whole.
 
     The paper prints the first bound as (2 + e) M* + 2 ln N / e, which does not hold in general;
     Littlestone and Warmuth's 2 (1 + e), from which its second form follows, does.

@@ -40,6 +40,13 @@ class Linked:
     columns: tuple[tuple[str, str], ...] = ()
     unknown: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        """``table(column, column); table(column)``, as the SchemaLinker writes it."""
+        columns: dict[str, list[str]] = {name: [] for name in self.tables}
+        for table, column in self.columns:
+            columns[table].append(column)
+        return "; ".join(f"{table}({', '.join(names)})" for table, names in columns.items())
+
 
 def used(sql: str, catalog: Catalog) -> Linked:
     """The tables and columns of ``catalog`` that ``sql`` uses, in all its clauses and subqueries.

@@ -114,9 +114,7 @@ class _Reader:
             parts = clause.flatten() if isinstance(clause, exp.And) else [clause]
             yield from (self._resolved(part, select, own=own) for part in parts)
 
-    def _resolved(
-        self, node: exp.Expr, select: exp.Select, *, own: bool = False, depth: int = 0
-    ) -> exp.Expr:
+    def _resolved(self, node: exp.Expr, select: exp.Select, *, own: bool = False, depth: int = 0) -> exp.Expr:
         """A copy in which a name given by the query itself is replaced by what it stands for.
 
         Args:
@@ -185,7 +183,8 @@ class _Reader:
         from sqlglot import exp
 
         if isinstance(key, exp.Literal) and key.is_int and 0 < int(key.name) <= len(select.expressions):
-            return select.expressions[int(key.name) - 1].unalias()
+            item: exp.Expr = select.expressions[int(key.name) - 1]
+            return item.unalias()
         return key
 
     def _kept(self) -> Iterator[str]:

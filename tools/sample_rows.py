@@ -66,8 +66,8 @@ async def sample_rows(
 ) -> SampleRows:
     """Read the first ``rows`` rows of each table, through ``tools.execute``, one query a table.
 
-    At most ``SECONDS`` each. Of tables with the same columns, such as shards, one is read. Columns whose names say that they are
-    private are never read.
+    At most ``SECONDS`` each. Of tables with the same columns, such as shards, one is read. Columns whose
+    names say that they are private are never read.
 
     Args:
         agent: Whose account is charged.

@@ -6,7 +6,7 @@ sqlglot is imported when first used, so that importing this module costs nothing
 from __future__ import annotations
 
 import logging
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from knowledge.errors import ConfigurationError, QuorumError
@@ -108,6 +108,7 @@ def without_hints(tree: exp.Expr) -> exp.Expr:
     return tree
 
 
+@lru_cache(maxsize=256)  # a vote after each wave reads the same SQL again
 def normalise(sql: str, dialect: str) -> str:
     """One text for queries that differ only in layout, comments, hints, letter case or needless quotes.
 

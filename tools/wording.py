@@ -140,7 +140,8 @@ def _condition(node: exp.Expr, dialect: str, negated: bool) -> str:
     if isinstance(node, exp.Exists):
         return f"there is {'no' if negated else 'a'} matching row in {_tables(node.this)}"
     if isinstance(node, exp.Like | exp.ILike) and isinstance(node.expression, exp.Literal):
-        return f"{value_words(node.this, dialect)} {_pattern_words(node.expression.name, negated)}"
+        against = negated != bool(node.args.get("negate"))
+        return f"{value_words(node.this, dialect)} {_pattern_words(node.expression.name, against)}"
     return f"{'not ' if negated else ''}{_sql(node, dialect)}"
 
 
@@ -194,7 +195,9 @@ def _tables(query: exp.Expr) -> str:
 def _pattern_words(pattern: str, negated: bool) -> str:
     inside = pattern.strip("%")
     starts, ends = not pattern.startswith("%"), not pattern.endswith("%")
-    verb = {(True, False): "begin with", (False, True): "end with", (False, False): "contain"}.get((starts, ends))
+    verb = {(True, False): "begin with", (False, True): "end with", (False, False): "contain"}.get(
+        (starts, ends)
+    )
     if verb is None or "%" in inside or "_" in inside:
         return f"{'does not match' if negated else 'matches'} the pattern '{pattern}'"
     first, _, rest = verb.partition(" ")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from agents import action, schema_linker, self_refiner, sql_critique, validator
-from agents.action import Turn
 from agents.self_refiner import Attempt
+from agents.turns import Turn, repeats
 from graph.context import Context
 from graph.nodes.results import keep_result, observation, summary
 from graph.nodes.step import Update
@@ -17,18 +17,20 @@ from tools.query import ErrorKind, QueryError
 REPEATED = "You have done exactly this before, so it was not done again. Do something else or terminate."
 
 
-def _model(state: CandidateState, context: Context) -> Model:
+def candidate_model(state: CandidateState, context: Context) -> Model:
+    """The candidate's model, sampled as the candidate was dealt."""
     return context.models[state["model"]].at(
         temperature=state["temperature"], seed=state["seed"], candidate=state["candidate"]
     )
 
 
-def _judge(state: CandidateState, context: Context) -> Model:
+def judging_model(state: CandidateState, context: Context) -> Model:
     """The candidate's model at temperature 0: candidates are sampled, judgements are not."""
-    return _model(state, context).at(temperature=0.0)
+    return candidate_model(state, context).at(temperature=0.0)
 
 
-def _record(context: Context, state: CandidateState, kind: str, agent: str, **fields: object) -> None:
+def note(context: Context, state: CandidateState, kind: str, agent: str, **fields: object) -> None:
+    """Record an event of the candidate."""
     context.trace.record(kind, agent=agent, candidate=state["candidate"], **fields)
 
 
@@ -40,7 +42,7 @@ async def act(state: CandidateState, context: Context, *, max_actions: int) -> U
     if steps_left <= 0:
         return {"next": "terminate"}
     predicted = await action.predict(
-        _model(state, context),
+        candidate_model(state, context),
         await context.prompt(state["schema_ref"], state["documents_ref"]),
         state["question"],
         steps=state["plan"]["steps"],
@@ -50,8 +52,8 @@ async def act(state: CandidateState, context: Context, *, max_actions: int) -> U
         feedback=state.get("feedback", ""),
         steps_left=steps_left,
     )
-    _record(context, state, "action", "action", **predicted.model_dump())
-    if action.repeats(predicted, history):
+    note(context, state, "action", "action", **predicted.model_dump())
+    if repeats(predicted.action, predicted.text, history):
         stuck = bool(history) and history[-1].observation == REPEATED
         turn = {"action": predicted.action, "text": predicted.text, "observation": REPEATED}
         update = {"history": [*state.get("history", []), turn], "actions": taken + 1}
@@ -69,7 +71,7 @@ async def review_sql(state: CandidateState, context: Context) -> Update:
     """SQLCritique: after each SQL generation; a corrected query takes the place of the faulty one."""
     try:
         review = await sql_critique.critique_sql(
-            _judge(state, context),
+            judging_model(state, context),
             await context.prompt(state["schema_ref"], state["documents_ref"]),
             state["question"],
             state["sql"],
@@ -78,24 +80,27 @@ async def review_sql(state: CandidateState, context: Context) -> Update:
             syntax=await context.text(state["syntax_ref"]),
         )
     except MalformedReply as error:
-        _record(context, state, "sql_review", "sql_critique", error=str(error))
+        note(context, state, "sql_review", "sql_critique", error=str(error))
         return {}
-    _record(context, state, "sql_review", "sql_critique", **review.model_dump())
+    note(context, state, "sql_review", "sql_critique", **review.model_dump())
     failed = {attempt["sql"] for attempt in state.get("earlier", [])}
     if review.correct or not review.sql or review.sql in failed:
         return {}
     return {"sql": review.sql.strip()}
 
 
-async def run_sql(state: CandidateState, context: Context) -> Update:
-    """Execute; a result with values is kept at once, so that a later failure cannot lose it."""
-    outcome = await execute(context.database, state["sql"], agent="action", candidate=state["candidate"])
+async def run_sql(state: CandidateState, context: Context, *, agent: str = "action") -> Update:
+    """Execute; a result with values is kept at once, so that a later failure cannot lose it.
+
+    ``agent`` wrote the query and is charged for it.
+    """
+    outcome = await execute(context.database, state["sql"], agent=agent, candidate=state["candidate"])
     if isinstance(outcome, QueryError):
         error: ErrorState = {"kind": outcome.kind.value, "message": outcome.describe()}
         turn = {"action": "sql", "text": state["sql"], "observation": f"Error: {error['message']}"}
         return {"error": error, "history": [*state.get("history", []), turn]}
     result = await keep_result(outcome, context.trace.folder)
-    _record(context, state, "result", "action", sql=state["sql"], **result)
+    note(context, state, "result", agent, sql=state["sql"], **result)
     turn = {"action": "sql", "text": state["sql"], "observation": observation(result)}
     update: Update = {"error": None, "history": [*state.get("history", []), turn]}
     if result["no_values"]:
@@ -111,7 +116,7 @@ async def link(state: CandidateState, context: Context, *, max_steps: int) -> Up
     error = state["error"]
     try:
         linked = await schema_linker.link_schema(
-            _model(state, context),
+            candidate_model(state, context),
             context.dialect,
             state["question"],
             context.resources.files,
@@ -120,9 +125,9 @@ async def link(state: CandidateState, context: Context, *, max_steps: int) -> Up
             max_steps=max_steps,
         )
     except MalformedReply as problem:
-        _record(context, state, "linking", "schema_linker", error=str(problem))
+        note(context, state, "linking", "schema_linker", error=str(problem))
         linked = ""
-    _record(context, state, "linking", "schema_linker", linked_schema=linked)
+    note(context, state, "linking", "schema_linker", linked_schema=linked)
     return {"linkings": state.get("linkings", 0) + 1, "linked_ref": context.put(linked) if linked else ""}
 
 
@@ -132,7 +137,7 @@ async def refine(state: CandidateState, context: Context) -> Update:
     assert error is not None  # the router comes here with an error only
     earlier = state.get("earlier", [])
     refined = await self_refiner.refine(
-        _model(state, context),
+        candidate_model(state, context),
         await context.prompt(state["schema_ref"], state["documents_ref"]),
         state["question"],
         state["sql"],
@@ -143,7 +148,7 @@ async def refine(state: CandidateState, context: Context) -> Update:
         linked_schema=await context.text(state.get("linked_ref", "")),
         earlier=[Attempt(**attempt) for attempt in earlier],
     )
-    _record(context, state, "refinement", "self_refiner", error=error, **refined.model_dump())
+    note(context, state, "refinement", "self_refiner", error=error, **refined.model_dump())
     if " ".join(refined.sql.split()) in {" ".join(a["sql"].split()) for a in [*earlier, state]}:
         return {"refinements": state.get("refinements", 0) + 1}  # nothing new will come: the error stands
     return {
@@ -160,7 +165,7 @@ async def validate(state: CandidateState, context: Context, *, max_validations: 
     assert result is not None  # the router comes here with a result only
     try:
         verdict = await validator.validate(
-            _judge(state, context),
+            judging_model(state, context),
             context.dialect,
             state["question"],
             state["sql"],
@@ -168,9 +173,9 @@ async def validate(state: CandidateState, context: Context, *, max_validations: 
             expected_format=state["plan"]["expected_format"],
         )
     except MalformedReply as error:
-        _record(context, state, "validation", "validator", error=str(error))
+        note(context, state, "validation", "validator", error=str(error))
         return {"validations": max_validations}
-    _record(context, state, "validation", "validator", **verdict.model_dump())
+    note(context, state, "validation", "validator", **verdict.model_dump())
     superfluous = ", ".join(verdict.columns_not_needed)
     parts = [verdict.suggest_fix, f"Columns not needed: {superfluous}." if superfluous else ""]
     return {
@@ -185,7 +190,7 @@ async def finish(state: CandidateState, context: Context) -> Update:
     result, error = state.get("result"), state.get("error")
     limit = state.get("stopped_by", "")
     if result is None and error is None:
-        reason = f"stopped by {limit} before it had a result" if limit else "the Action agent gave up"
+        reason = f"stopped by {limit} before it had a result" if limit else "the model gave up"
         error = {"kind": "stopped" if limit else "gave_up", "message": f"No result: {reason}."}
     record: CandidateRecord = {
         "id": state["candidate"],
@@ -199,5 +204,5 @@ async def finish(state: CandidateState, context: Context) -> Update:
         "refinements": state.get("refinements", 0),
         "stopped_by": limit,
     }
-    _record(context, state, "candidate", "candidate", **{k: v for k, v in record.items() if k != "id"})
+    note(context, state, "candidate", "candidate", **{k: v for k, v in record.items() if k != "id"})
     return {"candidates": [record]}

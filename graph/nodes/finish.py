@@ -8,9 +8,11 @@ from typing import Any
 from graph.answer import Answer, AnswerCandidate, AnswerCluster, AnswerVote
 from graph.context import Context
 from graph.live import close_own
+from graph.nodes.clarifying import dispute
 from graph.nodes.step import Update
 from graph.state import CandidateRecord, RunState
 from knowledge.errors import QuorumError
+from tools.experts import Feedback
 
 NEVER_RAN = ("stopped", "gave_up")
 """``ErrorState.kind`` of a candidate without a result that no error of its SQL explains."""
@@ -20,29 +22,43 @@ async def answer(state: RunState, context: Context) -> Update:
     """Make the answer, keep it in the run folder, and close what the graph itself opened."""
     said = []
     if len(context.models) > 1:
-        said += await asyncio.to_thread(_learn, state.get("candidates", []), context)
+        said += await asyncio.to_thread(_learn, state, context)
+    disagreement = await dispute(state, context)
     await context.trace.aflush()
     if context.trace.failure:
         said.append(f"The trace is incomplete: {context.trace.failure}")
-    made = _answer(state, context, said)
+    made = _answer(state, context, said).model_copy(update={"disagreement": disagreement})
     context.trace.record("answer", agent="answer", status=made.status, sql=made.sql)
     context.trace.finish(made)
     await close_own(context)
     return {"answer": made.model_dump(mode="json")}
 
 
-def _learn(records: list[CandidateRecord], context: Context) -> list[str]:
-    """Execution success is the feedback that every run has: an expert none of whose SQL ran was wrong.
+def _learn(state: RunState, context: Context) -> list[str]:
+    """What the run says of its experts: the user's choice, where there is one, else what ran.
+
+    Who chose another answer than the user was wrong; so was an expert none of whose SQL ran.
 
     Returns:
         What went wrong with learning, for people; the answer does not depend on it.
     """
+    records, vote = state.get("candidates", []), state.get("vote", {})
+    if vote.get("settled"):
+        right = next(c["experts"] for c in vote["clusters"] if vote["winner"] in c["candidates"])
+        voted = {expert: expert in right for c in vote["clusters"] for expert in c["experts"]}
+        return _update(voted, context, feedback="user", vote=vote["upheld"])
     outcomes = {record["model"]: False for record in records if not record["stopped_by"]}
     outcomes |= {record["model"]: True for record in records if record["result"]}
+    return _update(outcomes, context, feedback="execution")
+
+
+def _update(
+    outcomes: dict[str, bool], context: Context, *, feedback: Feedback, vote: bool | None = None
+) -> list[str]:
     if len(outcomes) < 2:
         return []
     try:
-        context.experts.update(outcomes, feedback="execution")
+        context.experts.update(outcomes, feedback=feedback, vote=vote)
     except (QuorumError, OSError) as error:
         return [f"The experts' weights were not updated: {error}"]
     return []
@@ -96,6 +112,7 @@ def _vote(held: dict[str, Any], weights: dict[str, float]) -> AnswerVote:
         winner=held["winner"],
         clusters=clusters,
         tie=held["tie"],
+        settled=held.get("settled", ""),
         weights=weights,
         seed=held["seed"],
         stopping=held["stopping"],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from agents import plan_critique
 from agents.planner import Plan, plan
@@ -17,6 +17,22 @@ NO_PLAN: PlanState = {
     "steps": ["Answer the question with one query."],
     "expected_format": "as the question asks",
 }
+
+
+Planning: TypeAlias = Literal["auto", "always", "never"]
+"""When a plan is written: for questions that need one, for all, for none."""
+
+LONG_QUESTION = 25
+"""Words from which a question needs a plan: single-query questions of benchmarks have 10 to 15, those
+that ask for several steps 30 and more."""
+
+
+async def plan_if_needed(state: RunState, context: Context, *, when: Planning) -> Update:
+    """Write a plan, uncriticised, if the question needs one: it is long, or documents define its terms."""
+    long = len(state["question"].split()) >= LONG_QUESTION
+    if when == "always" or (when == "auto" and (long or state["documents_ref"])):
+        return await write_plan(state, context)
+    return {}
 
 
 async def write_plan(state: RunState, context: Context) -> Update:

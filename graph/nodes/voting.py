@@ -9,29 +9,28 @@ from typing import Any, Literal
 
 from graph.consensus import Ballot, Rules, Vote, confidence, hold_vote
 from graph.context import Context
+from graph.evidence import ResultEvidence
+from graph.nodes.judging import ModelJudge
 from graph.nodes.step import UNAVAILABLE, Update
 from graph.state import CandidateInput, CandidateRecord, RunState
 from graph.stopping import next_wave
+from graph.strategies import WEIGHTED
 from knowledge.errors import ModelUnavailable
-from tools.results import cluster_keys, read_result
-
-WEIGHTED = ("wma", "rwma")
-"""Strategies in which a candidate weighs what its expert does."""
 
 
-async def deal(state: RunState, context: Context) -> Update:
+async def deal(state: RunState, context: Context, *, greedy: bool = True) -> Update:
     """Give every candidate of the next wave its model, temperature and seed.
 
-    The models take turns. A model's first candidate is drawn at temperature 0, its others at
-    the run's temperature.
+    The models take turns. If ``greedy``, a model's first candidate is drawn at temperature 0; all
+    others at the run's temperature.
     """
     specs, dealt = list(context.models), state.get("dealt", 0)
     wave = next_wave(dealt, context.votes, context.stopping, len(specs))
-    seats = [seat(state, context, number) for number in range(dealt, dealt + wave)]
+    seats = [seat(state, context, number, greedy=greedy) for number in range(dealt, dealt + wave)]
     return {"seats": seats, "dealt": dealt + wave}
 
 
-def seat(state: RunState, context: Context, number: int) -> CandidateInput:
+def seat(state: RunState, context: Context, number: int, *, greedy: bool = True) -> CandidateInput:
     """What the branch of the candidate ``number`` (from 0) starts from."""
     specs = list(context.models)
     return {
@@ -41,9 +40,10 @@ def seat(state: RunState, context: Context, number: int) -> CandidateInput:
         "documents_ref": state["documents_ref"],
         "syntax_ref": state["syntax_ref"],
         "plan": state["plan"],
+        "material": state.get("material", {}),
         "candidate": f"c{number + 1}",
         "model": expert(specs, number),
-        "temperature": 0.0 if number < len(specs) else context.temperature,
+        "temperature": 0.0 if greedy and number < len(specs) else context.temperature,
         "seed": context.options.seed + number // len(specs),
     }
 
@@ -53,8 +53,11 @@ def expert(specs: Sequence[str], number: int) -> str:
     return specs[number % len(specs)]
 
 
-def ballot(record: CandidateRecord, clusters: dict[str, str]) -> Ballot:
-    """A candidate's ballot; ``clusters`` joins fingerprints of results that agree."""
+def ballot(record: CandidateRecord, clusters: dict[str, str], approved: bool | None = None) -> Ballot:
+    """A candidate's ballot; ``clusters`` joins fingerprints of results that agree.
+
+    ``approved`` is a verdict that came after the candidate was finished.
+    """
     result, error = record["result"], record["error"]
     mark = result["fingerprint"] if result else ""
     return Ballot(
@@ -64,7 +67,7 @@ def ballot(record: CandidateRecord, clusters: dict[str, str]) -> Ballot:
         fingerprint=mark,
         blank=bool(result and result["blank"]),
         error=error["kind"] if error else "",
-        approved=record["approved"],
+        approved=record["approved"] if approved is None else approved,
         repairs=record["refinements"],
         cluster=clusters.get(mark, mark),
     )
@@ -86,14 +89,38 @@ async def consensus(state: RunState, context: Context) -> Update:
             context.trace.record("redealt", agent="consensus", message=errors[0]["message"])
             return {"candidates": None, "dealt": 0, "vote": {}, "redealt": context.session}
         raise ModelUnavailable(errors[0]["message"])
-    clusters = await asyncio.to_thread(_clusters, records, context.trace.folder)
-    rules = Rules(context.weights, context.options.seed, context.dialect)
-    ballots = [ballot(record, clusters) for record in records]
+    return {"vote": await hold(state, context)}
+
+
+async def hold(state: RunState, context: Context) -> dict[str, Any]:
+    """Hold a vote over the candidates that there are, and record it: ``Vote.as_dict()`` and more."""
+    records, approvals = state.get("candidates", []), state.get("approvals", {})
+    evidence = _evidence(records, context.trace.folder)
+    clusters = await asyncio.to_thread(lambda: evidence.clusters)
+    rules = Rules(
+        context.weights,
+        context.options.seed,
+        context.dialect,
+        evidence=evidence,
+        judge=ModelJudge(state, context),
+    )
+    ballots = [ballot(record, clusters, approvals.get(record["id"])) for record in records]
     held = await hold_vote(ballots, context.strategy, rules)
-    outcome = held.as_dict() | {"weights": dict(context.weights), "confidence": confidence(held)}
+    outcome = held.as_dict() | {"weights": dict(context.weights)}
+    outcome |= {"confidence": confidence(held, explored=_confirmed(state, held))}
     outcome |= _stopping(held, rules, state["dealt"], context)
     context.trace.record("vote", agent="consensus", **outcome)
-    return {"vote": outcome}
+    return outcome
+
+
+def _confirmed(state: RunState, held: Vote) -> bool | None:
+    """Whether most candidates that knew what exploration found voted for the winner; None without any."""
+    if not state.get("explored") or held.winning is None:
+        return None
+    voters = [name for cluster in held.clusters for name in cluster.candidates]
+    informed = [name for name in voters if int(name[1:]) > state.get("explored_at", 0)]
+    agree = [name for name in informed if name in held.winning.candidates]
+    return 2 * len(agree) > len(informed) if informed else None
 
 
 def _stopping(held: Vote, rules: Rules, dealt: int, context: Context) -> dict[str, Any]:
@@ -111,10 +138,6 @@ def after_vote(state: RunState) -> Literal["deal", "answer"]:
     return "answer" if state["vote"] and state["vote"]["enough"] else "deal"
 
 
-def _clusters(records: list[CandidateRecord], folder: Path) -> dict[str, str]:
-    """Fingerprint -> cluster; results that differ by less than the tolerance share one."""
-    files = {r["result"]["fingerprint"]: r["result"]["file"] for r in records if r["result"]}
-    if len(files) < 2:
-        return {}
-    marks = sorted(files)
-    return dict(zip(marks, cluster_keys([read_result(folder / files[mark]) for mark in marks]), strict=True))
+def _evidence(records: list[CandidateRecord], folder: Path) -> ResultEvidence:
+    files = {r["result"]["fingerprint"]: folder / r["result"]["file"] for r in records if r["result"]}
+    return ResultEvidence.from_files(files)

@@ -14,7 +14,14 @@ from knowledge.errors import ConfigurationError
 class _Recipes(Mapping[str, Recipe]):
     """Recipes by name; a module is imported when its recipe is first asked for."""
 
-    known: ClassVar[dict[str, str]] = {"recap": "graph.recipes.recap"}
+    known: ClassVar[dict[str, str]] = {
+        "quorum": "graph.recipes.quorum",
+        "recap": "graph.recipes.recap",
+        "react": "graph.recipes.react",
+        "reforce": "graph.recipes.reforce",
+        "single": "graph.recipes.single",
+        "ssev": "graph.recipes.ssev",
+    }
 
     def __getitem__(self, name: str) -> Recipe:
         recipe: Recipe = importlib.import_module(self.known[name]).RECIPE

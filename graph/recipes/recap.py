@@ -12,33 +12,20 @@ correction by the SQLCritique takes effect at once, so its reasons are not passe
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, cast
 
-from langgraph.graph import END, START, StateGraph
-from langgraph.graph.state import CompiledStateGraph
-from langgraph.types import Send
+from langgraph.graph import END, START
 
 from agents import schema_linker, self_refiner
 from agents.plan_critique import MAX_ROUNDS as PLAN_ROUNDS
-from graph.nodes import candidate, finish, planning, prepare, voting
+from graph.nodes import candidate, planning, prepare, voting
 from graph.nodes.routes import Routes, after_action, after_model, after_refinement
 from graph.nodes.step import Steps
 from graph.options import RunOptions
+from graph.recipes.branch import CandidateGraph, Paths, RunGraph, as_node, branch_graph, fan_out, run_graph
+from graph.recipes.ending import add_answer
 from graph.recipes.recipe import AtLeastOne, Count, Recipe
-from graph.state import CandidateInput, CandidateOutput, CandidateState, RunInput, RunOutput, RunState
-
-Paths = dict[Hashable, str]
-RunGraph = StateGraph[RunState, RunOptions, RunInput, RunOutput]
-CandidateGraph = StateGraph[CandidateState, RunOptions, CandidateInput, CandidateOutput]
-
-
-class BranchNode(Protocol):
-    """A node of the run that is a candidate's whole branch."""
-
-    async def __call__(self, state: CandidateInput) -> CandidateOutput: ...
 
 
 @dataclass(frozen=True)
@@ -71,9 +58,7 @@ class Recap(Recipe):
 def wire(recipe: Recap, options: type[RunOptions] = RunOptions) -> RunGraph:
     """The uncompiled graph of a run; ``options`` is its context schema."""
     steps = Steps(recipe)
-    graph: RunGraph = StateGraph(
-        RunState, context_schema=options, input_schema=RunInput, output_schema=RunOutput
-    )
+    graph = run_graph(options)
     graph.add_node("open_run", steps.first(prepare.open_run))
     graph.add_node("retrieve_documents", steps.run(prepare.retrieve_documents))
     graph.add_node(
@@ -83,7 +68,6 @@ def wire(recipe: Recap, options: type[RunOptions] = RunOptions) -> RunGraph:
     graph.add_node("send_candidates", steps.run(voting.deal))
     graph.add_node("candidate", as_node(wire_candidate(recipe).compile()))
     graph.add_node("consensus", steps.run(voting.consensus), defer=True)
-    graph.add_node("answer", steps.run(finish.answer))
 
     graph.add_edge(START, "open_run")
     graph.add_edge("open_run", "retrieve_documents")
@@ -106,36 +90,15 @@ def wire(recipe: Recap, options: type[RunOptions] = RunOptions) -> RunGraph:
         graph.add_edge(last, "send_candidates")
     graph.add_conditional_edges("send_candidates", fan_out, ["candidate"])
     graph.add_edge("candidate", "consensus")
-    again: Paths = {"deal": "send_candidates", "answer": "answer"}
+    again: Paths = {"deal": "send_candidates", "answer": add_answer(graph, steps)}
     graph.add_conditional_edges("consensus", voting.after_vote, again)
-    graph.add_edge("answer", END)
     return graph
-
-
-def as_node(branch: CompiledStateGraph[Any, Any, Any, Any]) -> BranchNode:
-    """A branch as a node. As a node itself it would, under event streaming, write all its channels
-    instead of its narrow output, and parallel branches would clash."""
-
-    async def candidate(state: CandidateInput) -> CandidateOutput:
-        return cast(CandidateOutput, await branch.ainvoke(state))
-
-    return candidate
-
-
-def fan_out(state: RunState) -> list[Send]:
-    """One branch for each candidate that was dealt."""
-    return [Send("candidate", seat) for seat in state["seats"]]
 
 
 def wire_candidate(recipe: Recap) -> CandidateGraph:
     """The uncompiled graph of one candidate's branch."""
     steps = Steps(recipe)
-    graph: CandidateGraph = StateGraph(
-        CandidateState,
-        context_schema=RunOptions,
-        input_schema=CandidateInput,
-        output_schema=CandidateOutput,
-    )
+    graph = branch_graph()
     routes = Routes(recipe.max_refinements, recipe.max_validations)
     to_run = "review_sql" if recipe.sql_critique else "run_sql"
     graph.add_node("act", steps.branch(partial(candidate.act, max_actions=recipe.max_actions)))

@@ -30,6 +30,9 @@ EXIT_CODES = {"answered": 0, "no_answer": 1, "stopped": 3}
 @click.option(
     "--switch", "switches", multiple=True, metavar="NAME=VALUE", help="a switch or limit of the recipe"
 )
+@click.option(
+    "--clarify/--no-clarify", default=None, help="ask which answer is meant when strong ones disagree"
+)
 @click.option("--docs", "documents", metavar="DIR", help="folder of documents that define business terms")
 @click.option("--demonstrations", metavar="FILE", help="JSON lines of questions with their SQL")
 @click.option("--base-url", metavar="URL", help="an OpenAI-compatible endpoint")
@@ -74,6 +77,7 @@ def ask_live(question: str, flags: dict[str, Any], *, quiet: bool, resume: str |
         ConfigurationError, DatabaseUnavailable, ModelUnavailable, BudgetExceeded: As ``ask``.
         SystemExit: 130 after Ctrl-C, having said how to go on.
     """
+    from quorum.asking import Asking, check_terminal, on_terminal
     from quorum.needs import asked_of
     from quorum.progress import Progress
     from quorum.render import console
@@ -82,11 +86,15 @@ def ask_live(question: str, flags: dict[str, Any], *, quiet: bool, resume: str |
     settings = Settings.load(**flags)
     if resume is None:
         asked_of(settings)
+        if settings.clarify:
+            check_terminal()
     from quorum.api import ask_sync  # heavy: only once the settings are right
 
     with Progress(console(stderr=True), quiet=quiet) as progress:
+        can_ask = on_terminal() and (settings.clarify or resume is not None)
+        asking = Asking(progress) if can_ask else None
         try:
-            return ask_sync(question, settings=settings, resume=resume, on_event=progress)
+            return ask_sync(question, settings=settings, resume=resume, on_event=progress, on_clarify=asking)
         except KeyboardInterrupt:
             kept = _how_to_go_on(progress.run) or "Nothing was begun."
             click.echo(f"Interrupted. {kept}", err=True)

@@ -19,6 +19,7 @@ from agents import (
     validator,
 )
 from agents.base import PromptContext
+from agents.turns import Turn
 from knowledge.catalog import Catalog, Column, Table
 from knowledge.schema_files import SchemaFiles
 from tools.models import Model, make_model
@@ -60,8 +61,8 @@ async def _syntax(model: Model) -> object:
 
 async def _action(model: Model) -> object:
     history = [
-        action.Turn("look", "ls", "orders.txt"),
-        action.Turn("sql", SQL, "1 rows; columns: COUNT(*)\n[0]"),
+        Turn("look", "ls", "orders.txt"),
+        Turn("sql", SQL, "1 rows; columns: COUNT(*)\n[0]"),
     ]
     return await action.predict(
         model,

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from langchain_core.language_models import BaseChatModel
+
 from graph.answer import Answer
 from graph.builder import build_graph
 from graph.checkpoints import open_checkpoints
@@ -99,6 +101,13 @@ async def run_graph(
     by_model = replies if "models" in given else {"scripted:test": replies}
     options = RunOptions(database=url, home=str(home), **{"models": list(by_model), "votes": 1, **given})
     chat_models = {spec: scripted(said) for spec, said in by_model.items()}
+    return await run_options(options, question, chat_models)
+
+
+async def run_options(
+    options: RunOptions, question: str, chat_models: Mapping[str, BaseChatModel] | None = None
+) -> Ran:
+    """Run the graph as the options say, with real models (``offline``) where none are given."""
     context = await open_context(options, question, chat_models=chat_models)
     try:
         attach(options, context)

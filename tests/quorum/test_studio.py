@@ -109,6 +109,25 @@ async def test_an_interrupted_run_shows_where_it_stands_and_goes_on(studio: str)
 
 
 @pytest.mark.timeout(180)
+async def test_a_close_vote_interrupts_and_goes_on_with_the_users_choice(studio: str) -> None:
+    client = langgraph_sdk.get_client(url=studio)
+    thread = await client.threads.create()
+    about: Any = {"context": {"votes": 2, "clarify": True}}
+    question = {"question": "Top 3 customers by revenue"}
+    await client.runs.wait(thread["thread_id"], "quorum", input=question, **about)
+    state: Any = await client.threads.get_state(thread["thread_id"])
+    asked = state["interrupts"][0]["value"]
+    assert [choice["label"] for choice in asked["choices"]] == ["A", "B"]
+    assert any("Answer B has 1 column more" in sentence for sentence in asked["differences"])
+    chosen = {"resume": "B"}
+    result: Any = await client.runs.wait(thread["thread_id"], "quorum", command=chosen, **about)
+    answer = result["answer"]
+    assert answer["sql"] == asked["choices"][1]["sql"]
+    assert answer["vote"]["settled"] == "user"
+    assert len([c for c in answer["candidates"] if not c["error"]]) == 2
+
+
+@pytest.mark.timeout(180)
 async def test_a_wrong_database_is_an_error_that_says_so(studio: str) -> None:
     client = langgraph_sdk.get_client(url=studio)
     thread = await client.threads.create()

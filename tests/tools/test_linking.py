@@ -219,6 +219,7 @@ def test_several_queries_link_their_union_in_the_catalogs_order() -> None:
     first, second = used("SELECT price FROM products", SHOP), used("SELECT body, x FROM notes", SHOP)
     both = union(SHOP, [second, first])
     assert both == Linked(("products", "notes"), (("products", "price"), ("notes", "body")), ("x",))
+    assert str(both) == "products(price); notes(body)"
     assert prune(SHOP, second, first) == prune(SHOP, first, second) == prune(SHOP, both)
 
 

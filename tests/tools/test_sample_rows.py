@@ -14,21 +14,22 @@ from knowledge.errors import BudgetExceeded
 from tools.databases import connect
 from tools.execute import Database
 from tools.ledger import Budget, Ledger
-from tools.lint import Linter
 from tools.linking import Linked, prune
+from tools.lint import Linter
 from tools.query import Limits
 from tools.sample_rows import SampleRows, sample_rows
 
 SCHEMA = """
 CREATE TABLE people (id INTEGER PRIMARY KEY, "full name" TEXT, password TEXT, "group" INTEGER);
-INSERT INTO people VALUES (1, 'Ann  Lee', 'hunter2', 7), (2, NULL, 'pw', 8), (3, 'Cy', 'x', 9), (4, 'D', 'y', 9);
+INSERT INTO people VALUES (1, 'Ann  Lee', 'hunter2', 7), (2, NULL, 'pw', 8),
+  (3, 'Cy', 'x', 9), (4, 'D', 'y', 9);
 CREATE TABLE "order" (id INTEGER, note TEXT);
 INSERT INTO "order" VALUES (1, printf('%.80c', 'z'));
 CREATE TABLE day_1 (n INTEGER);
 CREATE TABLE day_2 (n INTEGER);
 INSERT INTO day_1 VALUES (5);
 INSERT INTO day_2 VALUES (6);
-CREATE TABLE nothing (x TEXT, y TEXT);
+CREATE TABLE bare (x TEXT, y TEXT);
 CREATE TABLE locked (secret TEXT);
 INSERT INTO locked VALUES ('s3cr3t');
 """

@@ -18,7 +18,11 @@ def judge(prompt: Prompt) -> dict[str, Any]:
     told = [place for place, sql in enumerate(queries) if all(v.lower() in sql.lower() for v in values)]
     found = same if len(same) == 1 else told
     choice = "ABC"[found[0]] if len(found) == 1 else "cannot tell"
-    why = "The rules read the question so" if found is same else f"Values asked for: {', '.join(values) or 'none'}"
+    why = (
+        "The rules read the question so"
+        if found is same
+        else f"Values asked for: {', '.join(values) or 'none'}"
+    )
     return {"reason": f"{why}. This is a demonstration: rules, no language model.", "choice": choice}
 
 

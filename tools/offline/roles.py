@@ -11,6 +11,7 @@ from knowledge.schema_text import parse_schema
 from tools.offline.explorers import EXPLORERS
 from tools.offline.judging import JUDGES
 from tools.offline.lexicon import stems
+from tools.offline.looping import LOOPERS
 from tools.offline.reading import Reading
 from tools.offline.rules import read
 from tools.offline.schema import Schema
@@ -99,6 +100,17 @@ def action(prompt: Prompt) -> dict[str, Any]:
     return {"thought": f"{why} {NOTE}", "action": "sql" if sql else "terminate", "sql": sql, "command": None}
 
 
+def sql_writer(prompt: Prompt) -> dict[str, Any]:
+    """The reading that sampling asks for; no query where hardly a word is understood."""
+    reading = prompt.read()
+    if reading.unread:
+        return {
+            "reasoning": f"Hardly a word of the question resembles anything in the schema. {NOTE}",
+            "sql": "",
+        }
+    return {"reasoning": f"The rules read the question so. {NOTE}", "sql": reading.sql()}
+
+
 def sql_critique(prompt: Prompt) -> dict[str, Any]:
     """Whether every value that the question names stands in the query; more the rules cannot judge."""
     own, sql = prompt.read().sql(), prompt.get("sql").lower()
@@ -145,5 +157,15 @@ def validator(prompt: Prompt) -> dict[str, Any]:
     return {"valid_result": not empty, "columns_not_needed": [], "result_empty": empty, "suggest_fix": fix}
 
 
-ALL = (planner, plan_critique, syntax_retriever, action, sql_critique, schema_linker, self_refiner, validator)
-ROLES = {role.__name__: role for role in (*ALL, *EXPLORERS, *JUDGES)}
+ALL = (
+    planner,
+    plan_critique,
+    syntax_retriever,
+    action,
+    sql_writer,
+    sql_critique,
+    schema_linker,
+    self_refiner,
+    validator,
+)
+ROLES = {role.__name__: role for role in (*ALL, *EXPLORERS, *JUDGES, *LOOPERS)}

@@ -9,7 +9,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from pydantic import BaseModel
 
-from agents.action import Action, Turn
+from agents.action import Action
 from agents.column_explorer import Correction, Exploration, ExplorationQuery
 from agents.cte_refiner import StageReview
 from agents.draft_linker import ChunkDraft
@@ -22,8 +22,11 @@ from agents.schema_linker import LinkStep, Look
 from agents.self_checker import SecondAnswer
 from agents.self_refiner import Attempt, Refinement
 from agents.sql_critique import SqlReview
+from agents.sql_writer import Draft
 from agents.syntax_retriever import SyntaxRequest
 from agents.table_linker import TableVerdict
+from agents.tool_user import ToolStep
+from agents.turns import Turn
 from agents.validator import ColumnSummary, Verdict
 from knowledge.errors import ConfigurationError
 from knowledge.schema_files import SchemaFiles
@@ -54,6 +57,11 @@ FORMS: dict[str, tuple[type[BaseModel], dict[str, Any]]] = {
         {"steps": STEPS, "dialect": "sqlite", "topics": ["Dates and times", "JSON", "Strings"]},
     ),
     "action": (Action, {**PLAN, "syntax": "", "history": [], "feedback": "", "steps_left": 3}),
+    "sql_writer": (
+        Draft,
+        {"expected_format": "", "plan": [], "syntax": "", "rows": "", "demonstrations": [], "findings": [],
+         "approach": ""},
+    ),
     "sql_critique": (SqlReview, {**PLAN, "syntax": "", "sql": "SELECT COUNT(*) FROM customers"}),
     "schema_linker": (
         LinkStep,
@@ -83,6 +91,7 @@ FORMS: dict[str, tuple[type[BaseModel], dict[str, Any]]] = {
         SecondAnswer,
         {"expected_format": "", "earlier": [], "sql": "SELECT 1", "result": "[1]"},
     ),
+    "tool_user": (ToolStep, {"history": [], "steps_left": 20}),
     "judge": (Judgement, {"expected_format": "", "rivals": [], "differences": []}),
 }  # fmt: skip
 

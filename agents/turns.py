@@ -1,0 +1,30 @@
+"""The turns of an agent that works step by step: what it did, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Turn:
+    """An action that was taken and what came of it.
+
+    Attributes:
+        text: The query or the command.
+        thought: Why it was taken, where the agent is shown its own thoughts again.
+    """
+
+    action: str
+    text: str
+    observation: str
+    thought: str = ""
+
+
+def repeats(action: str, text: str, history: Sequence[Turn]) -> bool:
+    """Whether the very same action stands in the history; white space and a final ``;`` don't count."""
+
+    def key(kind: str, text: str) -> tuple[str, str]:
+        return kind, " ".join(text.rstrip("; \n").split())
+
+    return key(action, text) in {key(turn.action, turn.text) for turn in history}

@@ -1,0 +1,88 @@
+"""Asking back: what the user is asked when strong answers disagree, and what a reply means."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from pydantic import BaseModel
+
+MAX_REPLY = 500
+"""Characters of a reply in the user's own words; more is another question."""
+
+MAX_ASKED = 3
+"""Times the user is asked until the vote stands as it is."""
+
+
+class Choice(BaseModel):
+    """One of the answers.
+
+    Attributes:
+        label: A, B or C; A is what the vote favours.
+        says: What it shows, in words.
+        rows: The first few.
+        candidates: How many gave it.
+    """
+
+    label: str
+    says: str
+    sql: str
+    columns: list[str]
+    rows: list[list[Any]]
+    row_count: int
+    candidates: int
+
+
+class Clarification(BaseModel):
+    """What the user is asked. The reply is a label, a sentence of their own, or nothing.
+
+    Attributes:
+        differences: Sentences on how the answers differ.
+        refused: Why the reply before could not be used; empty at first.
+        own_words: Whether a reply other than a label is of use: it is, once.
+    """
+
+    question: str
+    choices: list[Choice]
+    differences: list[str]
+    refused: str = ""
+    own_words: bool = True
+
+
+class Reply(BaseModel):
+    """What a reply means: ``label`` an answer, ``words`` an addition to the question, ``keep`` the vote."""
+
+    kind: Literal["label", "words", "keep", "refused"]
+    text: str = ""
+
+
+def read_reply(reply: Any, labels: Sequence[str], *, own_words: bool) -> Reply:
+    """Understand a reply; ``refused`` says in ``text`` what is wrong with it.
+
+    ``B``, ``b.`` and ``answer B`` are a label; so is ``{"choice": "B"}``, as a form may give it.
+    """
+    if isinstance(reply, dict) and set(reply) == {"choice"}:
+        reply = reply["choice"]
+    if reply is None:
+        return Reply(kind="keep")
+    names = f"Choose {', '.join(labels)}, or leave it empty to keep {labels[0]}."
+    if not isinstance(reply, str):
+        return Reply(kind="refused", text=f"A reply is a text. {names}")
+    text = " ".join(reply.split())
+    bare = text.casefold().removeprefix("answer ").strip(" .:()'\"")
+    label = next((label for label in labels if label.casefold() == bare), None)
+    if label or not text:
+        return Reply(kind="label" if label else "keep", text=label or "")
+    if not own_words:
+        return Reply(kind="refused", text=f"The question was made more precise once already. {names}")
+    if len(text) > MAX_REPLY:
+        said = f"That is too much for an addition ({len(text)} characters, {MAX_REPLY} at most): ask anew."
+        return Reply(kind="refused", text=f"{said} {names}")
+    if len(bare) < 3:
+        return Reply(kind="refused", text=f"There is no answer {text!r}. {names}")
+    return Reply(kind="words", text=text)
+
+
+def extended(question: str, words: str) -> str:
+    """The question with the user's addition."""
+    return f"{question.rstrip()}\n\nTo be precise: {words}"

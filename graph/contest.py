@@ -1,0 +1,56 @@
+"""A close vote: which of its answers are strong enough to be compared, and what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from graph.ballots import Cluster
+from graph.disagreement import Side
+from graph.state import CandidateRecord
+from graph.strategies import CLOSE, RIVALS
+from tools.results import read_result
+
+LABELS = ("A", "B", "C")
+
+
+def strong(clusters: Sequence[Cluster]) -> list[Cluster]:
+    """Those with ``CLOSE`` times the heaviest one's weight or more, heaviest first, then by key.
+
+    One alone: the vote is clear.
+    """
+    least = CLOSE * max((cluster.weight for cluster in clusters), default=0.0) * (1 - 1e-9)
+    found = [cluster for cluster in clusters if cluster.weight >= least]
+    return sorted(found, key=lambda cluster: (-cluster.weight, cluster.key))
+
+
+def contest(vote: Mapping[str, Any]) -> list[Cluster]:
+    """The strong clusters of a vote (``Vote.as_dict()``), the winner's first, at most ``RIVALS``.
+
+    Empty if the vote is clear, or has no winner.
+    """
+    clusters = [Cluster(**cluster) for cluster in vote.get("clusters", [])]
+    winning = next((c for c in clusters if vote.get("winner") in c.candidates), None)
+    if winning is None:
+        return []
+    rivals = [cluster for cluster in strong(clusters) if cluster is not winning]
+    return [winning, *rivals[: RIVALS - 1]] if rivals else []
+
+
+def sides(
+    clusters: Sequence[Cluster], records: Sequence[CandidateRecord], folder: Path
+) -> list[tuple[Side, CandidateRecord]]:
+    """The best candidate of each cluster as a side called A, B or C in this order; reads the results.
+
+    Raises:
+        QuorumError: A result's file cannot be read.
+    """
+    by_id = {record["id"]: record for record in records}
+    found = []
+    for label, cluster in zip(LABELS, clusters, strict=False):
+        record = by_id[cluster.candidates[0]]
+        assert record["result"] is not None  # only candidates with a result vote
+        table = read_result(folder / record["result"]["file"])
+        found.append((Side(label, record["sql"], table), record))
+    return found

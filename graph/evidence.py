@@ -1,0 +1,88 @@
+"""Evidence for a vote: what the candidates' results say about each other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from graph.ballots import Ballot
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tools.canonical import Canonical
+    from tools.overlap import Overlap
+
+
+class ResultEvidence:
+    """Compares results by fingerprint, each loaded and each pair compared once, when first asked for.
+
+    Args:
+        loaders: Per fingerprint a function that gives the result.
+        ordered: The order of rows counts.
+    """
+
+    def __init__(self, loaders: Mapping[str, Callable[[], pa.Table]], *, ordered: bool = False) -> None:
+        self._loaders, self._ordered = dict(sorted(loaders.items())), ordered
+        self._forms: dict[str, Canonical] = {}
+        self._overlaps: dict[tuple[str, str], Overlap] = {}
+
+    @classmethod
+    def from_tables(cls, tables: Mapping[str, pa.Table], *, ordered: bool = False) -> ResultEvidence:
+        """From results in memory, by fingerprint."""
+        return cls({mark: lambda table=table: table for mark, table in tables.items()}, ordered=ordered)
+
+    @classmethod
+    def from_files(cls, files: Mapping[str, Path], *, ordered: bool = False) -> ResultEvidence:
+        """From results that ``tools.results.write_result`` kept, by fingerprint."""
+        from tools.results import read_result
+
+        return cls(
+            {mark: lambda path=path: read_result(path) for mark, path in files.items()}, ordered=ordered
+        )
+
+    @cached_property
+    def clusters(self) -> dict[str, str]:
+        """Fingerprint -> what it votes for: results that agree within the tolerance share one.
+
+        Reads every result; call it in a thread.
+
+        Raises:
+            QuorumError: A result's file is missing or damaged.
+        """
+        from tools.results import cluster_keys
+
+        marks = list(self._loaders)
+        if len(marks) < 2:
+            return dict(zip(marks, marks, strict=True))
+        return dict(
+            zip(marks, cluster_keys(list(map(self._form, marks)), ordered=self._ordered), strict=True)
+        )
+
+    async def overlap(self, a: Ballot, b: Ballot) -> Overlap:
+        """How far the results of two candidates agree.
+
+        Raises:
+            KeyError: One of them has a result that this evidence does not hold.
+            QuorumError: A result's file is missing or damaged.
+        """
+        first, second = sorted((a.fingerprint, b.fingerprint))
+        if (first, second) not in self._overlaps:
+            self._overlaps[first, second] = await asyncio.to_thread(self._compare, first, second)
+        found = self._overlaps[first, second]
+        return found if a.fingerprint == first else found.reversed
+
+    def _compare(self, first: str, second: str) -> Overlap:
+        from tools.overlap import overlap
+
+        return overlap(self._form(first), self._form(second), ordered=self._ordered)
+
+    def _form(self, mark: str) -> Canonical:
+        from tools.canonical import canonical
+
+        if mark not in self._forms:
+            self._forms[mark] = canonical(self._loaders[mark]())
+        return self._forms[mark]

@@ -1,0 +1,86 @@
+"""Self-consistency inside a candidate: an answer counts once the same plausible result has come twice.
+
+An option of ReFoRCE's first version (paper 003, section 3.2.4 and Appendix B): empty and all-zero results
+are not plausible, three errors in a row end the loop, and a result that was never confirmed is treated
+as an empty one: it votes only where nothing better does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from agents import self_checker
+from agents.self_checker import Try
+from graph.context import Context
+from graph.nodes import candidate
+from graph.nodes.candidate import candidate_model, note
+from graph.nodes.results import observation
+from graph.nodes.routes import Routes, halted
+from graph.nodes.step import Update
+from graph.state import CandidateState
+
+ERRORS_IN_A_ROW = 3  # paper 003, Appendix B
+TWICE = 2  # times that a result must come; paper 003, section 3.2.4
+
+
+async def run_and_compare(state: CandidateState, context: Context, *, agent: str) -> Update:
+    """Execute, and note whether the result has come before."""
+    update = await candidate.run_sql(state, context, agent=agent)
+    if update["error"] is not None:
+        return {**update, "errors_in_a_row": state.get("errors_in_a_row", 0) + 1}
+    result, seen = update["result"], state.get("seen", [])
+    update["errors_in_a_row"] = 0
+    if not result["blank"]:
+        seen = [*seen, result["fingerprint"]]
+        update |= {"seen": seen}
+    if seen.count(result["fingerprint"]) >= TWICE:
+        update["approved"] = True
+    return update
+
+
+async def answer_again(state: CandidateState, context: Context) -> Update:
+    """SelfChecker: the model sees its result and writes the query it trusts now, perhaps the same."""
+    result = state["result"]
+    assert result is not None  # the router comes here with a result only
+    said = await self_checker.answer_again(
+        candidate_model(state, context),
+        await context.prompt(state["schema_ref"], state["documents_ref"]),
+        state["question"],
+        state["sql"],
+        observation(result),
+        expected_format=state["plan"]["expected_format"],
+        earlier=[Try(attempt["sql"], attempt["error"]) for attempt in state.get("earlier", [])],
+    )
+    note(context, state, "second_answer", "self_checker", **said.model_dump())
+    tried = {"sql": state["sql"], "error": observation(result)}
+    same = " ".join(said.sql.split()) == " ".join(state["sql"].split())
+    return {
+        "sql": said.sql,
+        "refinements": state.get("refinements", 0) + 1,
+        "earlier": state.get("earlier", []) if same else [*state.get("earlier", []), tried],
+    }
+
+
+async def conclude(state: CandidateState, context: Context) -> Update:
+    """A result that was never confirmed is treated as an empty one."""
+    result = state.get("result")
+    if result is None or state.get("approved"):
+        return {}
+    note(context, state, "unconfirmed", "self_checker", fingerprint=result["fingerprint"])
+    return {"result": {**result, "blank": True}}
+
+
+def after_run(max_refinements: int) -> Callable[[CandidateState], Literal["again", "refine", "end"]]:
+    """The router after a query: confirmed or out of rounds to the end, an error to its repair, else again."""
+    plain = Routes(max_refinements)
+
+    def route(state: CandidateState) -> Literal["again", "refine", "end"]:
+        if state.get("error"):
+            if state.get("errors_in_a_row", 0) >= ERRORS_IN_A_ROW:
+                return "end"
+            return "end" if plain.after_run(state) == "finish" else "refine"
+        rounds_left = state.get("refinements", 0) < max_refinements
+        return "again" if rounds_left and not state.get("approved") and not halted(state) else "end"
+
+    return route

@@ -1,0 +1,130 @@
+"""The schema text that a run shows its agents: compressed, linked where it is long, or as the user says."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+from agents import draft_linker, table_linker
+from graph.context import Context
+from graph.nodes.models import first_available
+from graph.nodes.step import Update
+from graph.state import RunState
+from knowledge.catalog import Catalog
+from knowledge.compress import SchemaText, render, render_plain
+from tools.linking import Linked, prune, union, used
+from tools.schema_parts import choose, chunks, needed, unit_texts, units
+from tools.sql import SyntaxProblem
+
+Linking: TypeAlias = Literal["tables", "drafts", "none"]
+"""Ask of each table whether it is needed, draft SQL against each part, or leave the schema as it is."""
+
+
+async def show_plain_schema(_: RunState, context: Context) -> Update:
+    """Without compression: every table by itself, nothing left out (an ablation of ReFoRCE's Table 3)."""
+    return await _shown(context, await asyncio.to_thread(render_plain, context.resources.catalog))
+
+
+async def choose_schema(_: RunState, context: Context, *, names: Sequence[str]) -> Update:
+    """Only the tables and columns named, as ReFoRCE's ablations with gold tables and gold schema do.
+
+    Raises:
+        ConfigurationError: A name is neither a table nor a column.
+    """
+    catalog = context.resources.catalog
+    chosen = prune(catalog, choose(catalog, names))
+    return await _shown(context, await asyncio.to_thread(_text, chosen, context), chosen=list(names))
+
+
+async def link_schema(
+    state: RunState, context: Context, *, linking: Linking, above: int | None = None
+) -> Update:
+    """Link the schema where its text is longer than ``above`` tokens (ReFoRCE, section 3.2.1).
+
+    Without ``above`` the run's ``link_above`` counts.
+
+    A reply that stays malformed keeps what it was about; without anything linked the whole schema
+    stays. Both are said among the run's warnings.
+
+    Raises:
+        ModelUnavailable: No model answers.
+    """
+    above = context.options.link_above if above is None else above
+    if linking == "none" or context.resources.schema.tokens <= above:
+        return {}
+    link = _by_tables if linking == "tables" else _by_drafts
+    linked, said = await link(state, context, above)
+    if not linked.tables:
+        said = [*said, "The schema is large and linking found nothing; the whole schema was used."]
+        context.trace.record("linking", agent="table_linker", tables=[], notes=said)
+        return {"warnings": said}
+    chosen = await asyncio.to_thread(prune, context.resources.catalog, linked)
+    text = await asyncio.to_thread(_text, chosen, context)
+    agent = "table_linker" if linking == "tables" else "draft_linker"
+    context.trace.record("linking", agent=agent, tables=list(linked.tables), notes=said)
+    return {**await _shown(context, text), "warnings": said}
+
+
+async def _by_tables(state: RunState, context: Context, above: int) -> tuple[Linked, list[str]]:
+    """One judgement a table; whole tables first, their named columns only if that is still too long."""
+    catalog = context.resources.catalog
+    parts = await asyncio.to_thread(units, catalog)
+    texts = await asyncio.to_thread(unit_texts, parts)
+    documents = await context.text(state["documents_ref"])
+    said = await first_available(
+        context,
+        lambda model: table_linker.link_tables(
+            model, context.dialect, state["question"], texts, documents=documents
+        ),
+    )
+    whole = dict.fromkeys((*said.needed, *said.unjudged))
+    linked = needed(parts, whole)
+    chosen = await asyncio.to_thread(prune, catalog, linked)
+    if (await asyncio.to_thread(_text, chosen, context)).tokens > above:
+        linked = needed(parts, {**whole, **said.needed})
+    notes = [
+        f"The TableLinker's reply on {name} could not be used; it stays whole." for name in said.unjudged
+    ]
+    return linked, notes
+
+
+async def _by_drafts(state: RunState, context: Context, _: int) -> tuple[Linked, list[str]]:
+    """What drafts against each part of the schema use; a part whose reply is lost stays whole."""
+    catalog = context.resources.catalog
+    parts = await asyncio.to_thread(chunks, catalog)
+    texts = [(await asyncio.to_thread(_text, part, context)).text for part in parts]
+    documents = await context.text(state["documents_ref"])
+    said = await first_available(
+        context,
+        lambda model: draft_linker.draft_chunks(
+            model, context.dialect, state["question"], texts, documents=documents
+        ),
+    )
+    found, notes = await asyncio.to_thread(_used, catalog, said.drafts)
+    for number in said.unread:
+        found.append(Linked(tables=tuple(table.full_name for table in parts[number].tables)))
+        notes.append(f"The DraftLinker's reply on part {number + 1} could not be used; it stays whole.")
+    whole = Linked(tables=union(catalog, found).tables)
+    return whole, notes
+
+
+def _used(catalog: Catalog, drafts: Sequence[str]) -> tuple[list[Linked], list[str]]:
+    found, notes = list[Linked](), list[str]()
+    for sql in drafts:
+        try:
+            found.append(used(sql, catalog))
+        except SyntaxProblem as problem:
+            notes.append(f"A draft could not be read, so its tables are missing: {problem.message}")
+    return found, notes
+
+
+def _text(catalog: Catalog, context: Context) -> SchemaText:
+    return render(catalog, budget=context.options.schema_tokens)
+
+
+async def _shown(context: Context, schema: SchemaText, **more: object) -> Update:
+    context.trace.record(
+        "schema_shown", agent="catalog", tokens=schema.tokens, left_out=list(schema.left_out), **more
+    )
+    return {"schema_ref": context.put(schema.text)}

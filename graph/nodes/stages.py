@@ -1,0 +1,102 @@
+"""CTE-based refinement: where a candidate has no result, its query is built and judged stage by stage.
+
+An option of ReFoRCE's first version (paper 003, section 3.2.4).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Literal
+
+from agents import cte_refiner
+from agents.cte_refiner import MAX_REWRITES
+from graph.context import Context
+from graph.nodes import writing
+from graph.nodes.candidate import candidate_model, note
+from graph.nodes.routes import halted
+from graph.nodes.step import Update
+from graph.state import CandidateState
+from tools.excerpt import excerpt
+from tools.execute import Database, QueryCache, execute
+from tools.query import QueryError
+from tools.sql import SyntaxProblem
+from tools.stages import replace_stage, split_stages
+
+STAGE_ROWS = 20
+"""Rows of a stage that are fetched and shown."""
+
+
+async def decompose(state: CandidateState, context: Context) -> Update:
+    """SqlWriter: the query as a chain of CTEs, each with one small task."""
+    written = await writing.write_sql(state, context, styles=("decomposed",))
+    return {**written, "stage": 0, "stage_error": "", "stage_ref": "", "rewrites": 0}
+
+
+async def run_stage(state: CandidateState, context: Context) -> Update:
+    """Run the stage under work; the last one is the whole query."""
+    try:
+        stage = split_stages(state["sql"], context.dialect)[state["stage"]]
+    except SyntaxProblem as problem:
+        return {"stage_error": str(problem), "stage_ref": ""}
+    except IndexError:  # a rewrite left fewer stages
+        return {"stage_error": "The rewritten query has lost this stage.", "stage_ref": ""}
+    database = context.database if stage.last else _bounded(context.database)
+    outcome = await execute(database, stage.sql, agent="cte_refiner", candidate=state["candidate"])
+    if isinstance(outcome, QueryError):
+        return {"stage_error": outcome.describe(), "stage_ref": ""}
+    text = await asyncio.to_thread(excerpt, outcome, rows=STAGE_ROWS)
+    note(context, state, "stage", "cte_refiner", name=stage.name, sql=stage.sql, text=text)
+    return {"stage_error": "", "stage_ref": context.put(text)}
+
+
+async def review_stage(state: CandidateState, context: Context) -> Update:
+    """CteRefiner: accept the stage, or put another in its place and run that."""
+    try:
+        stages = split_stages(state["sql"], context.dialect)
+        stage = stages[state["stage"]]
+    except (SyntaxProblem, IndexError):
+        return {"stage": -1}  # no stages to be judged: the whole query runs as it is
+    review = await cte_refiner.review_stage(
+        candidate_model(state, context).at(temperature=0.0),
+        await context.prompt(state["schema_ref"], state["documents_ref"]),
+        state["question"],
+        state["sql"],
+        stage=stage.name,
+        body=stage.body,
+        result=await context.text(state["stage_ref"]),
+        error=state["stage_error"],
+        expected_format=state["plan"]["expected_format"],
+        last=stage.last,
+    )
+    note(context, state, "stage_review", "cte_refiner", name=stage.name, **review.model_dump())
+    if review.accept or not review.sql:
+        return {"stage": -1 if stage.last else state["stage"] + 1}
+    sql = replace_stage(state["sql"], context.dialect, state["stage"], review.sql)
+    return {"sql": sql, "rewrites": state["rewrites"] + 1}
+
+
+def after_review(
+    max_rewrites: int = MAX_REWRITES,
+) -> Callable[[CandidateState], Literal["stage", "whole", "finish"]]:
+    """The router after a review: the next stage, or the whole query once all are judged."""
+
+    def route(state: CandidateState) -> Literal["stage", "whole", "finish"]:
+        if halted(state):
+            return "finish"
+        return "whole" if state["stage"] < 0 or state["rewrites"] >= max_rewrites else "stage"
+
+    return route
+
+
+def fruitless(state: CandidateState) -> bool:
+    """Whether a candidate that was not stopped ended without a result that says anything."""
+    result = state.get("result")
+    return not halted(state) and (result is None or result["blank"])
+
+
+def _bounded(database: Database) -> Database:
+    """The database with few rows a query; its outcomes are cut, so they are not shared."""
+    limits = replace(database.limits, rows=min(STAGE_ROWS, database.limits.rows))
+    return replace(database, limits=limits, cache=QueryCache())

@@ -1,0 +1,107 @@
+"""A candidate as one ReAct loop: step, run or look, observe, until the model answers or its steps run out.
+
+Whatever comes of an action is an observation and no more: nobody repairs an error, doubts an empty
+result or judges an answer. The last query that ran without an error stands as the candidate's answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Literal
+
+from agents import tool_user
+from agents.turns import Turn, repeats
+from graph.context import Context
+from graph.nodes import candidate
+from graph.nodes.candidate import candidate_model, note
+from graph.nodes.results import keep_result
+from graph.nodes.routes import halted
+from graph.nodes.step import Update
+from graph.state import PREVIEW_ROWS, CandidateState, ErrorState, TurnState
+from tools.excerpt import excerpt
+from tools.execute import execute
+from tools.query import ErrorKind, QueryError
+
+AGENT = "tool_user"
+REPEATED = "You have done exactly this before, so it was not done again. Do something else, or answer."
+
+
+async def take_step(state: CandidateState, context: Context, *, max_steps: int) -> Update:
+    """ToolUser: the next step; a look is answered at once, a query by ``run_query``.
+
+    An action that was taken before is not taken again; two of them in a row end the loop.
+    """
+    told = state.get("history", [])
+    history, taken = [Turn(**turn) for turn in told], state.get("actions", 0)
+    step = await tool_user.next_step(
+        candidate_model(state, context),
+        await context.prompt(state["schema_ref"], state["documents_ref"]),
+        state["question"],
+        history=history,
+        steps_left=max_steps - taken,
+    )
+    note(context, state, "action", AGENT, **step.model_dump())
+    update: Update = {"actions": taken + 1, "next": "again"}
+    if step.action == "answer" and step.text in ("", state.get("answer_sql")):
+        return update | {"next": "finish"}
+    turn: TurnState = {"action": step.action, "text": step.text, "observation": "", "thought": step.thought}
+    if repeats(step.action, step.text, history):
+        stuck = bool(history) and history[-1].observation == REPEATED
+        turn["observation"] = REPEATED
+        update["next"] = "finish" if stuck else "again"
+    elif step.action == "look":
+        turn["observation"] = context.resources.files.run(step.text)
+    else:
+        update |= {"next": step.action, "sql": step.text}
+    return update | {"history": [*told, turn]}
+
+
+async def run_query(state: CandidateState, context: Context) -> Update:
+    """Execute the query of the last turn and complete the turn with its first rows, or its error."""
+    *before, turn = state["history"]
+    outcome = await execute(context.database, state["sql"], agent=AGENT, candidate=state["candidate"])
+    if isinstance(outcome, QueryError):
+        error: ErrorState = {"kind": outcome.kind.value, "message": outcome.describe()}
+        return {"error": error, "history": [*before, {**turn, "observation": f"Error: {error['message']}"}]}
+    result = await keep_result(outcome, context.trace.folder)
+    note(context, state, "result", AGENT, sql=state["sql"], **result)
+    shown = await asyncio.to_thread(excerpt, outcome, rows=PREVIEW_ROWS)
+    history = [*before, {**turn, "observation": shown}]
+    return {"error": None, "result": result, "answer_sql": state["sql"], "history": history}
+
+
+async def finish(state: CandidateState, context: Context, *, max_steps: int) -> Update:
+    """Hand the candidate to the consensus; one whose steps ran out before any query did says so."""
+    ran_out = state.get("actions", 0) >= max_steps and state.get("next") != "finish"
+    if ran_out and not state.get("result") and not state.get("error"):
+        error: ErrorState = {"kind": "gave_up", "message": f"No query ran in {max_steps} steps."}
+        return await candidate.finish({**state, "error": error}, context)
+    return await candidate.finish(state, context)
+
+
+def after_step(max_steps: int) -> Callable[[CandidateState], Literal["run_query", "take_step", "finish"]]:
+    """The router after a step: to the query it asks for, to another step if one is left, or to the end."""
+
+    def route(state: CandidateState) -> Literal["run_query", "take_step", "finish"]:
+        if halted(state) or state["next"] == "finish":
+            return "finish"
+        if state["next"] != "again":
+            return "run_query"
+        return "take_step" if state["actions"] < max_steps else "finish"
+
+    return route
+
+
+def after_query(max_steps: int) -> Callable[[CandidateState], Literal["take_step", "finish"]]:
+    """The router after a query: an answer that ran ends the loop, and so does a database that is gone."""
+
+    def route(state: CandidateState) -> Literal["take_step", "finish"]:
+        error = state.get("error")
+        answered = state["next"] == "answer" and error is None
+        gone = error is not None and error["kind"] == ErrorKind.UNAVAILABLE
+        if halted(state) or answered or gone:
+            return "finish"
+        return "take_step" if state["actions"] < max_steps else "finish"
+
+    return route

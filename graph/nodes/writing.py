@@ -1,0 +1,46 @@
+"""A candidate's first query, written in one call from schema, question and what else is known."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from agents import sql_writer
+from agents.sql_writer import Finding, Style
+from graph.context import Context
+from graph.nodes.candidate import candidate_model, note
+from graph.nodes.planning import NO_PLAN
+from graph.nodes.step import Update
+from graph.state import CandidateState
+from knowledge.demonstrations import Demonstration
+
+FREE: tuple[Style, ...] = ("",)
+"""Every candidate writes as its model likes."""
+
+
+async def write_sql(state: CandidateState, context: Context, *, styles: Sequence[Style] = FREE) -> Update:
+    """SqlWriter: the whole query; ``styles`` take turns over the candidates.
+
+    The state's ``material`` adds to the prompt: ``rows`` (text), ``demonstrations`` (a JSON list of
+    question and sql), ``findings`` (a JSON list of sql and result). A plan is shown if there is one.
+    """
+    material = state.get("material", {})
+    plan = state["plan"] if state["plan"] != NO_PLAN else {"steps": [], "expected_format": ""}
+    steps = [] if plan["steps"] == NO_PLAN["steps"] else plan["steps"]  # a format may stand alone
+    style = styles[(int(state["candidate"][1:]) - 1) % len(styles)]
+    demonstrations = await context.text(material.get("demonstrations", ""))
+    findings = await context.text(material.get("findings", ""))
+    written = await sql_writer.write_sql(
+        candidate_model(state, context),
+        await context.prompt(state["schema_ref"], state["documents_ref"]),
+        state["question"],
+        expected_format=plan["expected_format"],
+        plan=steps,
+        syntax=await context.text(state["syntax_ref"]),
+        rows=await context.text(material.get("rows", "")),
+        demonstrations=[Demonstration(**shot) for shot in json.loads(demonstrations or "[]")],
+        findings=[Finding(**finding) for finding in json.loads(findings or "[]")],
+        style="" if style == "plan-led" and not steps else style,
+    )
+    note(context, state, "writing", "sql_writer", style=style, **written.model_dump())
+    return {"sql": written.sql, "error": None}

@@ -1,0 +1,79 @@
+"""A candidate of ReFoRCE, with the options of its first version.
+
+write → run ⇄ refine                      on an error, and on a first empty result
+        run ⇄ again                       self-consistency: until a result has come twice
+        no answer: decompose → stage ⇄ review → whole → finish
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+from langgraph.graph import END, START
+
+from graph.context import Context
+from graph.nodes import candidate, consistency, stages, writing
+from graph.nodes.routes import Routes, after_model, after_refinement
+from graph.nodes.step import Steps, Update
+from graph.recipes.branch import CandidateGraph, Paths, branch_graph, wire_branch
+from graph.state import CandidateState
+
+if TYPE_CHECKING:
+    from graph.recipes.reforce import Reforce
+
+WRITER = "sql_writer"
+
+
+def wire_candidate(recipe: Reforce) -> CandidateGraph:
+    """The uncompiled graph of one candidate's branch; the plain one where no option is on."""
+    if not (recipe.self_consistency or recipe.cte_refinement):
+        return wire_branch(recipe, writing.write_sql, max_refinements=recipe.max_refinements)
+    steps = Steps(recipe)
+    graph = branch_graph()
+    graph.add_node("write", steps.branch(writing.write_sql))
+    graph.add_node("refine", steps.branch(candidate.refine))
+    graph.add_node("conclude", steps.branch(consistency.conclude if recipe.self_consistency else accept))
+    graph.add_node("finish", steps.branch(candidate.finish))
+    graph.add_edge(START, "write")
+    graph.add_conditional_edges("write", after_model, {"go_on": "run_sql", "finish": "finish"})
+    graph.add_conditional_edges("refine", after_refinement, {"go_on": "run_sql", "finish": "conclude"})
+    if recipe.self_consistency:
+        graph.add_node("run_sql", steps.branch(partial(consistency.run_and_compare, agent=WRITER)))
+        graph.add_node("answer_again", steps.branch(consistency.answer_again))
+        again: Paths = {"again": "answer_again", "refine": "refine", "end": "conclude"}
+        graph.add_conditional_edges("run_sql", consistency.after_run(recipe.max_refinements), again)
+        graph.add_conditional_edges("answer_again", after_model, {"go_on": "run_sql", "finish": "finish"})
+    else:
+        graph.add_node("run_sql", steps.branch(partial(candidate.run_sql, agent=WRITER)))
+        routes: Paths = {"validate": "conclude", "link": "refine", "refine": "refine", "finish": "conclude"}
+        graph.add_conditional_edges("run_sql", Routes(recipe.max_refinements).after_run, routes)
+    if recipe.cte_refinement:
+        _add_stages(graph, steps, recipe)
+    else:
+        graph.add_edge("conclude", "finish")
+    graph.add_edge("finish", END)
+    return graph
+
+
+async def accept(_: CandidateState, __: Context) -> Update:
+    """Nothing to conclude: a candidate's result is its answer."""
+    return {}
+
+
+def _add_stages(graph: CandidateGraph, steps: Steps, recipe: Reforce) -> None:
+    """From ``conclude`` on: a candidate without an answer builds one stage by stage."""
+
+    def route(state: CandidateState) -> Literal["decompose", "finish"]:
+        return "decompose" if stages.fruitless(state) else "finish"
+
+    graph.add_node("decompose", steps.branch(stages.decompose))
+    graph.add_node("run_stage", steps.branch(stages.run_stage))
+    graph.add_node("review_stage", steps.branch(stages.review_stage))
+    graph.add_node("run_whole", steps.branch(partial(candidate.run_sql, agent="cte_refiner")))
+    graph.add_conditional_edges("conclude", route, ["decompose", "finish"])
+    graph.add_conditional_edges("decompose", after_model, {"go_on": "run_stage", "finish": "finish"})
+    graph.add_conditional_edges("run_stage", after_model, {"go_on": "review_stage", "finish": "finish"})
+    ways: Paths = {"stage": "run_stage", "whole": "run_whole", "finish": "finish"}
+    graph.add_conditional_edges("review_stage", stages.after_review(recipe.max_rewrites), ways)
+    graph.add_edge("run_whole", "finish")

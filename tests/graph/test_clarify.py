@@ -1,0 +1,275 @@
+"""A close vote: the Judge, the words for the disagreement, and asking the user."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+
+from graph.ballots import Cluster
+from graph.builder import build_graph
+from graph.clarification import MAX_ASKED, MAX_REPLY, Clarification, read_reply
+from graph.contest import contest, strong
+from graph.context import open_context
+from graph.live import attach
+from graph.nodes.clarifying import SETTLED
+from graph.options import RunOptions
+from graph.recipes import RECIPES
+from knowledge.errors import ModelUnavailable
+from tests.graph.shop import GOOD, QUESTION, Ran, Run, script, sql
+from tools.experts import ExpertLedger
+from tools.models.scripted import Prompt, Script, scripted
+
+ABOVE_SIX = GOOD.replace(" GROUP BY", " WHERE o.total > 6 GROUP BY")
+RENAMED = GOOD.replace("AS orders", "AS n")
+SAID = [
+    "They agree in `city`.",
+    "Only answer B asks that `total` is more than 6.",
+    "For Lyon, answer A says 3, answer B 2.",
+]
+
+
+def by_role(**roles: Any) -> Script:
+    """Replies by role; one may be a function of the prompt."""
+    replies = script(**roles)
+
+    def answered(prompt: Prompt) -> Any:
+        said = replies[prompt.role]
+        return said(prompt) if callable(said) else said
+
+    return answered
+
+
+def rivals(*queries: str, **roles: Any) -> dict[str, Script]:
+    """Models that each write one of the queries."""
+    return {f"m:{n}": by_role(action=sql(query), **roles) for n, query in enumerate(queries)}
+
+
+async def voted(run: Run, by_model: dict[str, Any], **given: Any) -> Ran:
+    """A run in which nobody is asked."""
+    return await run(by_model, models=list(by_model), **{"votes": len(by_model), **given})
+
+
+def precise(prompt: Prompt) -> Any:
+    """Reads the question's addition, and writes the stricter query then."""
+    return sql(ABOVE_SIX if "Only large ones" in prompt.text else GOOD)
+
+
+class Asked:
+    """A run with ``clarify``: what it asked, and its answer."""
+
+    def __init__(self, url: str, home: Path, by_model: dict[str, Any], **given: Any) -> None:
+        self.options = RunOptions(
+            database=url,
+            home=str(home),
+            **{"models": list(by_model), "votes": len(by_model), "clarify": True, **given},
+        )
+        self.chat_models = {spec: scripted(said) for spec, said in by_model.items()}
+        self.questions: list[Clarification] = []
+        self.events: list[dict[str, Any]] = []
+
+    async def __call__(self, *replies: Any) -> dict[str, Any]:
+        context = await open_context(self.options, QUESTION, chat_models=self.chat_models)
+        try:
+            attach(self.options, context)
+            config: Any = {"configurable": {"thread_id": context.trace.run_id}}
+            graph = build_graph(context.recipe, checkpointer=InMemorySaver())
+            start: Any = {"question": QUESTION}
+            for reply in (*replies, None):
+                output = await graph.ainvoke(start, config, context=self.options)
+                if "__interrupt__" not in output:
+                    break
+                self.questions.append(Clarification.model_validate(output["__interrupt__"][0].value))
+                start = Command(resume=reply)
+            await context.trace.aflush()
+            self.events = [context.trace.expand(event) for event in context.trace.events()]
+            answer: dict[str, Any] = output["answer"]
+            return answer
+        finally:
+            await context.aclose()
+
+    @property
+    def calls(self) -> int:
+        return sum(event["kind"] == "model_call" for event in self.events)
+
+
+@pytest.fixture
+def asked(shop: Path, tmp_path: Path) -> partial[Asked]:
+    return partial(Asked, f"sqlite:///{shop}", tmp_path / "home")
+
+
+async def test_a_close_vote_says_how_its_answers_differ(run: Run) -> None:
+    ran = await voted(run, rivals(GOOD, GOOD, ABOVE_SIX))
+    assert ran.answer.disagreement == ["Answer A is the one shown, of c1, c2; answer B that of c3.", *SAID]
+
+
+@pytest.mark.parametrize("queries", [(GOOD,), (GOOD, RENAMED), (GOOD, GOOD, GOOD, ABOVE_SIX)])
+async def test_a_clear_vote_says_nothing_and_asks_nobody(queries: tuple[str, ...], asked: Any) -> None:
+    ask = asked(rivals(*queries))
+    answer = await ask("B")
+    assert answer["disagreement"] == []
+    assert ask.questions == []
+
+
+async def test_the_users_choice_becomes_the_answer_and_repeats_no_call(asked: Any, run: Run) -> None:
+    ask = asked(rivals(GOOD, GOOD, ABOVE_SIX))
+    answer = await ask("b")
+    (question,) = ask.questions
+    assert [(c.label, c.candidates) for c in question.choices] == [("A", 2), ("B", 1)]
+    assert question.differences == SAID
+    assert question.choices[1].says == (
+        "`city` and the number of rows, one row per `city`, where `total` is more than 6; 2 rows."
+    )
+    assert question.choices[1].rows == [["Ghent", 1], ["Lyon", 2]]
+    assert answer["sql"] == ABOVE_SIX
+    assert answer["rows"] == [["Ghent", 1], ["Lyon", 2]]
+    assert answer["confidence"] == SETTLED
+    assert (answer["vote"]["settled"], answer["vote"]["winner"]) == ("user", "c3")
+    assert answer["disagreement"] == []
+    assert "Then the user chose answer B, of c3." in answer["vote"]["notes"]
+    assert ask.calls == answer["usage"]["model_calls"]
+    plain = await voted(run, rivals(GOOD, GOOD, ABOVE_SIX))
+    assert ask.calls == plain.answer.usage["model_calls"]
+
+
+@pytest.mark.parametrize(("reply", "right"), [("A", ["m:0", "m:1"]), ("B", ["m:2"])])
+async def test_the_experts_learn_from_the_choice(
+    reply: str, right: list[str], asked: Any, tmp_path: Path
+) -> None:
+    await asked(rivals(GOOD, GOOD, ABOVE_SIX))(reply)
+    book = ExpertLedger(tmp_path / "home" / "experts.json").read().scopes[""]
+    assert book.feedback == {"user": 1}
+    assert [name for name, expert in sorted(book.experts.items()) if expert.mistakes == 0] == right
+    assert (book.votes, book.vote_mistakes) == (1, 0 if reply == "A" else 1)
+
+
+async def test_words_of_ones_own_are_added_to_the_question_and_the_candidates_dealt_anew(asked: Any) -> None:
+    both = {"m:0": by_role(action=sql(ABOVE_SIX)), "m:1": by_role(action=precise)}
+    ask = asked(both)
+    answer = await ask("Only large ones.")
+    assert len(ask.questions) == 1
+    assert answer["question"] == f"{QUESTION}\n\nTo be precise: Only large ones."
+    assert answer["rows"] == [["Ghent", 1], ["Lyon", 2]]
+    assert [candidate["id"] for candidate in answer["candidates"]] == ["c1", "c2"]
+    assert answer["disagreement"] == []
+
+
+async def test_words_of_ones_own_are_taken_once(asked: Any) -> None:
+    ask = asked(rivals(GOOD, ABOVE_SIX))
+    answer = await ask("Whatever you think.", "And the year 2024.", "B")
+    assert [question.own_words for question in ask.questions] == [True, False, False]
+    assert "once already" in ask.questions[2].refused
+    assert answer["vote"]["settled"] == "user"
+    assert answer["question"].endswith("Whatever you think.")
+
+
+async def test_no_reply_keeps_the_vote(asked: Any) -> None:
+    answer = await asked(rivals(GOOD, GOOD, ABOVE_SIX))("")
+    assert answer["sql"] == GOOD
+    assert answer["vote"]["settled"] == ""
+    assert answer["disagreement"][1:] == SAID
+
+
+async def test_nobody_is_asked_for_ever(asked: Any) -> None:
+    ask = asked(rivals(GOOD, ABOVE_SIX))
+    answer = await ask("D", "x" * (MAX_REPLY + 1), 7, "A")
+    assert len(ask.questions) == MAX_ASKED
+    assert ["no answer 'D'" in ask.questions[1].refused, "too much" in ask.questions[2].refused] == [
+        True,
+        True,
+    ]
+    assert answer["vote"]["settled"] == ""
+
+
+async def test_a_run_that_a_limit_ended_asks_nobody(asked: Any) -> None:
+    ask = asked(rivals(GOOD, ABOVE_SIX), max_calls=8)
+    answer = await ask("B")
+    assert answer["status"] == "stopped"
+    assert ask.questions == []
+
+
+def test_a_node_that_asks_stands_before_the_answer_of_every_recipe() -> None:
+    for name in RECIPES:
+        drawn = build_graph(name).get_graph()
+        assert {edge.source for edge in drawn.edges if edge.target == "answer"} == {"clarify"}, name
+
+
+async def test_the_judge_decides_a_close_vote(run: Run) -> None:
+    prompts: list[str] = []
+
+    def judge(prompt: Prompt) -> Any:
+        prompts.append(prompt.text)
+        first, second = prompt.text.index(ABOVE_SIX), prompt.text.index(GOOD)
+        return {"reason": "Only large orders count.", "choice": "A" if first < second else "B"}
+
+    ran = await voted(run, rivals(GOOD, ABOVE_SIX, GOOD, judge=judge), strategy="judge")
+    assert ran.answer.sql == ABOVE_SIX
+    (verdict,) = ran.of("judgement")
+    assert verdict["reason"] == "Only large orders count."
+    assert verdict["answers"][verdict["choice"]] == ["c2"]
+    assert len(prompts) == 1
+    assert "asks that `total` is more than 6" in prompts[0]
+    assert "c2" not in prompts[0]
+    (call,) = [e for e in ran.of("model_call") if e["agent"] == "judge"]
+    assert call["temperature"] == 0.0
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [{"reason": "Both fit.", "choice": "cannot tell"}, "no json", ModelUnavailable("It is down.")],
+    ids=["cannot tell", "malformed", "unavailable"],
+)
+async def test_a_judge_without_a_verdict_costs_no_vote(reply: Any, run: Run) -> None:
+    ran = await voted(run, rivals(GOOD, GOOD, ABOVE_SIX, judge=reply), strategy="judge")
+    assert ran.answer.sql == GOOD
+    assert ran.answer.status == "answered"
+    assert len(ran.of("judgement")) == 1
+
+
+async def test_the_judge_is_not_asked_where_the_vote_is_clear_or_goes_on(run: Run) -> None:
+    clear = await voted(run, rivals(GOOD, GOOD, GOOD, ABOVE_SIX, judge="never"), strategy="judge")
+    assert clear.of("judgement") == []
+    both = rivals(GOOD, ABOVE_SIX, judge={"reason": "", "choice": "A"})
+    waves = await voted(run, both, votes=5, strategy="judge", stopping="decided")
+    assert len(waves.of("vote")) == 2
+    assert len(waves.of("judgement")) == 1, "in the last wave only"
+
+
+def cluster(weight: float, *names: str) -> Cluster:
+    return Cluster(names[0], "", names, ("m",), weight)
+
+
+def test_strong_answers_have_half_of_the_heaviest_ones_weight() -> None:
+    clusters = [cluster(1.9, "d"), cluster(2.0, "b"), cluster(4.0, "a"), cluster(2.0, "c")]
+    assert [found.key for found in strong(clusters)] == ["a", "b", "c"]
+    assert [found.key for found in strong(clusters[:2][::-1])] == ["b", "d"]
+    vote = {"winner": "d", "clusters": [vars(c) for c in clusters]}
+    assert [found.key for found in contest(vote)] == ["d", "a", "b"], "the winner's own comes first"
+    assert contest({"winner": None, "clusters": []}) == []
+    assert contest({}) == []
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind", "text"),
+    [
+        ("B", "label", "B"),
+        (" b. ", "label", "B"),
+        ("answer B", "label", "B"),
+        ("(a)", "label", "A"),
+        ({"choice": "B"}, "label", "B"),
+        (None, "keep", ""),
+        ("  \n", "keep", ""),
+        ("only  paid\nones", "words", "only paid ones"),
+        ("C", "refused", ""),
+        (2, "refused", ""),
+        ({"other": "B"}, "refused", ""),
+    ],
+)
+def test_replies_are_understood(reply: Any, kind: str, text: str) -> None:
+    found = read_reply(reply, ["A", "B"], own_words=True)
+    assert found.kind == kind
+    assert found.text == text or kind == "refused"

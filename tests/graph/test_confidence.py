@@ -1,0 +1,145 @@
+"""Confidence: what raises it, what caps it, and that a fit finds what was put in."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graph.ballots import Cluster, Vote
+from graph.confidence import (
+    ABSTAIN,
+    BLANK,
+    FEATURES,
+    LOW,
+    SHIPPED,
+    Calibration,
+    abstains,
+    brier,
+    confidence,
+    fit,
+    load,
+)
+from knowledge.errors import ConfigurationError
+
+
+def vote(*sizes: int, experts: int = 1, **more: object) -> Vote:
+    """A vote whose clusters have these many candidates; ``experts`` gave the winner's."""
+    total = sum(sizes)
+    clusters = tuple(
+        Cluster(
+            key=f"k{place}",
+            fingerprint=f"k{place}",
+            candidates=tuple(f"c{place}.{n}" for n in range(size)),
+            experts=tuple(f"m{n}" for n in range(min(size, experts) if place == 0 else 1)),
+            weight=float(size),
+            share=size / total,
+        )
+        for place, size in enumerate(sizes)
+    )
+    made = Vote(clusters[0].candidates[0], clusters, sizes[0] / total, False, "mbr", cast=total, experts=experts)
+    return replace(made, **more)  # type: ignore[arg-type]
+
+
+SIZES = st.lists(st.integers(1, 8), min_size=1, max_size=5).map(lambda sizes: sorted(sizes, reverse=True))
+CALIBRATIONS = st.builds(Calibration, st.floats(-3, 3), *[st.floats(0, 3)] * len(FEATURES))
+
+
+@given(SIZES, CALIBRATIONS, st.sampled_from([None, True, False]))
+def test_one_more_that_agrees_never_lowers_and_one_more_that_does_not_never_raises(
+    sizes: list[int], calibration: Calibration, approved: bool | None
+) -> None:
+    first, *others = sizes
+    before = confidence(vote(*sizes, approved=approved), calibration=calibration)
+    assert 0 <= before <= 1
+    assert confidence(vote(first + 1, *others, approved=approved), calibration=calibration) >= before
+    if first > 1:
+        assert confidence(vote(*sizes, 1, approved=approved), calibration=calibration) <= before
+    assert confidence(vote(*sizes, experts=3, approved=approved), calibration=calibration) >= before
+
+
+@given(SIZES, CALIBRATIONS)
+def test_verdict_and_exploration_move_it_both_ways(sizes: list[int], calibration: Calibration) -> None:
+    held = vote(*sizes)
+    plain = confidence(held, calibration=calibration)
+    for worse, better in (
+        (
+            confidence(replace(held, approved=False), calibration=calibration),
+            confidence(replace(held, approved=True), calibration=calibration),
+        ),
+        (
+            confidence(held, explored=False, calibration=calibration),
+            confidence(held, explored=True, calibration=calibration),
+        ),
+    ):
+        assert worse <= plain <= better
+        if not held.low:
+            assert worse < plain < better
+
+
+def test_the_rules_cap_it() -> None:
+    sure = Calibration(9.0, 1.0, 1.0, 1.0)
+    assert confidence(vote(8), calibration=sure) > 0.99
+    assert confidence(vote(1), calibration=sure) == LOW  # a single candidate
+    assert confidence(vote(4, 4, tie=True), calibration=sure) == LOW
+    assert confidence(vote(8, blank=True, approved=True), calibration=sure) == BLANK
+    assert confidence(Vote(None, (), 0.0, False, "mbr"), calibration=sure) == 0.0
+
+
+def test_what_ships_is_a_checked_fit_and_tells_strong_votes_from_weak() -> None:
+    shipped = load()
+    assert shipped.checked > 100
+    assert shipped.brier is not None
+    assert shipped.base is not None
+    assert shipped.brier < shipped.base
+    scale = [confidence(vote(*sizes)) for sizes in ([1, *[1] * 7], [2, *[1] * 6], [4, 2, 2], [6, 2], [8])]
+    assert scale == sorted(scale)
+    assert abstains(scale[0])
+    assert not abstains(scale[2])
+    assert 0.7 < scale[-1] < 0.95
+
+
+def test_abstaining_begins_below_the_threshold() -> None:
+    assert not abstains(ABSTAIN)
+    assert abstains(0.6, threshold=0.7)
+
+
+def test_a_fit_finds_the_odds_that_made_the_outcomes() -> None:
+    draw, true = random.Random(4), Calibration(-1.5, 0.8, 1.6, 0.0)
+    made = [vote(draw.randint(2, 8), *[1] * draw.randint(0, 6)) for _ in range(4000)]
+    outcomes = [(held, float(draw.random() < 1 / (1 + math.exp(-true.log_odds(held))))) for held in made]
+    found = fit(outcomes)
+    assert found.votes == 4000
+    for held in made[:20]:
+        assert found.log_odds(held) == pytest.approx(true.log_odds(held), abs=0.25)
+
+
+def test_a_fit_never_counts_agreement_against_an_answer() -> None:
+    outcomes = [(vote(size), 1.0 if size < 4 else 0.0) for size in range(1, 9)]
+    found = fit(outcomes)
+    assert (found.agreeing, found.share >= 0, found.experts) == (0.0, True, 0.0)
+
+
+def test_without_votes_there_is_nothing_to_fit_or_score() -> None:
+    with pytest.raises(ValueError, match="recorded votes"):
+        fit([(Vote(None, (), 0.0, False, "mbr"), 1.0)])
+    with pytest.raises(ValueError, match="outcomes"):
+        brier([], [])
+    assert brier([1.0, 0.5], [1.0, 0.0]) == pytest.approx(0.125)
+
+
+def test_a_calibration_is_kept_and_a_damaged_one_is_said_to_be_so(tmp_path: Path) -> None:
+    path = tmp_path / "own.json"
+    made = Calibration(-1.0, 0.5, 0.25, 0.0, votes=10, checked=8, brier=0.2, base=0.25)
+    made.save(path)
+    assert load(path) == made
+    (tmp_path / "bad.json").write_text('{"intercept": 1}')
+    for name in ("bad.json", "missing.json"):
+        with pytest.raises(ConfigurationError, match=name):
+            load(tmp_path / name)
+    assert SHIPPED.is_file()

@@ -1,0 +1,242 @@
+"""What ReFoRCE's published code does wrong, each as a test that this one does not."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graph.builder import build_graph
+from graph.checkpoints import open_checkpoints
+from graph.context import open_context
+from graph.live import attach
+from graph.nodes.settling import drawn
+from graph.options import RunOptions
+from knowledge.errors import ModelUnavailable
+from tests.graph.reforce_script import (
+    BROKEN,
+    CITIES,
+    NAMES,
+    OTHER,
+    TOWNS,
+    corrected,
+    explored,
+    number,
+    replies,
+    taking_turns,
+    written,
+)
+from tests.graph.shop import GOOD, QUESTION, Ran, Run
+from tools.models.scripted import Prompt, scripted
+
+DOWN = ModelUnavailable("The endpoint is unreachable.")
+TIED = taking_turns(GOOD, OTHER, found=GOOD)
+MENDED = {
+    "column_explorer": explored(TOWNS, NAMES, CITIES),
+    "exploration_corrector": corrected(
+        "SELECT DISTINCT city FROM customers", q1="SELECT city, name FROM customers LIMIT 20"
+    ),
+}
+"""Three exploration queries, two with the same fault; one correction mends both."""
+
+
+@pytest.fixture
+def run(run: Run) -> Run:
+    """Over the shop, with two candidates of the recipe ``reforce``."""
+
+    async def asked(said: Any, **given: Any) -> Ran:
+        return await run(said, **{"recipe": "reforce", "votes": 2, **given})
+
+    return asked
+
+
+async def test_one_correction_is_one_call_and_mends_the_similar_queries(run: Run) -> None:
+    ran = await run(replies(sql_writer=TIED, **MENDED))
+    assert ran.calls() == {"sql_writer": 4, "column_explorer": 1, "exploration_corrector": 1}
+    shown = ran.prompt("exploration_corrector")
+    assert NAMES["sql"] in shown, "the queries that wait are shown with the one that failed"
+    asked = [event["sql"] for event in ran.of("query") if event["agent"] == "column_explorer"]
+    assert NAMES["sql"] not in asked, "the similar query never runs with the fault"
+    assert len(asked) == 4
+
+
+async def test_a_correction_that_does_not_work_mends_nothing(run: Run) -> None:
+    """What follows is rewritten only by a correction that worked."""
+    said = {**MENDED, "exploration_corrector": corrected("SELECT village FROM customers", q1="SELECT 1 AS x")}
+    ran = await run(replies(sql_writer=TIED, **said), switches={"max_corrections": 1})
+    asked = [event["sql"] for event in ran.of("query") if event["agent"] == "column_explorer"]
+    assert NAMES["sql"] in asked
+
+
+async def test_corrected_exploration_queries_are_kept(run: Run) -> None:
+    ran = await run(replies(sql_writer=TIED, **MENDED))
+    prompt = ran.prompt("sql_writer", 2)
+    for sql in ("SELECT DISTINCT city FROM customers\n", "SELECT city, name FROM customers LIMIT 20\n"):
+        assert sql in prompt
+    assert [event["corrected"] for event in ran.of("finding")] == [True, False, False]
+
+
+@pytest.mark.parametrize("role", ["column_explorer", "exploration_corrector"])
+async def test_exploration_ends_when_no_model_answers(run: Run, role: str) -> None:
+    ran = await run(replies(sql_writer=TIED, **{**MENDED, role: DOWN}))
+    assert ran.calls()[role] <= 1
+    assert ran.answer.status == "answered"
+    assert any("ended early: The endpoint is unreachable" in said for said in ran.answer.warnings)
+
+
+async def test_a_correction_that_cannot_be_read_loses_one_query(run: Run) -> None:
+    said = {**MENDED, "exploration_corrector": "no JSON"}
+    ran = await run(replies(sql_writer=TIED, **said))
+    assert len(ran.of("exploration_given_up")) == 2
+    assert [event["sql"] for event in ran.of("finding")] == [CITIES["sql"]]
+
+
+async def test_one_malformed_reply_loses_one_table_only(run: Run, shop: Path) -> None:
+    with sqlite3.connect(shop) as database:
+        database.execute("CREATE TABLE weather (day TEXT, degrees REAL)")
+        database.execute("CREATE TABLE staff (id INTEGER, salary REAL)")
+    database.close()
+
+    def link(prompt: Prompt) -> Any:
+        if "table orders" in prompt.text:
+            return '{"think": "cut off'
+        return {"think": "", "answer": "Y" if "table customers" in prompt.text else "N", "columns": []}
+
+    ran = await run(replies(table_linker=link), switches={"link_above": 0})
+    prompt = ran.prompt("sql_writer")
+    assert "table orders" in prompt, "the table whose judgement was lost stays"
+    assert "table customers" in prompt
+    assert "weather" not in prompt
+    assert "staff" not in prompt
+    assert any("reply on orders could not be used" in said for said in ran.answer.warnings)
+    assert ran.answer.sql == GOOD
+
+
+async def test_an_endpoint_that_fails_one_candidate_costs_its_vote_alone(run: Run) -> None:
+    said = replies(sql_writer=lambda prompt: DOWN if number(prompt) == 2 else written(GOOD))
+    ran = await run(said, votes=4)
+    assert ran.answer.status == "answered"
+    assert ran.answer.vote is not None
+    assert ran.answer.vote.clusters[0].weight == 3
+    assert any("unreachable" in candidate.error for candidate in ran.answer.candidates)
+
+
+async def test_an_endpoint_that_fails_all_is_an_error_not_an_empty_success(run: Run) -> None:
+    with pytest.raises(ModelUnavailable, match="unreachable"):
+        await run(replies(sql_writer=DOWN))
+
+
+async def test_a_single_surviving_candidate_is_an_answer_of_low_confidence(run: Run) -> None:
+    said = replies(
+        sql_writer=lambda prompt: written(GOOD if number(prompt) == 3 else BROKEN),
+        self_refiner={"explanation": "", "sql": BROKEN},
+    )
+    ran = await run(said, votes=4)
+    assert (ran.answer.status, ran.answer.sql) == ("answered", GOOD)
+    assert 0 < ran.answer.confidence <= 0.4
+
+
+async def test_ties_are_never_resolved_by_order(run: Run) -> None:
+    """Whichever candidate has which answer, the same seed draws the same answer."""
+    answers = set()
+    for order in ([GOOD, OTHER], [OTHER, GOOD]):
+        said = replies(sql_writer=taking_turns(*order))
+        ran = await run(said, seed=3, switches={"exploration": "never"})
+        assert ran.answer.vote is not None
+        assert (ran.answer.vote.tie, ran.answer.vote.seed) == (True, 3)
+        answers.add(ran.answer.sql)
+    assert len(answers) == 1
+
+
+@given(st.permutations(["a", "b", "c", "light"]), st.integers(0, 2**32), st.sampled_from(["tied", "all"]))
+def test_a_draw_knows_no_order(order: list[str], seed: int, among: Any) -> None:
+    def clusters(names: list[str]) -> list[dict[str, Any]]:
+        return [
+            {"key": name, "weight": 1 if name == "light" else 2, "candidates": [f"{name}1", f"{name}2"]}
+            for name in names
+        ]
+
+    winner, chosen = drawn(clusters(order), seed, among)
+    assert (winner, chosen["key"]) == (drawn(clusters(sorted(order)), seed, among)[0], winner[:-1])
+    assert among == "all" or chosen["key"] != "light"
+
+
+def test_a_draw_gives_every_tied_answer_its_chance() -> None:
+    told = [{"key": key, "weight": 2.0, "candidates": [key]} for key in "abc"]
+    assert {drawn(told, seed)[0] for seed in range(50)} == {"a", "b", "c"}
+
+
+async def test_results_that_were_cut_are_flagged(run: Run) -> None:
+    wide = {
+        "purpose": "All orders.",
+        "sql": "SELECT o.id FROM orders o, orders p, orders q, orders r LIMIT 200",
+    }
+    said = replies(sql_writer=TIED, column_explorer=explored(wide))
+    ran = await run(said)
+    assert "100 rows shown; the result was cut at 100 rows, there are more" in ran.prompt("sql_writer", 2)
+    cut = await run(replies(sql_writer=written("SELECT id FROM orders")), max_rows=2)
+    assert cut.answer.truncated
+    assert any("was cut at 2 rows" in said for said in cut.answer.warnings)
+
+
+async def test_every_query_has_a_time_limit(run: Run) -> None:
+    endless = f"SELECT COUNT(*) FROM {', '.join(f'orders o{n}' for n in range(20))}"
+    said = replies(
+        sql_writer=taking_turns(GOOD, OTHER, found=GOOD),
+        column_explorer=explored({"purpose": "Never ends.", "sql": endless}, CITIES),
+        exploration_corrector=corrected("SELECT COUNT(*) AS n FROM orders"),
+    )
+    ran = await run(said, query_seconds=0.5)
+    kinds = [event["error"]["kind"] for event in ran.of("query") if event.get("error")]
+    assert kinds == ["timeout"]
+    assert ran.answer.sql == GOOD
+
+
+class Killed(Exception):
+    """The process dies."""
+
+
+async def test_a_run_that_was_killed_half_way_goes_on_where_it_was(shop: Path, tmp_path: Path) -> None:
+    """The second exploration query's correction is under way; what came before is not asked again."""
+    options = RunOptions(
+        database=f"sqlite:///{shop}", home=str(tmp_path), models=["m"], votes=2, recipe="reforce"
+    )
+    roles = {"sql_writer": TIED, "column_explorer": explored(TOWNS, NAMES)}
+
+    def dies_at_the_second(prompt: Prompt) -> Any:
+        if prompt.turn:
+            raise Killed
+        return corrected("SELECT DISTINCT city FROM customers")
+
+    first = replies(**roles, exploration_corrector=dies_at_the_second)
+    run_id, _ = await one_session(options, first, "")
+    second = replies(**roles, exploration_corrector=corrected("SELECT city, name FROM customers"))
+    _, output = await one_session(options, second, run_id)
+    assert output is not None
+    answer = output["answer"]
+    assert (answer["status"], answer["sql"]) == ("answered", GOOD)
+    assert len(answer["candidates"]) == 4
+    assert answer["usage"]["model_calls"] == 2 + 1 + 1 + 1 + 2, "none but the call under way is made again"
+
+
+async def one_session(options: RunOptions, said: Any, resume: str) -> tuple[str, dict[str, Any] | None]:
+    """One process's share of a run: from the start, or from where ``resume`` was killed."""
+    context = await open_context(options, QUESTION, resume=resume, chat_models={"m": scripted(said)})
+    attach(options, context)
+    config: Any = {"configurable": {"thread_id": context.trace.run_id}}
+    start: Any = None if resume else {"question": QUESTION}
+    try:
+        async with open_checkpoints(context.trace.checkpoint) as saver:
+            graph = build_graph(context.recipe, checkpointer=saver)
+            try:
+                return context.trace.run_id, await graph.ainvoke(
+                    start, config, context=options, durability="sync"
+                )
+            except Killed:
+                return context.trace.run_id, None
+    finally:
+        await context.aclose()

@@ -1,0 +1,309 @@
+"""The recipe ``react``: one model with tools in a loop, and nobody who helps it."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph.builder import build_graph
+from graph.nodes.tool_loop import REPEATED, after_query, after_step
+from graph.recipes import find_recipe
+from knowledge.errors import ConfigurationError, ModelUnavailable
+from quorum import ask_sync
+from tests.graph.shop import GOOD, Ran, Run, sql
+
+CITIES = "SELECT DISTINCT city FROM customers ORDER BY city"
+BY_NAME = "SELECT c.name, COUNT(*) FROM orders o JOIN customers c ON c.id = o.customer_id GROUP BY c.name"
+NOTHING = "SELECT city FROM customers WHERE city = 'ghent'"
+TYPO = "SELECT town FROM customers"
+
+
+def look(command: str) -> dict[str, Any]:
+    return {"thought": "What is there?", "action": "look", "sql": None, "command": command}
+
+
+def answer(text: str | None = None) -> dict[str, Any]:
+    return {"thought": "That is it.", "action": "answer", "sql": text, "command": None}
+
+
+def steps(*taken: Any) -> dict[str, Any]:
+    """A model that takes these steps."""
+    return {"tool_user": list(taken)}
+
+
+def observation(ran: Ran, turn: int) -> str:
+    """What the model of step ``turn`` was last told."""
+    return ran.prompt("tool_user", turn).rsplit("<result>", 1)[1].split("</result>")[0].strip()
+
+
+@pytest.fixture
+def react(run: Run) -> Run:
+    """Run the recipe with the number of votes that is its own."""
+    return partial(run, recipe="react", votes=None)
+
+
+async def test_it_explores_runs_and_answers(react: Run) -> None:
+    ran = await react(steps(look("grep -i city"), sql(CITIES), sql(GOOD), answer()))
+    assert ran.calls() == {"tool_user": 4}
+    assert ran.answer.usage["queries"] == 2
+    assert ran.answer.status == "answered"
+    assert ran.answer.sql == GOOD
+    assert sorted(ran.answer.rows) == [["Ghent", 1], ["Lyon", 3]]
+    assert "city TEXT" in observation(ran, 1)
+    assert observation(ran, 2) == "city\nGhent\nLyon\n(2 rows)"
+    assert len(ran.answer.candidates) == 1
+
+
+async def test_thoughts_actions_and_observations_stay_in_sight(react: Run) -> None:
+    ran = await react(steps(look("ls"), sql(CITIES), answer(GOOD)))
+    prompt = ran.prompt("tool_user", 2)
+    places = [prompt.index(text) for text in ("What is there?", '<step action="look">', "Run it.", CITIES)]
+    assert places == sorted(places)
+    assert prompt.endswith("18 steps are left.")
+
+
+async def test_it_sees_the_schema_text_and_the_rules_that_the_others_see(react: Run, run: Run) -> None:
+    writer = {"sql_writer": {"reasoning": "So.", "sql": GOOD}}
+    single = (await run(writer, recipe="single")).prompt("sql_writer").split("<task>")[0]
+    assert (await react(steps(answer(GOOD)))).prompt("tool_user").split("<task>")[0] == single
+    assert "table orders" in single
+
+
+async def test_an_answer_may_be_the_first_and_only_step(react: Run) -> None:
+    ran = await react(steps(answer(GOOD)))
+    assert (ran.answer.usage["model_calls"], ran.answer.usage["queries"]) == (1, 1)
+    assert ran.answer.sql == GOOD
+
+
+async def test_an_answer_names_any_query_and_one_that_ran_is_not_paid_twice(react: Run) -> None:
+    ran = await react(steps(sql(GOOD), sql(CITIES), answer(GOOD)))
+    assert ran.answer.sql == GOOD
+    assert ran.answer.row_count == 2
+    assert ran.answer.usage["queries"] == 2
+
+
+async def test_an_answer_that_names_the_last_query_does_not_run_it_again(react: Run) -> None:
+    ran = await react(steps(sql(GOOD), answer(GOOD)))
+    assert len(ran.of("query")) == len(ran.of("result")) == 1
+    assert ran.answer.sql == GOOD
+
+
+async def test_an_error_is_an_observation_that_the_model_repairs_itself(react: Run) -> None:
+    ran = await react(steps(sql(TYPO), sql(GOOD), answer()))
+    assert observation(ran, 1).startswith("Error: ")
+    assert "town" in observation(ran, 1)
+    assert ran.calls() == {"tool_user": 3}
+    assert ran.answer.sql == GOOD
+    assert ran.answer.usage["queries"] == 1, "the lint must catch the column before the database is asked"
+
+
+async def test_the_guard_stands_before_every_query(react: Run) -> None:
+    ran = await react(steps(sql("DELETE FROM orders"), answer("DROP TABLE orders"), answer()))
+    assert "Error: " in observation(ran, 1)
+    assert "Error: " in observation(ran, 2)
+    assert ran.answer.status == "no_answer"
+    assert ran.answer.usage["queries"] == 0
+
+
+async def test_an_answer_that_fails_is_no_answer_yet(react: Run) -> None:
+    ran = await react(steps(sql(CITIES), answer(TYPO), answer(GOOD)))
+    assert observation(ran, 2).startswith("Error: ")
+    assert ran.answer.sql == GOOD
+
+
+async def test_an_empty_result_is_an_observation(react: Run) -> None:
+    ran = await react(steps(sql(NOTHING), sql(GOOD), answer()))
+    assert observation(ran, 1) == "city\n(0 rows)"
+    assert ran.answer.sql == GOOD
+
+
+async def test_an_empty_result_can_be_the_answer(react: Run) -> None:
+    ran = await react(steps(sql(CITIES), sql(NOTHING), answer()))
+    assert (ran.answer.status, ran.answer.sql, ran.answer.row_count) == ("answered", NOTHING, 0)
+
+
+async def test_after_a_failed_query_the_last_that_ran_stands(react: Run) -> None:
+    ran = await react(steps(sql(GOOD), sql(TYPO), answer()))
+    assert (ran.answer.status, ran.answer.sql) == ("answered", GOOD)
+    assert ran.answer.warnings == []
+
+
+async def test_an_answer_before_any_query_gives_up(react: Run) -> None:
+    ran = await react(steps(look("ls"), answer()))
+    assert ran.answer.status == "no_answer"
+    assert "gave up" in ran.answer.warnings[0]
+
+
+async def test_the_observation_shows_twenty_rows_and_says_what_was_cut(react: Run) -> None:
+    many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 50) SELECT i FROM n"
+    ran = await react(steps(sql(many), answer()))
+    lines = observation(ran, 1).splitlines()
+    assert lines[:2] == ["i", "1"]
+    assert lines[-2:] == ["20", "(20 of 50 rows shown, the rest was cut)"]
+    assert ran.answer.row_count == 50
+
+
+@pytest.mark.parametrize("again", [sql(f"{CITIES} ;"), look("ls"), answer(TYPO)])
+async def test_a_repeated_action_is_not_taken(react: Run, again: dict[str, Any]) -> None:
+    first = {**again, "sql": CITIES} if again["action"] == "sql" else again
+    ran = await react(steps(first, again, answer(GOOD)))
+    assert observation(ran, 2) == REPEATED
+    assert len(ran.of("query")) == (1 if again["action"] == "look" else 2)
+    assert ran.answer.sql == GOOD
+
+
+async def test_two_repetitions_in_a_row_end_the_loop_with_the_last_result(react: Run) -> None:
+    ran = await react({"tool_user": sql(GOOD)})
+    assert ran.calls() == {"tool_user": 3}
+    assert (ran.answer.status, ran.answer.sql) == ("answered", GOOD)
+
+
+async def test_repetitions_that_are_not_in_a_row_do_not_end_the_loop(react: Run) -> None:
+    ran = await react(steps(look("ls"), look("ls"), sql(CITIES), look("ls"), sql(GOOD), answer()))
+    assert ran.calls() == {"tool_user": 6}
+    assert ran.answer.sql == GOOD
+
+
+async def test_a_malformed_step_is_mended_in_place(react: Run) -> None:
+    ran = await react(steps("I would count the orders.", answer(GOOD)))
+    assert ran.calls() == {"tool_user": 2}
+    assert ran.answer.sql == GOOD
+
+
+async def test_a_model_that_stays_malformed_ends_with_the_last_result(react: Run) -> None:
+    ran = await react(steps(sql(GOOD), *["what?"] * 3))
+    assert ran.calls() == {"tool_user": 4}
+    assert (ran.answer.status, ran.answer.sql) == ("answered", GOOD)
+    assert len(ran.of("candidate_failed")) == 1
+
+
+async def test_a_model_that_is_malformed_from_the_start_has_no_answer(react: Run) -> None:
+    ran = await react({"tool_user": "what?"})
+    assert ran.answer.status == "no_answer"
+    assert "no usable reply" in ran.answer.warnings[0]
+
+
+async def test_no_model_at_all_is_an_error_not_an_answer(react: Run) -> None:
+    with pytest.raises(ModelUnavailable, match="unreachable"):
+        await react({"tool_user": ModelUnavailable("The endpoint is unreachable.")})
+
+
+def restless(kind: str) -> Any:
+    """A model that never answers and never repeats itself."""
+
+    def reply(prompt: Any) -> dict[str, Any]:
+        return sql(f"SELECT {prompt.turn} AS n") if kind == "sql" else look(f"grep {prompt.turn}")
+
+    return reply
+
+
+@pytest.mark.parametrize(("switches", "most"), [({}, 20), ({"max_steps": 1}, 1), ({"max_steps": 3}, 3)])
+async def test_when_the_steps_run_out_the_last_result_stands(
+    react: Run, switches: dict[str, int], most: int
+) -> None:
+    ran = await react(restless("sql"), switches=switches)
+    assert ran.calls() == {"tool_user": most}
+    assert ran.answer.rows == [[most - 1]]
+    assert ran.prompt("tool_user", most - 1).endswith("This is the last step: answer now.")
+
+
+async def test_when_the_steps_run_out_without_a_query_it_is_said(react: Run) -> None:
+    ran = await react(restless("look"), switches={"max_steps": 4})
+    assert ran.answer.status == "no_answer"
+    assert ran.answer.warnings == ["No candidate has a result: No query ran in 4 steps."]
+
+
+async def test_the_highest_limit_can_be_reached(react: Run) -> None:
+    ran = await react(restless("sql"), switches={"max_steps": 100})
+    assert ran.answer.rows == [[99]]
+
+
+async def test_a_budget_ends_the_loop_with_the_last_result(react: Run) -> None:
+    ran = await react(restless("sql"), max_calls=3)
+    assert (ran.answer.status, ran.answer.stopped_by, ran.answer.rows) == ("stopped", "max_calls", [[2]])
+
+
+async def test_a_candidate_that_had_no_call_left_says_what_stopped_it(react: Run) -> None:
+    ran = await react(steps(answer(GOOD)), votes=2, max_calls=1)
+    assert ran.answer.stopped_by == "max_calls"
+    assert sum("stopped by max_calls" in candidate.error for candidate in ran.answer.candidates) == 1
+
+
+async def test_more_votes_are_held_and_counted(react: Run) -> None:
+    said = {**steps(sql(CITIES), answer(GOOD)), "tool_user/c2": [sql(BY_NAME), answer()]}
+    ran = await react(said, votes=3)
+    assert ran.calls() == {"tool_user": 6}
+    assert ran.answer.sql == GOOD
+    assert ran.answer.vote is not None
+    assert [cluster.candidates for cluster in ran.answer.vote.clusters] == [["c1", "c3"], ["c2"]]
+    temperatures = [event["temperature"] for event in ran.of("candidate")]
+    assert sorted(temperatures) == [0.0, 0.7, 0.7]
+
+
+async def test_a_schema_too_large_is_linked_first_unless_switched_off(react: Run) -> None:
+    linker = {"thought": "", "command": None, "linked_schema": "customers(id:INTEGER, city:TEXT)"}
+    said = {**steps(answer(GOOD)), "schema_linker": linker}
+    linked = await react(said, link_above=1)
+    assert linked.calls() == {"schema_linker": 1, "tool_user": 1}
+    assert "customers(id:INTEGER, city:TEXT)" in linked.prompt("tool_user")
+    whole = await react(said, link_above=1, switches={"max_link_steps": 0})
+    assert whole.calls() == {"tool_user": 1}
+    assert "table orders" in whole.prompt("tool_user")
+    assert whole.answer.warnings == []
+
+
+@pytest.mark.parametrize(
+    ("state", "on_step", "on_query"),
+    [
+        ({"next": "again", "actions": 1}, "take_step", "take_step"),
+        ({"next": "again", "actions": 2}, "finish", "finish"),
+        ({"next": "sql", "actions": 2}, "run_query", "finish"),
+        ({"next": "sql", "actions": 1, "error": {"kind": "timeout"}}, "run_query", "take_step"),
+        ({"next": "sql", "actions": 1, "error": {"kind": "unavailable"}}, "run_query", "finish"),
+        ({"next": "answer", "actions": 1}, "run_query", "finish"),
+        ({"next": "answer", "actions": 1, "error": {"kind": "syntax"}}, "run_query", "take_step"),
+        ({"next": "sql", "actions": 1, "stopped_by": "max_calls"}, "finish", "finish"),
+        ({"next": "again", "actions": 1, "error": {"kind": "malformed_reply"}}, "finish", "finish"),
+    ],
+)
+def test_the_ways_of_the_loop(state: Any, on_step: str, on_query: str) -> None:
+    assert after_step(2)(state) == on_step
+    assert after_query(2)(state) == on_query
+
+
+def test_its_limits_are_its_only_switches() -> None:
+    assert find_recipe("react").switches() == ("max_steps", "max_link_steps")
+    for wrong in ({"max_steps": 0}, {"max_steps": 101}, {"max_steps": "20"}, {"validation": True}):
+        with pytest.raises(ConfigurationError):
+            find_recipe("react", wrong)
+
+
+def test_no_agent_but_its_own_stands_in_its_graph() -> None:
+    nodes = {name.rpartition(":")[2] for name in build_graph("react").get_graph(xray=1).nodes}
+    assert {"take_step", "run_query"} <= nodes
+    assert nodes.isdisjoint({"refine", "review_sql", "validate", "write_plan", "retrieve_syntax"})
+
+
+def test_the_offline_model_answers_the_sample_database(tmp_path: Path) -> None:
+    ask = partial(ask_sync, database="sample", recipe="react", models=["offline"], home=str(tmp_path))
+    found = ask("How many customers live in Germany?")
+    assert (found.status, found.usage["model_calls"], found.usage["queries"]) == ("answered", 2, 1)
+    assert found.demonstration
+    nobody = ask("Show customers from Atlantis")
+    assert (nobody.row_count, nobody.usage["model_calls"], nobody.usage["queries"]) == (0, 3, 2)
+    assert ask("What is the meaning of life?").status == "no_answer"
+
+
+def test_the_offline_model_answers_real_questions(shared: Path, tmp_path: Path) -> None:
+    folder = shared / "data" / "spider1"
+    for item in json.loads((folder / "dev.json").read_text())[:2]:
+        url = f"sqlite:///{folder}/database/{item['db_id']}/{item['db_id']}.sqlite"
+        found = ask_sync(
+            item["question"], database=url, recipe="react", models=["offline"], home=str(tmp_path)
+        )
+        assert found.status == "answered", item
+        assert found.usage["queries"] >= 1

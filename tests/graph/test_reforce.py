@@ -1,0 +1,487 @@
+"""The recipe ``reforce``: eight candidates, a vote, exploration of what ties, and every switch."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph.options import RunOptions
+from graph.recipes import find_recipe
+from graph.recipes.reforce import Reforce
+from knowledge.errors import ConfigurationError
+from tests.graph.reforce_script import (
+    BROKEN,
+    CITIES,
+    NAMES,
+    NOTHING,
+    OTHER,
+    THIRD,
+    TOWNS,
+    corrected,
+    explored,
+    number,
+    replies,
+    taking_turns,
+    written,
+)
+from tests.graph.shop import GOOD, Ran, Run, run_options
+from tools.models.scripted import Prompt
+
+
+@pytest.fixture
+def run(run: Run) -> Run:
+    """``await run(replies(…), votes=…, switch=…)`` over the shop with the recipe ``reforce``."""
+
+    async def asked(said: Any, **given: Any) -> Ran:
+        switches = {name: given.pop(name) for name in Reforce.switches() if name in given}
+        return await run(said, recipe="reforce", switches=switches, **given)
+
+    return asked
+
+
+TIE = replies(sql_writer=taking_turns(GOOD, OTHER))
+"""Candidates that tie, before exploration and after it."""
+
+RESOLVED = replies(sql_writer=taking_turns(GOOD, OTHER, found=GOOD))
+"""Candidates that tie until exploration has found something."""
+
+
+def winner(ran: Ran) -> str:
+    assert ran.answer.vote is not None
+    return ran.answer.vote.winner or ""
+
+
+async def test_candidates_that_agree_need_one_call_each(run: Run) -> None:
+    ran = await run(replies(), votes=None)
+    assert ran.calls() == {"sql_writer": 8}
+    assert ran.answer.usage["queries"] == 1, "the same SQL runs once"
+    assert ran.answer.sql == GOOD
+    assert {event["temperature"] for event in ran.of("candidate")} == {1.0}
+    assert len({event["seed"] for event in ran.of("candidate")}) == 8
+
+
+async def test_a_tie_is_explored_and_both_rounds_vote(run: Run) -> None:
+    ran = await run(RESOLVED, votes=4)
+    assert ran.calls() == {"sql_writer": 8, "column_explorer": 1}
+    assert [len(event["clusters"]) for event in ran.of("vote")] == [2, 2]
+    assert len(ran.answer.candidates) == 8
+    assert ran.answer.sql == GOOD
+    assert ran.answer.vote is not None
+    assert [cluster.weight for cluster in ran.answer.vote.clusters] == [6, 2]
+    assert not ran.answer.vote.tie
+    prompt = ran.prompt("column_explorer")
+    assert GOOD in prompt
+    assert OTHER in prompt
+    later = ran.prompt("sql_writer", 4)
+    assert CITIES["sql"] in later
+    assert "Lyon" in later
+
+
+async def test_a_failed_candidate_is_refined_and_an_empty_one_only_once(run: Run) -> None:
+    said = replies(
+        sql_writer=taking_turns(BROKEN, NOTHING),
+        self_refiner=lambda prompt: {
+            "explanation": "",
+            "sql": GOOD if 'kind="column_not_found"' in prompt.text else f"{NOTHING} OR city = 'None'",
+        },
+    )
+    ran = await run(said, votes=2)
+    assert ran.calls() == {"sql_writer": 2, "self_refiner": 2}
+    assert ran.answer.sql == GOOD
+    assert ran.answer.confidence <= 0.4
+
+
+async def test_no_answer_at_all_is_explored_too(run: Run) -> None:
+    said = replies(
+        sql_writer=taking_turns(BROKEN, found=GOOD), self_refiner={"explanation": "", "sql": BROKEN}
+    )
+    ran = await run(said, votes=2)
+    assert ran.calls()["column_explorer"] == 1
+    assert ran.answer.sql == GOOD
+
+
+async def test_exploration_that_finds_nothing_asks_no_further_candidates(run: Run) -> None:
+    said = replies(sql_writer=taking_turns(GOOD, OTHER), column_explorer=explored())
+    ran = await run(said, votes=2)
+    assert ran.calls() == {"sql_writer": 2, "column_explorer": 1}
+    assert "Column exploration found nothing." in ran.answer.warnings
+
+
+async def test_an_empty_exploration_is_corrected_once_and_then_told(run: Run) -> None:
+    nowhere = {"purpose": "Is there a Nowhere?", "sql": NOTHING}
+    said = replies(
+        sql_writer=taking_turns(GOOD, OTHER, found=GOOD),
+        column_explorer=explored(nowhere, CITIES),
+        exploration_corrector=corrected("SELECT city FROM customers WHERE city LIKE '%nowhere%'"),
+    )
+    ran = await run(said, votes=2)
+    assert ran.calls()["exploration_corrector"] == 1
+    assert "(0 rows)" in ran.prompt("sql_writer", 2)
+
+
+# Every switch has a test that shows that it changes what it names.
+
+
+def test_every_switch_has_a_test() -> None:
+    for name in Reforce.switches():
+        assert f"test_switch_{name}" in globals(), name
+
+
+@pytest.mark.parametrize("wrong", [{"linking": "some"}, {"exploration": True}, {"max_queries": -1}, {"k": 3}])
+def test_a_switch_takes_its_own_values_only(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError):
+        find_recipe("reforce", wrong)
+
+
+async def test_switch_exploration(run: Run) -> None:
+    never = await run(RESOLVED, votes=2, exploration="never")
+    assert never.calls() == {"sql_writer": 2}
+    assert never.answer.vote is not None
+    assert never.answer.vote.tie
+    always = await run(RESOLVED, votes=2, exploration="always")
+    assert always.calls() == {"column_explorer": 1, "sql_writer": 2}
+    assert next(event["agent"] for event in always.of("model_call")) == "column_explorer"
+    assert "rival_sql" not in always.prompt("column_explorer")
+    assert always.answer.sql == GOOD
+
+
+async def test_switch_random_selection(run: Run) -> None:
+    drawn = await run(TIE, votes=2, seed=7)
+    assert drawn.answer.vote is not None
+    assert (drawn.answer.vote.seed, drawn.answer.vote.tie) == (7, True)
+    assert drawn.answer.status == "answered"
+    assert drawn.answer.confidence <= 0.4
+    left = await run(TIE, votes=2, random_selection=False)
+    assert left.answer.status == "no_answer"
+    assert left.answer.rows == []
+    assert any("no answer was chosen" in said for said in left.answer.warnings)
+
+
+async def test_switch_majority_vote(run: Run) -> None:
+    """Without it every candidate has the same chance, so the minority wins with some seed."""
+    said = replies(sql_writer=taking_turns(GOOD, GOOD, OTHER))
+    assert not (await run(said, votes=3)).of("draw")
+    drawn = set[str]()
+    for seed in range(12):
+        ran = await run(said, votes=3, seed=seed, majority_vote=False)
+        assert [event["among"] for event in ran.of("draw")] == ["all"]
+        drawn.add(ran.answer.sql)
+        if drawn == {GOOD, OTHER}:
+            return
+    pytest.fail(f"Only one answer was ever drawn: {drawn}")
+
+
+@pytest.fixture
+def shards(shop: Path) -> Path:
+    """The shop with a family of like tables and one that has nothing to do with orders."""
+    with sqlite3.connect(shop) as database:
+        for year in range(2015, 2027):
+            database.execute(f"CREATE TABLE visits_{year} (id INTEGER, page TEXT)")
+        database.execute("CREATE TABLE weather (day TEXT, degrees REAL)")
+    database.close()
+    return shop
+
+
+async def test_switch_compression(run: Run, shards: Path) -> None:
+    compressed, plain = await run(replies()), await run(replies(), compression=False)
+    assert compressed.prompt("sql_writer").count("page TEXT") == 1
+    assert plain.prompt("sql_writer").count("page TEXT") == 12
+    assert not plain.calls()["table_linker"]
+
+
+def judged(prompt: Prompt) -> Any:
+    """Only what has to do with orders is needed."""
+    needed = any(f"table {name}" in prompt.text for name in ("orders", "customers"))
+    columns = ["id", "customer_id", "city"] if needed else []
+    return {"think": "", "answer": "Y" if needed else "N", "columns": columns}
+
+
+async def test_switch_linking(run: Run, shards: Path) -> None:
+    by_tables = await run(replies(table_linker=judged), link_above=0)
+    assert by_tables.calls() == {"table_linker": 4, "sql_writer": 1}, "one call a layout, shards together"
+    by_drafts = await run(replies(), linking="drafts", link_above=0)
+    assert by_drafts.calls() == {"draft_linker": 1, "sql_writer": 1}
+    for linked in (by_tables, by_drafts):
+        assert "weather" not in linked.prompt("sql_writer")
+        assert "visits" not in linked.prompt("sql_writer")
+        assert linked.answer.sql == GOOD
+    whole = await run(replies(), linking="none", link_above=0)
+    assert "weather" in whole.prompt("sql_writer")
+    assert whole.calls() == {"sql_writer": 1}
+
+
+async def test_switch_link_above(run: Run, shards: Path) -> None:
+    below = await run(replies(table_linker=judged))
+    assert below.calls() == {"sql_writer": 1}
+    tight = await run(replies(table_linker=judged), link_above=1)
+    assert "customer_id" in tight.prompt("sql_writer")
+    assert "note TEXT" not in tight.prompt("sql_writer"), "still too long: only the columns named stay"
+    some = await run(replies(table_linker=judged), link_above=tokens(tight) + 40)
+    assert "note TEXT" in some.prompt("sql_writer"), "whole tables where they fit"
+    assert "weather" not in some.prompt("sql_writer")
+
+
+def tokens(ran: Ran) -> int:
+    return int(ran.of("schema_shown")[0]["tokens"])
+
+
+async def test_switch_gold_tables(run: Run) -> None:
+    ran = await run(replies(sql_writer=written(THIRD)), gold_tables=["Orders"], link_above=0)
+    assert "table orders" in ran.prompt("sql_writer")
+    assert "table customers" not in ran.prompt("sql_writer")
+    assert not ran.calls()["table_linker"]
+    with pytest.raises(ConfigurationError, match="neither a table nor a column"):
+        await run(replies(), gold_tables=["nobody"])
+
+
+async def test_switch_gold_schema(run: Run) -> None:
+    gold = ["orders.customer_id", "customers.city"]
+    ran = await run(replies(), gold_schema=gold)
+    prompt = ran.prompt("sql_writer")
+    assert "city" in prompt
+    assert "note" not in prompt
+    assert "total REAL" not in prompt
+    assert ran.answer.sql == GOOD
+
+
+async def test_switch_expected_format(run: Run) -> None:
+    said = replies(sql_writer=written(BROKEN))
+    ran = await run(said, expected_format=True)
+    assert ran.calls() == {"format_writer": 1, "sql_writer": 1, "self_refiner": 1}
+    for role in ("sql_writer", "self_refiner"):
+        assert "<expected_format>city:text, orders:integer; one row per city<" in ran.prompt(role)
+    without = await run(said)
+    assert "format_writer" not in without.calls()
+    assert "expected_format" not in without.prompt("sql_writer")
+
+
+async def test_switch_self_consistency(run: Run) -> None:
+    sure = await run(replies(), self_consistency=True)
+    assert sure.calls() == {"sql_writer": 1, "self_checker": 1}
+    assert sure.answer.candidates[0].approved is True
+    assert sure.answer.usage["queries"] == 1
+    changed = await run(replies(sql_writer=written(OTHER)), self_consistency=True)
+    assert changed.calls() == {"sql_writer": 1, "self_checker": 2}
+    assert changed.answer.sql == GOOD
+    without = await run(replies())
+    assert without.calls() == {"sql_writer": 1}
+
+
+async def test_a_result_that_never_comes_twice_is_treated_as_an_empty_one(run: Run) -> None:
+    def restless(prompt: Prompt) -> Any:
+        return {"reasoning": "", "sql": f"SELECT {prompt.turn + 2} AS n"}
+
+    said = replies(sql_writer=taking_turns("SELECT 1 AS n", GOOD), self_checker=restless)
+    alone = await run(said, votes=1, self_consistency=True, exploration="never")
+    assert alone.calls() == {"sql_writer": 1, "self_checker": 5}
+    assert alone.answer.confidence <= 0.2
+
+    def one_sure(prompt: Prompt) -> Any:
+        return restless(prompt) if number(prompt) == 1 else {"reasoning": "", "sql": GOOD}
+
+    said = replies(sql_writer=taking_turns("SELECT 1 AS n", GOOD), self_checker=one_sure)
+    both = await run(said, votes=2, self_consistency=True)
+    assert both.answer.sql == GOOD
+    assert winner(both) == "c2"
+
+
+@pytest.mark.parametrize("blank", ["SELECT 0 AS n", "SELECT NULL AS n"])
+async def test_blank_results_confirm_nothing(run: Run, blank: str) -> None:
+    again = {"reasoning": "", "sql": blank}
+    said = replies(
+        sql_writer=written(blank),
+        self_checker=again,
+        self_refiner=lambda prompt: {"explanation": "", "sql": f"{blank}, {prompt.turn} * 0"},
+    )
+    ran = await run(said, self_consistency=True, exploration="never", max_refinements=3)
+    assert ran.answer.candidates[0].approved is None
+    assert ran.answer.confidence <= 0.2
+
+
+async def test_three_errors_in_a_row_end_a_candidate(run: Run) -> None:
+    broken = iter(f"SELECT nowhere_{n} FROM orders" for n in range(9))
+    said = replies(
+        sql_writer=written(BROKEN), self_refiner=lambda _: {"explanation": "", "sql": next(broken)}
+    )
+    ran = await run(said, self_consistency=True, exploration="never")
+    assert ran.calls() == {"sql_writer": 1, "self_refiner": 2}
+    assert ran.answer.status == "no_answer"
+
+
+STAGED = (
+    "WITH placed AS (SELECT customer_id FROM orders WHERE total > 1000), "
+    "per_city AS (SELECT c.city, COUNT(*) AS orders FROM placed p JOIN customers c "
+    "ON c.id = p.customer_id GROUP BY c.city) SELECT * FROM per_city"
+)
+
+
+def staged_writer(prompt: Prompt) -> Any:
+    return written(STAGED if "chain of CTEs" in prompt.text else NOTHING)
+
+
+def stage_judge(prompt: Prompt) -> Any:
+    """The first stage has lost its rows; the rest is right."""
+    wrong = '<stage name="placed">' in prompt.text and "(0 rows)" in prompt.text
+    sql = "SELECT customer_id FROM orders" if wrong else None
+    return {"reasoning": "", "accept": not wrong, "sql": sql}
+
+
+async def test_switch_cte_refinement(run: Run) -> None:
+    said = replies(
+        sql_writer=staged_writer,
+        self_refiner={"explanation": "", "sql": f"{NOTHING} OR city = 'x'"},
+        cte_refiner=stage_judge,
+    )
+    ran = await run(said, cte_refinement=True, exploration="never")
+    assert ran.calls() == {"sql_writer": 2, "self_refiner": 1, "cte_refiner": 4}
+    assert sorted(map(list, ran.answer.rows)) == [["Ghent", 1], ["Lyon", 3]]
+    assert "total > 1000" not in ran.answer.sql
+    assert [event["name"] for event in ran.of("stage")] == ["placed", "placed", "per_city", "result"]
+    without = await run(said, exploration="never")
+    assert without.calls() == {"sql_writer": 1, "self_refiner": 1}
+    assert without.answer.rows == []
+    fine = await run(replies(), cte_refinement=True)
+    assert fine.calls() == {"sql_writer": 1}, "a candidate with an answer is left alone"
+
+
+async def test_both_options_of_the_first_version_go_together(run: Run) -> None:
+    said = replies(
+        sql_writer=staged_writer,
+        self_refiner={"explanation": "", "sql": f"{NOTHING} OR city = 'x'"},
+        cte_refiner=stage_judge,
+    )
+    ran = await run(said, cte_refinement=True, self_consistency=True, exploration="never")
+    assert sorted(map(list, ran.answer.rows)) == [["Ghent", 1], ["Lyon", 3]]
+
+
+async def test_a_stage_whose_sql_is_broken_is_mended_where_it_stands(run: Run) -> None:
+    broken = STAGED.replace("WHERE total > 1000", "WHERE whole > 1")
+
+    def judge(prompt: Prompt) -> Any:
+        failed = "whole" in prompt.text.split("<stage")[1] and "<error>" in prompt.text
+        return {
+            "reasoning": "",
+            "accept": not failed,
+            "sql": "SELECT customer_id FROM orders" * failed or None,
+        }
+
+    said = replies(
+        sql_writer=lambda prompt: written(broken if "chain of CTEs" in prompt.text else BROKEN),
+        self_refiner={"explanation": "", "sql": BROKEN},
+        cte_refiner=judge,
+    )
+    ran = await run(said, cte_refinement=True, exploration="never")
+    assert ran.calls()["cte_refiner"] == 4
+    assert len(ran.answer.rows) == 2
+
+
+async def test_switch_model_vote(run: Run) -> None:
+    ran = await run(TIE, votes=2, model_vote=True, exploration="never")
+    assert ran.calls() == {"sql_writer": 2, "judge": 1}
+    assert not ran.of("draw")
+    assert ran.answer.vote is not None
+    assert not ran.answer.vote.tie
+    labels = ran.of("judgement")[0]["answers"]
+    assert winner(ran) in labels["A"]
+    said = replies(sql_writer=taking_turns(GOOD, OTHER), judge={"reason": "", "choice": "cannot tell"})
+    open_still = await run(said, votes=2, model_vote=True, exploration="never")
+    assert len(open_still.of("draw")) == 1
+    assert not (await run(TIE, votes=2, exploration="never")).calls()["judge"]
+
+
+async def test_switch_max_refinements(run: Run) -> None:
+    broken = [f"SELECT nowhere_{n} FROM orders" for n in range(20)]
+    said = replies(
+        sql_writer=written(BROKEN),
+        self_refiner=lambda prompt: {"explanation": "", "sql": broken[prompt.turn]},
+    )
+    for given, rounds in (({}, 5), ({"max_refinements": 2}, 2), ({"max_refinements": 0}, 0)):
+        ran = await run(said, exploration="never", **given)
+        assert ran.calls()["self_refiner"] == rounds
+
+
+async def test_switch_max_queries(run: Run) -> None:
+    many = [{"purpose": str(n), "sql": f"SELECT {n} AS n, city FROM customers LIMIT 20"} for n in range(30)]
+    said = replies(sql_writer=taking_turns(GOOD, OTHER), column_explorer=explored(*many))
+    for given, queries in (({}, 10), ({"max_queries": 3}, 3)):
+        ran = await run(said, votes=2, **given)
+        assert len(ran.of("finding")) == queries
+    assert (await run(said, votes=2, max_queries=0)).calls() == {"sql_writer": 2}
+
+
+async def test_switch_max_corrections(run: Run) -> None:
+    said = replies(
+        sql_writer=taking_turns(GOOD, OTHER),
+        column_explorer=explored(TOWNS, CITIES),
+        exploration_corrector=lambda prompt: corrected(f"SELECT town_{prompt.turn} FROM customers"),
+    )
+    for given, tries in (({}, 3), ({"max_corrections": 1}, 1), ({"max_corrections": 0}, 0)):
+        ran = await run(said, votes=2, **given)
+        assert ran.calls()["exploration_corrector"] == tries
+        assert len(ran.of("finding")) == 1, "the next query is run all the same"
+
+
+async def test_switch_max_rewrites(run: Run) -> None:
+    def never_content(prompt: Prompt) -> Any:
+        return {"reasoning": "", "accept": False, "sql": f"SELECT customer_id, {prompt.turn} FROM orders"}
+
+    said = replies(
+        sql_writer=staged_writer,
+        self_refiner={"explanation": "", "sql": f"{NOTHING} OR city = 'x'"},
+        cte_refiner=never_content,
+    )
+    for given, calls in (({}, 5), ({"max_rewrites": 2}, 2)):
+        ran = await run(said, cte_refinement=True, exploration="never", **given)
+        assert ran.calls()["cte_refiner"] == calls
+        assert len(ran.answer.rows) == 2, "the query runs as it was left"
+
+
+# Limits, and real questions.
+
+
+@pytest.mark.parametrize("calls", [2, 3, 4, 5, 6])
+async def test_a_limit_ends_the_run_wherever_it_is(run: Run, calls: int) -> None:
+    said = replies(
+        sql_writer=taking_turns(GOOD, OTHER),
+        column_explorer=explored(TOWNS, NAMES, CITIES),
+        exploration_corrector=lambda prompt: corrected(f"SELECT town_{prompt.turn} FROM customers"),
+    )
+    ran = await run(said, votes=2, max_calls=calls)
+    assert (ran.answer.status, ran.answer.stopped_by) == ("stopped", "max_calls")
+    assert ran.calls().total() == calls
+    assert ran.answer.sql in (GOOD, OTHER)
+
+
+async def test_the_offline_model_answers_the_sample_database(tmp_path: Path) -> None:
+    options = partial(RunOptions, recipe="reforce", home=str(tmp_path))
+    ran = await run_options(options(), "How many customers live in Germany?")
+    assert ran.answer.status == "answered"
+    assert ran.answer.rows[0][0] > 0
+    everything = {
+        "exploration": "always",
+        "expected_format": True,
+        "self_consistency": True,
+        "cte_refinement": True,
+        "model_vote": True,
+        "link_above": 0,
+    }
+    for linking in ("tables", "drafts"):
+        given = options(votes=3, switches={**everything, "linking": linking})
+        full = await run_options(given, "How many customers live in Germany?")
+        assert full.answer.rows == ran.answer.rows
+        assert full.of("finding")
+
+
+async def test_the_offline_model_answers_real_questions(shared: Path, tmp_path: Path) -> None:
+    folder = shared / "data" / "spider1"
+    for item in json.loads((folder / "dev.json").read_text())[:2]:
+        database = f"sqlite:///{folder}/database/{item['db_id']}/{item['db_id']}.sqlite"
+        options = RunOptions(database=database, recipe="reforce", home=str(tmp_path))
+        ran = await run_options(options, item["question"])
+        assert ran.answer.status == "answered", item
+        assert ran.calls()["sql_writer"] in (8, 16)

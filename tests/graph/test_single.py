@@ -1,0 +1,96 @@
+"""The recipe ``single``: one call, one execution, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph.options import RunOptions
+from graph.recipes import find_recipe
+from knowledge.errors import ConfigurationError
+from tests.graph.questions import spider1, spider2_local
+from tests.graph.shop import GOOD, Run, run_graph, run_options
+
+BAD = "SELECT town FROM customers"
+
+
+def wrote(sql: str) -> dict[str, Any]:
+    return {"sql_writer": {"reasoning": "So.", "sql": sql}}
+
+
+async def test_one_call_and_one_execution(run: Run) -> None:
+    ran = await run(wrote(GOOD), recipe="single", votes=None)
+    assert ran.calls() == {"sql_writer": 1}
+    assert ran.answer.usage["queries"] == 1
+    assert ran.answer.status == "answered"
+    assert sorted(ran.answer.rows) == [["Ghent", 1], ["Lyon", 3]]
+    assert ran.answer.recipe == "single"
+
+
+async def test_it_sees_the_schema_the_rules_and_the_question_only(run: Run) -> None:
+    prompt = (await run(wrote(GOOD), recipe="single")).prompt("sql_writer")
+    assert "House rules" in prompt
+    assert "table orders" in prompt
+    for tag in ("<plan>", "<sample_rows>", "<example_sql>", "<expected_format>", "<syntax>"):
+        assert tag not in prompt
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [BAD, "SELECT city FROM customers GROUP BY", "DROP TABLE orders", "SELECT city FROM customers WHERE 0"],
+)
+async def test_nothing_is_repaired(run: Run, sql: str) -> None:
+    ran = await run(wrote(sql), recipe="single")
+    assert ran.calls() == {"sql_writer": 1}
+    assert ran.answer.sql == sql
+    assert ran.answer.row_count == 0
+
+
+async def test_the_guard_refuses_what_does_not_read(run: Run) -> None:
+    ran = await run(wrote("DELETE FROM orders"), recipe="single")
+    assert ran.answer.status == "no_answer"
+    assert ran.answer.usage["queries"] == 0
+
+
+async def test_more_votes_make_it_self_consistency(run: Run) -> None:
+    other = wrote("SELECT COUNT(*) FROM orders")["sql_writer"]
+    ran = await run({**wrote(GOOD), "sql_writer/c2": other}, recipe="single", votes=3)
+    assert ran.calls() == {"sql_writer": 3}
+    assert ran.answer.sql == GOOD
+
+
+def test_it_has_no_switches() -> None:
+    with pytest.raises(ConfigurationError, match="It has none"):
+        find_recipe("single", {"validation": True})
+
+
+async def test_the_offline_model_answers_the_sample_database(tmp_path: Path) -> None:
+    options = RunOptions(recipe="single", home=str(tmp_path))
+    ran = await run_options(options, "How many customers live in Germany?")
+    assert ran.answer.status == "answered"
+    assert ran.answer.rows[0][0] > 0
+    assert ran.calls() == {"sql_writer": 1}
+    assert ran.answer.demonstration
+
+
+async def test_the_offline_model_has_no_answer_where_it_understands_nothing(tmp_path: Path) -> None:
+    ran = await run_options(RunOptions(recipe="single", home=str(tmp_path)), "Will it rain in the alps?")
+    assert ran.answer.status == "no_answer"
+
+
+async def test_the_offline_model_answers_real_questions(shared: Path, tmp_path: Path) -> None:
+    for asked in spider1(shared, 0, 1):
+        options = RunOptions(database=asked.database, recipe="single", home=str(tmp_path))
+        ran = await run_options(options, asked.question)
+        assert ran.answer.status == "answered", asked
+        assert ran.answer.usage["queries"] == 1
+
+
+async def test_long_queries_run(shared: Path, tmp_path: Path) -> None:
+    for asked in spider2_local(shared, 2):
+        ran = await run_graph(
+            tmp_path, asked.database, wrote(asked.gold), question=asked.question, recipe="single"
+        )
+        assert ran.answer.row_count > 0, asked

@@ -1,0 +1,327 @@
+"""The recipe ``ssev`` end to end over a real database: its six stages, its switches, and its failures."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph.answer import Answer
+from graph.builder import build_graph
+from graph.checkpoints import open_checkpoints
+from graph.context import open_context
+from graph.live import attach
+from graph.options import RunOptions
+from graph.recipes import find_recipe
+from knowledge.errors import ConfigurationError, ModelUnavailable
+from tests.graph.questions import spider1, spider2_local
+from tests.graph.shop import GOOD, QUESTION, Ran, Run, run_graph, run_options
+from tools.models.scripted import scripted
+
+BAD = "SELECT town FROM customers"
+NAMES = "SELECT name FROM customers"
+TOTAL = "SELECT SUM(total) FROM orders"
+STAGES = ("sr", "sl", "full")
+
+
+def wrote(sql: str) -> dict[str, str]:
+    return {"reasoning": "So.", "sql": sql}
+
+
+def script(first: str, then: str = "", repaired: str = GOOD) -> dict[str, Any]:
+    """A model that writes ``first`` as PreSQL and ``then`` as PostSQL, and repairs both alike."""
+    return {
+        "sql_writer": wrote(first),
+        **{f"sql_writer/c{n}": wrote(then or first) for n in range(1, 6)},
+        "self_refiner": {"explanation": "Repaired.", "sql": repaired},
+    }
+
+
+def single_phase(ran: Ran) -> bool:
+    return not [event for event in ran.of("writing") if event["candidate"].startswith("p")]
+
+
+def schema_in(prompt: str) -> str:
+    return prompt.split("<schema ")[1].split("</schema>")[0]
+
+
+def rows_in(prompt: str) -> str:
+    return (
+        prompt.split("<sample_rows>")[1].split("</sample_rows>")[0].strip()
+        if "<sample_rows>" in prompt
+        else ""
+    )
+
+
+def shown(prompt: str) -> set[str]:
+    """Which of the shop's columns a prompt's schema shows."""
+    words = schema_in(prompt).replace("(", " ").replace(",", " ").split()
+    return {"customer_id", "total", "note", "city", "name"} & set(words)
+
+
+@pytest.mark.parametrize(
+    ("stage", "writes", "repairs", "links", "votes", "winner"),
+    [
+        ("base", ["c1"], 0, 0, 1, None),
+        ("sl", ["p1", "c1"], 0, 1, 1, None),
+        ("sr", ["c1"], 1, 0, 1, "c1"),
+        ("sr_sl", ["p1", "c1"], 1, 1, 1, "p1"),
+        ("sr_vote", ["c1"], 1, 1, 1, "c1"),
+        ("full", ["p1", "c1"], 2, 1, 2, "c1"),
+    ],
+)
+async def test_each_stage_runs_its_parts_and_no_others(
+    run: Run, stage: str, writes: list[str], repairs: int, links: int, votes: int, winner: str | None
+) -> None:
+    ran = await run(script(BAD), recipe="ssev", switches={"stage": stage})
+    assert [event["candidate"] for event in ran.of("writing")] == writes
+    assert ran.calls()["self_refiner"] == repairs
+    assert len(ran.of("linking")) == links
+    assert len(ran.of("vote")) == votes
+    assert ran.of("vote")[-1]["winner"] == winner
+    assert (ran.answer.status == "answered") is bool(winner)
+    assert ran.calls().total() == len(writes) + repairs
+
+
+async def test_a_good_candidate_takes_two_calls(run: Run) -> None:
+    ran = await run(script(GOOD), recipe="ssev", votes=None)
+    assert ran.calls() == {"sql_writer": 2}
+    assert ran.answer.usage["queries"] == 3, (
+        "rows of two tables; both rounds write the same SQL, which runs once"
+    )
+    assert [candidate.id for candidate in ran.answer.candidates] == ["c1"]
+    assert sorted(ran.answer.rows) == [["Ghent", 1], ["Lyon", 3]]
+
+
+async def test_presql_sees_the_whole_schema_and_postsql_what_presql_used(run: Run) -> None:
+    ran = await run(script(NAMES, GOOD), recipe="ssev")
+    first, second = ran.prompt("sql_writer", 0), ran.prompt("sql_writer", 1)
+    assert shown(first) == {"customer_id", "total", "note", "city", "name"}
+    assert shown(second) == {"name"}
+    assert "orders" not in schema_in(second)
+    assert rows_in(first).splitlines() == [
+        "customers(id [1, 2, 3], name [Ada, Bo, Cy], city [Ghent, Lyon, Lyon]);",
+        "orders(id [1, 2, 3], customer_id [1, 2, 3], total [10.0, 20.0, 5.0], note [NULL, NULL, NULL]);",
+    ]
+    assert rows_in(second) == "customers(id [1, 2, 3], name [Ada, Bo, Cy]);"
+    assert ran.of("linking")[0]["columns"] == [["customers", "name"]]
+    assert ran.answer.sql == GOOD, "what the schema no longer shows may still be used"
+
+
+async def test_the_refiner_of_the_second_round_sees_the_pruned_schema(run: Run) -> None:
+    ran = await run(script(NAMES, "SELECT nam FROM customers", NAMES), recipe="ssev")
+    assert shown(ran.prompt("self_refiner")) == {"name"}
+
+
+@pytest.mark.parametrize(
+    ("stage", "linked"),
+    [("sl", {"name", "total"}), ("sr_sl", {"name", "total"}), ("full", {"name"}), ("sr_vote", None)],
+)
+async def test_the_schema_is_linked_by_all_experts_or_by_the_votes_winner(
+    run: Run, stage: str, linked: set[str] | None
+) -> None:
+    models = {"scripted:a": script(NAMES), "scripted:b": script(NAMES), "scripted:c": script(TOTAL)}
+    ran = await run(models, recipe="ssev", models=list(models), votes=3, switches={"stage": stage})
+    columns = {column for _, column in ran.of("linking")[0]["columns"]}
+    assert columns == (linked or {"name"})
+    if linked is None:
+        assert single_phase(ran)
+    else:
+        assert shown(ran.prompt("sql_writer", 3)) - {"customer_id"} == linked, "the key that joins them stays"
+
+
+async def test_sql_that_failed_links_too_and_what_cannot_be_read_is_said(run: Run) -> None:
+    models = {
+        "scripted:a": script("SELECT city, town FROM customers"),
+        "scripted:b": script("SELECT FROM (("),
+    }
+    ran = await run(models, recipe="ssev", models=list(models), votes=2, switches={"stage": "sl"})
+    linking = ran.of("linking")[0]
+    assert linking["columns"] == [["customers", "city"]]
+    assert linking["unknown"] == ["town"]
+    assert len(linking["unread"]) == 1
+
+
+async def test_without_any_link_postsql_sees_the_whole_schema_and_a_warning_says_so(run: Run) -> None:
+    ran = await run(script("SELECT 1", GOOD), recipe="ssev", switches={"stage": "sl"})
+    assert shown(ran.prompt("sql_writer", 1)) == {"customer_id", "total", "note", "city", "name"}
+    assert any("whole schema" in warning for warning in ran.answer.warnings)
+    assert ran.answer.status == "answered"
+
+
+@pytest.mark.parametrize("most", [0, 1, 3])
+async def test_max_refinements_limits_the_repairs_of_a_round(run: Run, most: int) -> None:
+    def reply(prompt: Any) -> Any:
+        if prompt.role == "self_refiner":
+            return {"explanation": "?", "sql": f"SELECT nothing_{prompt.turn} FROM customers"}
+        return wrote(BAD)
+
+    ran = await run(reply, recipe="ssev", switches={"stage": "sr", "max_refinements": most})
+    assert ran.calls()["self_refiner"] == most
+
+
+async def test_max_rows_and_max_tables_limit_what_is_sampled(run: Run) -> None:
+    none = await run(script(GOOD), recipe="ssev", switches={"max_rows": 0})
+    assert rows_in(none.prompt("sql_writer")) == ""
+    assert none.answer.usage["queries"] == 1
+    fewer = await run(script(GOOD), recipe="ssev", switches={"max_rows": 1, "max_tables": 1})
+    assert rows_in(fewer.prompt("sql_writer")) == "customers(id [1], name [Ada], city [Ghent]);"
+    assert any("1 tables" in warning for warning in fewer.answer.warnings)
+
+
+@pytest.fixture
+def shots(tmp_path: Path) -> str:
+    """Twelve answered questions; the last two are like the one that is asked."""
+    asked = [f"What is fact {n}?" for n in range(10)] + [
+        "How many orders are there?",
+        "How many orders did each shop place?",
+    ]
+    lines = [json.dumps({"question": q, "sql": f"SELECT {n}"}) for n, q in enumerate(asked)]
+    (tmp_path / "shots.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    return str(tmp_path / "shots.jsonl")
+
+
+@pytest.mark.parametrize(("switches", "expected"), [({}, 9), ({"max_shots": 2}, 2), ({"max_shots": 0}, 0)])
+async def test_max_shots_demonstrations_are_shown_the_nearest_last(
+    run: Run, shots: str, switches: dict[str, int], expected: int
+) -> None:
+    ran = await run(script(GOOD), recipe="ssev", demonstrations=shots, switches=switches)
+    for turn in (0, 1):
+        said = ran.prompt("sql_writer", turn).split("<example_sql>\n")[1:]
+        assert len(said) == expected
+        assert [part.split("\n")[0] for part in said[-2:]] == ["SELECT 10", "SELECT 11"][: expected and 2]
+
+
+async def test_without_a_file_there_are_no_demonstrations(run: Run) -> None:
+    assert "<example_sql>" not in (await run(script(GOOD), recipe="ssev")).prompt("sql_writer")
+
+
+@pytest.mark.parametrize("votes_too", [False, True])
+async def test_presql_votes_only_if_told_to(run: Run, votes_too: bool) -> None:
+    pre = {**script(NAMES), "sql_writer/c1": wrote(TOTAL), "sql_writer/c2": wrote(TOTAL + " WHERE id > 1")}
+    ran = await run(pre, recipe="ssev", votes=2, switches={"presql_votes": votes_too, "stage": "sl"})
+    assert ran.answer.vote is not None
+    assert {c.id for c in ran.answer.candidates} == {"c1", "c2"} | ({"p1", "p2"} if votes_too else set())
+    if votes_too:
+        assert ran.answer.vote.winner in ("p1", "p2")
+        assert not ran.answer.vote.tie
+    else:
+        assert ran.answer.vote.tie
+
+
+@pytest.mark.parametrize("strategy", ["sql_majority", "wma", "rwma"])
+async def test_both_votes_are_held_by_the_runs_strategy(run: Run, strategy: str) -> None:
+    models = {"scripted:a": script(NAMES), "scripted:b": script(NAMES), "scripted:c": script(TOTAL)}
+    ran = await run(models, recipe="ssev", models=list(models), votes=None, strategy=strategy)
+    assert [event["strategy"] for event in ran.of("vote")] == [strategy, strategy]
+    assert len(ran.answer.candidates) == 3, "each model votes once"
+
+
+async def test_an_early_end_is_for_the_last_vote_only(run: Run) -> None:
+    ran = await run(script(GOOD), recipe="ssev", votes=5, stopping="decided")
+    written = [event["candidate"] for event in ran.of("writing")]
+    assert sorted(written) == ["c1", "c2", "c3", "p1", "p2", "p3", "p4", "p5"]
+    assert ran.answer.vote is not None
+    assert ran.answer.vote.saved == 2
+
+
+async def test_presql_answers_where_no_postsql_has_a_result(run: Run) -> None:
+    ran = await run(script(GOOD, BAD), recipe="ssev", votes=2, switches={"stage": "sl"})
+    assert ran.answer.sql == GOOD
+    assert {c.id for c in ran.answer.candidates} == {"p1", "p2", "c1", "c2"}
+    assert any("vote was on PreSQL" in warning for warning in ran.answer.warnings)
+
+
+@pytest.mark.parametrize("stage", ["sl", "sr_sl", "full"])
+async def test_a_limit_after_presql_leaves_its_answer(run: Run, stage: str) -> None:
+    ran = await run(script(GOOD), recipe="ssev", max_calls=1, switches={"stage": stage})
+    assert ran.answer.stopped_by == "max_calls"
+    assert ran.answer.sql == GOOD
+    assert ran.answer.row_count == 2
+
+
+@pytest.mark.parametrize("stage", STAGES)
+async def test_a_model_that_fails_costs_only_its_own_candidates(run: Run, stage: str) -> None:
+    models: dict[str, Any] = {
+        "scripted:a": script(GOOD),
+        "scripted:b": {"sql_writer": ModelUnavailable("Down.")},
+    }
+    ran = await run(models, recipe="ssev", models=list(models), votes=2, switches={"stage": stage})
+    assert ran.answer.status == "answered"
+    assert ran.answer.sql == GOOD
+
+
+@pytest.mark.parametrize("stage", STAGES)
+async def test_no_model_at_all_is_an_error_of_the_run(run: Run, stage: str) -> None:
+    with pytest.raises(ModelUnavailable, match="Down"):
+        await run({"sql_writer": ModelUnavailable("Down.")}, recipe="ssev", switches={"stage": stage})
+
+
+@pytest.mark.parametrize(
+    ("switch", "value"), [("stage", "7"), ("max_rows", -1), ("presql_votes", 1), ("max_shots", "nine")]
+)
+def test_a_wrong_setting_is_named(switch: str, value: object) -> None:
+    with pytest.raises(ConfigurationError, match=switch):
+        find_recipe("ssev", {switch: value})
+
+
+@pytest.mark.parametrize("stage", ["sr", "full"])
+async def test_the_offline_model_answers_the_sample_database(tmp_path: Path, stage: str) -> None:
+    options = RunOptions(recipe="ssev", home=str(tmp_path), votes=2, switches={"stage": stage})
+    ran = await run_options(options, "How many customers live in Germany?")
+    assert ran.answer.status == "answered"
+    assert ran.answer.rows[0][0] > 0
+    assert "customers" in str(ran.answer.sql)
+
+
+async def test_the_offline_model_answers_real_questions(shared: Path, tmp_path: Path) -> None:
+    for asked in spider1(shared, 0, 30):
+        options = RunOptions(database=asked.database, recipe="ssev", home=str(tmp_path), votes=3)
+        ran = await run_options(options, asked.question)
+        assert ran.answer.status == "answered", asked
+        assert ran.of("linking")[0]["tables"]
+        assert len(schema_in(ran.prompt("sql_writer", 3))) < len(schema_in(ran.prompt("sql_writer", 0)))
+
+
+async def test_long_queries_link_and_answer(shared: Path, tmp_path: Path) -> None:
+    for asked in spider2_local(shared, 2):
+        ran = await run_graph(
+            tmp_path, asked.database, script(asked.gold), question=asked.question, recipe="ssev"
+        )
+        assert ran.answer.status == "answered", asked
+        assert ran.answer.row_count > 0
+        linking = ran.of("linking")[0]
+        assert linking["tables"]
+        assert not linking["unknown"]
+        assert len(schema_in(ran.prompt("sql_writer", 1))) < len(schema_in(ran.prompt("sql_writer", 0)))
+
+
+async def test_a_run_that_broke_off_between_the_rounds_goes_on_without_writing_presql_again(
+    shop: Path, tmp_path: Path
+) -> None:
+    options = RunOptions(
+        database=f"sqlite:///{shop}", recipe="ssev", home=str(tmp_path / "home"), models=["scripted:test"]
+    )
+    config: Any = {}
+    broken = {**script(NAMES, GOOD), "sql_writer/c1": RuntimeError("power cut")}
+    for replies, resume in ((broken, ""), (script("SELECT 0", GOOD), "last")):
+        run_id = config["configurable"]["thread_id"] if resume else ""
+        chat_models = {"scripted:test": scripted(replies)}
+        context = await open_context(options, QUESTION, resume=run_id, chat_models=chat_models)
+        config = {"configurable": {"thread_id": context.trace.run_id}}
+        attach(options, context)
+        async with open_checkpoints(context.trace.checkpoint) as saver:
+            graph = build_graph(context.recipe, checkpointer=saver)
+            given = None if resume else {"question": QUESTION}
+            with contextlib.suppress(RuntimeError):
+                output = await graph.ainvoke(given, config, context=options, durability="sync")
+        await context.aclose()
+    assert output["answer"]["sql"] == GOOD
+    events = [context.trace.expand(event) for event in context.trace.events()]
+    ran = Ran(Answer.model_validate(output["answer"]), events)
+    assert [event["candidate"] for event in ran.of("writing")] == ["p1", "c1"]
+    assert shown(ran.prompt("sql_writer", -1)) == {"name"}
+    assert rows_in(ran.prompt("sql_writer", -1)) == "customers(id [1, 2, 3], name [Ada, Bo, Cy]);"

@@ -1,0 +1,203 @@
+"""Minimum Bayes risk over real results, and the judge that breaks a close vote."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graph.ballots import Ballot, Cluster, Rules, Vote
+from graph.consensus import hold_vote
+from graph.evidence import ResultEvidence
+from knowledge.errors import ConfigurationError
+from tools.results import fingerprint, is_blank, write_result
+
+Columns = dict[str, list[Any]]
+NAMES = ["Ada", "Bo", "Cy"]
+BASE: Columns = {"name": NAMES, "total": [3, 2, 1]}
+WIDER: Columns = {"who": NAMES, "n": [3.0, 2.0, 1.0], "city": ["x", "y", "z"]}
+OTHER_FIGURES: Columns = {"name": NAMES, "total": [30, 20, 10]}
+
+
+def vote(results: Sequence[Columns], strategy: str = "mbr", experts: str = "", **rules: Any) -> Vote:
+    """A vote of candidates ``c0``, ``c1``, … with these results."""
+    tables = [pa.table(result) for result in results]
+    evidence = ResultEvidence.from_tables({fingerprint(table): table for table in tables})
+    ballots = [
+        Ballot(
+            f"c{n}",
+            experts[n] if experts else "m",
+            f"SELECT {n}",
+            fingerprint(table),
+            blank=is_blank(table),
+            cluster=evidence.clusters[fingerprint(table)],
+        )
+        for n, table in enumerate(tables)
+    ]
+    return asyncio.run(hold_vote(ballots, strategy, Rules(evidence=evidence, **rules)))
+
+
+def groups(held: Vote) -> list[set[str]]:
+    return [set(cluster.candidates) for cluster in held.clusters]
+
+
+def test_results_that_differ_in_an_extra_column_support_each_other() -> None:
+    only_totals: Columns = {"total": [1, 2, 3]}
+    results = [BASE, WIDER, OTHER_FIGURES, OTHER_FIGURES, only_totals]
+    assert vote(results, "majority").winner in ("c2", "c3")
+    held = vote(results)
+    assert groups(held) == [{"c0", "c1", "c4"}, {"c2", "c3"}]
+    assert held.winner == "c1"
+    assert not held.tie
+    assert sum(cluster.share for cluster in held.clusters) == pytest.approx(1)
+
+
+def test_two_that_agree_in_a_part_only_tie_even_where_a_third_shows_just_that_part() -> None:
+    held = vote([BASE, OTHER_FIGURES, {"name": NAMES}])
+    assert len(held.tied) == 2
+    assert held.winner in ("c0", "c1")
+
+
+def test_of_two_that_agree_the_one_that_lacks_no_column_stands_for_the_answer() -> None:
+    assert vote([BASE, WIDER, OTHER_FIGURES]).winner == "c1"
+    assert vote([BASE, BASE, BASE, WIDER]).winner in ("c0", "c1", "c2")  # a majority's own form stays
+
+
+def test_partial_agreement_does_not_outvote_a_whole() -> None:
+    noisy: list[Columns] = [{"name": NAMES, "total": [n, n + 1, n + 2]} for n in (10, 20, 30)]
+    held = vote([BASE, BASE, *noisy])
+    assert held.winner in ("c0", "c1")
+    assert [len(group) for group in groups(held)] == [2, 1, 1, 1]
+
+
+def test_partial_agreement_breaks_a_tie() -> None:
+    stranger: Columns = {"a": ["p", "q", "r"], "b": [0.5, 0.6, 0.7]}
+    held = vote([stranger, BASE, OTHER_FIGURES])
+    assert held.winner in ("c1", "c2")
+    assert len(held.tied) == 2
+    assert len(vote([stranger, BASE, OTHER_FIGURES], "majority").tied) == 3
+
+
+def test_a_tie_names_its_clusters_each_with_the_candidate_that_stands_for_it() -> None:
+    held = vote([BASE, BASE, {"z": ["q"]}, {"z": ["q"]}, {"z": ["r"]}])
+    assert held.tie
+    assert held.low
+    standing = [cluster.candidates[0] for cluster in held.clusters if cluster.key in held.tied]
+    assert {name in ("c0", "c1") for name in standing} == {True, False}
+    assert held.clusters[0].key == held.tied[0]
+    assert held.winner == standing[0]
+
+
+def test_weights_count_in_mbr() -> None:
+    results: list[Columns] = [BASE, {"z": ["q"]}, {"z": ["q"]}]
+    assert vote(results, experts="ABB").winner in ("c1", "c2")
+    assert vote(results, experts="ABB", weights={"B": 0.3}).winner == "c0"
+
+
+def test_mbr_needs_evidence_and_judge_a_judge() -> None:
+    ballots = [Ballot("a", "m", "SELECT 1", "x")]
+    for strategy in ("mbr", "judge"):
+        with pytest.raises(ConfigurationError, match=strategy):
+            asyncio.run(hold_vote(ballots, strategy))
+
+
+CELLS = st.sampled_from([0, 1, 2.5, "a", "b", None])
+
+
+@st.composite
+def results(draw: st.DrawFn) -> list[Columns]:
+    """Results that often share columns and rows."""
+    rows = draw(st.integers(1, 3))
+    column = st.lists(CELLS.map(str), min_size=rows, max_size=rows)
+    pool = draw(st.lists(column, min_size=1, max_size=4))
+    picked = st.lists(st.sampled_from(range(len(pool))), min_size=1, max_size=3)
+    return [
+        {f"c{place}": pool[index] for place, index in enumerate(picks)}
+        for picks in draw(st.lists(picked, min_size=1, max_size=6))
+    ]
+
+
+@settings(max_examples=30)
+@given(results(), st.randoms(use_true_random=False))
+def test_the_form_of_results_and_the_order_of_candidates_do_not_count(made: list[Columns], draw: Any) -> None:
+    order = draw.sample(range(len(made)), len(made))
+    shuffled = [dict(draw.sample(list(made[place].items()), len(made[place]))) for place in order]
+    first, second = vote(made), vote(shuffled)
+    back = {f"c{new}": f"c{old}" for new, old in enumerate(order)}
+    weights = {cluster.weight for cluster in first.clusters}
+    assert max(weights) == pytest.approx(max(cluster.weight for cluster in second.clusters))
+    assert len(first.tied) == len(second.tied)
+    if not first.tie:
+        assert {back[name] for name in second.clusters[0].candidates} == set(first.clusters[0].candidates)
+    assert sum(len(cluster.candidates) for cluster in first.clusters) + len(first.excluded) == len(made)
+
+
+@settings(max_examples=30)
+@given(results())
+def test_one_answer_repeated_by_most_wins(made: list[Columns]) -> None:
+    held = vote([*made, *[BASE] * (len(made) + 1)])
+    assert held.winner is not None
+    assert int(held.winner[1:]) >= len(made) or BASE in made
+
+
+def test_evidence_reads_files_as_it_reads_tables(tmp_path: Path) -> None:
+    tables = [pa.table(BASE), pa.table(WIDER), pa.table({"name": NAMES, "total": [3.001, 2, 1]})]
+    files = {fingerprint(table): write_result(table, tmp_path) for table in tables}
+    from_files = ResultEvidence.from_files(files)
+    in_memory = ResultEvidence.from_tables({fingerprint(table): table for table in tables})
+    marks = [fingerprint(table) for table in tables]
+    assert from_files.clusters == in_memory.clusters
+    assert len(set(from_files.clusters.values())) == 2  # 3 and 3.001 vote for the same
+    one, other = (Ballot(mark, "m", "", mark) for mark in marks[:2])
+    found = asyncio.run(from_files.overlap(one, other))
+    assert found == asyncio.run(in_memory.overlap(one, other))
+    assert found.relation == "within"
+    assert asyncio.run(from_files.overlap(other, one)) == found.reversed
+    assert ResultEvidence.from_tables({}).clusters == {}
+
+
+class Chooser:
+    """A judge with a mind of its own; notes what it was shown."""
+
+    def __init__(self, choose: int | str | None) -> None:
+        self.choice, self.shown = choose, [""]
+
+    async def choose(self, clusters: Sequence[Cluster], ballots: Sequence[Ballot]) -> str | None:
+        self.shown = [cluster.key for cluster in clusters]
+        return self.shown[self.choice] if isinstance(self.choice, int) else self.choice
+
+
+CLOSE: list[Columns] = [BASE, BASE, BASE, {"z": ["q"]}, {"z": ["q"]}, {"z": ["r"]}]
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_judge_chooses_between_close_clusters(place: int) -> None:
+    judge = Chooser(place)
+    held = vote(CLOSE, "judge", judge=judge)
+    assert len(judge.shown) == 2  # c5's one vote is too far behind
+    assert judge.shown == sorted(judge.shown)
+    assert held.clusters[0].key == judge.shown[place]
+    assert held.winner == held.clusters[0].candidates[0]
+    assert held.judged
+    assert not held.tie
+    assert any("model" in note for note in held.notes)
+
+
+def test_a_judge_is_not_asked_without_a_rival_and_may_be_unable_to_tell() -> None:
+    judge = Chooser(0)
+    assert vote([BASE, BASE, BASE, {"z": ["q"]}], "judge", judge=judge).winner in ("c0", "c1", "c2")
+    assert judge.shown == [""]
+    undecided = vote([BASE, {"z": ["q"]}], "judge", judge=Chooser(None))
+    assert undecided.tie
+    assert not undecided.judged
+
+
+def test_a_judge_that_chooses_what_it_was_not_shown_is_a_fault() -> None:
+    with pytest.raises(ValueError, match="none of the answers"):
+        vote(CLOSE, "judge", judge=Chooser("nonsense"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 from evals.rounds import Round
@@ -44,6 +44,15 @@ def expected(parts: Iterable[tuple[float, Outcome]]) -> Outcome:
     )
 
 
+@dataclass(frozen=True)
+class _Ending:
+    """One way in which a vote could have come out: a cluster wins with some probability."""
+
+    chance: float
+    vote: Vote
+    outcome: Outcome
+
+
 class Poll:
     """One strategy's votes over a round; a vote over the same candidates is held once.
 
@@ -53,62 +62,76 @@ class Poll:
 
     def __init__(self, round_: Round, strategy: str, rules: Rules) -> None:
         self._round, self._strategy, self._rules = round_, strategy, rules
-        self._held: dict[frozenset[str], list[tuple[float, Vote]]] = {}
+        self._held: dict[frozenset[str], list[_Ending]] = {}
+        self._ended: dict[tuple[str, frozenset[str]], tuple[float, Outcome]] = {}
 
     async def outcome(self, stopping: Stopping, orders: Sequence[Sequence[Ballot]]) -> Outcome:
         """Expected over the orders of arrival; without waves the order does not count."""
         used = orders if stopping.in_waves else orders[:1]
-        return expected([(1 / len(used), await self._walk(stopping, order)) for order in used])
+        parts = [part for order in used for part in await self._walk(stopping, order)]
+        return expected((chance / len(used), outcome) for chance, outcome in parts)
 
-    async def _walk(self, stopping: Stopping, order: Sequence[Ballot]) -> Outcome:
+    async def _walk(self, stopping: Stopping, order: Sequence[Ballot]) -> list[tuple[float, Outcome]]:
         """Ask wave after wave; some of what may come out of a vote may end it, and some not."""
         experts = len({ballot.expert for ballot in order})
-        ended: list[tuple[float, Outcome]] = []
-        open_, dealt = 1.0, 0
-        while open_ > 1e-12:
+        parts: list[tuple[float, Outcome]] = []
+        left, dealt = 1.0, 0
+        while left > 1e-12:
             dealt += next_wave(dealt, len(order), stopping, experts)
+            chance, outcome = await self._stop(stopping, order[:dealt], order[dealt:])
+            parts.append((left * chance, replace(outcome, samples=dealt)))
+            left *= 1 - chance
+        return parts
+
+    async def _stop(
+        self, stopping: Stopping, cast: Sequence[Ballot], rest: Sequence[Ballot]
+    ) -> tuple[float, Outcome]:
+        """How probable it is that the vote ends with these candidates, and what is expected if so."""
+        names = frozenset(ballot.candidate for ballot in cast)
+        if (stopping.name, names) not in self._ended:
+            if names not in self._held:
+                self._held[names] = await self._hold(cast)
             weighted = self._strategy in WEIGHTED
-            to_come = [self._rules.weight(b.expert) if weighted else 1.0 for b in order[dealt:]]
-            possible = await self._votes(order[:dealt])
-            over = [(chance, vote) for chance, vote in possible if stopping.enough(vote, to_come)]
-            ended += [(open_ * chance, self._ended(vote, dealt)) for chance, vote in over]
-            open_ *= 1 - sum(chance for chance, _ in over)
-        return expected(ended)
+            to_come = [self._rules.weight(ballot.expert) if weighted else 1.0 for ballot in rest]
+            over = [ending for ending in self._held[names] if stopping.enough(ending.vote, to_come)]
+            chance = sum(ending.chance for ending in over)
+            outcome = expected((ending.chance / chance, ending.outcome) for ending in over)
+            self._ended[stopping.name, names] = chance, outcome
+        return self._ended[stopping.name, names]
 
-    async def _votes(self, ballots: Sequence[Ballot]) -> list[tuple[float, Vote]]:
-        cast = frozenset(ballot.candidate for ballot in ballots)
-        if cast not in self._held:
-            vote = await hold_vote(ballots, self._strategy, self._rules)
-            self._held[cast] = list(_possible(vote, ballots, self._rules))
-        return self._held[cast]
+    async def _hold(self, cast: Sequence[Ballot]) -> list[_Ending]:
+        vote = await hold_vote(cast, self._strategy, self._rules)
+        if vote.winner is None:
+            return [_Ending(1.0, vote, Outcome())]
+        chances = _chances(vote, cast, self._rules)
+        return [
+            self._ending(
+                replace(vote, winner=own[0], share=cluster.share), {name: chances[name] for name in own}
+            )
+            for cluster in vote.clusters
+            if (own := [name for name in cluster.candidates if name in chances])
+        ]
 
-    def _ended(self, vote: Vote, dealt: int) -> Outcome:
-        right = float(vote.winner in self._round.right)
-        final = self._round.final
-        return Outcome(
-            right=right,
-            tie=float(vote.tie),
-            samples=dealt,
-            answered=float(vote.winner is not None),
-            agrees=float(final is not None and vote.winner in final.same),
-            brier=0.0 if vote.winner is None else (confidence(vote) - right) ** 2,
-        )
+    def _ending(self, vote: Vote, chances: Mapping[str, float]) -> _Ending:
+        """A cluster wins, by one of its candidates."""
+        total, final, sure = sum(chances.values()), self._round.final, confidence(vote)
+        right = _part(chances, self._round.right) / total
+        agrees = _part(chances, final.same) / total if final else 0.0
+        brier = right * (sure - 1) ** 2 + (1 - right) * sure**2
+        return _Ending(total, vote, Outcome(right, float(vote.tie), 0.0, 1.0, agrees, brier))
 
 
-def _possible(vote: Vote, ballots: Sequence[Ballot], rules: Rules) -> Iterator[tuple[float, Vote]]:
-    """Each way the vote could have come out, with its probability."""
-    if vote.winner is None or not (vote.tied or vote.seed is not None):
-        yield 1.0, vote
-        return
-    voters = {name for cluster in vote.clusters for name in cluster.candidates}
-    if vote.tied:
-        standing = [cluster.candidates[0] for cluster in vote.clusters if cluster.key in vote.tied]
-        chances = dict.fromkeys(standing, 1 / len(standing))
-    else:
-        chances = DRAWS[vote.strategy]([b for b in ballots if b.candidate in voters], rules)
-    for name, chance in chances.items():
-        cluster = next(cluster for cluster in vote.clusters if name in cluster.candidates)
-        yield chance, replace(vote, winner=name, share=cluster.share)
+def _part(chances: Mapping[str, float], names: Container[str]) -> float:
+    return sum(chance for name, chance in chances.items() if name in names)
+
+
+def _chances(vote: Vote, ballots: Sequence[Ballot], rules: Rules) -> dict[str, float]:
+    """Each candidate that could have won, with its probability."""
+    if vote.seed is not None:
+        voters = {name for cluster in vote.clusters for name in cluster.candidates}
+        return DRAWS[vote.strategy]([ballot for ballot in ballots if ballot.candidate in voters], rules)
+    standing = [cluster.candidates[0] for cluster in vote.clusters if cluster.key in vote.tied]
+    return dict.fromkeys(standing or [str(vote.winner)], 1 / max(1, len(standing)))
 
 
 def _even(ballots: Sequence[Ballot], rules: Rules) -> dict[str, float]:  # noqa: ARG001 (the others' form)

@@ -75,7 +75,7 @@ class Row:
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready; numbers to ``DIGITS`` digits."""
         return {
-            name: round(value, DIGITS) if isinstance(value, float) else value
+            name: round(value, DIGITS) + 0.0 if isinstance(value, float) else value
             for name, value in vars(self).items()
         }
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from heapq import merge
 from typing import Any
 
 import numpy as np
@@ -53,18 +53,16 @@ def _vector(column: Column, ignore_order: bool) -> Vector:
     if kind(column) != "mixed":
         return _of_numbers(column, ignore_order)
     values = [0 if value is None else value for value in column.tolist()]
-    if not ignore_order:
-        return _of_values(values)
-    texts = Counter(value for value in values if isinstance(value, str))
-    numbers = {str(value): value for value in values if not isinstance(value, str)}
-    counts = Counter(str(value) for value in values if not isinstance(value, str))
-    # Of cells with the same text, those that are text come first.
-    keys = sorted([(text, False) for text in texts] + [(text, True) for text in numbers])
-    once = _of_values([numbers[text] if is_number else text for text, is_number in keys])
-    repeats = [counts[text] if is_number else texts[text] for text, is_number in keys]
-    return Vector(
-        np.repeat(once.numbers, repeats), None if once.texts is None else np.repeat(once.texts, repeats)
-    )
+    return _of_values(_sorted(values) if ignore_order else values)
+
+
+def _sorted(values: list[Any]) -> list[Any]:
+    """By the cells' texts; of cells with the same text, those that are text come first."""
+    texts = sorted(value for value in values if isinstance(value, str))
+    if len(texts) == len(values):
+        return texts
+    others = sorted((value for value in values if not isinstance(value, str)), key=str)
+    return list(merge(texts, others, key=str))  # of equal ones, merge takes the first list's first
 
 
 def _of_numbers(column: Column, ignore_order: bool) -> Vector:

@@ -122,7 +122,8 @@ def fit(outcomes: Iterable[tuple[Vote, float]]) -> Calibration:
     for _ in range(STEPS):
         missed = 1 / (1 + np.exp(-data @ weights)) - right
         weights = np.maximum(floor, weights - step * (data.T @ missed + ridge * weights))
-    return Calibration(*(round(float(weight), 4) for weight in weights), votes=len(known))
+    intercept, agreeing, share, experts = (round(float(weight), 4) for weight in weights)
+    return Calibration(intercept, agreeing, share, experts, votes=len(known))
 
 
 def brier(said: Sequence[float], right: Sequence[float]) -> float:

@@ -15,26 +15,28 @@ from tools.results import read_result
 LABELS = ("A", "B", "C")
 
 
-def strong(clusters: Sequence[Cluster]) -> list[Cluster]:
-    """Those with ``CLOSE`` times the heaviest one's weight or more, heaviest first, then by key.
-
-    One alone: the vote is clear.
-    """
-    least = CLOSE * max((cluster.weight for cluster in clusters), default=0.0) * (1 - 1e-9)
-    found = [cluster for cluster in clusters if cluster.weight >= least]
-    return sorted(found, key=lambda cluster: (-cluster.weight, cluster.key))
-
-
 def contest(vote: Mapping[str, Any]) -> list[Cluster]:
     """The strong clusters of a vote (``Vote.as_dict()``), the winner's first, at most ``RIVALS``.
 
-    Empty if the vote is clear, or has no winner.
+    Strong is an answer with ``CLOSE`` times the heaviest one's weight, given by ``CLOSE`` times as
+    many candidates as the winner: weight alone may be borrowed from answers that resemble it
+    (``mbr``), numbers alone may be those of weak experts (``wma``).
+
+    Returns:
+        Nothing if the vote is clear, or has no winner.
     """
     clusters = [Cluster(**cluster) for cluster in vote.get("clusters", [])]
     winning = next((c for c in clusters if vote.get("winner") in c.candidates), None)
     if winning is None:
         return []
-    rivals = [cluster for cluster in strong(clusters) if cluster is not winning]
+    weight = CLOSE * max(cluster.weight for cluster in clusters) * (1 - 1e-9)
+    voices = CLOSE * len(winning.candidates)
+    rivals = [
+        cluster
+        for cluster in clusters
+        if cluster is not winning and cluster.weight >= weight and len(cluster.candidates) >= voices
+    ]
+    rivals.sort(key=lambda cluster: (-cluster.weight, cluster.key))
     return [winning, *rivals[: RIVALS - 1]] if rivals else []
 
 

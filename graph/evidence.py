@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graph.ballots import Ballot
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from tools.canonical import Canonical
+    from tools.compare import Result
     from tools.overlap import Overlap
 
 
@@ -25,24 +24,22 @@ class ResultEvidence:
         ordered: The order of rows counts.
     """
 
-    def __init__(self, loaders: Mapping[str, Callable[[], pa.Table]], *, ordered: bool = False) -> None:
+    def __init__(self, loaders: Mapping[str, Callable[[], Result]], *, ordered: bool = False) -> None:
         self._loaders, self._ordered = dict(sorted(loaders.items())), ordered
         self._forms: dict[str, Canonical] = {}
         self._overlaps: dict[tuple[str, str], Overlap] = {}
 
     @classmethod
-    def from_tables(cls, tables: Mapping[str, pa.Table], *, ordered: bool = False) -> ResultEvidence:
+    def from_tables(cls, tables: Mapping[str, Result], *, ordered: bool = False) -> ResultEvidence:
         """From results in memory, by fingerprint."""
-        return cls({mark: lambda table=table: table for mark, table in tables.items()}, ordered=ordered)
+        return cls({mark: partial(_given, table) for mark, table in tables.items()}, ordered=ordered)
 
     @classmethod
     def from_files(cls, files: Mapping[str, Path], *, ordered: bool = False) -> ResultEvidence:
         """From results that ``tools.results.write_result`` kept, by fingerprint."""
         from tools.results import read_result
 
-        return cls(
-            {mark: lambda path=path: read_result(path) for mark, path in files.items()}, ordered=ordered
-        )
+        return cls({mark: partial(read_result, path) for mark, path in files.items()}, ordered=ordered)
 
     @cached_property
     def clusters(self) -> dict[str, str]:
@@ -86,3 +83,7 @@ class ResultEvidence:
         if mark not in self._forms:
             self._forms[mark] = canonical(self._loaders[mark]())
         return self._forms[mark]
+
+
+def _given(result: Result) -> Result:
+    return result

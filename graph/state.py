@@ -8,13 +8,9 @@ syntax lie in the run folder's blobs (keys ending in ``_ref`` are their SHA-256)
 
 from __future__ import annotations
 
-from typing import (
-    Annotated,
-    Any,
-    NotRequired,  # Python < 3.12: typing's own lacks what pydantic needs
-)
+from typing import Annotated, Any, NotRequired
 
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict  # Python < 3.12: typing's own lacks what pydantic needs
 
 PREVIEW_ROWS = 20
 

@@ -1,4 +1,4 @@
-"""What the events of ReFoRCE's steps mean, in a few words: exploration, stages, draws (see ``quorum.steps``)."""
+"""ReFoRCE's steps in a few words: exploration, stages, draws (see ``quorum.steps``)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def _schema_shown(e: Event) -> Gist:
 def _format(e: Event) -> Gist:
     if e.get("error"):
         return f"no format: {text_of(e['error'])}", "warn"
-    return f"expects {text_of(e.get('header'))}; {text_of(e.get('rows'))}", "plain"
+    said = [text_of(e.get(part)) for part in ("header", "rows")]
+    return f"expects {'; '.join(filter(None, said))}", "plain"
 
 
 def _exploration(e: Event) -> Gist:

@@ -132,8 +132,10 @@ class _Pair:
 
     @property
     def share(self) -> float:
-        merged, place = np.unique(self.spelled, return_inverse=True)
-        often = np.bincount(place, self.right.counts)
+        merged, often = self.spelled, self.right.counts
+        if merged is not self.right.cells.keys:
+            merged, place = np.unique(merged, return_inverse=True)
+            often = np.bincount(place, often)
         _, i, j = np.intersect1d(self.left.cells.keys, merged, assume_unique=True, return_indices=True)
         longer = max(len(self.left.rows), len(self.right.rows))
         return float(np.minimum(self.left.counts[i], often[j]).sum()) / longer
@@ -193,9 +195,13 @@ def _mark(cells: Cells) -> int:
 
 
 def _spelled(cells: Cells, like: Cells) -> Keys:
-    """The cells' keys; where a number agrees with the nearest number of ``like``, that one's key."""
-    rows, known = np.flatnonzero(cells.is_number), np.flatnonzero(like.is_number)
-    rows = rows[~np.isin(cells.keys[rows], like.keys)]
+    """The cells' keys; where a number agrees with the nearest number of ``like``, that one's key.
+
+    Both are distinct values, sorted by key.
+    """
+    places = np.searchsorted(like.keys, cells.keys).clip(0, len(like.keys) - 1)
+    rows = np.flatnonzero(cells.is_number & (like.keys[places] != cells.keys))
+    known = np.flatnonzero(like.is_number)
     if not (len(rows) and len(known)):
         return cells.keys
     known = known[np.argsort(like.numbers[known], kind="stable")]

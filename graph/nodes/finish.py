@@ -65,7 +65,7 @@ def _update(
 
 
 def _answer(state: RunState, context: Context, said: list[str]) -> Answer:
-    records, held = state.get("candidates", []), state.get("vote", {})
+    records, held = _records(state), state.get("vote", {})
     winner = next((r for r in records if r["id"] == held.get("winner")), None)
     best_effort = winner or next((r for r in records if r["sql"]), None)
     result = winner["result"] if winner else None
@@ -94,6 +94,15 @@ def _answer(state: RunState, context: Context, said: list[str]) -> Answer:
         stopped_by=stopped_by,
         demonstration=context.demonstration,
     )
+
+
+def _records(state: RunState) -> list[CandidateRecord]:
+    """The candidates, with the verdicts that came after they were finished."""
+    verdicts = state.get("approvals", {})
+    return [
+        {**record, "approved": verdicts.get(record["id"], record["approved"])}
+        for record in state.get("candidates", [])
+    ]
 
 
 def _vote(held: dict[str, Any], weights: dict[str, float]) -> AnswerVote:

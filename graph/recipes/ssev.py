@@ -131,7 +131,7 @@ def _add_presql(graph: RunGraph, recipe: Ssev, steps: Steps) -> None:
         graph.add_node("vote_presql", steps.run(voting.consensus), defer=True)
         graph.add_node("link", steps.run(presql.link_presql))
         graph.add_edge("presql", "vote_presql")
-        voted: Paths = {"deal": "send_presql", "link": "link", "answer": "answer"}
+        voted: Paths = {"deal": "send_presql", "link": "link", "answer": "clarify"}
         graph.add_conditional_edges("vote_presql", presql.after_vote, voted)
     else:
         graph.add_node("link", steps.run(presql.link_presql), defer=True)

@@ -32,7 +32,8 @@ def timed(name: str, work: Callable[[], object]) -> None:
     """Run it once and print its seconds and what it said."""
     start = time.perf_counter()
     said = work()
-    print(f"{name:<34} {time.perf_counter() - start:7.2f} s  {said if isinstance(said, str | bool | float) else ''}")
+    shown = said if isinstance(said, str | bool | float) else ""
+    print(f"{name:<34} {time.perf_counter() - start:7.2f} s  {shown}")
 
 
 def main(rows: int) -> None:

@@ -13,7 +13,7 @@ from langgraph.types import Command
 from graph.ballots import Cluster
 from graph.builder import build_graph
 from graph.clarification import MAX_ASKED, MAX_REPLY, Clarification, read_reply
-from graph.contest import contest, strong
+from graph.contest import contest
 from graph.context import open_context
 from graph.live import attach
 from graph.nodes.clarifying import SETTLED
@@ -231,7 +231,7 @@ async def test_a_judge_without_a_verdict_costs_no_vote(reply: Any, run: Run) -> 
 
 
 async def test_the_judge_is_not_asked_where_the_vote_is_clear_or_goes_on(run: Run) -> None:
-    clear = await voted(run, rivals(GOOD, GOOD, GOOD, ABOVE_SIX, judge="never"), strategy="judge")
+    clear = await voted(run, rivals(GOOD, GOOD, GOOD, "SELECT 99", judge="never"), strategy="judge")
     assert clear.of("judgement") == []
     both = rivals(GOOD, ABOVE_SIX, judge={"reason": "", "choice": "A"})
     waves = await voted(run, both, votes=5, strategy="judge", stopping="decided")
@@ -239,17 +239,19 @@ async def test_the_judge_is_not_asked_where_the_vote_is_clear_or_goes_on(run: Ru
     assert len(waves.of("judgement")) == 1, "in the last wave only"
 
 
-def cluster(weight: float, *names: str) -> Cluster:
-    return Cluster(names[0], "", names, ("m",), weight)
+def contested(winner: str, *clusters: tuple[float, str]) -> list[str]:
+    """The keys of the strong clusters; a cluster is its weight and its candidates, a letter each."""
+    made = [Cluster(names, "", tuple(names), ("m",), weight) for weight, names in clusters]
+    return [found.key for found in contest({"winner": winner, "clusters": [vars(c) for c in made]})]
 
 
-def test_strong_answers_have_half_of_the_heaviest_ones_weight() -> None:
-    clusters = [cluster(1.9, "d"), cluster(2.0, "b"), cluster(4.0, "a"), cluster(2.0, "c")]
-    assert [found.key for found in strong(clusters)] == ["a", "b", "c"]
-    assert [found.key for found in strong(clusters[:2][::-1])] == ["b", "d"]
-    vote = {"winner": "d", "clusters": [vars(c) for c in clusters]}
-    assert [found.key for found in contest(vote)] == ["d", "a", "b"], "the winner's own comes first"
-    assert contest({"winner": None, "clusters": []}) == []
+def test_strong_answers_have_half_the_weight_and_half_the_candidates() -> None:
+    assert contested("a", (2, "ab"), (1, "c")) == ["ab", "c"]
+    assert contested("a", (3, "abc"), (1, "d")) == []
+    assert contested("a", (4, "abcd"), (1.9, "ef")) == [], "two weak experts"
+    assert contested("a", (5, "abcd"), (4.5, "e")) == [], "weight borrowed from the others"
+    assert contested("b", (1, "a"), (1, "d"), (1, "b"), (1, "c")) == ["b", "a", "c"], "the winner's own first"
+    assert contested("x", (1, "a"), (1, "b")) == []
     assert contest({}) == []
 
 

@@ -42,7 +42,9 @@ def vote(*sizes: int, experts: int = 1, **more: object) -> Vote:
         )
         for place, size in enumerate(sizes)
     )
-    made = Vote(clusters[0].candidates[0], clusters, sizes[0] / total, False, "mbr", cast=total, experts=experts)
+    made = Vote(
+        clusters[0].candidates[0], clusters, sizes[0] / total, False, "mbr", cast=total, experts=experts
+    )
     return replace(made, **more)  # type: ignore[arg-type]
 
 

@@ -1,0 +1,193 @@
+"""The recipe ``quorum``: few calls where candidates agree, more only where they do not, every switch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph.nodes.planning import LONG_QUESTION
+from graph.recipes.quorum import Quorum
+from knowledge.errors import ModelUnavailable
+from tests.graph.reforce_script import BROKEN, CITIES, OTHER, THIRD, explored, taking_turns, written
+from tests.graph.reforce_script import replies as usual_replies
+from tests.graph.shop import FINE, GOOD, PLAN, QUESTION, Ran, Run
+from tools.models.scripted import Prompt
+
+LONG = QUESTION + " Leave no city out, " + "and then " * LONG_QUESTION + "stop."
+REVISED = GOOD + " ORDER BY orders DESC LIMIT 1"
+REJECTED = FINE | {"valid_result": False, "suggest_fix": "Only the city with the most orders."}
+
+
+def replies(**roles: Any) -> Callable[[Prompt], Any]:
+    """``reforce_script.replies`` with a Planner and a Validator who accepts."""
+    return usual_replies(**{"planner": PLAN, "validator": FINE, **roles})
+
+
+def prefers(sql: str) -> Callable[[Prompt], Any]:
+    """A Judge who chooses the answer that is this query."""
+
+    def judge(prompt: Prompt) -> Any:
+        before = prompt.text[: prompt.text.index(f"\n{sql}\n</answer>")]
+        return {"reason": "As asked.", "choice": before[before.rindex('label="') + 7]}
+
+    return judge
+
+
+@pytest.fixture
+def run(run: Run) -> Run:
+    """``await run(replies(…), switch=…)`` over the shop with the recipe ``quorum``."""
+
+    async def asked(said: Any, **given: Any) -> Ran:
+        switches = {name: given.pop(name) for name in Quorum.switches() if name in given}
+        return await run(said, recipe="quorum", switches=switches, **{"votes": None, **given})
+
+    return asked
+
+
+def writing_prompts(ran: Ran) -> dict[str, str]:
+    """Each candidate's first prompt to the SqlWriter: what follows the shared prefix."""
+    calls = [e for e in ran.of("model_call") if e["agent"] == "sql_writer"]
+    return {event["candidate"]: event["messages"][-1]["content"] for event in calls}
+
+
+async def test_three_that_agree_and_one_validation_are_all_it_costs(run: Run) -> None:
+    ran = await run(replies())
+    assert ran.calls() == {"sql_writer": 3, "validator": 1}
+    assert ran.answer.status == "answered"
+    assert ran.answer.sql == GOOD
+    vote = ran.answer.vote
+    assert vote is not None
+    assert (vote.strategy, vote.stopping, vote.saved) == ("mbr", "beta:0.9", 5)
+    assert ran.answer.usage["queries"] == 1  # the same query runs once
+
+
+async def test_the_first_candidates_are_written_in_different_ways(run: Run) -> None:
+    prompts = writing_prompts(await run(replies(), plan="always"))
+    assert len(set(prompts.values())) == 3
+    free = writing_prompts(await run(replies(), plan="always", styles=False))
+    assert len(set(free.values())) == 1
+
+
+@pytest.mark.parametrize(
+    ("plan", "question", "plans"),
+    [("auto", QUESTION, 0), ("auto", LONG, 1), ("always", QUESTION, 1), ("never", LONG, 0)],
+)
+async def test_a_plan_is_written_where_the_question_needs_one(
+    run: Run, plan: str, question: str, plans: int
+) -> None:
+    ran = await run(replies(), plan=plan, question=question)
+    assert ran.calls()["planner"] == plans
+    assert all(("<plan>" in prompt) is bool(plans) for prompt in writing_prompts(ran).values())
+
+
+async def test_documents_call_for_a_plan(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "orders.md").write_text("# Orders\nA city's orders are those of its customers.\n")
+    assert (await run(replies(), documents=str(tmp_path / "docs"))).calls()["planner"] == 1
+
+
+async def test_strong_answers_that_disagree_are_explored_once(run: Run) -> None:
+    ran = await run(replies(sql_writer=taking_turns(GOOD, OTHER, THIRD, found=GOOD)))
+    assert ran.calls()["column_explorer"] == 1
+    prompt = ran.prompt("column_explorer")
+    assert OTHER in prompt
+    assert GOOD in prompt
+    prompts = writing_prompts(ran)
+    informed = [name for name, text in prompts.items() if CITIES["sql"] in text]
+    assert informed == [name for name in prompts if int(name[1:]) > 3]
+    assert ran.answer.sql == GOOD
+    assert len(ran.answer.candidates) < 8  # those who know what was found settle it
+
+
+async def test_exploration_can_be_left_out(run: Run) -> None:
+    ran = await run(replies(sql_writer=taking_turns(GOOD, OTHER, THIRD)), exploration=False)
+    assert "column_explorer" not in ran.calls()
+    assert len(ran.answer.candidates) == 8
+
+
+async def test_max_queries_and_max_corrections_limit_exploration(run: Run) -> None:
+    wrong = [{"purpose": f"What is {i}?", "sql": f"SELECT town{i} FROM customers"} for i in range(3)]
+    said = replies(sql_writer=taking_turns(GOOD, OTHER, THIRD), column_explorer=explored(*wrong))
+    ran = await run(said, max_queries=2, max_corrections=0)
+    assert len(ran.of("exploration")[0]["queries"]) == 2
+    assert "exploration_corrector" not in ran.calls()
+    assert (await run(said, max_queries=2, max_corrections=1)).calls()["exploration_corrector"] > 0
+
+
+async def test_a_judge_decides_the_tie_that_is_left(run: Run) -> None:
+    tie = {"sql_writer": taking_turns(GOOD, OTHER), "judge": prefers(OTHER)}
+    ran = await run(replies(**tie))
+    assert ran.calls()["judge"] == 1
+    assert ran.answer.sql == OTHER
+    assert ran.answer.confidence < 0.9
+    without = await run(replies(**tie), judge=False)
+    assert "judge" not in without.calls()
+    assert without.answer.vote is not None
+    assert without.answer.vote.tie
+    assert without.answer.confidence <= 0.4
+
+
+async def test_a_rejected_winner_is_revised_and_judged_once(run: Run) -> None:
+    said = {"validator": REJECTED, "self_refiner": {"explanation": "Limited.", "sql": REVISED}}
+    ran = await run(replies(**said, judge=prefers(REVISED)))
+    assert ran.calls() == {"sql_writer": 3, "validator": 1, "self_refiner": 1, "judge": 1}
+    assert ran.answer.sql == REVISED
+    assert "Only the city with the most orders." in ran.prompt("self_refiner")
+    assert any("revision" in note for note in ran.answer.vote.notes)  # type: ignore[union-attr]
+    kept = await run(replies(**said, judge=prefers(GOOD)))
+    assert kept.answer.sql == GOOD
+    assert "The Validator did not accept this result." in kept.answer.warnings
+    assert kept.answer.confidence < (await run(replies())).answer.confidence
+
+
+async def test_a_revision_that_says_the_same_or_fails_changes_nothing(run: Run) -> None:
+    for revision in (GOOD + " ORDER BY c.city", BROKEN):
+        said = {"validator": REJECTED, "self_refiner": {"explanation": "So.", "sql": revision}}
+        ran = await run(replies(**said), max_refinements=0)
+        assert "judge" not in ran.calls()
+        assert ran.answer.sql == GOOD
+
+
+async def test_without_validation_the_winner_stands(run: Run) -> None:
+    ran = await run(replies(validator=REJECTED), validation=False)
+    assert ran.calls() == {"sql_writer": 3}
+
+
+@pytest.mark.parametrize("failure", ["no json", ModelUnavailable("Gone.")])
+async def test_a_validator_that_fails_costs_its_verdict_only(run: Run, failure: Any) -> None:
+    ran = await run(replies(validator=failure))
+    assert ran.answer.status == "answered"
+    assert ran.answer.candidates[0].approved is None
+
+
+@pytest.mark.parametrize(("limit", "repairs"), [(0, 0), (1, 1)])
+async def test_max_refinements_limits_the_repairs_of_a_candidate(run: Run, limit: int, repairs: int) -> None:
+    ran = await run(
+        replies(sql_writer=written(BROKEN), self_refiner={"explanation": "?", "sql": BROKEN + " "}),
+        max_refinements=limit,
+    )
+    assert ran.answer.status == "no_answer"
+    assert ran.calls()["self_refiner"] == repairs * 8
+    assert "validator" not in ran.calls()
+
+
+@pytest.mark.parametrize(("linking", "role"), [("drafts", "draft_linker"), ("tables", "table_linker")])
+async def test_a_large_schema_is_linked(run: Run, linking: str, role: str) -> None:
+    assert (await run(replies(), linking=linking, link_above=10)).calls()[role] > 0
+    assert role not in (await run(replies(), linking="none", link_above=10)).calls()
+
+
+async def test_a_limit_ends_the_run_with_the_best_so_far(run: Run) -> None:
+    ran = await run(replies(sql_writer=taking_turns(GOOD, OTHER, THIRD)), max_calls=5)
+    assert ran.answer.status == "stopped"
+    assert ran.answer.sql in (GOOD, OTHER, THIRD)
+    assert sum(ran.calls().values()) == 5
+
+
+async def test_the_candidates_share_their_prefix(run: Run) -> None:
+    ran = await run(replies(sql_writer=taking_turns(GOOD, OTHER)))
+    calls = [e for e in ran.of("model_call") if e["agent"] in ("sql_writer", "column_explorer", "judge")]
+    assert len({event["messages"][0]["content"] for event in calls}) == 1

@@ -79,8 +79,9 @@ class Poll:
         while left > 1e-12:
             dealt += next_wave(dealt, len(order), stopping, experts)
             chance, outcome = await self._stop(stopping, order[:dealt], order[dealt:])
-            parts.append((left * chance, replace(outcome, samples=dealt)))
-            left *= 1 - chance
+            if chance:
+                parts.append((left * chance, replace(outcome, samples=dealt)))
+                left *= 1 - chance
         return parts
 
     async def _stop(

@@ -118,7 +118,7 @@ async def replay(
     *,
     dialect: str = "snowflake",
     orders: int = ORDERS,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Replay:
     """Hold every vote over every question.
 
@@ -148,7 +148,8 @@ async def replay(
             await _vote(round_, rules, orders, records[group])
         if learned and prepared[POOLED].judged:
             _learn(learned, records)
-        progress(done, len(asked))
+        if progress:
+            progress(done, len(asked))
     rows = [row for name in names for row in _rows(name, records[name], known=gold is not None)]
     return Replay(rows, learned, [question for question in asked if gold and question not in gold.files])
 

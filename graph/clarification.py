@@ -38,6 +38,7 @@ class Clarification(BaseModel):
 
     Attributes:
         differences: Sentences on how the answers differ.
+        dialect: Of their SQL.
         refused: Why the reply before could not be used; empty at first.
         own_words: Whether a reply other than a label is of use: it is, once.
     """
@@ -45,6 +46,7 @@ class Clarification(BaseModel):
     question: str
     choices: list[Choice]
     differences: list[str]
+    dialect: str
     refused: str = ""
     own_words: bool = True
 

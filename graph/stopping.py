@@ -46,14 +46,15 @@ class Stopping:
         """
         if not to_come:
             return True
-        if not self.in_waves or vote.winning is None or vote.blank or vote.tie:
+        winning = vote.winning
+        if not self.in_waves or winning is None or vote.blank or vote.tie:
             return False
-        others = [cluster for cluster in vote.clusters if cluster is not vote.winning]
+        others = [cluster for cluster in vote.clusters if cluster is not winning]
         if self.posterior is None:
             runner_up = max((cluster.weight for cluster in others), default=0.0)
-            return vote.winning.weight - runner_up > math.fsum(to_come) * (1 + 1e-9)
+            return winning.weight - runner_up > math.fsum(to_come) * (1 + 1e-9)
         most = max((len(cluster.candidates) for cluster in others), default=0)
-        return lead(len(vote.winning.candidates), most) >= self.posterior
+        return lead(len(winning.candidates), most) >= self.posterior
 
 
 def lead(first: int, second: int) -> float:

@@ -13,13 +13,13 @@ from rich.text import Text
 
 from knowledge.errors import ConfigurationError
 from quorum.progress import Progress
-from quorum.render import rows_table, sql_text
+from quorum.render import laid_out, rows_table, sql_text
 from quorum.text import count, printable
 
 if TYPE_CHECKING:
     from graph.clarification import Choice, Clarification
 
-_INDENT = (0, 0, 1, 4)
+_INDENT = (0, 0, 0, 4)
 
 
 class Asking:
@@ -85,7 +85,9 @@ def show_clarification(asked: Clarification, out: Console) -> None:
                 (f"{choice.label}  ", "bold cyan"), printable(choice.says), (_backing(choice), "dim")
             )
         )
-        out.print(Padding(sql_text(choice.sql), _INDENT))
+        sql = sql_text(laid_out(choice.sql, asked.dialect))
+        sql.no_wrap = False  # what differs may stand at the end of a line
+        out.print(Padding(sql, _INDENT))
         out.print(Padding(rows_table(choice.columns, choice.rows), _INDENT))
 
 

@@ -109,6 +109,7 @@ def _clarification(state: RunState, context: Context) -> tuple[Clarification, di
         question=state["question"],
         choices=choices,
         differences=disagreements([side for side, _, _ in different], context.dialect),
+        dialect=context.dialect,
         own_words=state.get("clarified") != state["run_id"],
     )
     return payload, {side.label: cluster for side, _, cluster in different}

@@ -203,6 +203,7 @@ def test_on_a_terminal_the_user_chooses(asked: str, shop: str, workplace: Path, 
     assert code == 0, screen + output
     assert "The candidates disagree. Which answer is meant?" in screen
     assert "There is no answer 'Z'" in screen
+    assert "o.total > 6" in screen, "the whole query, however narrow the terminal"
     answer = json.loads(output)
     assert answer["vote"]["settled"] == "user"
     assert f"the user chose answer {asked}" in answer["vote"]["notes"][-1]

@@ -2,8 +2,8 @@
 
 SSEV, section 3.1.2, Algorithms 1 and 2, Figures 15-20: an expert is a model; it starts at weight 1, and a
 question that it gets wrong by the gold costs it the factor 1 - epsilon, with epsilon = sqrt(ln N / T) for N
-experts and T questions. An expert of several candidates answers with their majority, a tie of them at its
-expectation: losing half a question costs (1 - epsilon)^(1/2), as Algorithm 2 writes it.
+experts and T questions. An expert of several candidates answers with the majority of their results, a tie at
+its expectation: half a mistake costs (1 - epsilon)^(1/2), as Algorithm 2 writes it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,13 @@ from itertools import accumulate
 
 from tools.experts import MIN_WEIGHT, Bounds, best_epsilon, bounds
 
+COMPARED = ("wma", "mbr", "majority", "sql_majority")
+"""Strategies whose mistakes are counted beside the experts'."""
+
+DRAWN_EXPERT = "drawn expert"
+"""Algorithm 2 as the paper has it: an expert is drawn by weight and its answer taken. The strategy ``rwma``
+takes one of its candidates instead, for which the paper's bound says nothing."""
+
 
 @dataclass
 class OnlineWeights:
@@ -22,17 +29,18 @@ class OnlineWeights:
     Attributes:
         experts: Per expert what it lost, round by round: 0 right, 1 wrong.
         epsilon: The cost of a mistake.
-        strategies: Per strategy what its vote lost, round by round.
+        votes: What each of ``COMPARED`` lost, and ``DRAWN_EXPERT`` in expectation, round by round.
         history: The weights per expert before each round, and after the last.
     """
 
     experts: dict[str, list[float]]
     epsilon: float
-    strategies: dict[str, list[float]] = field(default_factory=dict)
+    votes: dict[str, list[float]] = field(init=False)
     history: list[dict[str, float]] = field(init=False)
 
     def __post_init__(self) -> None:
         self.history = [dict.fromkeys(self.experts, 1.0)]
+        self.votes = {name: [] for name in (*COMPARED, DRAWN_EXPERT)}
 
     @classmethod
     def over(cls, experts: Iterable[str], rounds: int) -> OnlineWeights:
@@ -49,12 +57,14 @@ class OnlineWeights:
         """Per expert, as they are now; the best one's is 1."""
         return self.history[-1]
 
-    def learn(self, experts: Mapping[str, float], strategies: Mapping[str, float]) -> None:
-        """Record what was lost in a round, and punish the experts."""
+    def learn(self, experts: Mapping[str, float], votes: Mapping[str, float]) -> None:
+        """Record what the experts and the votes (``COMPARED``) lost in a round, and punish the experts."""
+        total = sum(self.weights.values())
+        drawn = sum(weight * experts[name] for name, weight in self.weights.items()) / total
+        for name, lost in self.votes.items():
+            lost.append(drawn if name == DRAWN_EXPERT else votes[name])
         for name, lost in self.experts.items():
             lost.append(experts[name])
-        for name, loss in strategies.items():
-            self.strategies.setdefault(name, []).append(loss)
         cost = 1 - self.epsilon
         lighter = {name: weight * cost ** experts[name] for name, weight in self.weights.items()}
         best = max(lighter.values())
@@ -64,12 +74,12 @@ class OnlineWeights:
         """The expert's part of all weight before each round and after the last, 0 to 1."""
         return [weights[expert] / sum(weights.values()) for weights in self.history]
 
-    def bounds(self, strategy: str) -> list[Bounds]:
-        """After each round: a strategy's mistakes and regret, the best expert's, the algorithms' bounds."""
+    def bounds(self, vote: str) -> list[Bounds]:
+        """After each round: a vote's mistakes and regret, the best expert's, the algorithms' bounds."""
         best = [min(lost) for lost in zip(*map(accumulate, self.experts.values()), strict=True)]
         return [
             bounds(len(self.experts), number, made, least, self.epsilon)
             for number, (made, least) in enumerate(
-                zip(accumulate(self.strategies[strategy]), best, strict=True), start=1
+                zip(accumulate(self.votes[vote]), best, strict=True), start=1
             )
         ]

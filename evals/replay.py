@@ -17,7 +17,7 @@ from statistics import fmean
 from typing import Any
 
 from evals.candidates import RecordedCandidates
-from evals.online import OnlineWeights
+from evals.online import COMPARED, OnlineWeights
 from evals.polls import Outcome, Poll, arrivals, expected
 from evals.rounds import POOLED, Round, groups, questions, rounds
 from evals.spider2 import Spider2Gold
@@ -75,7 +75,7 @@ class Row:
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready; numbers to ``DIGITS`` digits."""
         return {
-            name: round(value, DIGITS) + 0.0 if isinstance(value, float) else value
+            name: round(value, DIGITS) if isinstance(value, float) else value
             for name, value in vars(self).items()
         }
 
@@ -176,10 +176,7 @@ def _learn(learned: OnlineWeights, records: Mapping[str, _Record]) -> None:
     """From the latest question: an expert's answer is the majority of its own candidates."""
     experts = {name: 1 - records[name].outcomes["majority", NEVER][-1].right for name in learned.experts}
     pool = records[POOLED].outcomes
-    learned.learn(
-        experts,
-        {name: 1 - found[-1].right for (name, stopping), found in pool.items() if stopping == NEVER},
-    )
+    learned.learn(experts, {name: 1 - pool[name, NEVER][-1].right for name in COMPARED})
 
 
 def _rows(model: str, record: _Record, *, known: bool) -> list[Row]:
@@ -210,12 +207,17 @@ def _row(
         ex_high=high if known else None,
         pass_at_k=fmean(facts.possible for facts in record.rounds) if known else None,
         ties=None if final else mean.tie * count,
-        unanswered=(1 - mean.answered) * count,
+        unanswered=_tidy((1 - mean.answered) * count),
         samples_mean=mean.samples,
-        saved=1 - mean.samples * count / recorded if recorded else 0.0,
+        saved=_tidy(1 - mean.samples * count / recorded) if recorded else 0.0,
         agreement=fmean(chosen) if chosen else None,
         brier=mean.brier / mean.answered if known and mean.answered and not final else None,
     )
+
+
+def _tidy(value: float) -> float:
+    """Without what summing left behind, such as -1e-16."""
+    return round(value, DIGITS) + 0.0
 
 
 def interval(values: Sequence[float], resamples: int = RESAMPLES) -> tuple[float, float]:

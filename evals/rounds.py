@@ -103,7 +103,7 @@ def prepare(recorded: RecordedCandidates, question: str, gold: Spider2Gold | Non
             if answered.final:
                 finals[model] = _look(answered.final, scorer)
     forms = {one.mark: one.form for one in seen if one.form}
-    evidence = ResultEvidence({mark: lambda form=form: form for mark, form in forms.items()})
+    evidence = ResultEvidence.from_tables(forms)
     made = {}
     for group in groups(recorded):
         own = [one for one in seen if group in (one.candidate.model, POOLED)]

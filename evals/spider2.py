@@ -11,7 +11,9 @@ The rules, as the suite's program applies them:
 5. Columns must be equally long. Numbers match within 0.01 absolute or 1e-9 relative, NULL is the number
    0, booleans are 0 and 1; all else must be equal as text.
 6. Both sides are read from CSV as pandas reads them (``evals.inference``).
-7. What the program fails on scores 0. So does a result that is missing.
+7. What the program fails on scores 0. So does a result that is missing, and one without rows: where the
+   program runs the SQL itself it takes that for a failure, where it reads CSV it would let an empty result
+   meet an empty gold. Here the first counts for both, so that a question's score does not depend on the way.
 """
 
 from __future__ import annotations
@@ -109,6 +111,8 @@ class Spider2Gold:
             predicted = read_frame(prediction) if isinstance(prediction, Path) else _frame(prediction)
         except UnreadableCsv as error:
             return Score(False, f"the result cannot be read: {error}")
+        if predicted.rows == 0:
+            return Score(False, "the result is empty")
         return self._compare(question, predicted)
 
     def _compare(self, question: str, predicted: Frame) -> Score:

@@ -10,7 +10,7 @@ from graph.options import RunOptions
 
 
 async def main() -> None:
-    graph = build_graph("recap")
+    graph = build_graph("quorum")
     options = RunOptions(database="sample", models=["offline"], votes=2)
     question = {"question": "How many customers are there?"}
     async for update in graph.astream(question, context=options, stream_mode="updates"):

@@ -60,7 +60,7 @@ class Answer(BaseModel):
         rows: The first 20 rows; all kept rows lie in ``result_file`` (Parquet).
         row_count: Rows kept; with ``truncated`` there were more.
         disagreement: How the strong answers of a close vote differ, in words; empty if it is clear.
-        confidence: 0 to 1, not calibrated yet.
+        confidence: 0 to 1, calibrated on recorded votes (``graph.confidence``).
         usage: The ledger: totals, ``by_agent`` and ``seconds`` of wall clock. ``usd`` is None
             when a model's price is unknown.
         stopped_by: The limit that ended the run, else empty.

@@ -20,7 +20,7 @@ Graph = CompiledStateGraph[RunState, RunOptions, RunInput, RunOutput]
 
 
 def build_graph(
-    recipe: str | Recipe = "recap",
+    recipe: str | Recipe = "quorum",
     *,
     checkpointer: BaseCheckpointSaver[Any] | None = None,
     options: type[RunOptions] = RunOptions,

@@ -35,6 +35,7 @@ class RunOptions:
         stopping: When enough candidates have voted (``graph.stopping``); ``auto`` is the recipe's own rule.
         clarify: Ask the user which answer is meant when strong ones disagree: the run interrupts.
         temperature: Of the candidates that are sampled; None for the recipe's own.
+        abstain_below: An answer of less confidence is withheld: shown as a best effort only.
         max_calls, max_usd, deadline: Hard limits (calls, dollars, seconds); None for no limit.
         max_rows, max_bytes, query_seconds: Limits of one query.
         schema_tokens: Budget for descriptions and samples in the schema text.
@@ -44,7 +45,7 @@ class RunOptions:
     """
 
     database: str = SAMPLE
-    recipe: str = "recap"
+    recipe: str = "quorum"
     switches: dict[str, Any] = field(default_factory=dict)
     models: list[str] = field(default_factory=lambda: ["offline"])
     votes: int | None = None
@@ -54,6 +55,7 @@ class RunOptions:
     stopping: str = "auto"
     clarify: bool = False
     temperature: float | None = None
+    abstain_below: float = 0.0
     seed: int = 0
     base_url: str = ""
     timeout: float = 120.0
@@ -76,6 +78,8 @@ class RunOptions:
         self._check_types()
         if self.votes is not None and self.votes < 1:
             raise ConfigurationError(f"votes is {self.votes}; at least one candidate is needed.")
+        if not 0 <= self.abstain_below <= 1:
+            raise ConfigurationError(f"abstain_below is {self.abstain_below:g}; it lies between 0 and 1.")
         if not self.models:
             raise ConfigurationError("No model is configured.", hint="Name one, e.g. openai:gpt-4.1.")
         if self.retrieval not in ("lexical", "hybrid"):

@@ -134,6 +134,7 @@ def run_options(settings: Settings) -> RunOptions:
         demonstrations=str(settings.demonstrations.absolute()) if settings.demonstrations else "",
         strategy=settings.strategy,
         stopping=settings.stopping,
+        abstain_below=settings.abstain_below,
         clarify=settings.clarify,
         temperature=settings.temperature,
         seed=settings.seed,

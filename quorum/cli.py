@@ -22,6 +22,7 @@ COMMANDS = {
     "schema": "Show a schema as the models see it, or measure it.",
     "guard": "Judge whether SQL is a pure read.",
     "trace": "List runs, or show one step by step.",
+    "votes": "Replay votes over recorded candidates.",
     "recipes": "List the recipes: which agents run, after which paper.",
 }
 

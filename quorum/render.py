@@ -143,7 +143,7 @@ def _facts(answer: dict[str, Any]) -> Table:
         facts.add_row("", Text(printable(str(note))))
     if answer.get("columns"):
         confidence = float(answer.get("confidence") or 0)
-        facts.add_row("confidence", Text(f"{confidence:.2f} of 1, by rule, not calibrated"))
+        facts.add_row("confidence", Text(f"{confidence:.2f} of 1"))
     if answer.get("usage"):
         facts.add_row("cost", Text(spent(answer["usage"])))
     if answer.get("run_id"):

@@ -20,6 +20,7 @@ AGENTS = {
     "syntax_retriever": "Syntax Retriever",
     "action": "Action",
     "sql_writer": "SqlWriter",
+    "tool_user": "ToolUser",
     "sql_critique": "SQLCritique",
     "schema_linker": "SchemaLinker",
     "presql_linker": "PreSQL Linking",

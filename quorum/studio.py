@@ -50,5 +50,5 @@ StudioOptions = _with_defaults()
 graph = build_studio_graph(StudioOptions, _recipes)
 """All recipes; the context's ``recipe`` chooses."""
 
-recap = build_graph(_recipes["recap"], options=StudioOptions)
-"""One recipe as a graph of its own, for breakpoints at its nodes."""
+recipe = build_graph(_recipes[_defaults.recipe], options=StudioOptions)
+"""The recipe that is set, as a graph of its own, for breakpoints at its nodes."""

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 from graph.answer import Answer, AnswerCandidate, AnswerCluster, AnswerVote
+from graph.confidence import abstains
 from graph.context import Context
 from graph.live import close_own
 from graph.nodes.clarifying import dispute
@@ -71,10 +72,14 @@ def _answer(state: RunState, context: Context, said: list[str]) -> Answer:
     result = winner["result"] if winner else None
     limits = [state.get("stopped_by", ""), *(record["stopped_by"] for record in records)]
     stopped_by = next((limit for limit in limits if limit), "")
-    weights = held.get("weights", {})
+    weights, sure = held.get("weights", {}), held.get("confidence", 0.0)
+    least = context.options.abstain_below
+    if result and abstains(sure, least):
+        said = [f"Withheld as an answer: its confidence {sure:.2f} is below {least:g}.", *said]
+    answered = result and not abstains(sure, least)
     return Answer(
         question=state["question"],
-        status="stopped" if stopped_by else "answered" if result else "no_answer",
+        status="stopped" if stopped_by else "answered" if answered else "no_answer",
         database=context.resources.catalog.name,
         dialect=context.dialect,
         recipe=context.recipe.name,
@@ -84,7 +89,7 @@ def _answer(state: RunState, context: Context, said: list[str]) -> Answer:
         row_count=result["row_count"] if result else 0,
         truncated=bool(result and result["truncated"]),
         result_file=str(context.trace.folder / result["file"]) if result else "",
-        confidence=held.get("confidence", 0.0) if result else 0.0,
+        confidence=sure if result else 0.0,
         vote=_vote(held, weights) if held else None,
         candidates=[_candidate(record, weights) for record in records],
         usage=context.ledger.as_dict(),

@@ -23,7 +23,7 @@ EXIT_CODES = {"answered": 0, "no_answer": 1, "stopped": 3}
 @click.option(
     "--model", "models", multiple=True, metavar="SPEC", help="provider:name; repeat for an ensemble"
 )
-@click.option("--recipe", metavar="NAME", help="see `quorum recipes`  [recap]")
+@click.option("--recipe", metavar="NAME", help="see `quorum recipes`  [quorum]")
 @click.option("--votes", type=int, metavar="N", help="candidates that vote, at most  [the recipe's]")
 @click.option("--strategy", metavar="NAME", help="how they vote  [the recipe's]")
 @click.option("--stopping", metavar="RULE", help="never, decided or beta:0.9  [the recipe's]")
@@ -33,6 +33,7 @@ EXIT_CODES = {"answered": 0, "no_answer": 1, "stopped": 3}
 @click.option(
     "--clarify/--no-clarify", default=None, help="ask which answer is meant when strong ones disagree"
 )
+@click.option("--abstain-below", type=float, metavar="P", help="withhold answers of less confidence, 0 to 1")
 @click.option("--docs", "documents", metavar="DIR", help="folder of documents that define business terms")
 @click.option("--demonstrations", metavar="FILE", help="JSON lines of questions with their SQL")
 @click.option("--base-url", metavar="URL", help="an OpenAI-compatible endpoint")

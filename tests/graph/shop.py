@@ -42,6 +42,7 @@ def script(**roles: Any) -> dict[str, Any]:
         "plan_critique": {"update_plan": False, "feedback": ""},
         "syntax_retriever": {"features": []},
         "action": sql(GOOD),
+        "sql_writer": {"reasoning": "Count orders by city.", "sql": GOOD},
         "sql_critique": {"reasoning": "Right.", "correct": True, "sql": None},
         "validator": FINE,
         "schema_linker": {
@@ -99,7 +100,8 @@ async def run_graph(
 ) -> Ran:
     """Run the graph over the database with scripted replies (by model, where ``models`` are given)."""
     by_model = replies if "models" in given else {"scripted:test": replies}
-    options = RunOptions(database=url, home=str(home), **{"models": list(by_model), "votes": 1, **given})
+    usual = {"models": list(by_model), "votes": 1, "recipe": "recap"}
+    options = RunOptions(database=url, home=str(home), **(usual | given))
     chat_models = {spec: scripted(said) for spec, said in by_model.items()}
     return await run_options(options, question, chat_models)
 

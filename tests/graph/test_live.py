@@ -26,7 +26,7 @@ from knowledge.errors import ConfigurationError, DatabaseUnavailable, ModelUnava
 from tests.graph.shop import GOOD, QUESTION, Run, run_graph, script, sql
 from tools.models.scripted import scripted
 
-SAMPLE = {"models": ["offline"], "votes": 1}
+SAMPLE = {"recipe": "recap", "models": ["offline"], "votes": 1}
 
 
 @pytest.fixture
@@ -208,7 +208,7 @@ async def test_a_refiner_that_repeats_itself_ends_the_branch(run: Run) -> None:
 
 
 async def test_a_run_whose_endpoint_failed_asks_anew_when_it_is_resumed(shop: Path, tmp_path: Path) -> None:
-    given = RunOptions(database=f"sqlite:///{shop}", home=str(tmp_path), models=["m"], votes=2)
+    given = RunOptions(f"sqlite:///{shop}", recipe="recap", home=str(tmp_path), models=["m"], votes=2)
     down = script(action=ModelUnavailable("The endpoint is unreachable."))
     run_id = ""
     for replies, resume in ((down, ""), (script(), "again")):

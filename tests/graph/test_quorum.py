@@ -191,3 +191,13 @@ async def test_the_candidates_share_their_prefix(run: Run) -> None:
     ran = await run(replies(sql_writer=taking_turns(GOOD, OTHER)))
     calls = [e for e in ran.of("model_call") if e["agent"] in ("sql_writer", "column_explorer", "judge")]
     assert len({event["messages"][0]["content"] for event in calls}) == 1
+
+
+async def test_an_answer_that_is_not_sure_enough_is_withheld_and_shown(run: Run) -> None:
+    said = replies(sql_writer=taking_turns(GOOD, OTHER))
+    shown = await run(said, judge=False)
+    ran = await run(said, judge=False, abstain_below=0.5)
+    assert (shown.answer.status, ran.answer.status) == ("answered", "no_answer")
+    assert ran.answer.sql == shown.answer.sql
+    assert any("Withheld" in warning for warning in ran.answer.warnings)
+    assert (await run(replies(), abstain_below=0.5)).answer.status == "answered"

@@ -24,6 +24,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     return Settings.load(
         database=f"sqlite:///{shop}",
         models=["openai:test"],
+        recipe="recap",
         votes=1,
         api_key="sk-secret-12345",
         home=tmp_path / "q",

@@ -12,7 +12,6 @@ from click.testing import CliRunner
 from graph.builder import build_graph
 from quorum.cli import cli
 from quorum.settings import Settings
-from tests.graph.shop import sql
 from tests.quorum.roles import by_role
 from tests.servers.chat_server import ChatServer
 
@@ -24,7 +23,7 @@ def test_the_configuration_table_has_every_setting_once(root: Path) -> None:
 
 def test_the_picture_shows_every_node_of_the_graph(root: Path) -> None:
     picture = (root / "README.md").read_text().split("```mermaid")[1].split("```")[0]
-    drawn = build_graph("recap").get_graph(xray=1)
+    drawn = build_graph("quorum").get_graph(xray=1)
     nodes = {name.rpartition(":")[2] for name in drawn.nodes} - {"__start__", "__end__"}
     assert nodes == {node for node in nodes if re.search(rf"\b{node}\b", picture)}
 
@@ -48,7 +47,8 @@ def test_every_command_of_the_tour_works_as_printed(
 ) -> None:
     lines, script = _tour(root)
     said, commands = "", 0
-    with ChatServer(by_role(action=sql("SELECT COUNT(*) AS customers FROM customers"))) as server:
+    written = {"reasoning": "Count them.", "sql": "SELECT COUNT(*) AS customers FROM customers"}
+    with ChatServer(by_role(sql_writer=written)) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         for line in lines:
             name, *arguments = shlex.split(line, comments=True)

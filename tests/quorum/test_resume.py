@@ -40,7 +40,8 @@ def test_a_killed_run_resumes_without_repeating_a_finished_node(tmp_path: Path, 
     shop = make_shop(tmp_path / "shop.db")
     with ChatServer(by_role(hold)) as server:
         environment = _environment(server.url) | {"PYTHONPATH": str(root)}
-        asked = _command(QUESTION, "--db", f"sqlite:///{shop}", "--model", "openai:test", "--votes", "1")
+        given = ["--model", "openai:test", "--recipe", "recap", "--votes", "1"]
+        asked = _command(QUESTION, "--db", f"sqlite:///{shop}", *given)
         process = subprocess.Popen(
             asked, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )

@@ -23,6 +23,7 @@ SET = {
     "QUORUM_SCHEMA_TOKENS": "900",
     "QUORUM_LINK_ABOVE": "901",
     "QUORUM_SEED": "4",
+    "QUORUM_RECIPE": "recap",
     "QUORUM_SWITCHES": '{"syntax": false}',
     "QUORUM_PRICES": '{"offline": {"input": 1.0, "output": 2.0}}',
 }
@@ -30,8 +31,8 @@ SET = {
 
 def test_studio_starts_from_the_users_settings(tmp_path: Path, root: Path) -> None:
     code = (
-        "import json; from dataclasses import asdict; from quorum.studio import StudioOptions, recap;"
-        "print(json.dumps(asdict(StudioOptions())), 'retrieve_syntax' in recap.nodes)"
+        "import json; from dataclasses import asdict; from quorum.studio import StudioOptions, recipe;"
+        "print(json.dumps(asdict(StudioOptions())), 'retrieve_syntax' in recipe.nodes)"
     )
     environment = os.environ | SET | {"PYTHONPATH": str(root)}
     ran = subprocess.run(

@@ -1,0 +1,182 @@
+"""``quorum votes``: how the vote does on candidates that were recorded."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich import box
+from rich.table import Table
+
+from knowledge.errors import ConfigurationError
+from quorum.text import count, one_line
+
+if TYPE_CHECKING:
+    from rich.status import Status
+
+    from evals.online import OnlineWeights
+    from evals.replay import Replay, Row
+
+ORDERS = 20
+
+
+@click.group(short_help="Replay votes over recorded candidates.")
+def command() -> None:
+    """Replay votes over recorded candidates."""
+
+
+@command.command("replay")
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option(
+    "--gold",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="the gold results: evaluation_suite/gold of Spider 2.0; without it no answer can be right",
+)
+@click.option("--json", "as_json", is_flag=True, help="print one JSON array of rows")
+@click.option(
+    "--orders",
+    type=click.IntRange(min=1),
+    default=ORDERS,
+    show_default=True,
+    help="random orders of arrival that a stopping rule is averaged over",
+)
+@click.option("--dialect", default="snowflake", show_default=True, help="of the recorded SQL")
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="DIR", help="folder of the curves  [.quorum/replay]"
+)
+def replay_command(
+    folder: Path, gold: Path | None, as_json: bool, orders: int, dialect: str, out: Path | None
+) -> None:
+    """Hold every vote over the candidates in FOLDER, without a model.
+
+    FOLDER holds <model>/<question>/K.sql and K.csv for the candidates K = 0, 1, … and final.sql,
+    final.csv for the one that the recorded pipeline chose. Each model votes by itself, then all of them
+    pooled: there each model is an expert, and its weight is learned from the questions before, in the
+    order of their ids. A model by itself is one expert, so wma is majority there, and rwma is random.
+
+    EX counts all questions of FOLDER; those without candidate or gold are wrong. Ties and draws count at
+    their expectation. With gold and several models, curves of weights, error and regret are written
+    as SVG and PNG (needs the extra quorum[plots]).
+    """
+    from evals.candidates import load_candidates
+    from evals.replay import replay
+    from evals.spider2 import load_gold
+    from quorum.render import console
+    from quorum.settings import Settings
+
+    recorded = load_candidates(folder)
+    known = load_gold(gold) if gold else None
+    waiting = console(stderr=True)
+    with waiting.status("reading") if waiting.is_terminal else nullcontext() as status:
+        found = asyncio.run(
+            replay(recorded, known, dialect=dialect, orders=orders, progress=partial(_tell, status))
+        )
+    if as_json:
+        click.echo(json.dumps([row.as_dict() for row in found.rows], ensure_ascii=False, indent=2))
+    else:
+        console().print(_table(found.rows))
+    for note in _notes(found, known=gold is not None):
+        click.echo(note, err=True)
+    if found.learned:
+        _draw(found.learned, out or Settings.load().home / "replay")
+
+
+def _tell(status: Status | None, done: int, total: int) -> None:
+    if status is not None:
+        status.update(f"question {done} of {total}")
+
+
+def _draw(learned: OnlineWeights, folder: Path) -> None:
+    """Write the curves; where matplotlib is missing say so, the table is printed already."""
+    from evals.curves import draw
+
+    try:
+        files = draw(learned, folder)
+    except ConfigurationError as error:
+        click.echo(f"No curves were drawn. {error}", err=True)
+        return
+    click.echo(f"Curves: {', '.join(str(file) for file in files)}.", err=True)
+
+
+def _table(rows: Sequence[Row]) -> Table:
+    """Per model the strategies, the best first; the best one is marked, the recorded choice is dim."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("model", "strategy", "stopping"):
+        table.add_column(name)
+    for name in (
+        "EX %",
+        "95 % interval",
+        "pass@k",
+        "ties",
+        "no answer",
+        "samples",
+        "saved",
+        "= final",
+        "Brier",
+    ):
+        table.add_column(name, justify="right", no_wrap=True)
+    for model in dict.fromkeys(row.model for row in rows):
+        own = sorted((row for row in rows if row.model == model), key=_order)
+        best = next((row for row in own if row.ex is not None and row.strategy != "final"), None)
+        for row in own:
+            style = "bold green" if row is best else "dim" if row.strategy == "final" else ""
+            table.add_row(*_cells(row, best=row is best), style=style, end_section=row is own[-1])
+    return table
+
+
+def _order(row: Row) -> tuple[float, float]:
+    """By accuracy, then by what was asked for it."""
+    return (-round(row.ex or 0.0, 6), round(row.samples_mean, 6))
+
+
+def _cells(row: Row, *, best: bool) -> list[str]:
+    span = (
+        "" if row.ex_low is None or row.ex_high is None else f"{100 * row.ex_low:.1f}-{100 * row.ex_high:.1f}"
+    )
+    return [
+        one_line(row.model, 40),
+        f"{row.strategy} *" if best else row.strategy,
+        row.stopping,
+        _percent(row.ex),
+        span,
+        _percent(row.pass_at_k),
+        "" if row.ties is None else f"{row.ties:.1f}",
+        f"{row.unanswered:.1f}",
+        f"{row.samples_mean:.2f}",
+        f"{100 * row.saved:.0f} %",
+        _percent(row.agreement),
+        "" if row.brier is None else f"{row.brier:.3f}",
+    ]
+
+
+def _percent(part: float | None) -> str:
+    return "" if part is None else f"{100 * part:.1f}"
+
+
+def _notes(found: Replay, *, known: bool) -> Iterator[str]:
+    """What the figures rest on."""
+    from evals.online import DRAWN_EXPERT
+
+    if found.rows:
+        asked = count(found.rows[0].questions, "question")
+        yield f"{asked}; * is a model's best: of equals, the one with the fewest samples."
+    if not known:
+        yield "Without --gold no answer is known to be right: no EX, and all weights are equal."
+    elif found.without_gold:
+        missing = found.without_gold
+        listed = ", ".join(missing[:5]) + (" …" if len(missing) > 5 else "")
+        yield f"The gold lacks {count(len(missing), 'question')}, which count as wrong: {listed}."
+    if found.learned:
+        weighted, drawn = (found.learned.bounds(name)[-1] for name in ("wma", DRAWN_EXPERT))
+        yield (
+            f"Pooled, mistakes in {count(weighted.rounds, 'question')} with gold: {weighted.mistakes:.1f} "
+            f"wma (bound {weighted.wma:.1f}), {drawn.mistakes:.1f} an expert drawn by weight "
+            f"(bound {drawn.rwma:.1f}), {weighted.best:.1f} the best expert."
+        )

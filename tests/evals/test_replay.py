@@ -1,0 +1,267 @@
+"""Replaying recorded candidates: expectations by hand, weights learned online, curves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evals.candidates import load_candidates
+from evals.curves import draw
+from evals.online import COMPARED, DRAWN_EXPERT, OnlineWeights
+from evals.polls import Poll, arrivals
+from evals.replay import STOPPINGS, Replay, Row, interval, replay
+from evals.rounds import prepare
+from evals.spider2 import load_gold
+from graph.consensus import Rules, hold_vote
+from graph.stopping import find_stopping
+from graph.strategies import ASKING, STRATEGIES
+from knowledge.errors import ConfigurationError, QuorumError
+from tests.evals.recordings import Result, write_candidates, write_gold
+
+Answers = Mapping[str, Sequence[Result]]
+
+
+async def replayed(tmp_path: Path, *, gold: bool = True, orders: int = 20, **models: Answers) -> Replay:
+    """A replay of models whose answers to q1, q2, … should be 1, 2, …"""
+    for model, answers in models.items():
+        write_candidates(tmp_path / "runs", model, answers)
+    known = write_gold(tmp_path / "gold", **{f"q{number}": number for number in range(1, 9)})
+    recorded = load_candidates(tmp_path / "runs")
+    return await replay(recorded, load_gold(known) if gold else None, orders=orders)
+
+
+def row(found: Replay, strategy: str, stopping: str = "never", model: str = "m") -> Row:
+    (one,) = [r for r in found.rows if (r.model, r.strategy, r.stopping) == (model, strategy, stopping)]
+    return one
+
+
+async def test_ties_and_draws_count_at_their_expectation(tmp_path: Path) -> None:
+    found = await replayed(tmp_path, m={"q1": [1, 7, 7, 1], "q2": [2, 7, 8, 8, 8], "q3": [3, 3, 3, 9]})
+    majority, drawn = row(found, "majority"), row(found, "random")
+    assert majority.ex == pytest.approx((0.5 + 0 + 1) / 3)
+    assert majority.ties == pytest.approx(1)
+    assert drawn.ex == pytest.approx((0.5 + 0.2 + 0.75) / 3)
+    assert drawn.ties == 0
+    assert (majority.questions, majority.pass_at_k) == (3, 1.0)
+    assert majority.samples_mean == pytest.approx(13 / 3)
+
+
+async def test_every_strategy_without_a_model_meets_every_stopping_rule_once(tmp_path: Path) -> None:
+    found = await replayed(tmp_path, a={"q1": [1]}, b={"q1": [1]})
+    expected = {
+        (model, strategy, stopping)
+        for model in ("a", "b", "pooled")
+        for strategy in set(STRATEGIES) - set(ASKING)
+        for stopping in STOPPINGS
+    }
+    assert {(r.model, r.strategy, r.stopping) for r in found.rows} == expected
+    assert len(found.rows) == len(expected)
+
+
+async def test_failed_and_blank_results_are_samples_and_do_not_vote(tmp_path: Path) -> None:
+    found = await replayed(tmp_path, m={"q1": [None, 1, "", 1, 7, "", ""]})
+    assert row(found, "majority").ex == 1
+    assert row(found, "random").ex == pytest.approx(2 / 3)
+    assert row(found, "majority").samples_mean == 7
+
+
+async def test_a_question_without_result_counts_as_wrong_and_as_unanswered(tmp_path: Path) -> None:
+    found = await replayed(tmp_path, m={"q1": [None, None], "q2": [2]})
+    for strategy in ("majority", "random", "mbr"):
+        assert (row(found, strategy).ex, row(found, strategy).unanswered) == (0.5, 1)
+
+
+async def test_all_models_count_all_questions_of_the_folder_and_of_the_gold_none_more(tmp_path: Path) -> None:
+    found = await replayed(tmp_path, a={"q1": [1], "q2": [2], "other": [5]}, b={"q1": [1]})
+    assert found.without_gold == ["other"]
+    assert {r.questions for r in found.rows} == {3}
+    assert row(found, "majority", model="a").ex == pytest.approx(2 / 3)
+    assert row(found, "majority", model="b").ex == pytest.approx(1 / 3)
+    assert row(found, "majority", model="b").samples_mean == pytest.approx(1 / 3)
+    assert found.learned is not None
+    assert found.learned.rounds == 2
+
+
+async def test_stopping_saves_samples(tmp_path: Path) -> None:
+    found = await replayed(tmp_path, m={"q1": [1] * 8})
+    asked = {rule: row(found, "majority", rule).samples_mean for rule in STOPPINGS}
+    assert asked == pytest.approx({"never": 8, "decided": 5, "beta:0.8": 3, "beta:0.9": 3, "beta:0.95": 5})
+    assert {row(found, "majority", rule).ex for rule in STOPPINGS} == {1}
+    assert row(found, "majority", "beta:0.9").saved == pytest.approx(5 / 8)
+    assert row(found, "majority").saved == 0
+
+
+async def test_stopping_is_averaged_over_orders_of_arrival(tmp_path: Path) -> None:
+    found = await replayed(tmp_path, m={"q1": [1, 1, 1, 7]}, orders=1000)
+    # three of the first wave agree in one order of four, and only then is there nothing more to ask
+    assert row(found, "majority", "beta:0.9").samples_mean == pytest.approx(3.75, abs=0.05)
+    found = await replayed(tmp_path / "b", m={"q1": [1, 7, 7, 7]}, orders=1000)
+    assert row(found, "random", "beta:0.9").ex == pytest.approx(0.75 * 0.25, abs=0.02)
+
+
+async def test_what_a_draw_is_expected_to_give_is_what_many_draws_give(tmp_path: Path) -> None:
+    write_candidates(tmp_path, "a", {"q1": [1, 7, 7, None]})
+    write_candidates(tmp_path, "b", {"q1": [1, 1, 8, 9, 9, ""]})
+    recorded = load_candidates(tmp_path)
+    round_ = prepare(recorded, "q1", load_gold(write_gold(tmp_path / "gold", q1=1)))["pooled"]
+    assert round_.right == {"a/0", "b/0", "b/1"}
+    for strategy, chance in (("random", 3 / 8), ("rwma", 0.75 / 3 + 0.25 * 2 / 5)):
+        rules = Rules({"a": 0.75, "b": 0.25}, seed=0, dialect="sqlite", evidence=round_.evidence)
+        outcome = await Poll(round_, strategy, rules).outcome(find_stopping("never"), [round_.ballots])
+        assert outcome.right == pytest.approx(chance)
+        votes = [
+            await hold_vote(round_.ballots, strategy, Rules(rules.weights, seed)) for seed in range(2000)
+        ]
+        often = sum(vote.winner in round_.right for vote in votes) / len(votes)
+        assert often == pytest.approx(chance, abs=0.04)
+
+
+def test_experts_take_turns_in_every_order_of_arrival(tmp_path: Path) -> None:
+    write_candidates(tmp_path, "a", {"q1": [1, 2, 3]})
+    write_candidates(tmp_path, "b", {"q1": [1, 2, 3, 4, 5]})
+    ballots = prepare(load_candidates(tmp_path), "q1", None)["pooled"].ballots
+    orders = arrivals(ballots, "q1", 50)
+    assert orders == arrivals(ballots, "q1", 50)
+    assert {"".join(ballot.expert for ballot in order) for order in orders} == {"abababbb", "babababb"}
+    assert len({tuple(ballot.candidate for ballot in order) for order in orders}) > 30
+    assert {frozenset(order) for order in orders} == {frozenset(ballots)}
+
+
+async def test_pooled_weights_move_to_the_better_model(tmp_path: Path) -> None:
+    right = {f"q{number}": [number] for number in range(1, 5)}
+    wrong = {f"q{number}": [99] for number in range(1, 5)}
+    found = await replayed(tmp_path, bad=wrong, good=right)
+    assert row(found, "majority", model="pooled").ex == 0.5
+    assert row(found, "wma", model="pooled").ex == pytest.approx((0.5 + 3) / 4)
+    assert row(found, "mbr", model="pooled").ex == pytest.approx((0.5 + 3) / 4)
+    assert found.learned is not None
+    epsilon = math.sqrt(math.log(2) / 4)
+    assert found.learned.weights == pytest.approx({"good": 1, "bad": (1 - epsilon) ** 4})
+    weights = [(1 - epsilon) ** number for number in range(4)]
+    assert row(found, "rwma", model="pooled").ex == pytest.approx(sum(1 / (1 + w) for w in weights) / 4)
+
+
+async def test_half_a_mistake_costs_the_root_and_what_no_gold_knows_costs_nothing(tmp_path: Path) -> None:
+    answers: dict[str, Answers] = {"tied": {"q1": [1, 7], "x": [1]}, "right": {"q1": [1, 1], "x": [2]}}
+    found = await replayed(tmp_path, **answers)
+    assert found.learned is not None
+    assert found.learned.weights == pytest.approx({"right": 1, "tied": 0.5**0.5})  # epsilon is 0.5 at most
+    assert found.learned.experts == {"right": [0], "tied": [0.5]}
+
+
+async def test_a_model_by_itself_is_one_expert(tmp_path: Path) -> None:
+    found = await replayed(tmp_path, m={"q1": [1, 7], "q2": [8, 8, 2]})
+    assert found.learned is None
+    assert row(found, "wma").ex == row(found, "majority").ex
+    assert row(found, "rwma").ex == row(found, "random").ex
+
+
+async def test_the_recorded_choice_has_its_row_and_is_compared_with(tmp_path: Path) -> None:
+    folder = write_candidates(tmp_path / "runs", "m", {"q1": [1, 7], "q2": [2, 2], "q3": [3]}, q1=7, q2=2)
+    gold = load_gold(write_gold(tmp_path / "gold", q1=1, q2=2, q3=3))
+    found = await replay(load_candidates(folder), gold)
+    final = row(found, "final")
+    assert found.rows[0] == final
+    assert (final.ex, final.unanswered, final.ties, final.brier) == (pytest.approx(1 / 3), 1, None, None)
+    assert row(found, "majority").agreement == pytest.approx((0.5 + 1) / 2)  # q3 has no recorded choice
+
+
+async def test_without_gold_nothing_is_right_and_the_rest_is_known(tmp_path: Path) -> None:
+    found = await replayed(tmp_path, gold=False, a={"q1": [1, 7]}, b={"q1": [1]})
+    assert found.learned is None
+    one = row(found, "majority", model="a")
+    assert (one.ex, one.ex_low, one.ex_high, one.pass_at_k, one.brier) == (None,) * 5
+    assert (one.ties, one.samples_mean) == (1, 2)
+
+
+async def test_gold_of_other_questions_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="none of the 2 questions"):
+        await replayed(tmp_path, m={"x1": [1], "x2": [1]})
+
+
+async def test_a_model_may_not_be_called_as_the_pool(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="pooled"):
+        await replayed(tmp_path, pooled={"q1": [1]})
+
+
+def test_the_interval_holds_the_mean_and_is_the_same_again() -> None:
+    assert interval([1.0] * 9) == (1, 1)
+    low, high = interval([0.0, 1.0] * 40)
+    assert 0.35 < low < 0.5 < high < 0.65
+    assert interval([0.0, 1.0] * 40) == (low, high)
+
+
+LOSSES = st.lists(st.tuples(*[st.sampled_from([0.0, 0.5, 1.0])] * 3), min_size=1, max_size=60)
+
+
+@given(LOSSES)
+def test_the_drawn_expert_keeps_the_papers_bound(losses: list[tuple[float, ...]]) -> None:
+    learned = OnlineWeights.over("abc", len(losses))
+    for lost in losses:
+        learned.learn(dict(zip("abc", lost, strict=True)), dict.fromkeys(COMPARED, 1.0))
+    last = learned.bounds(DRAWN_EXPERT)[-1]
+    assert last.best == min(map(sum, zip(*losses, strict=True)))
+    assert last.mistakes <= last.rwma + 1e-9
+    assert learned.bounds("wma")[-1].mistakes == len(losses)
+    for weights in zip(*map(learned.shares, "abc"), strict=True):
+        assert sum(weights) == pytest.approx(1)
+
+
+@pytest.fixture
+def learned() -> OnlineWeights:
+    made = OnlineWeights.over(["weak", "strong"], 30)
+    for number in range(30):
+        lost = {"weak": float(number % 3 > 0), "strong": float(number % 5 == 0)}
+        made.learn(lost, dict.fromkeys(COMPARED, 0.5))
+    return made
+
+
+def test_curves_are_pictures_and_the_same_again(learned: OnlineWeights, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    files = draw(learned, tmp_path / "new" / "curves")
+    assert [file.name for file in files] == [
+        f"{name}.{kind}" for name in ("weights", "error", "regret") for kind in ("svg", "png")
+    ]
+    for file in files:
+        if file.suffix == ".svg":
+            assert ElementTree.parse(file).getroot().tag == "{http://www.w3.org/2000/svg}svg"
+        else:
+            assert file.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+            assert file.read_bytes().endswith(b"IEND\xaeB`\x82")
+    again = draw(learned, tmp_path / "again")
+    assert [file.read_bytes() for file in again] == [file.read_bytes() for file in files]
+
+
+def test_curves_that_cannot_be_written_say_so(learned: OnlineWeights, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(QuorumError, match="Cannot write"):
+        draw(learned, tmp_path / "taken")
+
+
+async def test_real_candidates(shared: Path) -> None:
+    """What the data alone says; which strategy wins is left open."""
+    gold = load_gold(shared / "data" / "spider2-snow" / "evaluation_suite" / "gold")
+    recorded = load_candidates(shared / "data" / "candidates")
+    found = await replay(recorded, gold, orders=1)
+    assert found.without_gold == []
+    assert {r.questions for r in found.rows} == {67}
+    finals = {model: row(found, "final", model=model) for model in recorded.models}
+    assert {model: round((final.ex or 0) * 67) for model, final in finals.items()} == FINALS
+    best = {model: round((final.pass_at_k or 0) * 67) for model, final in finals.items()}
+    assert best == PASSES
+    for one in found.rows:
+        assert 0 <= (one.ex_low or 0) <= (one.ex or 0) <= (one.ex_high or 0) <= 1
+        assert (one.ex or 0) <= (one.pass_at_k or 0) + 1e-9 or one.strategy == "final"
+        assert 0 <= one.saved <= 1
+        assert one.samples_mean <= (7.71 if one.model in recorded.models else 14.4)
+
+
+FINALS = {"gpt-4o": 20, "o3": 42}
+PASSES = {"gpt-4o": 34, "o3": 49}

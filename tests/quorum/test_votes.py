@@ -1,0 +1,119 @@
+"""``quorum votes replay``: the table, the JSON, the curves, and what it says when something is wrong."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from quorum.cli import cli
+from tests.evals.recordings import write_candidates, write_gold
+
+
+def quorum(*arguments: str) -> Result:
+    result = CliRunner().invoke(cli, ["votes", "replay", *arguments])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+@pytest.fixture
+def runs(workplace: Path) -> str:
+    folder = workplace / "runs"
+    write_candidates(folder, "weak", {"q1": [9, 9, 1], "q2": [9, 8]}, q1=9, q2=9)
+    write_candidates(folder, "strong", {"q1": [1, 1, 1], "q2": [2, None]}, q1=1)
+    return str(folder)
+
+
+@pytest.fixture
+def gold(workplace: Path) -> str:
+    return str(write_gold(workplace / "gold", q1=1, q2=2))
+
+
+def test_json_is_a_list_of_rows_and_nothing_else(runs: str, gold: str) -> None:
+    result = quorum(runs, "--gold", gold, "--json", "--orders", "3")
+    rows = json.loads(result.stdout)
+    assert result.exit_code == 0
+    names = "model strategy stopping questions ex ex_low ex_high pass_at_k ties samples_mean"
+    assert set(names.split()) <= set(rows[0])
+    assert {row["model"] for row in rows} == {"strong", "weak", "pooled"}
+    (majority,) = [
+        r for r in rows if (r["model"], r["strategy"], r["stopping"]) == ("strong", "majority", "never")
+    ]
+    assert (majority["ex"], majority["questions"], majority["samples_mean"]) == (1.0, 2, 2.5)
+    (final,) = [r for r in rows if (r["model"], r["strategy"]) == ("strong", "final")]
+    assert (final["ex"], final["pass_at_k"], final["ties"]) == (0.5, 1.0, None)
+
+
+def test_the_table_marks_the_best_of_each_model_and_curves_are_drawn(
+    runs: str, gold: str, workplace: Path
+) -> None:
+    pytest.importorskip("matplotlib")
+    result = quorum(runs, "--gold", gold)
+    assert result.exit_code == 0
+    marked = [line.split()[0] for line in result.stdout.splitlines() if " * " in line]
+    assert marked == ["strong", "weak", "pooled"]
+    curves = workplace / ".quorum" / "replay"
+    assert sorted(path.name for path in curves.iterdir()) == [
+        f"{name}.{kind}" for name in ("error", "regret", "weights") for kind in ("png", "svg")
+    ]
+    assert str(Path(".quorum/replay/weights.svg")) in result.stderr
+    assert "2 questions" in result.stderr
+
+
+def test_curves_go_where_one_wants_them(runs: str, gold: str, workplace: Path) -> None:
+    pytest.importorskip("matplotlib")
+    assert quorum(runs, "--gold", gold, "--json", "--out", "pictures").exit_code == 0
+    assert len(list((workplace / "pictures").iterdir())) == 6
+    assert not (workplace / ".quorum" / "replay").exists()
+
+
+def test_without_matplotlib_the_table_is_printed_and_the_extra_named(
+    runs: str, gold: str, workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    result = quorum(runs, "--gold", gold)
+    assert result.exit_code == 0
+    assert "majority" in result.stdout
+    assert "quorum[plots]" in result.stderr
+    assert not (workplace / ".quorum" / "replay").exists()
+
+
+def test_without_gold_accuracy_is_unknown_and_said_to_be(runs: str) -> None:
+    rows = json.loads(quorum(runs, "--json").stdout)
+    assert {(row["ex"], row["pass_at_k"]) for row in rows} == {(None, None)}
+    shown = quorum(runs)
+    assert "Without --gold" in shown.stderr
+    assert " * " not in shown.stdout
+    assert "Curves" not in shown.stderr
+
+
+def test_questions_that_the_gold_lacks_are_named(runs: str, workplace: Path) -> None:
+    result = quorum(runs, "--gold", str(write_gold(workplace / "less", q1=1)), "--json")
+    assert "lacks 1 question, which count as wrong: q2" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nowhere"], "There is no folder"),
+        (["runs/weak"], "holds no recorded candidates"),
+        (["runs", "--gold", "nowhere"], "no Spider 2.0 gold folder"),
+        (["runs", "--gold", "runs"], "no Spider 2.0 gold folder"),
+        (["runs", "--gold", "foreign"], "knows none of the 2 questions"),
+        (["runs", "--gold", "gold", "--dialect", "klingon"], "klingon"),
+        (["runs", "--orders", "0"], "orders"),
+    ],
+)
+def test_what_is_wrong_is_said_and_ends_with_2(
+    runs: str, gold: str, workplace: Path, arguments: list[str], said: str
+) -> None:
+    write_gold(workplace / "foreign", other=1)
+    result = quorum(*arguments)
+    assert result.exit_code == 2
+    assert said in result.stderr
+    result = quorum(*arguments, "--json")
+    assert result.exit_code == 2
+    assert said in json.loads(result.stdout)["error"]["message"]

@@ -87,9 +87,7 @@ class Bounds:
     rwma: float
 
 
-def bounds(
-    experts: int, rounds: int, mistakes: float, best: float, epsilon: float | None = None
-) -> Bounds:
+def bounds(experts: int, rounds: int, mistakes: float, best: float, epsilon: float | None = None) -> Bounds:
     """Mistake bounds and regret; expected mistakes need not be whole.
 
     The paper prints the first bound as (2 + e) M* + 2 ln N / e, which does not hold in general;

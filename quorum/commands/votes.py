@@ -81,7 +81,8 @@ def replay_command(
     if as_json:
         click.echo(json.dumps([row.as_dict() for row in found.rows], ensure_ascii=False, indent=2))
     else:
-        console().print(_table(found.rows))
+        for model in dict.fromkeys(row.model for row in found.rows):
+            console().print(_table(model, found.rows))
     for note in _notes(found, known=gold is not None):
         click.echo(note, err=True)
     if found.learned:
@@ -105,29 +106,29 @@ def _draw(learned: OnlineWeights, folder: Path) -> None:
     click.echo(f"Curves: {', '.join(str(file) for file in files)}.", err=True)
 
 
-def _table(rows: Sequence[Row]) -> Table:
-    """Per model the strategies, the best first; the best one is marked, the recorded choice is dim."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("model", "strategy", "stopping"):
-        table.add_column(name)
-    for name in (
-        "EX %",
-        "95 % interval",
-        "pass@k",
-        "ties",
-        "no answer",
-        "samples",
-        "saved",
-        "= final",
-        "Brier",
-    ):
+def _table(model: str, rows: Sequence[Row]) -> Table:
+    """A model's strategies, the best first and marked; what the recorded pipeline chose is dim."""
+    own = sorted((row for row in rows if row.model == model), key=_order)
+    limit = own[0].pass_at_k
+    title = one_line(model, 40) + (
+        f": {100 * limit:.1f} % could be answered (pass@k)" if limit is not None else ""
+    )
+    table = Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        collapse_padding=True,
+        pad_edge=False,
+    )
+    for name in ("strategy", "stopping"):
+        table.add_column(name, no_wrap=True)
+    for name in ("EX %", "95 %", "ties", "samples", "saved", "=final", "Brier"):
         table.add_column(name, justify="right", no_wrap=True)
-    for model in dict.fromkeys(row.model for row in rows):
-        own = sorted((row for row in rows if row.model == model), key=_order)
-        best = next((row for row in own if row.ex is not None and row.strategy != "final"), None)
-        for row in own:
-            style = "bold green" if row is best else "dim" if row.strategy == "final" else ""
-            table.add_row(*_cells(row, best=row is best), style=style, end_section=row is own[-1])
+    best = next((row for row in own if row.ex is not None and row.strategy != "final"), None)
+    for row in own:
+        style = "bold green" if row is best else "dim" if row.strategy == "final" else ""
+        table.add_row(*_cells(row, best=row is best), style=style)
     return table
 
 
@@ -141,14 +142,11 @@ def _cells(row: Row, *, best: bool) -> list[str]:
         "" if row.ex_low is None or row.ex_high is None else f"{100 * row.ex_low:.1f}-{100 * row.ex_high:.1f}"
     )
     return [
-        one_line(row.model, 40),
         f"{row.strategy} *" if best else row.strategy,
         row.stopping,
         _percent(row.ex),
         span,
-        _percent(row.pass_at_k),
         "" if row.ties is None else f"{row.ties:.1f}",
-        f"{row.unanswered:.1f}",
         f"{row.samples_mean:.2f}",
         f"{100 * row.saved:.0f} %",
         _percent(row.agreement),

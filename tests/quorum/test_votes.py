@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -53,8 +54,11 @@ def test_the_table_marks_the_best_of_each_model_and_curves_are_drawn(
     pytest.importorskip("matplotlib")
     result = quorum(runs, "--gold", gold)
     assert result.exit_code == 0
-    marked = [line.split()[0] for line in result.stdout.splitlines() if " * " in line]
-    assert marked == ["strong", "weak", "pooled"]
+    tables = re.split(r"^ *(strong|weak|pooled): ", result.stdout, flags=re.MULTILINE)[1:]
+    assert tables[::2] == ["strong", "weak", "pooled"]
+    assert [len(re.findall(r" \* ", table)) for table in tables[1::2]] == [1, 1, 1]
+    first = tables[1].splitlines()[4]
+    assert re.search(r"\* +\S+ +100.0 +100.0-100.0 +0.0 +2.50 +0 % ", first)
     curves = workplace / ".quorum" / "replay"
     assert sorted(path.name for path in curves.iterdir()) == [
         f"{name}.{kind}" for name in ("error", "regret", "weights") for kind in ("png", "svg")

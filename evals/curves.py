@@ -81,7 +81,7 @@ def _weights(axes: Axes, learned: OnlineWeights) -> None:
         axes.step(range(learned.rounds + 1), learned.shares(expert), where="post", color=colour, label=expert)
     even = 1 / len(learned.experts)
     axes.axhline(even, color="#7a7a7a", linestyle=":", label="unweighted vote")
-    axes.set_title(f"Weights of the experts (WMA and RWMA, ε = {learned.epsilon:.3f})")
+    axes.set_title("Weights of the experts (WMA and RWMA, ε = √(ln N / t))")
     axes.set_ylabel("share of all weight")
     axes.set_ylim(0, 1)
 

@@ -2,8 +2,13 @@
 
 SSEV, section 3.1.2, Algorithms 1 and 2, Figures 15-20: an expert is a model; it starts at weight 1, and a
 question that it gets wrong by the gold costs it the factor 1 - epsilon, with epsilon = sqrt(ln N / T) for N
-experts and T questions. An expert of several candidates answers with the majority of their results, a tie at
-its expectation: half a mistake costs (1 - epsilon)^(1/2), as Algorithm 2 writes it.
+experts. T is the number of questions so far, for online nobody knows how many will come; all mistakes so
+far cost by the epsilon of now (Auer, Cesa-Bianchi and Gentile 2002), so the pool soon follows the better
+expert. (With the T of the whole replay, as in the paper's figures, it does so later, and its vote
+is right less often in most orders of the questions.)
+
+An expert of several candidates answers with the majority of their results, a tie at its expectation: half
+a mistake costs (1 - epsilon)^(1/2), as Algorithm 2 writes it.
 """
 
 from __future__ import annotations
@@ -28,13 +33,11 @@ class OnlineWeights:
 
     Attributes:
         experts: Per expert what it lost, round by round: 0 right, 1 wrong.
-        epsilon: The cost of a mistake.
         votes: What each of ``COMPARED`` lost, and ``DRAWN_EXPERT`` in expectation, round by round.
         history: The weights per expert before each round, and after the last.
     """
 
     experts: dict[str, list[float]]
-    epsilon: float
     votes: dict[str, list[float]] = field(init=False)
     history: list[dict[str, float]] = field(init=False)
 
@@ -43,10 +46,9 @@ class OnlineWeights:
         self.votes = {name: [] for name in (*COMPARED, DRAWN_EXPERT)}
 
     @classmethod
-    def over(cls, experts: Iterable[str], rounds: int) -> OnlineWeights:
-        """For so many rounds, with the epsilon that is best for them."""
-        lost: dict[str, list[float]] = {name: [] for name in experts}
-        return cls(lost, best_epsilon(len(lost), rounds))
+    def of(cls, experts: Iterable[str]) -> OnlineWeights:
+        """Before the first round."""
+        return cls({name: [] for name in experts})
 
     @property
     def rounds(self) -> int:
@@ -65,20 +67,23 @@ class OnlineWeights:
             lost.append(drawn if name == DRAWN_EXPERT else votes[name])
         for name, lost in self.experts.items():
             lost.append(experts[name])
-        cost = 1 - self.epsilon
-        lighter = {name: weight * cost ** experts[name] for name, weight in self.weights.items()}
-        best = max(lighter.values())
-        self.history.append({name: max(MIN_WEIGHT, weight / best) for name, weight in lighter.items()})
+        cost = 1 - best_epsilon(len(self.experts), len(self.history))
+        made = {name: sum(lost) for name, lost in self.experts.items()}
+        least = min(made.values())
+        self.history.append({name: max(MIN_WEIGHT, cost ** (m - least)) for name, m in made.items()})
 
     def shares(self, expert: str) -> list[float]:
         """The expert's part of all weight before each round and after the last, 0 to 1."""
         return [weights[expert] / sum(weights.values()) for weights in self.history]
 
     def bounds(self, vote: str) -> list[Bounds]:
-        """After each round: a vote's mistakes and regret, the best expert's, the algorithms' bounds."""
+        """After each round: a vote's mistakes and regret, the best expert's, and the algorithms' bounds.
+
+        The bounds are those of one epsilon, the best for so many rounds.
+        """
         best = [min(lost) for lost in zip(*map(accumulate, self.experts.values()), strict=True)]
         return [
-            bounds(len(self.experts), number, made, least, self.epsilon)
+            bounds(len(self.experts), number, made, least)
             for number, (made, least) in enumerate(
                 zip(accumulate(self.votes[vote]), best, strict=True), start=1
             )

@@ -139,7 +139,7 @@ async def replay(
             f"The gold in {gold.folder} knows none of the {len(asked)} questions in {recorded.folder}.",
             hint=f"They are like {', '.join(asked[:3])}; give the gold of their edition.",
         )
-    learned = OnlineWeights.over(recorded.models, len(judged)) if gold and POOLED in names else None
+    learned = OnlineWeights.of(recorded.models) if gold and POOLED in names else None
     records = {name: _Record() for name in names}
     for done, prepared in enumerate(rounds(recorded, gold), start=1):
         for group, round_ in prepared.items():

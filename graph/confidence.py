@@ -31,11 +31,11 @@ BLANK = 0.2
 ABSTAIN = 0.25
 """An answer of less confidence is better withheld: three of four such are wrong."""
 
-APPROVED, REFUSED = 0.5, -1.0
+APPROVED, REFUSED = 0.25, -1.0
 """Log-odds for the validator's verdict: an objection is found, an approval is only not found wanting."""
 
-CONFIRMED, CONTRADICTED = 0.5, -1.0
-"""Log-odds for what an exploration says of the answer."""
+CONFIRMED, CONTRADICTED = 0.25, -1.0
+"""Log-odds for what an exploration says of the answer: those who agree with it have voted already."""
 
 RIDGE = 0.5
 STEPS = 2_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -246,22 +247,26 @@ def test_curves_that_cannot_be_written_say_so(learned: OnlineWeights, tmp_path: 
 
 
 async def test_real_candidates(shared: Path) -> None:
-    """What the data alone says; which strategy wins is left open."""
+    """What the data alone says, over every fifth question; which strategy wins is left open."""
     gold = load_gold(shared / "data" / "spider2-snow" / "evaluation_suite" / "gold")
     recorded = load_candidates(shared / "data" / "candidates")
+    some = {model: dict(list(asked.items())[::5]) for model, asked in recorded.models.items()}
+    recorded = replace(recorded, models=some)
     found = await replay(recorded, gold, orders=1)
     assert found.without_gold == []
-    assert {r.questions for r in found.rows} == {67}
-    finals = {model: row(found, "final", model=model) for model in recorded.models}
-    assert {model: round((final.ex or 0) * 67) for model, final in finals.items()} == FINALS
-    best = {model: round((final.pass_at_k or 0) * 67) for model, final in finals.items()}
-    assert best == PASSES
+    (count,) = {r.questions for r in found.rows}
+    assert count == len({question for asked in some.values() for question in asked})
+    for model, asked in some.items():
+        final = row(found, "final", model=model)
+        chosen = [one.final.path for one in asked.values() if one.final]
+        right = [gold.score(path.parent.name, path).match for path in chosen]
+        assert final.ex == pytest.approx(sum(right) / count)
+        possible = [
+            any(gold.score(name, c.path).match for c in one.candidates) for name, one in asked.items()
+        ]
+        assert final.pass_at_k == pytest.approx(sum(possible) / count)
     for one in found.rows:
         assert 0 <= (one.ex_low or 0) <= (one.ex or 0) <= (one.ex_high or 0) <= 1
         assert (one.ex or 0) <= (one.pass_at_k or 0) + 1e-9 or one.strategy == "final"
         assert 0 <= one.saved <= 1
-        assert one.samples_mean <= (7.71 if one.model in recorded.models else 14.4)
-
-
-FINALS = {"gpt-4o": 20, "o3": 42}
-PASSES = {"gpt-4o": 34, "o3": 49}
+        assert one.samples_mean <= (8 if one.model in recorded.models else 16)

@@ -66,7 +66,7 @@ class Asked:
         self.options = RunOptions(
             database=url,
             home=str(home),
-            **{"models": list(by_model), "votes": len(by_model), "clarify": True, **given},
+            **{"recipe": "recap", "models": list(by_model), "votes": len(by_model), "clarify": True, **given},
         )
         self.chat_models = {spec: scripted(said) for spec, said in by_model.items()}
         self.questions: list[Clarification] = []

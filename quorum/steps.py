@@ -204,16 +204,17 @@ def _candidate(e: Event) -> Gist:
 def _vote(e: Event) -> Gist:
     vote = e.get("vote") if isinstance(e.get("vote"), dict) else e
     clusters = (vote or {}).get("clusters") or []
-    shares = " against ".join(f"{float(c.get('share', 0)):.0%}" for c in clusters)
-    tie = ", a tie" if (vote or {}).get("tie") else ""
-    return (
-        (f"{text_of((vote or {}).get('strategy'))}: {shares}{tie}", "plain")
-        if clusters
-        else (
-            "no candidate has a result to vote with",
-            "bad",
-        )
+    if not clusters:
+        return "no candidate has a result to vote with", "bad"
+    said = " against ".join(
+        f"{', '.join(map(text_of, c.get('candidates') or []))} {float(c.get('share', 0)):.0%}"
+        for c in clusters
     )
+    weights = (vote or {}).get("weights") or {}
+    weighed = ", ".join(f"{text_of(name)} {float(weight):.2f}" for name, weight in weights.items())
+    tie = ", a tie" if (vote or {}).get("tie") else ""
+    weighed = f"; weights: {weighed}" if weighed else ""
+    return f"{text_of((vote or {}).get('strategy'))}: {said}{tie}{weighed}", "plain"
 
 
 def _judgement(e: Event) -> Gist:

@@ -99,7 +99,7 @@ def test_the_terminal_shows_decisions_errors_sql_and_rows_but_no_escapes(run: Tr
         SQL,
         "column not found: no column ratng",
         "repairs it: misspelt",
-        "majority: 33% against 67%",
+        "majority: c3 33% against c1, c2 67%",
     ):
         assert part in text
     assert "rules rules" not in text

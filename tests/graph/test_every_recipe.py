@@ -1,0 +1,76 @@
+"""Every recipe answers questions of public benchmarks from question to rows, offline and scripted."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graph.options import RunOptions
+from graph.recipes import RECIPES
+from tests.graph.questions import Asked, spider1, spider2_local
+from tests.graph.reforce_script import replies, written
+from tests.graph.shop import FINE, PLAN, run_options
+from tools.models.scripted import Prompt, scripted
+
+SIMPLE = (0, 463)
+"""Questions that the rules of the offline model understand."""
+
+
+def asked_of(shared: Path, suite: str) -> list[Asked]:
+    return spider1(shared, *SIMPLE) if suite == "spider1" else spider2_local(shared, 2)
+
+
+def knows(asked: Asked) -> Any:
+    """A model that writes the published SQL, whichever role is asked for a query."""
+    step = {"thought": "Run it.", "action": "sql", "sql": asked.gold, "command": None}
+    usual = replies(
+        planner=PLAN,
+        plan_critique={"update_plan": False, "feedback": ""},
+        syntax_retriever={"features": []},
+        action=step,
+        sql_critique={"reasoning": "Right.", "correct": True, "sql": None},
+        validator=FINE,
+        sql_writer=written(asked.gold),
+        self_refiner={"explanation": "As before.", "sql": asked.gold},
+    )
+
+    def reply(prompt: Prompt) -> Any:
+        if prompt.role == "tool_user":
+            return step | ({"action": "answer", "sql": None} if prompt.turn else {})
+        return usual(prompt)
+
+    return reply
+
+
+@pytest.mark.parametrize("suite", ["spider1", "spider2-local"])
+@pytest.mark.parametrize("recipe", list(RECIPES))
+async def test_a_model_that_knows_the_query_gives_its_rows(
+    recipe: str, suite: str, shared: Path, tmp_path: Path
+) -> None:
+    for asked in asked_of(shared, suite):
+        options = RunOptions(asked.database, recipe, home=str(tmp_path), models=["m"], votes=2)
+        ran = await run_options(options, asked.question, {"m": scripted(knows(asked))})
+        assert ran.answer.status == "answered", ran.answer.warnings
+        with closing(sqlite3.connect(asked.database.removeprefix("sqlite:///"))) as database:
+            expected = database.execute(asked.gold).fetchall()
+        assert ran.answer.row_count == len(expected) > 0
+        assert ran.answer.rows[0] == [pytest.approx(value) for value in expected[0]]
+        assert ran.answer.vote is not None
+        assert len(ran.answer.vote.clusters) == 1
+
+
+@pytest.mark.parametrize("recipe", list(RECIPES))
+async def test_the_offline_model_goes_all_the_way(recipe: str, shared: Path, tmp_path: Path) -> None:
+    for asked in (*asked_of(shared, "spider1"), *asked_of(shared, "spider2-local")[:1]):
+        options = RunOptions(asked.database, recipe, home=str(tmp_path), models=["offline"], votes=2)
+        ran = await run_options(options, asked.question)
+        assert ran.answer.status in ("answered", "no_answer")
+        assert ran.answer.demonstration
+        assert ran.answer.candidates
+        if "spider1" in asked.database:
+            assert ran.answer.status == "answered"
+            assert ran.answer.row_count > 0

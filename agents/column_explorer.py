@@ -1,19 +1,22 @@
 """ColumnExplorer: small queries that show what columns really hold (ReFoRCE, paper 000, 3.2.3, Algorithm 1).
 
 The model writes up to ten queries in one call. One that fails is corrected in one call a try, and the
-same reply mends the queries that follow and would fail likewise.
+same reply mends the queries that follow and would fail likewise. One that returns no row is either
+corrected too, or what it found is that there is nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from string import ascii_uppercase
 
 from pydantic import BaseModel, Field, field_validator
 
 from agents.base import PromptContext, ask
 from knowledge import syntax
 from tools.models import Model
+from tools.query import ErrorKind
 
 MAX_QUERIES = 10  # ReFoRCE, Appendix C
 MAX_TRIES = 3  # corrections of one query; the first version (paper 003), Appendix A
@@ -22,6 +25,9 @@ ROW_LIMIT = 20  # rows a query asks for; ReFoRCE, Figure 4
 PLAIN_TOPICS = ("Identifiers and quoting", "Strings", "Dates and time")
 NESTED_TOPICS = ("JSON", "Arrays")
 """Topics of the dialect's reference that stand for the hints of ReFoRCE's Listing 1."""
+
+ABOUT_SYNTAX = (ErrorKind.SYNTAX, ErrorKind.FUNCTION, ErrorKind.TYPE_MISMATCH)
+"""Errors that a look into the dialect's reference may mend."""
 
 
 class ExplorationQuery(BaseModel):
@@ -52,18 +58,23 @@ class Rewrite(BaseModel):
 
 
 class Correction(BaseModel):
-    """A failed query mended, and with it those that would fail likewise."""
+    """A failed query mended, and with it those that would fail likewise.
 
-    fault: str = Field(description="What was wrong, in one sentence.")
-    sql: str = Field(description="The whole corrected query.")
-    later: list[Rewrite] = Field(description="Later queries with the same fault, mended; else empty.")
+    ``sql`` is None where nothing is wrong: that there is no row is the finding.
+    """
+
+    fault: str = Field(description="What was wrong, if anything, in one sentence.")
+    sql: str | None = Field(description="The whole corrected query; null if no row is what there is to find.")
+    later: list[Rewrite] = Field(
+        default=[], description="Later queries with the same fault, mended; else empty."
+    )
 
     @field_validator("sql")
     @classmethod
-    def _some_sql(cls, sql: str) -> str:
-        if not sql.strip():
+    def _some_sql(cls, sql: str | None) -> str | None:
+        if sql is not None and not sql.strip():
             raise ValueError("sql is empty")
-        return sql.strip()
+        return sql.strip() if sql else None
 
     def mended(self, waiting: Sequence[ExplorationQuery]) -> list[ExplorationQuery]:
         """The queries ``waiting``, each rewritten one in the place of its faulty form."""
@@ -99,13 +110,16 @@ async def write_queries(
     *,
     syntax: str = "",
     rivals: Sequence[str] = (),
+    differences: Sequence[str] = (),
     max_queries: int = MAX_QUERIES,
 ) -> list[ExplorationQuery]:
     """Queries to learn what the question's columns hold; at most ``max_queries``, no two the same.
 
     Args:
         syntax: Of the dialect, from ``hints``.
-        rivals: Queries that answer the question differently; exploration may tell which is right.
+        rivals: Queries that answer the question differently, called A, B, … in this order;
+            exploration may tell which is right.
+        differences: Sentences on how their answers differ, which use these labels.
 
     Raises:
         MalformedReply, ModelUnavailable, BudgetExceeded: As ``agents.base.ask``.
@@ -117,7 +131,8 @@ async def write_queries(
         context=context,
         question=question,
         syntax=syntax,
-        rivals=list(rivals),
+        rivals=dict(zip(ascii_uppercase, rivals, strict=False)),
+        differences=list(differences),
         max_queries=max_queries,
         row_limit=ROW_LIMIT,
     )
@@ -132,6 +147,7 @@ async def correct_query(
     query: ExplorationQuery,
     error: str,
     *,
+    kind: ErrorKind = ErrorKind.OTHER,
     tried: Sequence[FailedTry] = (),
     waiting: Sequence[ExplorationQuery] = (),
     syntax: str = "",
@@ -140,8 +156,10 @@ async def correct_query(
 
     Args:
         error: Why ``query`` gave nothing.
+        kind: The error's; ``EMPTY_RESULT`` where it ran and returned no row, which may be a finding.
         tried: Its earlier forms, oldest first.
         waiting: The queries that are still to run, in order.
+        syntax: Of the dialect, from ``hints``; shown with errors that are ``ABOUT_SYNTAX``.
 
     Raises:
         MalformedReply, ModelUnavailable, BudgetExceeded: As ``agents.base.ask``.
@@ -156,6 +174,7 @@ async def correct_query(
         sql=query.sql,
         error=error,
         tried=list(tried),
+        empty=kind is ErrorKind.EMPTY_RESULT,
         waiting=list(waiting),
-        syntax=syntax,
+        syntax=syntax if kind in ABOUT_SYNTAX else "",
     )

@@ -34,20 +34,23 @@ async def review_stage(
     model: Model,
     context: PromptContext,
     question: str,
-    sql: str,
     *,
     stage: str,
     body: str,
+    before: str = "",
+    after: str = "",
     result: str = "",
     error: str = "",
     expected_format: str = "",
     last: bool = False,
 ) -> StageReview:
-    """Judge one stage of ``sql`` from its result, or from the error that it raised.
+    """Judge one stage of a query from its result, or from the error that it raised.
 
     Args:
         stage: The CTE's name; for the last stage, the query's final SELECT, any short name.
         body: The stage's own SELECT.
+        before, after: The query's text around it.
+        expected_format: Of the query's result, whichever stage it is.
         result: The first rows as text.
         last: Whether the stage gives the answer itself.
 
@@ -60,11 +63,12 @@ async def review_stage(
         StageReview,
         context=context,
         question=question,
-        sql=sql,
         stage=stage,
         body=body,
+        before=before,
+        after=after,
         result=result,
         error=error,
-        expected_format=expected_format if last else "",
+        expected_format=expected_format,
         last=last,
     )

@@ -49,7 +49,7 @@ async def answer_again(
     """Show a query's result and ask for the query that answers the question.
 
     Args:
-        result: The first rows of ``sql`` as text.
+        result: What ``sql`` returned as text, which says what is not shown (``tools.excerpt``).
         earlier: Queries before this one, oldest first.
 
     Raises:

@@ -34,6 +34,11 @@ class Draft(BaseModel):
 
     reasoning: str = Field(description="Which tables, joins and filters, and why; three sentences at most.")
     sql: str = Field(description="The complete query that answers the question.")
+    other_reading: str | None = Field(
+        default=None,
+        description="What else the question could sensibly mean, in one sentence, where that would change "
+        "the answer; else null.",
+    )
 
     @field_validator("sql")
     @classmethod
@@ -45,10 +50,11 @@ class Draft(BaseModel):
 
 @dataclass(frozen=True)
 class Finding:
-    """An exploration query and its result as short text."""
+    """An exploration query, its result as short text, and what it was to find out."""
 
     sql: str
     result: str
+    purpose: str = ""
 
 
 async def write_sql(
@@ -62,6 +68,7 @@ async def write_sql(
     rows: str = "",
     demonstrations: Sequence[Demonstration] = (),
     findings: Sequence[Finding] = (),
+    differences: Sequence[str] = (),
     style: Style = "",
 ) -> Draft:
     """Write the query for ``question``. What is empty does not appear in the prompt.
@@ -71,6 +78,7 @@ async def write_sql(
         rows: A few rows of each table as text (``knowledge.sample_rows``).
         demonstrations: The least similar first, so that the nearest stands next to the question.
         findings: What exploration found, in order.
+        differences: Sentences on how earlier answers disagree, which exploration was aimed at.
         style: Makes candidates of one model differ; ``plan-led`` needs a plan.
 
     Raises:
@@ -95,5 +103,6 @@ async def write_sql(
         rows=rows,
         demonstrations=list(demonstrations),
         findings=list(findings),
+        differences=list(differences),
         approach=APPROACHES[style],
     )

@@ -50,6 +50,7 @@ async def next_step(
     *,
     history: Sequence[Turn] = (),
     steps_left: int = MAX_STEPS,
+    documents: bool = False,
 ) -> ToolStep:
     """Take the next step from everything seen so far.
 
@@ -57,6 +58,7 @@ async def next_step(
 
     Args:
         steps_left: This one included.
+        documents: Whether there are any beside the schema files, under ``docs/``.
 
     Raises:
         MalformedReply, ModelUnavailable, BudgetExceeded: As ``agents.base.ask``.
@@ -69,4 +71,5 @@ async def next_step(
         question=question,
         history=list(history),
         steps_left=steps_left,
+        documents=documents,
     )

@@ -59,6 +59,7 @@ class Answer(BaseModel):
             run; the best so far is shown).
         rows: The first 20 rows; all kept rows lie in ``result_file`` (Parquet).
         row_count: Rows kept; with ``truncated`` there were more.
+        readings: What else the question could mean, say those who gave this answer; at most three sentences.
         disagreement: How the strong answers of a close vote differ, in words; empty if it is clear.
         confidence: 0 to 1, calibrated on recorded votes (``graph.confidence``).
         usage: The ledger: totals, ``by_agent`` and ``seconds`` of wall clock. ``usd`` is None
@@ -80,6 +81,7 @@ class Answer(BaseModel):
     result_file: str = ""
     confidence: float = 0.0
     vote: AnswerVote | None = None
+    readings: list[str] = []
     disagreement: list[str] = []
     candidates: list[AnswerCandidate] = []
     usage: dict[str, Any] = {}

@@ -50,7 +50,10 @@ class PlanState(TypedDict):
 
 
 class CandidateRecord(TypedDict):
-    """A finished candidate, as consensus and the answer see it."""
+    """A finished candidate, as consensus and the answer see it.
+
+    ``reading`` is what else its writer says the question could mean.
+    """
 
     id: str
     model: str
@@ -62,6 +65,7 @@ class CandidateRecord(TypedDict):
     approved: bool | None
     refinements: int
     stopped_by: str
+    reading: NotRequired[str]
 
 
 class AttemptState(TypedDict):
@@ -72,14 +76,15 @@ class AttemptState(TypedDict):
 class ExplorationState(TypedDict):
     """Column exploration under way (``graph.nodes.exploration``).
 
-    ``waiting`` are queries with ``purpose`` and ``sql``, the first under work: ``error`` says why it
-    gave nothing, ``tried`` are its earlier forms, ``mended`` what the others become once it works.
-    ``findings`` are ``sql`` with the ``ref`` of its result as text.
+    ``waiting`` are queries with ``purpose`` and ``sql``, the first under work: ``error`` of the kind
+    ``kind`` says why it gave nothing, ``tried`` are its earlier forms, ``mended`` what the others become
+    once it works. ``findings`` are ``purpose`` and ``sql`` with the ``ref`` of the result as text.
     """
 
     waiting: list[dict[str, str]]
     tried: list[AttemptState]
     error: str
+    kind: str
     mended: list[dict[str, str]]
     findings: list[dict[str, str]]
 
@@ -165,6 +170,7 @@ class CandidateState(CandidateInput, total=False):
     feedback: str
     next: str
     sql: str
+    reading: str
     error: ErrorState | None
     result: ResultState | None
     answer_sql: str

@@ -161,5 +161,9 @@ def _head(catalog: Catalog, writer: Writer) -> list[str]:
     tables = len(catalog.tables)
     columns = sum(len(t.columns) for t in catalog.tables)
     title = f"# database {write_name(catalog.name)} ({write_name(catalog.dialect)})"
-    title += f": {tables:,} tables, {columns:,} columns"
+    title += f": {_count(tables, 'table')}, {_count(columns, 'column')}"
     return ["\n".join([title, *(f"# {line}" for line in legend(catalog, writer.used))])]
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

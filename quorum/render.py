@@ -63,7 +63,7 @@ def show_answer(answer: dict[str, Any], out: Console) -> None:
             Text("No candidate has a result." if answer.get("candidates") else "No candidate was begun.")
         )
         out.print(_failures(answer))
-    for line in _disagreement(answer):
+    for line in [*_readings(answer), *_disagreement(answer)]:
         out.print(line)
     for warning in answer.get("warnings") or []:
         out.print(Text(f"Warning: {printable(str(warning))}", style="yellow"))
@@ -115,6 +115,13 @@ def rows_note(answer: dict[str, Any]) -> str:
     if shown < total:
         text += "; --csv prints all that were kept"
     return text
+
+
+def _readings(answer: dict[str, Any]) -> list[Text]:
+    """What else the question could mean: in one line, or one each where there are several."""
+    said = [printable(str(reading)) for reading in answer.get("readings") or []]
+    head, lines = "The question could also mean:", [f"  {reading}" for reading in said]
+    return [Text(" ".join([head, *said]))] if len(said) == 1 else [*map(Text, [head, *lines] if said else [])]
 
 
 def _disagreement(answer: dict[str, Any]) -> list[Text]:

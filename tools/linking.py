@@ -7,9 +7,10 @@ unqualified columns count as what they are.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from tools.lint.names import Names
 from tools.lint.resolver import Resolver
@@ -82,27 +83,66 @@ def union(catalog: Catalog, linked: Iterable[Linked]) -> Linked:
     )
 
 
-def prune(catalog: Catalog, *linked: Linked) -> Catalog:
+def prune(catalog: Catalog, *linked: Linked, bare: Literal["whole", "key"] = "whole") -> Catalog:
     """``catalog`` with only the tables and columns that are linked, and the keys between them.
 
-    Primary keys stay, and both sides of every foreign key that joins two tables that stay. A table of
-    which no column is known to be used keeps all. The catalog itself where nothing is linked at all:
-    a schema without tables can answer nothing.
+    Primary keys stay, and both sides of every foreign key that joins two tables that stay; a foreign key
+    to a table that goes stays where its columns do, to tell what they refer to. A note says of what
+    the catalog is a part; notes on what is gone go as well. The catalog itself where nothing is linked
+    at all: a schema without tables can answer nothing.
+
+    Args:
+        bare: What stays of a table of which no column is linked: all of it, or its key alone (its first
+            column if it has none), which is enough for ``COUNT(*)``.
     """
-    whole = union(catalog, linked)
-    kept = {table.full_name: table for table in catalog.tables if table.full_name in whole.tables}
-    wanted = set(whole.columns)
+    both = union(catalog, linked)
+    kept = {table.full_name: table for table in catalog.tables if table.full_name in both.tables}
+    wanted = set(both.columns)
     known = {name for name, _ in wanted}
-    wanted |= {(name, c.name) for name, table in kept.items() if name not in known for c in table.columns}
     wanted |= {key for table in kept.values() for key in _keys(catalog, table, kept)}
+    for name, table in kept.items():
+        if name not in known:
+            few = () if bare == "whole" else table.primary_key or [c.name for c in table.columns[:1]]
+            wanted |= set(_named(table, few or [c.name for c in table.columns]))
     tables = tuple(_pruned(catalog, table, wanted, kept) for table in kept.values())
-    return replace(catalog, tables=tables) if tables else catalog
+    return _as_part(catalog, tables) if tables else catalog
 
 
 def _pruned(catalog: Catalog, table: Table, wanted: set[tuple[str, str]], kept: Mapping[str, Table]) -> Table:
     columns = tuple(c for c in table.columns if (table.full_name, c.name) in wanted)
-    keys = tuple(key for key in table.foreign_keys if _target(catalog, key, kept))
+    left = {c.name.casefold() for c in columns}
+    keys = tuple(
+        key
+        for key in table.foreign_keys
+        if _target(catalog, key, kept) or {name.casefold() for name in key.columns} <= left
+    )
     return replace(table, columns=columns, foreign_keys=keys)
+
+
+def _as_part(catalog: Catalog, tables: tuple[Table, ...]) -> Catalog:
+    """The catalog with these tables, and notes that fit them."""
+    part = replace(catalog, tables=tables)
+    names = [{t.full_name for t in each.tables} for each in (catalog, part)]
+    columns = [{f"{t.full_name}.{c.name}" for t, c in each.columns()} for each in (catalog, part)]
+    if names[0] == names[1] and columns[0] == columns[1]:
+        return part
+    gone = (names[0] - names[1]) | (columns[0] - columns[1])
+    notes = [left for note in catalog.notes if (left := _without(note, gone))]
+    many = " and ".join(
+        f"{len(after):,} of {len(before):,} {what}"
+        for what, (before, after) in (("tables", names), ("columns", columns))
+    )
+    return replace(part, notes=(*notes, f"This is a part of a larger database: {many}."))
+
+
+def _without(note: str, gone: set[str]) -> str:
+    """A note without those of its listed names that are gone; empty if nothing is left to be said."""
+    said = {word.rstrip(".") for word in re.split(r"[\s,:;]+", note)}
+    if not said & gone:
+        return note
+    head, colon, listed = note.partition(": ")
+    left = [name for name in re.sub(r"( and \d+ more)?\.$", "", listed).split(", ") if name not in gone]
+    return f"{head}: {', '.join(left)}." if colon and listed and left else ""
 
 
 def _keys(catalog: Catalog, table: Table, kept: Mapping[str, Table]) -> Iterator[tuple[str, str]]:

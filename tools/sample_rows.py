@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from knowledge.schema_grammar import write_values
 from tools.databases.privacy import is_private
 from tools.execute import Database, execute
 from tools.query import QueryError
@@ -45,7 +46,11 @@ class SampleRows:
     notes: tuple[str, ...] = ()
 
     def text(self, catalog: Catalog) -> str:
-        """``table(column [value, value], …);`` a line, of the tables and columns that ``catalog`` has."""
+        """``table(column [value, value], …);`` a line, of the tables and columns that ``catalog`` has.
+
+        Values are written, and quoted, as in schema text. A column whose values say nothing is left out:
+        all the same, though there are several, or all empty.
+        """
         return "\n".join(
             f"{table.full_name}({columns});"
             for table in catalog.tables
@@ -126,5 +131,9 @@ def _cell(value: object) -> str:
 
 
 def _columns(table: Table, values: Values) -> str:
-    shown = [(column.name, values[column.name]) for column in table.columns if column.name in values]
-    return ", ".join(f"{name} [{', '.join(cells)}]" for name, cells in shown)
+    named = [(column.name, values[column.name]) for column in table.columns if column.name in values]
+    return ", ".join(f"{name} {write_values(cells)}" for name, cells in named if _telling(cells))
+
+
+def _telling(cells: list[str]) -> bool:
+    return len(set(cells)) > 1 or (len(cells) == 1 and cells[0] not in ("", "NULL"))

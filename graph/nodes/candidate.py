@@ -203,6 +203,7 @@ async def finish(state: CandidateState, context: Context) -> Update:
         "approved": state.get("approved"),
         "refinements": state.get("refinements", 0),
         "stopped_by": limit,
+        "reading": state.get("reading", ""),
     }
     note(context, state, "candidate", "candidate", **{k: v for k, v in record.items() if k != "id"})
     return {"candidates": [record]}

@@ -7,7 +7,9 @@ as an empty one: it votes only where nothing better does.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import Literal
 
 from agents import self_checker
@@ -15,10 +17,15 @@ from agents.self_checker import Try
 from graph.context import Context
 from graph.nodes import candidate
 from graph.nodes.candidate import candidate_model, note
-from graph.nodes.results import observation
 from graph.nodes.routes import Routes, halted
 from graph.nodes.step import Update
-from graph.state import CandidateState
+from graph.state import PREVIEW_ROWS, CandidateState, ResultState
+from tools.excerpt import excerpt, row_limit
+from tools.query import QueryResult
+from tools.results import read_result
+
+EARLIER_ROWS = 3
+"""Rows shown of a result that a later query has replaced."""
 
 ERRORS_IN_A_ROW = 3  # paper 003, Appendix B
 TWICE = 2  # times that a result must come; paper 003, section 3.2.4
@@ -43,23 +50,34 @@ async def answer_again(state: CandidateState, context: Context) -> Update:
     """SelfChecker: the model sees its result and writes the query it trusts now, perhaps the same."""
     result = state["result"]
     assert result is not None  # the router comes here with a result only
+    shown, kept = await asyncio.to_thread(
+        _excerpts, result, state["sql"], context.dialect, context.trace.folder
+    )
     said = await self_checker.answer_again(
         candidate_model(state, context),
         await context.prompt(state["schema_ref"], state["documents_ref"]),
         state["question"],
         state["sql"],
-        observation(result),
+        shown,
         expected_format=state["plan"]["expected_format"],
         earlier=[Try(attempt["sql"], attempt["error"]) for attempt in state.get("earlier", [])],
     )
     note(context, state, "second_answer", "self_checker", **said.model_dump())
-    tried = {"sql": state["sql"], "error": observation(result)}
+    tried = {"sql": state["sql"], "error": kept}
     same = " ".join(said.sql.split()) == " ".join(state["sql"].split())
     return {
         "sql": said.sql,
         "refinements": state.get("refinements", 0) + 1,
         "earlier": state.get("earlier", []) if same else [*state.get("earlier", []), tried],
     }
+
+
+def _excerpts(result: ResultState, sql: str, dialect: str, folder: Path) -> tuple[str, str]:
+    """A result as it is shown now, and as it will be shown beside later ones; reads its file."""
+    whole = QueryResult(read_result(folder / result["file"]), 0.0, result["truncated"])
+    limit = row_limit(sql, dialect)
+    now, later = (excerpt(whole, rows=rows, limit=limit) for rows in (PREVIEW_ROWS, EARLIER_ROWS))
+    return now, later
 
 
 async def conclude(state: CandidateState, context: Context) -> Update:

@@ -13,39 +13,64 @@ from dataclasses import replace
 from typing import Literal
 
 from agents import column_explorer
-from agents.column_explorer import MAX_QUERIES, MAX_TRIES, ExplorationQuery, FailedTry
+from agents.column_explorer import MAX_QUERIES, MAX_TRIES, Correction, ExplorationQuery, FailedTry
+from graph.ballots import Cluster
+from graph.contest import LABELS, contest, sides
 from graph.context import Context
+from graph.disagreement import Side, disagreements
 from graph.nodes.models import first_available
 from graph.nodes.step import Update
 from graph.state import AttemptState, ExplorationState, RunState
 from knowledge.errors import MalformedReply, ModelUnavailable
-from tools.excerpt import MAX_ROWS, excerpt
+from tools.excerpt import MAX_ROWS, excerpt, row_limit
 from tools.execute import QueryCache, execute
 from tools.query import ErrorKind, QueryError
 
-NOTHING: ExplorationState = {"waiting": [], "tried": [], "error": "", "mended": [], "findings": []}
+NOTHING: ExplorationState = {
+    "waiting": [],
+    "tried": [],
+    "error": "",
+    "kind": "",
+    "mended": [],
+    "findings": [],
+}
 EMPTY = "The query ran and returned no row."
-MAX_RIVALS = 3
-"""Clusters that exploration is told of."""
+NO_ROW = "(0 rows)"
 
 
 async def begin(state: RunState, context: Context, *, max_queries: int = MAX_QUERIES) -> Update:
-    """ColumnExplorer: write the queries, aimed at what tied answers disagree on."""
+    """ColumnExplorer: write the queries, aimed at what strong answers disagree on.
+
+    How they disagree becomes material for the candidates that are dealt from now on.
+    """
     prompt = await context.prompt(state["schema_ref"], state["documents_ref"])
     syntax = await _hints(context)
-    rivals = _rivals(state)
-    begun = {"explored": True, "explored_at": state.get("dealt", 0)}
+    told = await asyncio.to_thread(_rivals, state, context)
+    rivals = [side.sql for side in told]
+    differences = await asyncio.to_thread(disagreements, told, context.dialect) if told else []
+    begun: Update = {"explored": True, "explored_at": state.get("dealt", 0)}
+    if differences:
+        ref = context.put(json.dumps(differences, ensure_ascii=False))
+        begun["material"] = {**state.get("material", {}), "differences": ref}
     try:
         queries = await first_available(
             context,
             lambda model: column_explorer.write_queries(
-                model, prompt, state["question"], syntax=syntax, rivals=rivals, max_queries=max_queries
+                model,
+                prompt,
+                state["question"],
+                syntax=syntax,
+                rivals=rivals,
+                differences=differences,
+                max_queries=max_queries,
             ),
         )
     except (MalformedReply, ModelUnavailable) as error:
         return {**_ended(context, NOTHING, str(error)), **begun}
     waiting = [query.model_dump() for query in queries]
-    context.trace.record("exploration", agent="column_explorer", queries=waiting, rivals=rivals)
+    context.trace.record(
+        "exploration", agent="column_explorer", queries=waiting, rivals=rivals, differences=differences
+    )
     return {"exploration": {**NOTHING, "waiting": waiting}, **begun}
 
 
@@ -62,45 +87,35 @@ async def run_query(state: RunState, context: Context) -> Update:
     if isinstance(outcome, QueryError):
         if outcome.kind is ErrorKind.UNAVAILABLE:
             return _ended(context, now, outcome.describe())
-        return {"exploration": {**now, "error": outcome.describe()}}
+        return {"exploration": {**now, "error": outcome.describe(), "kind": outcome.kind.value}}
     if outcome.row_count == 0 and not now["tried"]:
-        return {"exploration": {**now, "error": EMPTY}}
-    text = await asyncio.to_thread(excerpt, outcome)
-    context.trace.record("finding", agent="column_explorer", **query, text=text, corrected=bool(now["tried"]))
-    found = {"sql": query["sql"], "ref": context.put(text)}
+        return {"exploration": {**now, "error": EMPTY, "kind": ErrorKind.EMPTY_RESULT.value}}
+    limit = await asyncio.to_thread(row_limit, query["sql"], context.dialect)
+    text = await asyncio.to_thread(excerpt, outcome, limit=limit)
     waiting = now["mended"] if now["tried"] and outcome.row_count else rest
-    return {"exploration": {**NOTHING, "waiting": waiting, "findings": [*now["findings"], found]}}
+    return _found(context, now, text, waiting)
 
 
 async def correct_query(state: RunState, context: Context) -> Update:
     """Correct the query that failed, in one call with those that wait and would fail likewise.
 
-    What the reply mends among the others counts once the corrected query works. A reply that is
-    malformed, or nothing new, gives the query up.
+    What the reply mends among the others counts once the corrected query works. A reply that finds
+    nothing wrong makes an empty result a finding; one that is malformed, or nothing new, gives the
+    query up.
     """
     now = state["exploration"]
     queries = [ExplorationQuery(**query) for query in now["waiting"]]
     failed, rest = queries[0], queries[1:]
-    prompt = await context.prompt(state["schema_ref"], state["documents_ref"])
-    syntax = await _hints(context)
     try:
-        said = await first_available(
-            context,
-            lambda model: column_explorer.correct_query(
-                model,
-                prompt,
-                state["question"],
-                failed,
-                now["error"],
-                tried=[FailedTry(**attempt) for attempt in now["tried"]],
-                waiting=rest,
-                syntax=syntax,
-            ),
-        )
+        said = await _correction(state, context, failed, rest)
     except ModelUnavailable as error:
         return _ended(context, now, str(error))
     except MalformedReply as error:
         return _given_up(context, now, str(error))
+    if said.sql is None and now["kind"] == ErrorKind.EMPTY_RESULT:
+        return _found(context, now, NO_ROW, now["waiting"][1:])
+    if said.sql is None:
+        return _given_up(context, now, "The correction has no query.")
     tried: list[AttemptState] = [*now["tried"], {"sql": failed.sql, "error": now["error"]}]
     if " ".join(said.sql.split()) in {" ".join(attempt["sql"].split()) for attempt in tried}:
         return _given_up(context, now, "The correction is a query that failed before.")
@@ -113,8 +128,31 @@ async def correct_query(state: RunState, context: Context) -> Update:
             "mended": [query.model_dump() for query in said.mended(rest)],
             "tried": tried,
             "error": "",
+            "kind": "",
         }
     }
+
+
+async def _correction(
+    state: RunState, context: Context, failed: ExplorationQuery, rest: list[ExplorationQuery]
+) -> Correction:
+    now = state["exploration"]
+    prompt = await context.prompt(state["schema_ref"], state["documents_ref"])
+    syntax = await _hints(context)
+    return await first_available(
+        context,
+        lambda model: column_explorer.correct_query(
+            model,
+            prompt,
+            state["question"],
+            failed,
+            now["error"],
+            kind=ErrorKind(now["kind"]),
+            tried=[FailedTry(**attempt) for attempt in now["tried"]],
+            waiting=rest,
+            syntax=syntax,
+        ),
+    )
 
 
 async def give_up_query(state: RunState, context: Context) -> Update:
@@ -125,7 +163,7 @@ async def give_up_query(state: RunState, context: Context) -> Update:
 async def keep_findings(state: RunState, context: Context) -> Update:
     """What was found becomes material for the candidates that are dealt from now on."""
     findings = [
-        {"sql": found["sql"], "result": await context.text(found["ref"])}
+        {"purpose": found["purpose"], "sql": found["sql"], "result": await context.text(found["ref"])}
         for found in state.get("exploration", NOTHING)["findings"]
     ]
     if not findings:
@@ -150,6 +188,14 @@ def after_query(
     return route
 
 
+def _found(context: Context, now: ExplorationState, text: str, waiting: list[dict[str, str]]) -> Update:
+    """The query under work has told something; ``waiting`` are those that are left."""
+    query, corrected = now["waiting"][0], bool(now["tried"])
+    context.trace.record("finding", agent="column_explorer", **query, text=text, corrected=corrected)
+    found = {**query, "ref": context.put(text)}
+    return {"exploration": {**NOTHING, "waiting": waiting, "findings": [*now["findings"], found]}}
+
+
 def _given_up(context: Context, now: ExplorationState, message: str) -> Update:
     context.trace.record(
         "exploration_given_up", agent="column_explorer", message=message, **now["waiting"][0]
@@ -165,11 +211,12 @@ def _ended(context: Context, now: ExplorationState, message: str) -> Update:
     }
 
 
-def _rivals(state: RunState) -> list[str]:
-    """The SQL that stands for each of the largest clusters."""
-    written = {record["id"]: record["sql"] for record in state.get("candidates", [])}
-    clusters = state.get("vote", {}).get("clusters", [])
-    return [written[cluster["candidates"][0]] for cluster in clusters[:MAX_RIVALS]]
+def _rivals(state: RunState, context: Context) -> list[Side]:
+    """The strong answers of a close vote, else the heaviest, in an order that says nothing of them."""
+    vote = state.get("vote", {})
+    heaviest = [Cluster(**told) for told in vote.get("clusters", [])[: len(LABELS)]]
+    clusters = sorted(contest(vote) or heaviest, key=lambda cluster: cluster.key)
+    return [side for side, _ in sides(clusters, state.get("candidates", []), context.trace.folder)]
 
 
 async def _hints(context: Context) -> str:

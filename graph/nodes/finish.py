@@ -15,6 +15,8 @@ from graph.state import CandidateRecord, RunState
 from knowledge.errors import QuorumError
 from tools.experts import Feedback
 
+MAX_READINGS = 3
+MAX_READING = 240  # characters
 NEVER_RAN = ("stopped", "gave_up")
 """``ErrorState.kind`` of a candidate without a result that no error of its SQL explains."""
 
@@ -91,6 +93,7 @@ def _answer(state: RunState, context: Context, said: list[str]) -> Answer:
         result_file=str(context.trace.folder / result["file"]) if result else "",
         confidence=sure if result else 0.0,
         vote=_vote(held, weights) if held else None,
+        readings=_readings(records, winner, held),
         candidates=[_candidate(record, weights) for record in records],
         usage=context.ledger.as_dict(),
         run_id=context.trace.run_id,
@@ -108,6 +111,29 @@ def _records(state: RunState) -> list[CandidateRecord]:
         {**record, "approved": verdicts.get(record["id"], record["approved"])}
         for record in state.get("candidates", [])
     ]
+
+
+def _readings(
+    records: list[CandidateRecord], winner: CandidateRecord | None, held: dict[str, Any]
+) -> list[str]:
+    """The other readings that the winner and those who agree with it name; of all without a winner.
+
+    What the losers call another reading may well be the one that is answered. None after the user
+    has said what is meant.
+    """
+    if held.get("settled"):
+        return []
+    agreeing = next(
+        (c["candidates"] for c in held.get("clusters", []) if held["winner"] in c["candidates"]), ()
+    )
+    heard = [record for record in records if winner is None or record["id"] in agreeing]
+    heard.sort(key=lambda record: record is not winner)
+    said = (" ".join(record.get("reading", "").split()) for record in heard)
+    distinct: dict[str, str] = {}
+    for text in filter(None, said):
+        distinct.setdefault(text.casefold().rstrip("."), text)
+    kept = list(distinct.values())[:MAX_READINGS]
+    return [text if len(text) <= MAX_READING else f"{text[: MAX_READING - 1]}…" for text in kept]
 
 
 def _vote(held: dict[str, Any], weights: dict[str, float]) -> AnswerVote:

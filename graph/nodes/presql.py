@@ -78,7 +78,7 @@ async def link_presql(state: RunState, context: Context) -> Update:
     )
     if not linked.tables:
         return {"warnings": ["No PreSQL names a table of the schema, so PostSQL saw the whole schema."]}
-    pruned = await asyncio.to_thread(prune, catalog, linked)
+    pruned = await asyncio.to_thread(prune, catalog, linked, bare="key")
     schema = await asyncio.to_thread(render, pruned, budget=context.options.schema_tokens)
     material = dict(state.get("material", {}))
     if rows := SampleRows.from_json(await context.text(material.get("samples", ""))).text(pruned):

@@ -18,7 +18,7 @@ from graph.nodes.candidate import candidate_model, note
 from graph.nodes.routes import halted
 from graph.nodes.step import Update
 from graph.state import CandidateState
-from tools.excerpt import excerpt
+from tools.excerpt import excerpt, row_limit
 from tools.execute import Database, QueryCache, execute
 from tools.query import QueryError
 from tools.sql import SyntaxProblem
@@ -46,7 +46,8 @@ async def run_stage(state: CandidateState, context: Context) -> Update:
     outcome = await execute(database, stage.sql, agent="cte_refiner", candidate=state["candidate"])
     if isinstance(outcome, QueryError):
         return {"stage_error": outcome.describe(), "stage_ref": ""}
-    text = await asyncio.to_thread(excerpt, outcome, rows=STAGE_ROWS)
+    limit = await asyncio.to_thread(row_limit, stage.body, context.dialect)
+    text = await asyncio.to_thread(excerpt, outcome, rows=STAGE_ROWS, limit=limit)
     note(context, state, "stage", "cte_refiner", name=stage.name, sql=stage.sql, text=text)
     return {"stage_error": "", "stage_ref": context.put(text)}
 
@@ -56,15 +57,17 @@ async def review_stage(state: CandidateState, context: Context) -> Update:
     try:
         stages = split_stages(state["sql"], context.dialect)
         stage = stages[state["stage"]]
+        (start, end), whole = stage.span, stages[-1].sql
     except (SyntaxProblem, IndexError):
         return {"stage": -1}  # no stages to be judged: the whole query runs as it is
     review = await cte_refiner.review_stage(
         candidate_model(state, context).at(temperature=0.0),
         await context.prompt(state["schema_ref"], state["documents_ref"]),
         state["question"],
-        state["sql"],
         stage=stage.name,
         body=stage.body,
+        before=whole[:start],
+        after=whole[end:],
         result=await context.text(state["stage_ref"]),
         error=state["stage_error"],
         expected_format=state["plan"]["expected_format"],

@@ -19,18 +19,23 @@ from graph.nodes.results import keep_result
 from graph.nodes.routes import halted
 from graph.nodes.step import Update
 from graph.state import PREVIEW_ROWS, CandidateState, ErrorState, TurnState
-from tools.excerpt import excerpt
+from tools.excerpt import excerpt, row_limit
 from tools.execute import execute
 from tools.query import ErrorKind, QueryError
 
 AGENT = "tool_user"
+NOTHING_RAN = (
+    "No query has run without an error, so there is nothing to accept. Answer with a query in `sql`; "
+    "if the database cannot answer, give up by the same answer again."
+)
 REPEATED = "You have done exactly this before, so it was not done again. Do something else, or answer."
 
 
 async def take_step(state: CandidateState, context: Context, *, max_steps: int) -> Update:
     """ToolUser: the next step; a look is answered at once, a query by ``run_query``.
 
-    An action that was taken before is not taken again; two of them in a row end the loop.
+    An action that was taken before is not taken again; two of them in a row end the loop. So do two
+    answers in a row that name no query while none has run without an error.
     """
     told = state.get("history", [])
     history, taken = [Turn(**turn) for turn in told], state.get("actions", 0)
@@ -40,13 +45,18 @@ async def take_step(state: CandidateState, context: Context, *, max_steps: int) 
         state["question"],
         history=history,
         steps_left=max_steps - taken,
+        documents=context.resources.documents is not None,
     )
     note(context, state, "action", AGENT, **step.model_dump())
     update: Update = {"actions": taken + 1, "next": "again"}
-    if step.action == "answer" and step.text in ("", state.get("answer_sql")):
+    accepts = step.action == "answer" and step.text in ("", state.get("answer_sql"))
+    insists = bool(history) and history[-1].observation == NOTHING_RAN
+    if accepts and (state.get("answer_sql") or insists):
         return update | {"next": "finish"}
     turn: TurnState = {"action": step.action, "text": step.text, "observation": "", "thought": step.thought}
-    if repeats(step.action, step.text, history):
+    if accepts:
+        turn["observation"] = NOTHING_RAN
+    elif repeats(step.action, step.text, history):
         stuck = bool(history) and history[-1].observation == REPEATED
         turn["observation"] = REPEATED
         update["next"] = "finish" if stuck else "again"
@@ -66,7 +76,8 @@ async def run_query(state: CandidateState, context: Context) -> Update:
         return {"error": error, "history": [*before, {**turn, "observation": f"Error: {error['message']}"}]}
     result = await keep_result(outcome, context.trace.folder)
     note(context, state, "result", AGENT, sql=state["sql"], **result)
-    shown = await asyncio.to_thread(excerpt, outcome, rows=PREVIEW_ROWS)
+    limit = await asyncio.to_thread(row_limit, state["sql"], context.dialect)
+    shown = await asyncio.to_thread(excerpt, outcome, rows=PREVIEW_ROWS, limit=limit)
     history = [*before, {**turn, "observation": shown}]
     return {"error": None, "result": result, "answer_sql": state["sql"], "history": history}
 

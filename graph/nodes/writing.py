@@ -22,7 +22,8 @@ async def write_sql(state: CandidateState, context: Context, *, styles: Sequence
     """SqlWriter: the whole query; ``styles`` take turns over the candidates.
 
     The state's ``material`` adds to the prompt: ``rows`` (text), ``demonstrations`` (a JSON list of
-    question and sql), ``findings`` (a JSON list of sql and result). A plan is shown if there is one.
+    question and sql), ``findings`` (a JSON list of purpose, sql and result), ``differences`` (a JSON
+    list of sentences). A plan is shown if there is one.
     """
     material = state.get("material", {})
     plan = state["plan"] if state["plan"] != NO_PLAN else {"steps": [], "expected_format": ""}
@@ -30,6 +31,7 @@ async def write_sql(state: CandidateState, context: Context, *, styles: Sequence
     style = styles[(int(state["candidate"][1:]) - 1) % len(styles)]
     demonstrations = await context.text(material.get("demonstrations", ""))
     findings = await context.text(material.get("findings", ""))
+    differences = await context.text(material.get("differences", ""))
     written = await sql_writer.write_sql(
         candidate_model(state, context),
         await context.prompt(state["schema_ref"], state["documents_ref"]),
@@ -40,7 +42,8 @@ async def write_sql(state: CandidateState, context: Context, *, styles: Sequence
         rows=await context.text(material.get("rows", "")),
         demonstrations=[Demonstration(**shot) for shot in json.loads(demonstrations or "[]")],
         findings=[Finding(**finding) for finding in json.loads(findings or "[]")],
+        differences=json.loads(differences or "[]"),
         style="" if style == "plan-led" and not steps else style,
     )
     note(context, state, "writing", "sql_writer", style=style, **written.model_dump())
-    return {"sql": written.sql, "error": None}
+    return {"sql": written.sql, "reading": written.other_reading or "", "error": None}

@@ -22,6 +22,7 @@ from agents.column_explorer import Correction, ExplorationQuery, FailedTry, Rewr
 from knowledge.errors import ModelUnavailable
 from tools.models import Model, make_model
 from tools.models.scripted import Prompt, scripted
+from tools.query import ErrorKind
 
 CONTEXT = PromptContext(dialect="sqlite", database="shop", schema="orders(id:INTEGER, city:TEXT)")
 QUESTION = "How many sales were there in Ghent?"
@@ -33,10 +34,18 @@ GHENT = ExplorationQuery(purpose="Is there a Ghent?", sql="SELECT id FROM orders
 
 
 async def _explore(model: Model) -> object:
-    rivals = [SQL, "SELECT COUNT(id) FROM orders"]
     return await column_explorer.write_queries(
-        model, CONTEXT, QUESTION, syntax="## Strings\nLIKE ignores case.", rivals=rivals
+        model,
+        CONTEXT,
+        QUESTION,
+        syntax="## Strings\nLIKE ignores case.",
+        rivals=[SQL, "SELECT COUNT(id) FROM orders"],
+        differences=["Only answer A asks that city = 'Ghent'."],
     )
+
+
+async def _explore_one(model: Model) -> object:
+    return await column_explorer.write_queries(model, CONTEXT, QUESTION, rivals=[SQL])
 
 
 async def _correct(model: Model) -> object:
@@ -52,7 +61,28 @@ async def _correct(model: Model) -> object:
 
 
 async def _correct_the_last(model: Model) -> object:
-    return await column_explorer.correct_query(model, CONTEXT, QUESTION, CITIES, "orders has no column town.")
+    return await column_explorer.correct_query(
+        model,
+        CONTEXT,
+        QUESTION,
+        CITIES,
+        "There is no function TOWN.",
+        kind=ErrorKind.FUNCTION,
+        syntax="## Strings\nLIKE ignores case.",
+    )
+
+
+async def _correct_an_empty_one(model: Model) -> object:
+    return await column_explorer.correct_query(
+        model,
+        CONTEXT,
+        QUESTION,
+        GHENT,
+        "The query ran and returned no row.",
+        kind=ErrorKind.EMPTY_RESULT,
+        waiting=[CITIES],
+        syntax="## Strings\nLIKE ignores case.",
+    )
 
 
 async def _link_table(model: Model) -> object:
@@ -66,7 +96,15 @@ async def _draft(model: Model) -> object:
 async def _stage(model: Model) -> object:
     body = "SELECT id FROM orders WHERE city = 'Ghent'"
     return await cte_refiner.review_stage(
-        model, CONTEXT, QUESTION, SQL, stage="g", body=body, result="id\n1\n(1 row)", expected_format=FORMAT
+        model,
+        CONTEXT,
+        QUESTION,
+        stage="g",
+        before="WITH g AS (",
+        body=body,
+        after=") SELECT COUNT(*) FROM g",
+        result="id\n1\n(1 row)",
+        expected_format=FORMAT,
     )
 
 
@@ -75,8 +113,8 @@ async def _last_stage(model: Model) -> object:
         model,
         CONTEXT,
         QUESTION,
-        SQL,
         stage="result",
+        before="WITH g AS (SELECT id FROM orders WHERE city = 'Ghent')",
         body="SELECT COUNT(*) FROM g",
         error="There is no table g.",
         expected_format=FORMAT,
@@ -89,9 +127,9 @@ async def _format(model: Model) -> object:
 
 
 async def _again(model: Model) -> object:
-    earlier = [self_checker.Try("SELECT 2", "[2]")]
+    earlier = [self_checker.Try("SELECT 2", "2\n2\n(1 row)")]
     return await self_checker.answer_again(
-        model, CONTEXT, QUESTION, SQL, "1 rows; columns: n\n[1]", expected_format=FORMAT, earlier=earlier
+        model, CONTEXT, QUESTION, SQL, "n\n1\n(1 row)", expected_format=FORMAT, earlier=earlier
     )
 
 
@@ -109,7 +147,8 @@ REPLIES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize(
     "call",
     [
-        *(_explore, _correct, _correct_the_last, _link_table, _draft),
+        *(_explore, _explore_one, _correct, _correct_the_last, _correct_an_empty_one),
+        *(_link_table, _draft),
         *(_stage, _last_stage, _format, _again),
     ],
     ids=lambda call: call.__name__.strip("_"),
@@ -141,6 +180,42 @@ def test_a_correction_mends_the_queries_that_wait_by_number() -> None:
     ]
     mended = Correction(fault="", sql="SELECT 1", later=later).mended(waiting)
     assert mended == [CITIES, GHENT.model_copy(update={"sql": "SELECT 2"}), CITIES]
+
+
+def test_a_correction_may_find_nothing_wrong_but_not_forget_its_query() -> None:
+    assert Correction(fault="There is none.", sql=None).mended([GHENT]) == [GHENT]
+    with pytest.raises(ValidationError, match="sql is empty"):
+        Correction(fault="", sql=" ")
+
+
+@pytest.mark.parametrize("kind", ErrorKind)
+async def test_a_correction_sees_the_syntax_only_where_it_may_help(kind: ErrorKind) -> None:
+    prompts: list[Prompt] = []
+
+    def reply(prompt: Prompt) -> Any:
+        prompts.append(prompt)
+        return REPLIES[prompt.role]
+
+    model = make_model(scripted(reply))
+    await column_explorer.correct_query(
+        model, CONTEXT, QUESTION, CITIES, "No.", kind=kind, syntax="## Strings"
+    )
+    helps = kind in (ErrorKind.SYNTAX, ErrorKind.FUNCTION, ErrorKind.TYPE_MISMATCH)
+    assert ("<syntax>" in prompts[0].text) is helps
+    assert "`later`" not in prompts[0].text, "no other query waits"
+
+
+async def test_a_stage_is_shown_once_in_its_place() -> None:
+    prompts: list[Prompt] = []
+
+    def reply(prompt: Prompt) -> Any:
+        prompts.append(prompt)
+        return REPLIES[prompt.role]
+
+    await _stage(make_model(scripted(reply)))
+    text = prompts[0].text
+    assert text.count("WHERE city = 'Ghent'") == 1
+    assert FORMAT in text, "every stage is told what the end must look like"
 
 
 @pytest.mark.parametrize("nested", [False, True])

@@ -42,7 +42,13 @@ async def test_the_first_prompt(snapshot: SnapshotAssertion) -> None:
 
 
 async def test_the_prompt_after_some_steps(snapshot: SnapshotAssertion) -> None:
-    assert await prompt_of(history=HISTORY, steps_left=17) == snapshot
+    assert await prompt_of(history=HISTORY, steps_left=17, documents=True) == snapshot
+
+
+async def test_it_says_whether_there_are_documents() -> None:
+    told = [await prompt_of(documents=documents) for documents in (False, True)]
+    assert ["there are no documents" in text for text in told] == [True, False]
+    assert ["under `docs/`" in text for text in told] == [False, True]
 
 
 async def test_the_last_step_is_announced() -> None:

@@ -53,9 +53,9 @@ def writing_prompts(ran: Ran) -> dict[str, str]:
     return {event["candidate"]: event["messages"][-1]["content"] for event in calls}
 
 
-async def test_three_that_agree_and_one_validation_are_all_it_costs(run: Run) -> None:
+async def test_three_that_agree_are_all_it_costs(run: Run) -> None:
     ran = await run(replies())
-    assert ran.calls() == {"sql_writer": 3, "validator": 1}
+    assert ran.calls() == {"sql_writer": 3}
     assert ran.answer.status == "answered"
     assert ran.answer.sql == GOOD
     vote = ran.answer.vote
@@ -132,12 +132,12 @@ async def test_a_judge_decides_the_tie_that_is_left(run: Run) -> None:
 
 async def test_a_rejected_winner_is_revised_and_judged_once(run: Run) -> None:
     said = {"validator": REJECTED, "self_refiner": {"explanation": "Limited.", "sql": REVISED}}
-    ran = await run(replies(**said, judge=prefers(REVISED)))
+    ran = await run(replies(**said, judge=prefers(REVISED)), validation="always")
     assert ran.calls() == {"sql_writer": 3, "validator": 1, "self_refiner": 1, "judge": 1}
     assert ran.answer.sql == REVISED
     assert "Only the city with the most orders." in ran.prompt("self_refiner")
     assert any("revision" in note for note in ran.answer.vote.notes)  # type: ignore[union-attr]
-    kept = await run(replies(**said, judge=prefers(GOOD)))
+    kept = await run(replies(**said, judge=prefers(GOOD)), validation="always")
     assert kept.answer.sql == GOOD
     assert "The Validator did not accept this result." in kept.answer.warnings
     assert kept.answer.confidence < (await run(replies())).answer.confidence
@@ -146,19 +146,30 @@ async def test_a_rejected_winner_is_revised_and_judged_once(run: Run) -> None:
 async def test_a_revision_that_says_the_same_or_fails_changes_nothing(run: Run) -> None:
     for revision in (GOOD + " ORDER BY c.city", BROKEN):
         said = {"validator": REJECTED, "self_refiner": {"explanation": "So.", "sql": revision}}
-        ran = await run(replies(**said), max_refinements=0)
+        ran = await run(replies(**said), max_refinements=0, validation="always")
         assert "judge" not in ran.calls()
         assert ran.answer.sql == GOOD
 
 
-async def test_without_validation_the_winner_stands(run: Run) -> None:
-    ran = await run(replies(validator=REJECTED), validation=False)
-    assert ran.calls() == {"sql_writer": 3}
+@pytest.mark.parametrize(
+    ("validation", "agreed", "disputed"), [("doubt", 0, 1), ("always", 1, 1), ("never", 0, 0)]
+)
+async def test_the_winner_is_validated_where_it_is_in_doubt(
+    run: Run, validation: str, agreed: int, disputed: int
+) -> None:
+    assert (await run(replies(), validation=validation)).calls()["validator"] == agreed
+    doubtful = replies(sql_writer=taking_turns(GOOD, OTHER, GOOD, GOOD))
+    assert (await run(doubtful, validation=validation)).calls()["validator"] == disputed
+    failing = replies(
+        sql_writer=taking_turns(GOOD, GOOD, BROKEN), self_refiner={"explanation": "?", "sql": BROKEN}
+    )
+    assert (await run(failing, validation=validation)).calls()["validator"] == disputed
+    assert (await run(replies(), votes=2, validation=validation)).calls()["validator"] == disputed
 
 
 @pytest.mark.parametrize("failure", ["no json", ModelUnavailable("Gone.")])
 async def test_a_validator_that_fails_costs_its_verdict_only(run: Run, failure: Any) -> None:
-    ran = await run(replies(validator=failure))
+    ran = await run(replies(validator=failure), validation="always")
     assert ran.answer.status == "answered"
     assert ran.answer.candidates[0].approved is None
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from graph.builder import build_graph
-from graph.nodes.tool_loop import REPEATED, after_query, after_step
+from graph.nodes.tool_loop import NOTHING_RAN, REPEATED, after_query, after_step
 from graph.recipes import find_recipe
 from knowledge.errors import ConfigurationError, ModelUnavailable
 from quorum import ask_sync
@@ -102,7 +102,7 @@ async def test_an_error_is_an_observation_that_the_model_repairs_itself(react: R
 
 
 async def test_the_guard_stands_before_every_query(react: Run) -> None:
-    ran = await react(steps(sql("DELETE FROM orders"), answer("DROP TABLE orders"), answer()))
+    ran = await react(steps(sql("DELETE FROM orders"), answer("DROP TABLE orders"), answer(), answer()))
     assert "Error: " in observation(ran, 1)
     assert "Error: " in observation(ran, 2)
     assert ran.answer.status == "no_answer"
@@ -132,8 +132,18 @@ async def test_after_a_failed_query_the_last_that_ran_stands(react: Run) -> None
     assert ran.answer.warnings == []
 
 
-async def test_an_answer_before_any_query_gives_up(react: Run) -> None:
-    ran = await react(steps(look("ls"), answer()))
+async def test_an_answer_before_any_query_ran_is_refused(react: Run) -> None:
+    ran = await react(steps(answer(), answer(GOOD)))
+    assert observation(ran, 1) == NOTHING_RAN
+    assert ran.answer.sql == GOOD
+    failed = await react(steps(sql(TYPO), answer(), sql(GOOD), answer()))
+    assert observation(failed, 2) == NOTHING_RAN
+    assert failed.answer.sql == GOOD
+
+
+async def test_who_insists_gives_up(react: Run) -> None:
+    ran = await react(steps(look("ls"), answer(), answer()))
+    assert ran.calls() == {"tool_user": 3}
     assert ran.answer.status == "no_answer"
     assert "gave up" in ran.answer.warnings[0]
 

@@ -244,8 +244,9 @@ async def test_switch_gold_schema(run: Run) -> None:
     ran = await run(replies(), gold_schema=gold)
     prompt = ran.prompt("sql_writer")
     assert "city" in prompt
-    assert "note" not in prompt
+    assert "note TEXT" not in prompt
     assert "total REAL" not in prompt
+    assert "This is a part of a larger database: 2 of 2 tables and 4 of 7 columns." in prompt
     assert ran.answer.sql == GOOD
 
 

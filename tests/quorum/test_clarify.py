@@ -62,6 +62,29 @@ async def test_a_script_is_asked_and_its_choice_counts(patient: bool, shop: str)
     assert heard[0].differences
 
 
+@pytest.mark.parametrize("chosen", [True, False])
+async def test_other_readings_are_shown_until_the_user_has_said_what_is_meant(
+    chosen: bool, shop: str
+) -> None:
+    said = {"reasoning": "", "other_reading": "Only what was paid."}
+    models = {
+        name: scripted(script(sql_writer={**said, "sql": query}))
+        for name, query in (("m:a", GOOD), ("m:b", ABOVE_SIX))
+    }
+    answer = await ask(
+        QUESTION,
+        db=shop,
+        chat_models=models,
+        votes=2,
+        recipe="reforce",
+        switches={"exploration": "never"},
+        on_clarify=lambda asked: asked.choices[0].label if chosen else None,
+    )
+    assert answer.vote
+    assert answer.vote.settled == ("user" if chosen else "")
+    assert answer.readings == ([] if chosen else ["Only what was paid."])
+
+
 async def test_none_keeps_the_vote_and_the_disagreement_is_told(shop: str) -> None:
     answer = await ask(
         QUESTION, db=shop, chat_models=MODELS, votes=2, recipe="recap", on_clarify=lambda _: None

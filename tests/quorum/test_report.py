@@ -188,6 +188,24 @@ def test_the_answer_names_status_votes_cost_and_trace(answer: dict[str, Any]) ->
         assert part in text
 
 
+@pytest.mark.parametrize(
+    ("readings", "lines"),
+    [
+        (["Paid orders\x07."], ["The question could also mean: Paid orders␇."]),
+        (["Paid.", "Open."], ["The question could also mean:", "  Paid.", "  Open."]),
+        ([], []),
+    ],
+)
+def test_the_answer_says_what_else_the_question_could_mean(
+    answer: dict[str, Any], readings: list[str], lines: list[str]
+) -> None:
+    out = terminal()
+    show_answer(answer | {"readings": readings}, out)
+    text = printed(out)
+    assert "\n".join(lines) in text
+    assert ("could also mean" in text) is bool(readings)
+
+
 def test_no_answer_tells_why_each_candidate_failed(answer: dict[str, Any]) -> None:
     failed = [candidate("c1", sql="", error="no table x"), candidate("c2", sql="", error="timed out")]
     out = terminal()

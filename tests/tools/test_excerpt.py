@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.excerpt import MAX_BYTES, MAX_ROWS, excerpt
+from tools.excerpt import MAX_BYTES, MAX_ROWS, excerpt, row_limit
 from tools.query import QueryResult
 
 
@@ -30,6 +30,38 @@ def test_a_small_result_is_shown_whole() -> None:
 )
 def test_what_was_cut_is_said(values: list[str], truncated: str, tail: str) -> None:
     assert excerpt(result(list(values), truncated)).splitlines()[-1] == tail
+
+
+@pytest.mark.parametrize(
+    ("rows", "limit", "tail"),
+    [
+        (20, 20, "(20 rows: its LIMIT; there may be more)"),
+        (1, 1, "(1 row: its LIMIT; there may be more)"),
+        (19, 20, "(19 rows)"),
+        (0, 0, "(0 rows)"),
+        (20, None, "(20 rows)"),
+        (150, 150, "(100 of 150 rows shown, the rest was cut; 150 is its LIMIT, there may be more)"),
+    ],
+)
+def test_a_result_that_fills_its_limit_may_go_on(rows: int, limit: int | None, tail: str) -> None:
+    assert excerpt(result(["x"] * rows), limit=limit).splitlines()[-1] == tail
+
+
+@pytest.mark.parametrize(
+    ("sql", "dialect", "limit"),
+    [
+        ("SELECT a FROM t ORDER BY a LIMIT 20 OFFSET 5;", "sqlite", 20),
+        ("WITH x AS (SELECT a FROM t LIMIT 3) SELECT a FROM x", "sqlite", None),
+        ("SELECT a FROM t UNION SELECT b FROM u LIMIT 7", "duckdb", 7),
+        ("SELECT a FROM t FETCH FIRST 5 ROWS ONLY", "postgres", 5),
+        ("SELECT TOP 4 a FROM t", "snowflake", 4),
+        ("SELECT a FROM t LIMIT 2 + 3", "sqlite", None),
+        ("SELECT a FROM t LIMIT -1", "sqlite", None),
+        ("SELEC a FROM", "sqlite", None),
+    ],
+)
+def test_the_outermost_limit_counts(sql: str, dialect: str, limit: int | None) -> None:
+    assert row_limit(sql, dialect) == limit
 
 
 def test_a_row_too_long_by_itself_is_cut_and_marked() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -268,14 +269,49 @@ def test_a_pruned_catalog_has_what_is_linked_and_is_whole(one: Linked, other: Li
         assert part.columns
         assert all(part.column(name) for name in part.primary_key)
         for key in part.foreign_keys:
-            target = pruned.table(key.ref_table)
+            target = pruned.table(key.ref_table) or SHOP.table(key.ref_table)  # what a column refers to
             assert target is not None
             assert all(part.column(name) for name in key.columns)
             assert all(target.column(name) for name in key.ref_columns)
     assert prune(pruned, one, other) == pruned
-    assert {t.full_name for t in parse_schema(render(pruned).text).tables} == {
-        t.full_name for t in pruned.tables
+    read = parse_schema(render(pruned).text)
+    assert {t.full_name: t.foreign_keys for t in read.tables} == {
+        t.full_name: t.foreign_keys for t in pruned.tables
     }
+    assert read.notes == pruned.notes
+
+
+def test_a_part_says_of_what_it_is_a_part_and_what_its_keys_refer_to() -> None:
+    pruned = prune(SHOP, used("SELECT product_id FROM lines", SHOP))
+    text = render(pruned).text
+    assert text.startswith("# database shop (sqlite): 1 table, 3 columns\n")
+    assert "# note: This is a part of a larger database: 1 of 5 tables and 3 of 18 columns.\n" in text
+    assert "  product_id TEXT -> products.id\n" in text
+    assert "  order_id TEXT PK -> orders.id\n" in text
+    assert prune(SHOP, Linked(tuple(t.full_name for t in SHOP.tables))) == SHOP, "all of it is no part"
+
+
+def test_notes_on_what_is_gone_go_too() -> None:
+    notes = (
+        "No sample values are shown, for privacy, of: customers.rank, notes.author and 3 more.",
+        "Not counted for lack of time: notes.",
+        "A foreign key of orders refers to shops, which does not fit.",
+        "The view best cannot be read and is left out: no such column: x.",
+    )
+    pruned = prune(replace(SHOP, notes=notes), used("SELECT name, rank FROM customers", SHOP))
+    assert pruned.notes == (
+        "No sample values are shown, for privacy, of: customers.rank.",
+        notes[3],
+        "This is a part of a larger database: 1 of 5 tables and 3 of 18 columns.",
+    )
+
+
+def test_a_table_that_is_only_counted_may_keep_its_key_alone() -> None:
+    counted = [used(f"SELECT COUNT(*) FROM {name}", SHOP) for name in ("orders", "lines", "notes")]
+    pruned = prune(SHOP, *counted, bare="key")
+    columns = {t.name: " ".join(c.name for c in t.columns) for t in pruned.tables}
+    assert columns == {"orders": "id", "lines": "order_id line", "notes": "body"}
+    assert len(prune(SHOP, *counted).tables[0].columns) == 5
 
 
 def test_every_gold_query_still_resolves_in_its_pruned_catalog(shared: Path) -> None:

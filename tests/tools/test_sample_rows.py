@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from knowledge.catalog import Catalog, Table
+from knowledge.catalog import Catalog, Column, Table
 from knowledge.errors import BudgetExceeded
 from tools.databases import connect
 from tools.execute import Database
@@ -51,6 +51,15 @@ async def test_three_rows_of_each_table_stand_column_by_column(database: Databas
     assert "people(id [1, 2, 3], full name [Ann Lee, NULL, Cy], group [7, 8, 9]);" in lines
     assert f"order(id [1], note [{'z' * 39}…]);" in lines
     assert found.notes == ()
+
+
+def test_only_what_tells_something_is_shown_and_a_comma_is_no_border() -> None:
+    cells = {"a": ["x, y", "z]"], "b": ["1", "1"], "c": ["", ""], "d": ["NULL", "NULL"], "e": ["NULL", "2"]}
+    many = Table("t", tuple(Column(name, "TEXT") for name in cells))
+    catalog = Catalog("d", "sqlite", (many, replace(many, name="one"), replace(many, name="none")))
+    one = {"a": ["x"], "b": ["NULL"], "c": [""]}
+    text = SampleRows({"t": cells, "one": one, "none": {"a": ["", ""]}}).text(catalog)
+    assert text.splitlines() == ['t(a ["x, y", "z]"], e [NULL, 2]);', "one(a [x]);"]
 
 
 async def test_private_columns_are_never_read(database: Database) -> None:

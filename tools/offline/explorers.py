@@ -30,7 +30,10 @@ def _values(reading: Reading, name: str) -> str:
 
 
 def exploration_corrector(prompt: Prompt) -> dict[str, Any]:
-    """Put the suggested name for the unknown one, here and in the queries that wait; else drop the filter."""
+    """Put the suggested name for the unknown one, here and in the queries that wait; else drop the filter.
+
+    Where there is none, no row is the finding.
+    """
     sql, waiting = prompt.get("sql"), prompt.all("waiting_sql")
     unknown = re.search(
         r"no (?:column|table) (\w+)\b.*Did you mean: (?:\w+\.)*(\w+)", prompt.get("error"), re.DOTALL
@@ -39,6 +42,8 @@ def exploration_corrector(prompt: Prompt) -> dict[str, Any]:
         bare = re.sub(
             r"\bWHERE\b.*?(?=\b(?:GROUP BY|ORDER BY|LIMIT)\b|$)", "", sql, count=1, flags=re.I | re.S
         )
+        if bare == sql:
+            return {"fault": "Nothing is wrong.", "sql": None, "later": []}
         return {"fault": "The filter may be too strict.", "sql": bare, "later": []}
     fixed = [re.sub(rf"\b{unknown[1]}\b", unknown[2], text) for text in [sql, *waiting]]
     later = [

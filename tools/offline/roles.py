@@ -107,8 +107,13 @@ def sql_writer(prompt: Prompt) -> dict[str, Any]:
         return {
             "reasoning": f"Hardly a word of the question resembles anything in the schema. {NOTE}",
             "sql": "",
+            "other_reading": None,
         }
-    return {"reasoning": f"The rules read the question so. {NOTE}", "sql": reading.sql()}
+    return {
+        "reasoning": f"The rules read the question so. {NOTE}",
+        "sql": reading.sql(),
+        "other_reading": None,
+    }
 
 
 def sql_critique(prompt: Prompt) -> dict[str, Any]:

@@ -64,9 +64,9 @@ class Schema:
         """The equality of each foreign key, in both directions."""
         by_name = {name.casefold(): t for t in self.tables for name in (t.name, t.full_name)}
         for table, key in ((t, key) for t in self.tables for key in t.foreign_keys):
-            other = by_name.get(key.ref_table.casefold(), table)
-            mine, theirs = table.column(key.columns[0]), other.column(key.ref_columns[0])
-            if mine and theirs:
+            other = by_name.get(key.ref_table.casefold())  # None in a part of a database
+            mine, theirs = table.column(key.columns[0]), other and other.column(key.ref_columns[0])
+            if mine and other and theirs:
                 yield from ((table, mine, other, theirs), (other, theirs, table, mine))
 
     def paths(self, start: Table) -> dict[str, list[Join]]:

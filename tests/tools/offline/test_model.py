@@ -60,7 +60,7 @@ FORMS: dict[str, tuple[type[BaseModel], dict[str, Any]]] = {
     "sql_writer": (
         Draft,
         {"expected_format": "", "plan": [], "syntax": "", "rows": "", "demonstrations": [], "findings": [],
-         "approach": ""},
+         "differences": [], "approach": ""},
     ),
     "sql_critique": (SqlReview, {**PLAN, "syntax": "", "sql": "SELECT COUNT(*) FROM customers"}),
     "schema_linker": (
@@ -73,25 +73,28 @@ FORMS: dict[str, tuple[type[BaseModel], dict[str, Any]]] = {
          "kind": "other", "error": "It failed.", "hints": ["Simplify."]},
     ),
     "validator": (Verdict, RESULT),
-    "column_explorer": (Exploration, {"syntax": "", "rivals": [], "max_queries": 10, "row_limit": 20}),
+    "column_explorer": (
+        Exploration,
+        {"syntax": "", "rivals": {}, "differences": [], "max_queries": 10, "row_limit": 20},
+    ),
     "exploration_corrector": (
         Correction,
-        {"purpose": "", "sql": "SELECT x", "error": "It failed.", "tried": [], "syntax": "",
-         "waiting": [ExplorationQuery(purpose="", sql="SELECT y")]},
+        {"purpose": "", "sql": "SELECT x", "error": "It failed.", "empty": False, "tried": [],
+         "syntax": "", "waiting": [ExplorationQuery(purpose="", sql="SELECT y")]},
     ),
     "table_linker": (TableVerdict, {"table": TABLE, "documents": "", "dialect": "sqlite"}),
     "draft_linker": (ChunkDraft, {"schema": TABLE, "documents": "", "dialect": "sqlite"}),
     "cte_refiner": (
         StageReview,
-        {"sql": "SELECT 1", "stage": "result", "body": "SELECT 1", "result": "", "error": "It failed.",
-         "expected_format": "", "last": True},
+        {"stage": "result", "before": "", "body": "SELECT 1", "after": "", "result": "",
+         "error": "It failed.", "expected_format": "", "last": True},
     ),
     "format_writer": (AnswerFormat, {}),
     "self_checker": (
         SecondAnswer,
         {"expected_format": "", "earlier": [], "sql": "SELECT 1", "result": "[1]"},
     ),
-    "tool_user": (ToolStep, {"history": [], "steps_left": 20}),
+    "tool_user": (ToolStep, {"history": [], "steps_left": 20, "documents": False}),
     "judge": (Judgement, {"expected_format": "", "rivals": [], "differences": []}),
 }  # fmt: skip
 
@@ -123,6 +126,17 @@ def test_every_role_is_answered_in_its_form(
 ) -> None:
     form, variables = FORMS[role]
     form.model_validate(ask(context, role, **variables, **sampling))
+
+
+@pytest.mark.parametrize(
+    ("sql", "corrected"),
+    [("SELECT id FROM t WHERE id < 0", "SELECT id FROM t "), ("SELECT id FROM t", None)],
+)
+def test_an_empty_exploration_loses_its_filter_or_is_the_finding(
+    sql: str, corrected: str | None, context: PromptContext
+) -> None:
+    given = FORMS["exploration_corrector"][1] | {"sql": sql, "empty": True, "error": "No row."}
+    assert ask(context, "exploration_corrector", **given)["sql"] == corrected
 
 
 def test_it_says_that_it_is_a_demonstration(context: PromptContext) -> None:

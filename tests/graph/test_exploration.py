@@ -1,0 +1,109 @@
+"""What exploration is told, what it may find, and what those who write after it are shown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.graph.reforce_script import (
+    CITIES,
+    NOTHING,
+    OTHER,
+    TOWNS,
+    corrected,
+    explored,
+    replies,
+    taking_turns,
+    written,
+)
+from tests.graph.shop import GOOD, Ran, Run
+
+NOWHERE = {"purpose": "Is there a Nowhere?", "sql": NOTHING}
+RIGHT = {"fault": "Nothing: there is no Nowhere.", "sql": None}
+TIED = taking_turns(GOOD, OTHER, found=GOOD)
+
+
+@pytest.fixture
+def tied(run: Run) -> Run:
+    """Over the shop, with two candidates of the recipe ``reforce`` that tie until exploration is done."""
+
+    async def asked(**roles: Any) -> Ran:
+        return await run(replies(sql_writer=TIED, **roles), recipe="reforce", votes=2)
+
+    return asked
+
+
+async def test_no_row_can_be_the_finding(tied: Run) -> None:
+    ran = await tied(column_explorer=explored(NOWHERE, CITIES), exploration_corrector=RIGHT)
+    assert ran.calls()["exploration_corrector"] == 1
+    found = [(event["sql"], event["text"], event["corrected"]) for event in ran.of("finding")]
+    assert found[0] == (NOTHING, "(0 rows)", False)
+    assert found[1][0] == CITIES["sql"]
+    assert not ran.of("exploration_given_up")
+    later = ran.prompt("sql_writer", 2)
+    assert f"<exploration_purpose>{NOWHERE['purpose']}</exploration_purpose>" in later
+    assert f"{NOTHING}\n</exploration_sql>\n<exploration_result>\n(0 rows)\n" in later
+
+
+async def test_an_error_is_no_finding_whatever_the_correction_says(tied: Run) -> None:
+    ran = await tied(column_explorer=explored(TOWNS, CITIES), exploration_corrector=RIGHT)
+    assert [event["sql"] for event in ran.of("finding")] == [CITIES["sql"]]
+    assert "no query" in ran.of("exploration_given_up")[0]["message"]
+
+
+async def test_the_corrector_is_asked_for_later_queries_only_where_some_wait(tied: Run) -> None:
+    said = corrected("SELECT DISTINCT city FROM customers")
+    alone = (await tied(column_explorer=explored(TOWNS), exploration_corrector=said)).prompt(
+        "exploration_corrector"
+    )
+    two = await tied(column_explorer=explored(TOWNS, CITIES), exploration_corrector=said)
+    assert "`later`" not in alone
+    assert "`later`" in two.prompt("exploration_corrector")
+    assert "<syntax>" not in alone, "no syntax mends the name of a column"
+
+
+async def test_the_explorer_sees_how_the_answers_differ_beside_their_sql(tied: Run) -> None:
+    ran = await tied()
+    prompt = ran.prompt("column_explorer")
+    for label, sql in zip("AB", ran.of("exploration")[0]["rivals"], strict=True):
+        assert f'<rival_sql answer="{label}">\n{sql}\n</rival_sql>' in prompt
+    said = ran.of("exploration")[0]["differences"]
+    assert any("`city`" in sentence for sentence in said)
+    assert all(f"- {sentence}\n" in prompt for sentence in said)
+
+
+async def test_later_writers_see_what_was_being_decided_and_why_each_query_was_run(tied: Run) -> None:
+    ran = await tied()
+    said = ran.of("exploration")[0]["differences"]
+    early, late = ran.prompt("sql_writer", 0), ran.prompt("sql_writer", 2)
+    assert "<differences>" not in early
+    assert all(f"- {sentence}\n" in late for sentence in said)
+    assert f"<exploration_purpose>{CITIES['purpose']}</exploration_purpose>" in late
+
+
+async def test_a_single_answer_that_says_nothing_is_no_rival(run: Run) -> None:
+    said = replies(
+        sql_writer=written(NOTHING), self_refiner={"explanation": "", "sql": f"{NOTHING} OR city = 'None'"}
+    )
+    prompt = (await run(said, recipe="reforce", votes=1)).prompt("column_explorer")
+    assert "its result says nothing" in prompt
+    assert "differently" not in prompt.split("<task>")[1]
+    assert "<differences>" not in prompt
+
+
+async def test_a_finding_that_fills_its_limit_says_so(tied: Run) -> None:
+    one = {"purpose": "Some city.", "sql": "SELECT city FROM customers LIMIT 1"}
+    ran = await tied(column_explorer=explored(one))
+    assert "(1 row: its LIMIT; there may be more)" in ran.prompt("sql_writer", 2)
+
+
+async def test_the_self_checker_sees_all_rows_of_a_small_result(run: Run) -> None:
+    many = "SELECT o.id FROM orders o JOIN customers c ON 1 = 1 WHERE o.id < 3"
+    ran = await run(
+        replies(sql_writer=written(many)), recipe="reforce", votes=1, switches={"self_consistency": True}
+    )
+    shown = ran.prompt("self_checker").split("<result>\n")[1].split("\n</result>")[0]
+    assert shown.splitlines() == ["id", *"111222", "(6 rows)"]
+    earlier = ran.prompt("self_checker", 1).split("<earlier_result>\n")[1].split("\n</earlier_result>")[0]
+    assert earlier.splitlines()[-1] == "(3 of 6 rows shown, the rest was cut)"

@@ -1,0 +1,59 @@
+"""What else the question could mean: said by those who write, shown on the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from graph.nodes.finish import MAX_READING
+from tests.graph.reforce_script import OTHER, number, replies, written
+from tests.graph.shop import GOOD, Run
+from tools.models.scripted import Prompt
+
+PAID = "Only the orders that were paid."
+HOME = "The city of the shop."
+
+
+def reading(*said: str | None, sql: tuple[str, ...] = (GOOD,)) -> Callable[[Prompt], Any]:
+    """A writer whose candidates name these other readings in turn."""
+
+    def write(prompt: Prompt) -> Any:
+        place = number(prompt) - 1
+        return written(sql[place % len(sql)]) | {"other_reading": said[place % len(said)]}
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ((None,), []),
+        ((PAID, None, HOME), [PAID, HOME]),
+        ((PAID, " only the  orders that were paid", ""), [PAID]),
+        (("1", "2", "3", "4", "5"), ["1", "2", "3"]),
+        (("x" * 999,), ["x" * (MAX_READING - 1) + "…"]),
+    ],
+)
+async def test_the_answer_shows_the_distinct_other_readings(
+    run: Run, said: tuple[str | None, ...], shown: list[str]
+) -> None:
+    ran = await run(replies(sql_writer=reading(*said)), recipe="reforce", votes=5)
+    assert ran.answer.readings == shown
+    assert [event["other_reading"] for event in ran.of("writing")].count(said[0]) >= 1
+
+
+async def test_what_the_losers_call_another_reading_may_be_the_answer_and_is_not_shown(run: Run) -> None:
+    writer = reading(PAID, PAID, "By city.", sql=(GOOD, GOOD, OTHER))
+    ran = await run(replies(sql_writer=writer), recipe="reforce", votes=3)
+    assert ran.answer.sql == GOOD
+    assert ran.answer.readings == [PAID]
+
+
+async def test_without_an_answer_all_are_shown(run: Run) -> None:
+    writer = reading(PAID, HOME, sql=("SELECT town FROM orders",))
+    said = replies(sql_writer=writer, self_refiner={"explanation": "", "sql": "SELECT town FROM orders"})
+    ran = await run(said, recipe="reforce", votes=2, switches={"exploration": "never"})
+    assert ran.answer.status == "no_answer"
+    assert ran.answer.readings == [PAID, HOME]

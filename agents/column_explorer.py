@@ -47,7 +47,7 @@ class ExplorationQuery(BaseModel):
 class Exploration(BaseModel):
     """Queries from simple to nested."""
 
-    queries: list[ExplorationQuery] = Field(description="At most ten, from simple to nested.")
+    queries: list[ExplorationQuery] = Field(description="From simple to nested.")
 
 
 class Rewrite(BaseModel):

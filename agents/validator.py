@@ -13,6 +13,7 @@ from agents.base import ask
 from tools.models import Model
 
 SAMPLE_ROWS = 3  # ReCAPAgent-SQL, section 3.3.7: the first three rows
+SMALL = 10  # a result of so few rows is shown whole
 MAX_CELL = 200  # characters of a cell that the prompt shows
 
 
@@ -46,12 +47,17 @@ class ColumnSummary:
 
 @dataclass(frozen=True)
 class ResultSummary:
-    """What the Validator sees of a result; never more than ``SAMPLE_ROWS`` rows."""
+    """What the Validator sees of a result: all rows of a small one, else ``SAMPLE_ROWS``."""
 
     row_count: int
     truncated: bool
     columns: Sequence[ColumnSummary]
     sample_rows: Sequence[Sequence[Any]]
+
+
+def shown(rows: int) -> int:
+    """How many rows of a result with so many the Validator sees."""
+    return rows if rows <= SMALL else SAMPLE_ROWS
 
 
 def _show(row: Sequence[Any]) -> str:
@@ -70,8 +76,12 @@ async def validate(
     summary: ResultSummary,
     *,
     expected_format: str = "",
+    schema: str = "",
 ) -> Verdict:
-    """Judge a result from its summary; the prompt carries no schema.
+    """Judge a result from its summary.
+
+    Args:
+        schema: Of the tables that the query uses; empty for none, as in the paper.
 
     Raises:
         MalformedReply, ModelUnavailable, BudgetExceeded: As ``agents.base.ask``.
@@ -84,8 +94,9 @@ async def validate(
         question=question,
         sql=sql,
         expected_format=expected_format,
+        schema=schema,
         row_count=summary.row_count,
         truncated=summary.truncated,
         columns=list(summary.columns),
-        sample_rows=[_show(row) for row in summary.sample_rows[:SAMPLE_ROWS]],
+        sample_rows=[_show(row) for row in summary.sample_rows[: shown(summary.row_count)]],
     )

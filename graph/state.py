@@ -142,6 +142,7 @@ class RunState(TypedDict, total=False):
     explored_at: int
     approvals: dict[str, bool]
     rejected: str
+    revision: str
     stopped_by: str
     redealt: str
     clarified: str

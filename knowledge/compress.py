@@ -114,7 +114,7 @@ def _guess(source: _Source, skeleton: SchemaText, budget: int) -> int:
     texts += [(f.path, f.description) for c in columns for f in c.fields if f.description and not f.inferred]
     lengths = [len(text) for _, text in set(texts)]
     lengths += [len(told) for la in source.layouts for told in {t.description for t in la.tables}]
-    values = [c.samples for c in columns if c.samples]
+    values = [c.samples for c in columns if c.samples or c.complete]
     rate = skeleton.tokens / max(1, len(skeleton.text))
     for level, detail in enumerate(LEVELS):
         limit = detail.description_chars

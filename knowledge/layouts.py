@@ -36,7 +36,8 @@ class Layout:
     Attributes:
         tables: At least one.
         columns: The columns of the first table, with what the others add: the description most
-            of them give, samples, paths seen in samples.
+            of them give, samples (complete if those of each table are, and the same), paths seen
+            in samples.
         base: The layout that this one is written as a difference from; None when in full.
         removed: Names of the base's columns that are missing here.
         added: Columns that the base lacks or has otherwise.
@@ -102,8 +103,9 @@ def _merged(tables: Sequence[Table]) -> Layout:
         description = _majority(described) if len(told) > 1 else "".join(told)
         disputed += len(told) - bool(description)
         samples = next((c.samples for c in same if c.samples), ())
+        complete = all(_completes(c, samples) for c in same)
         fields = _union(c.fields for c in same) if any(c.fields for c in same) else ()
-        columns.append(Column(first.name, first.type, description, samples, fields, first.nullable))
+        columns.append(Column(first.name, first.type, description, samples, fields, first.nullable, complete))
     return Layout(tuple(tables), tuple(columns), disputed=disputed)
 
 
@@ -180,4 +182,11 @@ def _absorb(column: Column, other: Column | None) -> Column:
     if other is None:
         return column
     fields = column.fields if column.fields == other.fields else merge_fields(column.fields, other.fields)
-    return replace(column, fields=fields, samples=column.samples or other.samples)
+    samples = column.samples or other.samples
+    complete = _completes(column, samples) and _completes(other, samples)
+    return replace(column, fields=fields, samples=samples, complete=complete)
+
+
+def _completes(column: Column, samples: Sequence[str]) -> bool:
+    """Whether these are known to be all values of the column."""
+    return column.complete and {*column.samples} == {*samples}

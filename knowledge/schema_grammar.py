@@ -18,7 +18,7 @@ _ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '""'}
 _UNESCAPES = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\"}
 _QUOTED = re.compile(r'"((?:[^"\\]|""|\\.)*)"')
 _UNESCAPE = re.compile(r'""|\\u([0-9a-f]{4})|\\(.)')
-_SPECIAL_VALUE = re.compile(r'[,\[\]"\\\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]|^\s|\s$|^$')
+_SPECIAL_VALUE = re.compile(r'[,\[\]"\\\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]|^\s|\s$|^$|^all: |^NULL only$')
 _AFTER_TYPE = re.compile(r"\[|(?:PK|NOT NULL|->|--)(?:[ ^]|$)|$")
 _CACHED = 1 << 16  # the same few names, types and texts come back at every level of detail
 _KEYWORDS = frozenset({"primary", "foreign"})
@@ -177,14 +177,20 @@ def write_value(value: str) -> str:
     return quote(value) if _SPECIAL_VALUE.search(value) else value
 
 
-def write_values(values: Iterable[str]) -> str:
-    """``[a, b]``"""
-    return "[" + ", ".join(map(write_value, values)) + "]"
+def write_values(values: Iterable[str], complete: bool = False) -> str:
+    """``[a, b]``; when there are no others, ``[all: a, b]`` or ``[NULL only]``."""
+    written = ", ".join(map(write_value, values))
+    if complete:
+        return f"[all: {written}]" if written else "[NULL only]"
+    return f"[{written}]"
 
 
-def read_values(line: str, at: int) -> tuple[tuple[str, ...], int]:
-    """The values of ``[a, b]`` at index ``at``."""
-    at += 1
+def read_values(line: str, at: int) -> tuple[tuple[str, ...], bool, int]:
+    """The values of ``[a, b]`` at index ``at``, and whether it says that there are no others."""
+    if line.startswith("[NULL only]", at):
+        return (), True, at + len("[NULL only]")
+    complete = line.startswith("[all: ", at)
+    at += len("[all: ") if complete else 1
     values = []
     while True:
         if line[at : at + 1] == '"':
@@ -198,7 +204,7 @@ def read_values(line: str, at: int) -> tuple[tuple[str, ...], int]:
         if line.startswith(", ", at):
             at += 2
         elif line[at : at + 1] == "]":
-            return tuple(values), at + 1
+            return tuple(values), complete, at + 1
         else:
             raise SchemaTextError(f"sample values have no end: {line[:60]}")
 

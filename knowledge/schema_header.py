@@ -12,7 +12,9 @@ _MARKS = {
     ",": '"a, b TYPE": both have that type',
     "PK": "PK: primary key, of all columns so marked together",
     "->": "-> table.column: foreign key",
-    "[]": "[..]: sample values",
+    "[]": "[..]: sample values, others are likely",
+    "[all]": "[all: ..]: all values but NULL",
+    "[NULL]": "[NULL only]: no value in any row",
     "--": "-- description",
     "--^": "--^: described above for this name",
 }

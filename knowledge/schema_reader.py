@@ -33,13 +33,15 @@ class _Draft:
     description: str = ""
     samples: tuple[str, ...] = ()
     nullable: bool = True
+    complete: bool = False
     exact: list[Line] = field(default_factory=list)
     fields: list[Field] = field(default_factory=list)
 
     def finish(self) -> Column:
         kind, declared = rebuild(self.name, self.type, self.exact) if self.exact else (self.type, ())
+        fields = (*declared, *self.fields)
         return Column(
-            self.name, kind, self.description, self.samples, (*declared, *self.fields), self.nullable
+            self.name, kind, self.description, self.samples, fields, self.nullable, self.complete
         )
 
 
@@ -143,7 +145,7 @@ class _Reader:
             table, column = ".".join(parts[:-1]), parts[-1]
             block.foreign += [ForeignKey((name,), table, (column,)) for name in names]
         if line.startswith(" [", at):
-            drafts[0].samples, at = read_values(line, at + 1)
+            drafts[0].samples, drafts[0].complete, at = read_values(line, at + 1)
         drafts[0].description = self._description(line, at, names[0])
         block.columns += drafts
 

@@ -2,7 +2,7 @@
 
 ``knowledge.compress.render`` writes this text, ``parse_schema`` is its inverse. An example::
 
-    # database shop (sqlite): 4 tables, 9 columns
+    # database shop (sqlite): 4 tables, 11 columns
     # One column a line, "name TYPE"; "a, b TYPE": both have that type. PK: primary key.
     # (then one line for each further mark that the text uses)
 
@@ -10,6 +10,8 @@
       id INTEGER PK
       first_name, last_name TEXT NOT NULL
       city TEXT [Ghent, Lund]
+      status TEXT [all: active, closed]
+      fax TEXT [NULL only]
 
     tables sales_{20240101..20240131} (31 tables; rows 10, 12, ...)
       id INTEGER PK
@@ -55,6 +57,9 @@ Body lines, indented by two spaces
     TYPE is the engine's own words; in double quotes when empty or when it could be misread.
     SAMPLES are separated by ``, ``; a value is in double quotes (same escapes as names) when it
     holds a comma, a bracket, a quote, or outer blanks. A value or description that was cut ends in ``…``.
+    ``[all: SAMPLES]``: the column has no other values but NULL, in every table of the block and in
+    those that are ``like`` it; a value that begins so is quoted. ``[NULL only]``: rows were read and
+    none has a value. Nothing of the kind is said of a list that was cut.
     ``--^`` instead of a description: the same as the last one given above for a column (or nested
     path) of that name.
     ``primary key (b, a)`` where the order is not the columns';

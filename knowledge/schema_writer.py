@@ -186,15 +186,17 @@ class Writer:
         return marks
 
     def _samples(self, column: Column) -> str:
-        if not column.samples:
+        if not column.samples and not column.complete:
             return ""
         self.tally.sampled += 1
         if not self.detail.samples:
             self.tally.unsampled += 1
             return ""
-        self.used.add("[]")
-        values = (one_line(v, self.detail.sample_chars) for v in column.samples[: self.detail.samples])
-        return " " + write_values(dict.fromkeys(values))
+        shown = [one_line(v, self.detail.sample_chars) for v in column.samples[: self.detail.samples]]
+        whole = shown == [one_line(v) for v in column.samples] and len({*shown}) == len(shown)
+        complete = column.complete and whole
+        self.used.add("[]" if not complete else "[all]" if shown else "[NULL]")
+        return " " + write_values(dict.fromkeys(shown), complete)
 
     def _nested(self, nested: Sequence[Line]) -> list[str]:
         lines: list[str] = []

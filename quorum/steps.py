@@ -27,6 +27,7 @@ AGENTS = {
     "self_refiner": "SelfRefiner",
     "validator": "Validator",
     "judge": "Judge",
+    "reviser": "Reviser",
     "candidate": "Candidate",
     "consensus": "Consensus",
     "database": "Database",
@@ -193,6 +194,13 @@ def _validation(e: Event) -> Gist:
     return f"sends it back: {reason}", "warn"
 
 
+def _revision(e: Event) -> Gist:
+    if e.get("error"):
+        return f"no revision: {text_of(e['error'])}", "warn"
+    verdict = "revises the query" if e.get("sql") else "lets the query stand"
+    return f"{verdict}: {text_of(e.get('explanation'))}", "warn" if e.get("sql") else "plain"
+
+
 def _candidate(e: Event) -> Gist:
     if e.get("result"):
         repairs = int(e.get("refinements") or 0)
@@ -293,6 +301,7 @@ _GISTS: dict[str, Callable[[Event], Gist]] = {
     "result": _result,
     "refinement": _refinement,
     "validation": _validation,
+    "revision": _revision,
     "candidate": _candidate,
     "candidate_failed": _failed,
     "stopped": _failed,

@@ -6,6 +6,7 @@ from agents import action, schema_linker, self_refiner, sql_critique, validator
 from agents.self_refiner import Attempt
 from agents.turns import Turn, repeats
 from graph.context import Context
+from graph.nodes.planning import format_of
 from graph.nodes.results import keep_result, observation, summary
 from graph.nodes.step import Update
 from graph.state import CandidateRecord, CandidateState, ErrorState
@@ -170,7 +171,7 @@ async def validate(state: CandidateState, context: Context, *, max_validations: 
             state["question"],
             state["sql"],
             summary(result),
-            expected_format=state["plan"]["expected_format"],
+            expected_format=format_of(state["plan"]),
         )
     except MalformedReply as error:
         note(context, state, "validation", "validator", error=str(error))

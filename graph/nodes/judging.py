@@ -12,6 +12,7 @@ from graph.contest import sides
 from graph.context import Context
 from graph.disagreement import disagreements
 from graph.nodes.models import first_available
+from graph.nodes.planning import format_of
 from graph.state import RunState
 from knowledge.errors import BudgetExceeded, MalformedReply, ModelUnavailable
 from tools.models import Model
@@ -64,7 +65,7 @@ class ModelJudge:
                 state["question"],
                 rivals,
                 differences,
-                expected_format=state["plan"]["expected_format"],
+                expected_format=format_of(state["plan"]),
             )
 
         return await first_available(context, call)

@@ -19,6 +19,11 @@ NO_PLAN: PlanState = {
 }
 
 
+def format_of(plan: PlanState) -> str:
+    """The expected format; empty where nobody wrote one."""
+    return "" if plan["expected_format"] == NO_PLAN["expected_format"] else plan["expected_format"]
+
+
 Planning: TypeAlias = Literal["auto", "always", "never"]
 """When a plan is written: for questions that need one, for all, for none."""
 

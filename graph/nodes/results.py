@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from agents.validator import SAMPLE_ROWS, ColumnSummary, ResultSummary
+from agents.validator import SAMPLE_ROWS, ColumnSummary, ResultSummary, shown
 from graph.state import PREVIEW_ROWS, ResultState
 from tools.query import QueryResult
 from tools.results import fingerprint, is_blank, write_result
@@ -105,7 +105,7 @@ def summary(result: ResultState) -> ResultSummary:
         row_count=result["row_count"],
         truncated=bool(result["truncated"]),
         columns=columns,
-        sample_rows=result["preview"][:SAMPLE_ROWS],
+        sample_rows=result["preview"][: shown(result["row_count"])],
     )
 
 

@@ -1,22 +1,29 @@
-"""The winner of a vote is validated once; where the Validator rejects it, one revision stands against it."""
+"""The winner of a vote is validated once; where the Validator objects and the Reviser agrees, a revision
+stands against it."""
 
 from __future__ import annotations
 
-import json
+import asyncio
 from typing import Any, Literal
 
-from agents import self_refiner, validator
+from agents import reviser, validator
 from graph.ballots import Cluster
 from graph.context import Context
-from graph.nodes.candidate import candidate_model, note
+from graph.nodes.candidate import note
 from graph.nodes.judging import ModelJudge
 from graph.nodes.models import first_available
+from graph.nodes.planning import format_of
 from graph.nodes.results import summary
 from graph.nodes.step import Update
 from graph.nodes.voting import hold, seat
 from graph.state import CandidateRecord, CandidateState, RunState
+from knowledge.compress import render
 from knowledge.errors import MalformedReply, ModelUnavailable
-from tools.query import ErrorKind
+from tools.linking import Linked, prune, used
+from tools.sql import SyntaxProblem
+
+SCHEMA_TOKENS = 2_000
+"""Budget for descriptions and samples of the tables that the Validator sees."""
 
 
 async def validate_winner(state: RunState, context: Context) -> Update:
@@ -25,6 +32,7 @@ async def validate_winner(state: RunState, context: Context) -> Update:
     result = record["result"] if record else None
     if record is None or result is None:
         return {"rejected": ""}
+    schema = await asyncio.to_thread(_tables_of, record["sql"], context)
     try:
         verdict = await first_available(
             context,
@@ -34,7 +42,8 @@ async def validate_winner(state: RunState, context: Context) -> Update:
                 state["question"],
                 record["sql"],
                 summary(result),
-                expected_format=state["plan"]["expected_format"],
+                expected_format=format_of(state["plan"]),
+                schema=schema,
             ),
         )
     except (MalformedReply, ModelUnavailable) as error:
@@ -49,32 +58,61 @@ async def validate_winner(state: RunState, context: Context) -> Update:
     return {"approvals": approvals, "vote": vote, "rejected": "" if verdict.accepted else said}
 
 
-async def send_revision(state: RunState, context: Context) -> Update:
-    """One more candidate: the winner's query, to be revised by what the Validator says."""
+def _tables_of(sql: str, context: Context) -> str:
+    """The schema text of the tables that a query uses, each whole; empty where it cannot be read."""
+    catalog = context.resources.catalog
+    try:
+        tables = used(sql, catalog).tables
+    except SyntaxProblem:
+        return ""
+    return render(prune(catalog, Linked(tables=tables)), budget=SCHEMA_TOKENS).text if tables else ""
+
+
+async def revise_winner(state: RunState, context: Context) -> Update:
+    """Reviser: does the objection hold? Without another query the winner stays, objected to."""
     record = winner(state)
-    assert record is not None  # only a winner is rejected
-    rejected = context.put(json.dumps({"sql": record["sql"], "error": state["rejected"]}))
+    result = record["result"] if record else None
+    assert record is not None  # only a winner with a result is rejected
+    assert result is not None
+    prompt = await context.prompt(state["schema_ref"], state["documents_ref"])
+    try:
+        revision = await first_available(
+            context,
+            lambda model: reviser.revise(
+                model.at(temperature=0.0),
+                prompt,
+                state["question"],
+                record["sql"],
+                state["rejected"],
+                columns=result["columns"],
+                row_count=result["row_count"],
+                rows=result["preview"],
+                expected_format=format_of(state["plan"]),
+            ),
+        )
+    except (MalformedReply, ModelUnavailable) as error:
+        context.trace.record("revision", agent="reviser", candidate=record["id"], error=str(error))
+        return {"revision": ""}
+    context.trace.record("revision", agent="reviser", candidate=record["id"], **revision.model_dump())
+    same = " ".join((revision.sql or "").split()) == " ".join(record["sql"].split())
+    return {"revision": "" if same else revision.sql or ""}
+
+
+async def send_revision(state: RunState, context: Context) -> Update:
+    """One more candidate: the revised query, of the winner's model."""
+    record = winner(state)
+    assert record is not None  # only a winner is revised
     place = seat(state, context, state["dealt"])
-    place["material"] = {**place["material"], "rejected": rejected}
+    place["material"] = {**place["material"], "revision": context.put(state["revision"])}
     place["model"] = record["model"]
     return {"seats": [place], "dealt": state["dealt"] + 1}
 
 
-async def revise(state: CandidateState, context: Context) -> Update:
-    """SelfRefiner: rewrite the query that the Validator rejected."""
-    rejected = json.loads(await context.text(state["material"]["rejected"]))
-    revised = await self_refiner.refine(
-        candidate_model(state, context),
-        await context.prompt(state["schema_ref"], state["documents_ref"]),
-        state["question"],
-        rejected["sql"],
-        kind=ErrorKind.OTHER,
-        error=f"The query ran, but a reviewer rejects its result: {rejected['error']}",
-        expected_format=state["plan"]["expected_format"],
-        syntax=await context.text(state["syntax_ref"]),
-    )
-    note(context, state, "refinement", "self_refiner", error=rejected["error"], **revised.model_dump())
-    return {"sql": revised.sql, "error": None, "earlier": [rejected]}
+async def take_revision(state: CandidateState, context: Context) -> Update:
+    """The branch of the revised query begins with it."""
+    sql = await context.text(state["material"]["revision"])
+    note(context, state, "writing", "reviser", sql=sql)
+    return {"sql": sql, "error": None}
 
 
 async def weigh_revision(state: RunState, context: Context) -> Update:
@@ -105,8 +143,17 @@ def _led_by(cluster: Cluster) -> dict[str, Any]:
 
 def after_validation(state: RunState) -> Literal["revise", "go_on"]:
     """A rejected winner is revised, unless a limit was reached."""
+    return "revise" if state.get("rejected") and not _limited(state) else "go_on"
+
+
+def after_revision(state: RunState) -> Literal["send", "go_on"]:
+    """A revised query becomes a candidate, unless a limit was reached."""
+    return "send" if state.get("revision") and not _limited(state) else "go_on"
+
+
+def _limited(state: RunState) -> bool:
     limits = [state.get("stopped_by"), *(record["stopped_by"] for record in state.get("candidates", []))]
-    return "revise" if state.get("rejected") and not any(limits) else "go_on"
+    return any(limits)
 
 
 def winner(state: RunState) -> CandidateRecord | None:

@@ -23,7 +23,8 @@ async def write_sql(state: CandidateState, context: Context, *, styles: Sequence
 
     The state's ``material`` adds to the prompt: ``rows`` (text), ``demonstrations`` (a JSON list of
     question and sql), ``findings`` (a JSON list of purpose, sql and result), ``differences`` (a JSON
-    list of sentences). A plan is shown if there is one.
+    list of sentences). A plan, if there is one, is shown to those whose style is free or led by it: the
+    others read the question for themselves, and so their agreement says more.
     """
     material = state.get("material", {})
     plan = state["plan"] if state["plan"] != NO_PLAN else {"steps": [], "expected_format": ""}
@@ -37,7 +38,7 @@ async def write_sql(state: CandidateState, context: Context, *, styles: Sequence
         await context.prompt(state["schema_ref"], state["documents_ref"]),
         state["question"],
         expected_format=plan["expected_format"],
-        plan=steps,
+        plan=steps if style in ("", "plan-led") else [],
         syntax=await context.text(state["syntax_ref"]),
         rows=await context.text(material.get("rows", "")),
         demonstrations=[Demonstration(**shot) for shot in json.loads(demonstrations or "[]")],

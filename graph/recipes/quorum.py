@@ -111,14 +111,17 @@ def wire(recipe: Quorum, options: type[RunOptions] = RunOptions) -> RunGraph:
 
 
 def _add_validation(graph: RunGraph, steps: Steps, recipe: Quorum, settled: str) -> str:
-    """Validate the winner; where it is rejected, a revision is written, run and weighed against it."""
-    branch = wire_branch(recipe, winner.revise, max_refinements=recipe.max_refinements)
+    """Validate the winner; where it is rejected, a revision may be written, run and weighed against it."""
+    branch = wire_branch(recipe, winner.take_revision, max_refinements=recipe.max_refinements)
     graph.add_node("validate_winner", steps.run(winner.validate_winner))
+    graph.add_node("revise_winner", steps.run(winner.revise_winner))
     graph.add_node("send_revision", steps.run(winner.send_revision))
     graph.add_node("revision", as_node(branch.compile()))
     graph.add_node("weigh_revision", steps.run(winner.weigh_revision), defer=True)
-    ways: Paths = {"revise": "send_revision", "go_on": settled}
-    graph.add_conditional_edges("validate_winner", winner.after_validation, ways)
+    rejected: Paths = {"revise": "revise_winner", "go_on": settled}
+    graph.add_conditional_edges("validate_winner", winner.after_validation, rejected)
+    revised: Paths = {"send": "send_revision", "go_on": settled}
+    graph.add_conditional_edges("revise_winner", winner.after_revision, revised)
     graph.add_conditional_edges("send_revision", partial(fan_out, to="revision"), ["revision"])
     graph.add_edge("revision", "weigh_revision")
     graph.add_edge("weigh_revision", settled)
@@ -162,6 +165,7 @@ RECIPE = Quorum(
         "exploration_corrector",
         "judge",
         "validator",
+        "reviser",
     ),
     wire=wire,
     votes=8,

@@ -1,4 +1,4 @@
-"""The Judge's whole prompt, and what becomes of its replies."""
+"""The whole prompts of the Judge and the Reviser, and what becomes of their replies."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from agents.base import PromptContext
 from agents.judge import CANNOT_TELL, Judgement, Rival, judge
+from agents.reviser import SAMPLE_ROWS, revise
 from knowledge.errors import MalformedReply
 from tools.models import make_model
 from tools.models.scripted import Prompt, scripted
@@ -54,3 +55,27 @@ async def test_an_answer_cannot_close_its_tag_or_show_more_than_a_preview() -> N
     assert text.count("</answer>") == 2
     assert text.count("<task>") == 1
     assert len(text) < 4_000
+
+
+async def test_the_revisers_prompt(snapshot: SnapshotAssertion) -> None:
+    prompts: list[Prompt] = []
+
+    def answered(prompt: Prompt) -> Any:
+        prompts.append(prompt)
+        return {"explanation": "Only paid orders are sales.", "sql": " "}
+
+    revision = await revise(
+        make_model(scripted(answered)),
+        CONTEXT,
+        QUESTION,
+        "SELECT id FROM orders",
+        "A sale is a paid order.",
+        columns=["id"],
+        row_count=12,
+        rows=[[number] for number in range(12)],
+        expected_format="sales (integer)",
+    )
+    assert revision.sql is None  # a blank is no query
+    text = "\n".join(f"=== {kind}\n{said}" for kind, said in prompts[0].messages)
+    assert f"({SAMPLE_ROWS} of 12 rows shown)" in text
+    assert text == snapshot

@@ -80,7 +80,9 @@ async def test_a_plan_is_written_where_the_question_needs_one(
 ) -> None:
     ran = await run(replies(), plan=plan, question=question)
     assert ran.calls()["planner"] == plans
-    assert all(("<plan>" in prompt) is bool(plans) for prompt in writing_prompts(ran).values())
+    shown = [name for name, prompt in writing_prompts(ran).items() if "<plan>" in prompt]
+    assert shown == ["c3"] * plans  # the others read the question for themselves
+    assert all(("<expected_format>" in prompt) is bool(plans) for prompt in writing_prompts(ran).values())
 
 
 async def test_documents_call_for_a_plan(run: Run, tmp_path: Path) -> None:
@@ -130,12 +132,17 @@ async def test_a_judge_decides_the_tie_that_is_left(run: Run) -> None:
     assert without.answer.confidence <= 0.4
 
 
+def revised(sql: str | None) -> dict[str, Any]:
+    """The Reviser's reply."""
+    return {"explanation": "It should be limited.", "sql": sql}
+
+
 async def test_a_rejected_winner_is_revised_and_judged_once(run: Run) -> None:
-    said = {"validator": REJECTED, "self_refiner": {"explanation": "Limited.", "sql": REVISED}}
+    said = {"validator": REJECTED, "reviser": revised(REVISED)}
     ran = await run(replies(**said, judge=prefers(REVISED)), validation="always")
-    assert ran.calls() == {"sql_writer": 3, "validator": 1, "self_refiner": 1, "judge": 1}
+    assert ran.calls() == {"sql_writer": 3, "validator": 1, "reviser": 1, "judge": 1}
     assert ran.answer.sql == REVISED
-    assert "Only the city with the most orders." in ran.prompt("self_refiner")
+    assert "Only the city with the most orders." in ran.prompt("reviser")
     assert any("revision" in note for note in ran.answer.vote.notes)  # type: ignore[union-attr]
     kept = await run(replies(**said, judge=prefers(GOOD)), validation="always")
     assert kept.answer.sql == GOOD
@@ -143,9 +150,29 @@ async def test_a_rejected_winner_is_revised_and_judged_once(run: Run) -> None:
     assert kept.answer.confidence < (await run(replies())).answer.confidence
 
 
+async def test_the_validator_sees_the_tables_that_the_query_uses(run: Run) -> None:
+    prompt = (await run(replies(sql_writer=written(THIRD)), validation="always")).prompt("validator")
+    assert "table orders" in prompt
+    assert "table customers" not in prompt
+    assert "as the question asks" not in prompt  # nobody wrote a format
+
+
+async def test_a_query_that_stands_costs_no_more(run: Run) -> None:
+    ran = await run(replies(validator=REJECTED, reviser=revised(None)), validation="always")
+    assert ran.calls() == {"sql_writer": 3, "validator": 1, "reviser": 1}
+    assert ran.answer.sql == GOOD
+    assert len(ran.answer.candidates) == 3
+
+
+@pytest.mark.parametrize("failure", ["no json", ModelUnavailable("Gone.")])
+async def test_a_reviser_that_fails_leaves_the_winner(run: Run, failure: Any) -> None:
+    ran = await run(replies(validator=REJECTED, reviser=failure), validation="always")
+    assert (ran.answer.status, ran.answer.sql) == ("answered", GOOD)
+
+
 async def test_a_revision_that_says_the_same_or_fails_changes_nothing(run: Run) -> None:
     for revision in (GOOD + " ORDER BY c.city", BROKEN):
-        said = {"validator": REJECTED, "self_refiner": {"explanation": "So.", "sql": revision}}
+        said = {"validator": REJECTED, "reviser": revised(revision)}
         ran = await run(replies(**said), max_refinements=0, validation="always")
         assert "judge" not in ran.calls()
         assert ran.answer.sql == GOOD

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from knowledge.catalog import Catalog, Column, ForeignKey, Table
 from knowledge.errors import DatabaseUnavailable
 from tools.databases.duckdb_types import fields_of
-from tools.databases.introspection import TEXT_CHARACTERS, Introspection, quoted, sample_query
+from tools.databases.introspection import TEXT_CHARACTERS, Introspection, quoted
 from tools.query import QueryError
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ async def introspect(connector: DuckdbConnector, samples: int) -> Catalog:
             look.notes.append(f"The view {table.full_name} cannot be read and is left out: {problem.message}")
         else:
             tables.append(await _with_values(look, table, row["estimate"], samples))
+    tables = [await look.confirmed(table) for table in tables]
     return Catalog(connector.name, "duckdb", tuple(tables), look.all_notes())
 
 
@@ -97,10 +98,10 @@ async def _with_values(look: Introspection, table: Table, estimate: int | None, 
         table = look.with_count(table, await look.count(source), estimate)
         span = (0, table.row_count - 1) if table.row_count else None
     texts = [_as_text(column) for column in table.columns]
-    return await look.sample(table, sample_query(source, texts, "rowid", span), samples)
+    return await look.sample(table, source, texts, samples, "rowid", span)
 
 
 def _as_text(column: Column) -> str:
     if column.type == "BLOB":
-        return "CAST(NULL AS VARCHAR)"
+        return f"{quoted(column.name)} IS NOT NULL OR NULL"  # whether there is one, but not its bytes
     return f"left(CAST({quoted(column.name)} AS VARCHAR), {TEXT_CHARACTERS})"

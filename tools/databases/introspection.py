@@ -33,6 +33,10 @@ NAMED = 20
 """Tables that a note names."""
 
 
+Span = tuple[int, int]
+"""The least and the greatest row number."""
+
+
 @dataclass
 class Introspection:
     """Questions to one database about itself, within one time budget.
@@ -42,6 +46,7 @@ class Introspection:
         uncounted, unsampled: Tables for which the time was too short.
         withheld: Columns whose values are nobody's business (``tools.databases.privacy``).
         estimated: Tables whose row count is an estimate.
+        unsure: Tables of which some rows were read: the source as SQL and, by column, its text as SQL.
     """
 
     connector: Connector
@@ -50,6 +55,7 @@ class Introspection:
     unsampled: list[str] = field(default_factory=list)
     withheld: list[str] = field(default_factory=list)
     estimated: list[str] = field(default_factory=list)
+    unsure: dict[str, tuple[str, dict[str, str]]] = field(default_factory=dict)
     started: float = field(default_factory=time.monotonic)
 
     async def ask(self, sql: str) -> list[dict[str, Any]]:
@@ -82,21 +88,50 @@ class Introspection:
             (self.uncounted if estimate is None else self.estimated).append(table.full_name)
         return replace(table, row_count=estimate if rows is None else rows)
 
-    async def sample(self, table: Table, sql: str, samples: int) -> Table:
-        """The table with sample values and JSON fields; ``sql`` selects its columns as text."""
-        answer = await self.try_to(sql)
+    async def sample(
+        self, table: Table, source: str, texts: Sequence[str], samples: int, row_id: str, span: Span | None
+    ) -> Table:
+        """The table with sample values and JSON fields; ``texts`` are its columns as text, in SQL.
+
+        Where not all rows were read, what is said of all values is to be ``confirmed``.
+        """
+        answer = await self.try_to(sample_query(source, texts, row_id, span))
         if isinstance(answer, QueryError):
             self.unsampled.append(table.full_name)
             return table
         values = (column.to_pylist() for column in answer.table.columns)
         columns = [
-            column
-            if is_private(column.name)
-            else _with_values(column, [v for v in found if isinstance(v, str)], samples)
+            column if is_private(column.name) else _with_values(column, found, samples)
             for column, found in zip(table.columns, values, strict=False)
         ]
         self.withheld += [f"{table.full_name}.{c.name}" for c in table.columns if is_private(c.name)]
+        few = _from_start(span) and answer.table.num_rows < SAMPLE_ROWS
+        if answer.truncated or not few:
+            by_name = {c.name: text for c, text in zip(columns, texts, strict=True) if c.complete}
+            self.unsure[table.full_name] = source, by_name
         return replace(table, columns=tuple(columns))
+
+    async def confirmed(self, table: Table) -> Table:
+        """The table without what its sample says of all values, but for what is true of all its rows.
+
+        To be called when all tables have their samples, for it takes of the same time.
+        """
+        source, texts = self.unsure.get(table.full_name, ("", {}))
+        if not texts:
+            return table
+        answer = None
+        if table.row_count and table.full_name not in self.estimated:  # a count was quick enough
+            counts = ", ".join(f"count(DISTINCT {text})" for text in texts.values())
+            answer = await self.try_to(f"SELECT {counts} FROM {source}")
+        found: dict[str, int] = {}
+        if isinstance(answer, QueryResult):
+            columns = zip(texts, answer.table.columns, strict=True)
+            found = {name: column[0].as_py() for name, column in columns}
+        kept = (
+            replace(c, complete=found.get(c.name) == len(c.samples)) if c.name in texts else c
+            for c in table.columns
+        )
+        return replace(table, columns=tuple(kept))
 
     def all_notes(self) -> tuple[str, ...]:
         """The notes, those about lack of time included."""
@@ -119,7 +154,7 @@ def quoted(*names: str) -> str:
     return ".".join('"' + name.replace('"', '""') + '"' for name in names if name)
 
 
-def sample_query(source: str, expressions: Iterable[str], row_id: str, span: tuple[int, int] | None) -> str:
+def sample_query(source: str, expressions: Iterable[str], row_id: str, span: Span | None) -> str:
     """SQL for up to ``SAMPLE_ROWS`` rows: the first, or some from each of ``WINDOWS`` places.
 
     Args:
@@ -129,7 +164,7 @@ def sample_query(source: str, expressions: Iterable[str], row_id: str, span: tup
         span: The least and the greatest row number; None where rows have none.
     """
     selected = f"SELECT {', '.join(expressions)} FROM {source}"
-    if span is None or span[1] - span[0] < SAMPLE_ROWS:
+    if span is None or _from_start(span):
         return f"{selected} LIMIT {SAMPLE_ROWS}"
     low, high = span
     starts = [low + (high - low) * i // WINDOWS for i in range(WINDOWS)]
@@ -138,14 +173,22 @@ def sample_query(source: str, expressions: Iterable[str], row_id: str, span: tup
     return " UNION ALL ".join(parts)
 
 
-def _with_values(column: Column, values: Sequence[str], samples: int) -> Column:
-    telling = [value for value in values if value.strip()]
+def _from_start(span: Span | None) -> bool:
+    return span is None or span[1] - span[0] < SAMPLE_ROWS
+
+
+def _with_values(column: Column, found: Sequence[Any], samples: int) -> Column:
+    """The column with samples, complete if they are all that was found; an empty text is one then."""
+    telling = [value for value in found if isinstance(value, str) and value.strip()]
     counted = Counter(telling)
     few = len(counted) <= FEW and len(telling) >= 2 * len(counted)
     most = max(samples, FEW) if samples and few else samples
     shown = tuple(dict.fromkeys(_cut(value) for value, _ in counted.most_common(most)))
     fields = column.fields or (infer_fields(telling[:DOCUMENTS]) if _documents(telling) else ())
-    return replace(column, samples=shown, fields=fields)
+    others = {value for value in found if value is not None} - {*shown}
+    complete = samples > 0 and len(found) > 0 and not others - {""} and len(shown) + len(others) <= most
+    shown += ("",) if complete and others else ()
+    return replace(column, samples=shown, fields=fields, complete=complete)
 
 
 def _documents(values: Sequence[str]) -> bool:

@@ -57,6 +57,7 @@ async def introspect(connector: SqliteConnector, samples: int) -> Catalog:
     tables = [_table(row, columns[row["name"]]) for row in objects if row["name"] in columns]
     tables = _with_foreign_keys(look, tables, await look.ask(FOREIGN_KEYS))
     filled = [await _with_values(look, table, samples) for table in tables]
+    filled = [await look.confirmed(table) for table in filled]
     return Catalog(connector.name, "sqlite", tuple(filled), look.all_notes())
 
 
@@ -155,7 +156,7 @@ async def _with_values(look: Introspection, table: Table, samples: int) -> Table
         table = look.with_count(table, rows, span[1] - span[0] + 1 if span else None)
     table = await _with_observed_types(look, table, source, span)
     texts = [f"substr({quoted(column.name)}, 1, {TEXT_CHARACTERS})" for column in table.columns]
-    return await look.sample(table, sample_query(source, texts, "_rowid_", span), samples)
+    return await look.sample(table, source, texts, samples, "_rowid_", span)
 
 
 async def _with_observed_types(

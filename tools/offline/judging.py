@@ -26,4 +26,9 @@ def judge(prompt: Prompt) -> dict[str, Any]:
     return {"reason": f"{why}. This is a demonstration: rules, no language model.", "choice": choice}
 
 
-JUDGES = (judge,)
+def reviser(_: Prompt) -> dict[str, Any]:
+    """The rules know nothing that the query does not say already: it stands."""
+    return {"explanation": "The rules see no fault. This is a demonstration, no language model.", "sql": None}
+
+
+JUDGES = (judge, reviser)

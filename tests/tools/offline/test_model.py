@@ -18,6 +18,7 @@ from agents.judge import Judgement
 from agents.plan_critique import PlanReview
 from agents.planner import Plan
 from agents.prompting import PromptContext, prompts
+from agents.reviser import Revision
 from agents.schema_linker import LinkStep, Look
 from agents.self_checker import SecondAnswer
 from agents.self_refiner import Attempt, Refinement
@@ -45,6 +46,7 @@ RESULT: dict[str, Any] = {
     "truncated": False,
     "columns": [ColumnSummary("count", "int64", 0, 1)],
     "sample_rows": ["[5]"],
+    "schema": "",
 }
 
 TABLE = "# database shop (sqlite): 1 tables, 2 columns\n\ntable customers\n  id INTEGER\n  country TEXT\n"
@@ -95,6 +97,11 @@ FORMS: dict[str, tuple[type[BaseModel], dict[str, Any]]] = {
         {"expected_format": "", "earlier": [], "sql": "SELECT 1", "result": "[1]"},
     ),
     "tool_user": (ToolStep, {"history": [], "steps_left": 20, "documents": False}),
+    "reviser": (
+        Revision,
+        {"sql": "SELECT 1", "objection": "No.", "columns": "n", "row_count": 1, "rows": ["1"]}
+        | {"expected_format": ""},
+    ),
     "judge": (Judgement, {"expected_format": "", "rivals": [], "differences": []}),
 }  # fmt: skip
 

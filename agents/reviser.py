@@ -1,0 +1,67 @@
+"""Reviser: answers a reviewer's objection to a result, with another query or with why the query stands."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import BaseModel, Field, field_validator
+
+from agents.base import PromptContext, ask
+from tools.models import Model
+
+SAMPLE_ROWS = 10  # rows of the result that the prompt shows
+MAX_CELL = 100  # characters of a cell that the prompt shows
+
+
+class Revision(BaseModel):
+    """What becomes of the query."""
+
+    explanation: str = Field(description="Whether the objection holds, and why, in one sentence.")
+    sql: str | None = Field(description="The whole revised query; null if the query stands.")
+
+    @field_validator("sql")
+    @classmethod
+    def _stripped(cls, sql: str | None) -> str | None:
+        return (sql or "").strip() or None
+
+
+async def revise(
+    model: Model,
+    context: PromptContext,
+    question: str,
+    sql: str,
+    objection: str,
+    *,
+    columns: Sequence[str],
+    row_count: int,
+    rows: Sequence[Sequence[Any]],
+    expected_format: str = "",
+) -> Revision:
+    """Weigh ``objection`` and revise ``sql`` if it holds.
+
+    Args:
+        rows: The first of the result; ``SAMPLE_ROWS`` are shown at most.
+
+    Raises:
+        MalformedReply, ModelUnavailable, BudgetExceeded: As ``agents.base.ask``.
+    """
+    return await ask(
+        model,
+        "reviser",
+        Revision,
+        context=context,
+        question=question,
+        sql=sql,
+        objection=objection,
+        columns=", ".join(columns),
+        row_count=row_count,
+        rows=[_row(row) for row in rows[:SAMPLE_ROWS]],
+        expected_format=expected_format,
+    )
+
+
+def _row(row: Sequence[Any]) -> str:
+    cells = (json.dumps(value, ensure_ascii=False, default=str) for value in row)
+    return ", ".join(cell if len(cell) <= MAX_CELL else f"{cell[: MAX_CELL - 1]}…" for cell in cells)

@@ -102,6 +102,8 @@ class Vote:
         tied: Keys of the heaviest clusters where they weigh the same, the winner's first; empty
             without a tie. ``clusters`` holds them first, each with the candidate that stands for it.
         judged: A judge chose between the clusters.
+        margin: So much weight may still come, less by a hair, and the same answer wins, whatever it
+            says; None where that cannot be promised. 0 and less promise nothing either.
     """
 
     winner: str | None
@@ -118,6 +120,7 @@ class Vote:
     notes: tuple[str, ...] = ()
     tied: tuple[str, ...] = ()
     judged: bool = False
+    margin: float | None = None
 
     @property
     def winning(self) -> Cluster | None:
@@ -182,13 +185,17 @@ class Tally:
         clusters: With their weights; each candidate in one of them.
         drawn: The candidate drawn, if any.
         seed: Of the draw.
-        chosen: Key of the cluster that a judge chose, if any.
+        chosen: Key of the cluster that wins whatever the clusters weigh, if any.
+        judged: A judge chose it.
+        margin: ``Vote.margin``.
     """
 
     clusters: Sequence[Cluster]
     drawn: str | None = None
     seed: int | None = None
     chosen: str | None = None
+    judged: bool = False
+    margin: float | None = None
 
 
 class Strategy(Protocol):

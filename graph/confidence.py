@@ -25,7 +25,7 @@ FEATURES = ("agreeing", "share", "experts")
 LOW = 0.4
 """No vote that is low by rule (``Vote.low``) has more confidence than this."""
 
-BLANK = 0.2
+BLANK = 0.3
 """Nor has one in which only blank results voted more than this."""
 
 ABSTAIN = 0.25

@@ -77,14 +77,15 @@ def _count(box: Vote, voters: Sequence[Ballot], tally: Tally) -> Vote:
         approved=next(ballot.approved for ballot in voters if ballot.candidate == winner),
         tie=bool(tied),
         tied=tied,
-        judged=tally.chosen is not None,
+        judged=tally.judged,
+        margin=tally.margin,
         seed=tally.seed,
         notes=_notes(box, len(voters), len(tied), tally),
     )
 
 
 def _leads(cluster: Cluster, heaviest: float, chosen: str | None) -> bool:
-    """Whether a cluster is the one that a judge chose, else one of the heaviest."""
+    """Whether a cluster is the chosen one; where none is, one of the heaviest."""
     return cluster.key == chosen if chosen else math.isclose(cluster.weight, heaviest, rel_tol=1e-9)
 
 
@@ -101,6 +102,6 @@ def _notes(box: Vote, voters: int, tied: int, tally: Tally) -> tuple[str, ...]:
         notes.append(f"{tally.drawn} was drawn with seed {tally.seed}.")
     elif tied:
         notes.append(f"{tied} answers tie; settled by approval, then fewest repairs, then the SQL's hash.")
-    elif tally.chosen:
+    elif tally.judged:
         notes.append("The vote was close; a model compared the answers and chose this one.")
     return tuple(notes)

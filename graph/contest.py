@@ -54,5 +54,6 @@ def sides(
         record = by_id[cluster.candidates[0]]
         assert record["result"] is not None  # only candidates with a result vote
         table = read_result(folder / record["result"]["file"])
-        found.append((Side(label, record["sql"], table), record))
+        ordered = record["result"].get("ordered", False)
+        found.append((Side(label, record["sql"], table, ordered=ordered), record))
     return found

@@ -2,7 +2,8 @@
 
 From the queries' outlines (``tools.outline``): which columns, which conditions, what a row stands
 for; from the results (``tools.differences``): which rows, which cells. Answers whose results are
-equal do not disagree, however their SQL differs.
+equal do not disagree, however their SQL differs; the same rows in another order do where the question
+asks for one.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from tools.cells import EXACT
+from tools.compare import equal
 from tools.differences import Differences, differences
 from tools.outline import Outline, outline
 
@@ -33,11 +35,13 @@ class Side:
         label: What users call it: A, B, C.
         sql: One query of those that gave it.
         table: Its result.
+        ordered: The question asks for an order of the rows, so that another one is another answer.
     """
 
     label: str
     sql: str
     table: pa.Table = field(repr=False)
+    ordered: bool = False
 
     def __str__(self) -> str:
         return f"answer {self.label}"
@@ -69,10 +73,13 @@ def disagreement(a: Side, b: Side, dialect: str) -> Disagreement:
     first, second = sorted((a, b), key=lambda side: side.label)
     found = differences(first.table, second.table)
     labels = (first.label, second.label)
-    if found.relation == "equal":
+    ordered = first.ordered and second.ordered
+    if found.relation == "equal" and (not ordered or equal(first.table, second.table, ordered=True)):
         return Disagreement(labels)
     outlines = outline(first.sql, dialect), outline(second.sql, dialect)
-    told = _Telling((first, second), found, _both(outlines))
+    told = _Telling((first, second), found, _both(outlines), ordered)
+    if found.relation == "equal":
+        return Disagreement(labels, rows=tuple(map(_sentence, told.order())))
     made = [tuple(islice(map(_sentence, part), MAX_PER_KIND)) for part in told.parts()]
     if not any(made):
         made[2] = (f"{_capital(str(first))} and {second} have different values.",)
@@ -111,6 +118,7 @@ class _Telling:
     sides: tuple[Side, Side]
     found: Differences
     outlines: tuple[Outline, Outline] | None
+    ordered: bool = False
 
     def parts(self) -> tuple[Iterator[str], Iterator[str], Iterator[str]]:
         return self.columns(), self.filters(), self.rows()
@@ -161,8 +169,8 @@ class _Telling:
                 yield f"{a} has {_grain(one)}; {b} {_grain(other)}"
             if one.limit != other.limit:
                 yield f"{a} {_limit(one)}; {b} {_limit(other)}"
-            if (one.limit or other.limit) and one.order != other.order:
-                yield f"{a} is sorted by {_sorting(one)}; {b} by {_sorting(other)}"
+            if one.limit or other.limit or self.ordered:
+                yield from self._sorted()
         if self.found.rows[0] != self.found.rows[1]:
             yield f"{a} has {_rows(self.found.rows[0])}, {b} {_rows(self.found.rows[1])}"
         key = f"{_name(self.found.key)} " if self.found.key else ""
@@ -174,6 +182,17 @@ class _Telling:
         if example := self.found.example:
             says = f"{a} says {_value(example.first)}, {b} {_value(example.second)}"
             yield f"for {_value(example.row)}, {says}" if example.row else says
+
+    def order(self) -> Iterator[str]:
+        """What is to say where only the order of rows differs."""
+        a, b = self.sides
+        yield f"{a} and {b} have the same rows in another order"
+        yield from self._sorted()
+
+    def _sorted(self) -> Iterator[str]:
+        if self.outlines and self.outlines[0].order != self.outlines[1].order:
+            (a, b), (one, other) = self.sides, self.outlines
+            yield f"{a} is sorted by {_sorting(one)}; {b} by {_sorting(other)}"
 
     def _own(self, own: Sequence[Sequence[str]], first: str, second: str, alone: str) -> Iterator[str]:
         """What only one side has, in one sentence."""

@@ -28,10 +28,14 @@ class ErrorState(TypedDict):
 
 
 class ResultState(TypedDict):
-    """A finished result: its file (relative to the run folder) and what tells it apart."""
+    """A finished result: its file (relative to the run folder) and what tells it apart.
+
+    ``ordered``: the order of its rows counts in the fingerprint, for the question asks for one.
+    """
 
     file: str
     fingerprint: str
+    ordered: NotRequired[bool]
     blank: bool
     no_values: bool
     columns: list[str]

@@ -1,6 +1,7 @@
 """When enough candidates have voted: candidates come in waves, and a rule looks at the vote after each.
 
-``never`` asks all candidates at once. ``decided`` stops when those still to come cannot change the winner.
+``never`` asks all candidates at once. ``decided`` stops when those still to come cannot change the winner,
+which the strategy says (``graph.ballots.Vote.margin``); where it draws, they always can.
 ``beta:P`` stops when the leading answer is the more probable one with posterior probability P
 (Adaptive-Consistency, Aggarwal et al. 2023, section 3.2: a Beta posterior over the two largest clusters).
 """
@@ -49,10 +50,9 @@ class Stopping:
         winning = vote.winning
         if not self.in_waves or winning is None or vote.blank or vote.tie:
             return False
-        others = [cluster for cluster in vote.clusters if cluster is not winning]
         if self.posterior is None:
-            runner_up = max((cluster.weight for cluster in others), default=0.0)
-            return winning.weight - runner_up > math.fsum(to_come) * (1 + 1e-9)
+            return vote.margin is not None and vote.margin > math.fsum(to_come)
+        others = [cluster for cluster in vote.clusters if cluster is not winning]
         most = max((len(cluster.candidates) for cluster in others), default=0)
         return lead(len(winning.candidates), most) >= self.posterior
 

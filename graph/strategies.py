@@ -20,6 +20,9 @@ RIVALS = 3
 CLOSE = 0.5
 """A cluster with this part of the heaviest one's weight is its rival."""
 
+SLACK = 1e-9
+"""Part of a weight that rounding may have made."""
+
 
 def clusters(
     ballots: Sequence[Ballot],
@@ -43,9 +46,24 @@ def clusters(
     ]
 
 
+def _by_weight(groups: Sequence[Cluster]) -> Tally:
+    """The heaviest wins, and stays the winner until the next one could have caught up.
+
+    (A result within the tolerance of two others joins them to one answer; that is not foreseen.)
+    """
+    first, second, *_ = *sorted((group.weight for group in groups), reverse=True), 0.0
+    return Tally(groups, margin=first * (1 - SLACK) - second)
+
+
+def _absolute(groups: Sequence[Cluster], part: float = 1.0) -> float:
+    """By how much this part of the heaviest one's weight exceeds that of all others together."""
+    heaviest = max(group.weight for group in groups)
+    return part * heaviest * (1 - SLACK) - (math.fsum(group.weight for group in groups) - heaviest)
+
+
 async def majority(ballots: Sequence[Ballot], rules: Rules) -> Tally:  # noqa: ARG001 (the interface's)
     """One vote a candidate, over results."""
-    return Tally(clusters(ballots))
+    return _by_weight(clusters(ballots))
 
 
 async def sql_majority(ballots: Sequence[Ballot], rules: Rules) -> Tally:
@@ -56,7 +74,7 @@ async def sql_majority(ballots: Sequence[Ballot], rules: Rules) -> Tally:
     """
     from tools.sql import normalise
 
-    return Tally(clusters(ballots, choice=lambda ballot: normalise(ballot.sql, rules.dialect)))
+    return _by_weight(clusters(ballots, choice=lambda ballot: normalise(ballot.sql, rules.dialect)))
 
 
 async def wma(ballots: Sequence[Ballot], rules: Rules) -> Tally:
@@ -65,7 +83,7 @@ async def wma(ballots: Sequence[Ballot], rules: Rules) -> Tally:
     Each candidate counts with its expert's weight; with one candidate an expert this is the
     paper's W(s).
     """
-    return Tally(clusters(ballots, weight=lambda ballot: rules.weight(ballot.expert)))
+    return _by_weight(clusters(ballots, weight=lambda ballot: rules.weight(ballot.expert)))
 
 
 async def rwma(ballots: Sequence[Ballot], rules: Rules) -> Tally:
@@ -97,8 +115,12 @@ async def mbr(ballots: Sequence[Ballot], rules: Rules) -> Tally:
     agreement with the truth is the weighted sum of its support by all of them
     (``tools.overlap.Overlap.support``): whole where results are equal, a little less where it shows
     a column more, less where it lacks one, little where they agree in part. Its unit is the vote.
-    Clusters then join results that say the same but for such columns; the one with the most
-    support stands for the cluster.
+    Clusters then join results that say the same but for such columns. The result that most of
+    them give exactly stands for the cluster, so that nobody is shown a column that one candidate
+    alone thought of; of several the one with the most support, which lacks no column.
+
+    A result that more than half of all weight gives exactly wins whatever else is supported:
+    what differs in a few cells could otherwise outweigh it by what it owes to it.
 
     Raises:
         ConfigurationError: The rules have no evidence.
@@ -116,7 +138,9 @@ async def mbr(ballots: Sequence[Ballot], rules: Rules) -> Tally:
         ]
         scored.append((_rounded(math.fsum(support)), group, lead))
     scored.sort(key=lambda item: (-item[0], rank(item[2])))
-    return Tally(await _families(scored, rules.evidence))
+    margin = _absolute(groups)
+    chosen = max(groups, key=lambda group: group.weight).key if margin > 0 else None
+    return Tally(await _families(scored, rules.evidence), chosen=chosen, margin=margin)
 
 
 def _rounded(weight: float) -> float:
@@ -125,15 +149,16 @@ def _rounded(weight: float) -> float:
 
 
 async def _families(scored: Sequence[tuple[float, Cluster, Ballot]], evidence: Evidence) -> list[Cluster]:
-    """Each cluster joined by the lighter ones that say the same but for columns that one has more."""
+    """Each cluster joined by those of less support that say the same but for columns that one has more."""
     left, families = list(scored), []
     while left:
         (weight, head, lead), *others = left
         same = [(await evidence.overlap(lead, rival)).same for _, _, rival in others]
         members = [head, *(group for (_, group, _), joins in zip(others, same, strict=True) if joins)]
+        members.sort(key=lambda group: -_rounded(group.weight))  # stable: of equals the most supported first
         families.append(
             replace(
-                head,
+                members[0],
                 candidates=tuple(name for group in members for name in group.candidates),
                 experts=tuple(sorted({name for group in members for name in group.experts})),
                 weight=weight,
@@ -147,8 +172,9 @@ async def _families(scored: Sequence[tuple[float, Cluster, Ballot]], evidence: E
 async def judge(ballots: Sequence[Ballot], rules: Rules) -> Tally:
     """A model chooses between the heaviest clusters, at most ``RIVALS``, where the vote is close.
 
-    Clusters are ``mbr``'s where the rules have evidence, else ``majority``'s. The judge sees them
-    in the order of their keys, which says nothing about their weights.
+    Clusters are ``mbr``'s where the rules have evidence, else ``wma``'s. The judge sees them
+    in the order of their keys, which says nothing about their weights. It is not close where
+    all other results together have too little weight to be a rival of the heaviest.
 
     Raises:
         ConfigurationError: The rules have no judge.
@@ -156,17 +182,19 @@ async def judge(ballots: Sequence[Ballot], rules: Rules) -> Tally:
     """
     if rules.judge is None:
         raise ConfigurationError("The strategy 'judge' asks a model, and was given none.")
-    tally = await (mbr if rules.evidence else majority)(ballots, rules)
+    tally = await (mbr if rules.evidence else wma)(ballots, rules)
+    margin = _absolute(clusters(ballots, lambda ballot: rules.weight(ballot.expert)), CLOSE)
+    tally = replace(tally, margin=margin)
     heaviest = max(cluster.weight for cluster in tally.clusters)
     rivals = [cluster for cluster in tally.clusters if cluster.weight >= CLOSE * heaviest]
-    if len(rivals) < 2:
+    if margin > 0 or len(rivals) < 2:
         return tally
     rivals.sort(key=lambda cluster: (-cluster.weight, cluster.key))
     shown = sorted(rivals[:RIVALS], key=lambda cluster: cluster.key)
     chosen = await rules.judge.choose(shown, ballots)
     if chosen is not None and chosen not in {cluster.key for cluster in shown}:
         raise ValueError(f"The judge chose {chosen!r}, which is none of the answers it was given.")
-    return replace(tally, chosen=chosen)
+    return replace(tally, chosen=chosen or tally.chosen, judged=chosen is not None)
 
 
 def derived_seed(ballots: Sequence[Ballot]) -> int:
@@ -186,7 +214,7 @@ STRATEGIES: dict[str, Strategy] = {
 }
 
 
-WEIGHTED = ("wma", "rwma", "mbr")
+WEIGHTED = ("wma", "rwma", "mbr", "judge")
 """Strategies in which a candidate weighs what its expert does."""
 
 ASKING = ("judge",)

@@ -18,7 +18,9 @@ _ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '""'}
 _UNESCAPES = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\"}
 _QUOTED = re.compile(r'"((?:[^"\\]|""|\\.)*)"')
 _UNESCAPE = re.compile(r'""|\\u([0-9a-f]{4})|\\(.)')
-_SPECIAL_VALUE = re.compile(r'[,\[\]"\\\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]|^\s|\s$|^$|^all: |^NULL only$')
+_SPECIAL_VALUE = re.compile(
+    r'[,\[\]"\\\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]|^\s|\s$|^$|^all: |^NULL only$'
+)
 _AFTER_TYPE = re.compile(r"\[|(?:PK|NOT NULL|->|--)(?:[ ^]|$)|$")
 _CACHED = 1 << 16  # the same few names, types and texts come back at every level of detail
 _KEYWORDS = frozenset({"primary", "foreign"})

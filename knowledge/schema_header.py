@@ -12,12 +12,14 @@ _MARKS = {
     ",": '"a, b TYPE": both have that type',
     "PK": "PK: primary key, of all columns so marked together",
     "->": "-> table.column: foreign key",
-    "[]": "[..]: sample values, others are likely",
+    "[]": "[..]: sample values, there may be more",
     "[all]": "[all: ..]: all values but NULL",
     "[NULL]": "[NULL only]: no value in any row",
+    "no []": "no brackets: values unknown or withheld, or no rows",
     "--": "-- description",
     "--^": "--^: described above for this name",
 }
+_BRACKETS = frozenset({"[]", "[all]", "[NULL]"})
 _LINES = {
     "tables": "tables A_{1..3, 7}: A_1, A_2, A_3 and A_7 have the same columns, samples are from one of them"
     " (a range between eight-digit dates runs over days).",
@@ -35,7 +37,8 @@ def legend(catalog: Catalog, used: Collection[str]) -> list[str]:
         catalog: What the text describes.
         used: The marks that the text uses.
     """
-    marks = [text for mark, text in _MARKS.items() if mark in used]
+    silent = set() if _BRACKETS.intersection(used) else {"no []"}
+    marks = [text for mark, text in _MARKS.items() if mark in used and mark not in silent]
     lines = ["Notation: " + "; ".join(['one column a line, "name TYPE"', *marks]) + "."]
     lines += [text for mark, text in _LINES.items() if mark in used]
     if len(catalog.tables) > 1 and not any(table.foreign_keys for table in catalog.tables):

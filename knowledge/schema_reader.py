@@ -40,9 +40,7 @@ class _Draft:
     def finish(self) -> Column:
         kind, declared = rebuild(self.name, self.type, self.exact) if self.exact else (self.type, ())
         fields = (*declared, *self.fields)
-        return Column(
-            self.name, kind, self.description, self.samples, fields, self.nullable, self.complete
-        )
+        return Column(self.name, kind, self.description, self.samples, fields, self.nullable, self.complete)
 
 
 @dataclass

@@ -187,6 +187,7 @@ class Writer:
 
     def _samples(self, column: Column) -> str:
         if not column.samples and not column.complete:
+            self.used.add("no []")
             return ""
         self.tally.sampled += 1
         if not self.detail.samples:

@@ -85,14 +85,14 @@ def stopping(name: str) -> str:
     Raises:
         ValueError: It is neither.
     """
-    from graph.stopping import RULES, find_stopping
+    from graph.stopping import find_stopping
 
     if name == AUTO:
         return name
     try:
         find_stopping(name)
     except ConfigurationError as error:
-        raise ValueError(f"{str(error).removesuffix('.')}; it is {RULES}") from None
+        raise ValueError(str(error).removesuffix(".")) from None
     return name
 
 

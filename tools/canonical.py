@@ -2,7 +2,9 @@
 
 Every cell becomes a 64-bit key, and a double where it is a number. Cells that mean the same have
 the same key: ``1``, ``1.0``, ``Decimal('1.00')`` and ``'1'``; a date, its midnight and their ISO
-text; NULL and NaN; a struct and its JSON text. Numbers share a key when they fall into the same
+text; NULL and NaN; a struct and its JSON text; TRUE, 1, and in a column of nothing but truth values
+the text ``true``. What a word is, its column says: ``NaN`` and ``inf`` are numbers where all else in
+the column is one and some cell has digits, and words anywhere else. Numbers share a key when they fall into the same
 cell of a grid that is never coarser than the tolerance of ``tools.cells.agree``, so that equal keys
 always mean agreement; the reverse is ``tools.compare``'s work, since no key can know its neighbours.
 
@@ -31,6 +33,8 @@ from tools.hashing import hash_texts, mix
 NUMERIC = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?\s*$"
 ISO = r"^\s*\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}([.,]\d{1,9})?)?( ?(Z|UTC|[+-]\d{2}(:?\d{2})?))?)?\s*$"
 NESTED = r"^\s*[\[{]"
+TRUTH = r"(?i)^\s*(true|false)\s*$"
+NO_DIGITS = r"(?i)^\s*(nan|[+-]?inf(inity)?)\s*$"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -142,7 +146,7 @@ def _moment_keys(micros: npt.NDArray[np.int64]) -> Keys:
 def _from_text(array: pa.Array) -> Cells:
     """Text, cell by cell read as a number, a moment or JSON where it is one; else its own hash."""
     encoded = array.dictionary_encode()
-    distinct = _distinct_text(encoded.dictionary)
+    distinct = _words(_distinct_text(encoded.dictionary), encoded.dictionary)
     with_null = Cells(
         np.append(distinct.keys, NULL),
         np.append(distinct.numbers, np.nan),
@@ -155,10 +159,32 @@ def _from_text(array: pa.Array) -> Cells:
 def _distinct_text(texts: pa.Array) -> Cells:
     cells = Cells(hash_texts(pc.utf8_rtrim(texts, " ")), np.full(len(texts), np.nan))
     for pattern, read in ((NUMERIC, _numeric_text), (ISO, _iso_text), (NESTED, _json_text)):
-        mask = np.asarray(pc.match_substring_regex(texts, pattern).to_numpy(zero_copy_only=False), np.bool_)
+        mask = _matches(texts, pattern)
         if mask.any():
             cells = read(cells, mask, texts.filter(pa.array(mask)))
     return cells
+
+
+def _words(cells: Cells, texts: pa.Array) -> Cells:
+    """What words mean by the company of their column: truth values, or numbers without digits.
+
+    So a CSV file says what the booleans and doubles say that it was written from.
+    """
+    if _matches(texts, TRUTH).all():
+        truths = pc.utf8_lower(pc.utf8_trim_whitespace(texts))
+        return _from_numbers(pc.equal(truths, "true").cast(pa.int8()).cast(pa.float64()))
+    words = _matches(texts, NO_DIGITS)
+    if not words.any() or words.all() or not (words | cells.is_number).all():
+        return cells
+    plain = pc.utf8_trim_whitespace(texts.filter(pa.array(words))).to_pylist()
+    numbers, keys = cells.numbers.copy(), cells.keys.copy()
+    numbers[words] = [float(word) for word in plain]
+    keys[words] = _number_keys(numbers[words])
+    return Cells(keys, numbers, cells.exact)
+
+
+def _matches(texts: pa.Array, pattern: str) -> Mask:
+    return np.asarray(pc.match_substring_regex(texts, pattern).to_numpy(zero_copy_only=False), np.bool_)
 
 
 def _numeric_text(cells: Cells, mask: Mask, texts: pa.Array) -> Cells:
@@ -208,10 +234,6 @@ def _moment(text: str) -> int | None:
     except ValueError:
         return None
     return _micros(moment)
-
-
-def _zone(match: re.Match[str]) -> str:
-    return "+00:00" if match[1] else ""
 
 
 def _micros(moment: datetime) -> int:

@@ -24,7 +24,7 @@ from tools.hashing import mix
 Result: TypeAlias = pa.Table | Canonical
 Relation: TypeAlias = Literal["equal", "contains", "within", "overlaps", "differs"]
 
-FORM = b"quorum-result-1"  # part of every fingerprint; changes when the canonical form does
+FORM = b"quorum-result-2"  # part of every fingerprint; changes when the canonical form does
 MAX_PAIRINGS = 64  # ways to pair columns of the same content that are tried
 MAX_STEPS = 10_000
 HEAD = 1_000  # sorted cells that are compared before all are
@@ -146,14 +146,19 @@ def _share(a: Canonical, b: Canonical) -> bool:
     pairs = column_pairs(a, b)
     if any(not a.columns[i].null for i, _ in pairs):
         return True
-    if len(a.columns) != len(b.columns):
+    if not a.columns or len(a.columns) != len(b.columns):
         return False
     plain = [_row_hashes(form, [np.uint64(0)] * len(form.columns)) for form in (a, b)]
     return bool(np.isin(plain[0], plain[1]).any())
 
 
 def _embeds(a: Canonical, b: Canonical, ordered: bool) -> bool:
-    """Whether every column of ``b`` has its own column in ``a`` such that the rows agree."""
+    """Whether every column of ``b`` has its own column in ``a`` such that the rows agree.
+
+    A result without columns says nothing, so that none but its like has it.
+    """
+    if not b.columns:
+        return not a.columns
     if ordered:
         fits = [[i for i, p in enumerate(a.columns) if agree(p, q).all()] for q in b.columns]
         return all(fits) and next(_pairings(fits), None) is not None

@@ -100,7 +100,7 @@ async def run_sql(state: CandidateState, context: Context, *, agent: str = "acti
         error: ErrorState = {"kind": outcome.kind.value, "message": outcome.describe()}
         turn = {"action": "sql", "text": state["sql"], "observation": f"Error: {error['message']}"}
         return {"error": error, "history": [*state.get("history", []), turn]}
-    result = await keep_result(outcome, context.trace.folder)
+    result = await keep_result(outcome, context.trace.folder, state["question"])
     note(context, state, "result", agent, sql=state["sql"], **result)
     turn = {"action": "sql", "text": state["sql"], "observation": observation(result)}
     update: Update = {"error": None, "history": [*state.get("history", []), turn]}

@@ -17,6 +17,8 @@ from graph.clarification import MAX_ASKED, Choice, Clarification, Reply, extende
 from graph.contest import LABELS, contest, sides
 from graph.context import Context
 from graph.disagreement import describe, disagreement, disagreements
+from graph.nodes.planning import NO_PLAN
+from graph.nodes.routes import limited
 from graph.nodes.step import Update
 from graph.state import RunState
 
@@ -33,8 +35,7 @@ async def clarify(state: RunState, context: Context) -> Update:
     candidates are dealt anew, once in a run. Nothing, or ``MAX_ASKED`` replies of no use, keeps the vote.
     """
     vote = state["vote"]
-    limits = [state.get("stopped_by"), *(record["stopped_by"] for record in state.get("candidates", []))]
-    if not context.options.clarify or not vote or any(limits):
+    if not context.options.clarify or not vote or limited(state):
         return {}
     asked = await asyncio.to_thread(_clarification, state, context)
     if asked is None:
@@ -46,11 +47,29 @@ async def clarify(state: RunState, context: Context) -> Update:
     )
     if reply.kind == "words":
         question = extended(state["question"], reply.text)
-        again: Update = {"candidates": None, "dealt": 0, "vote": {}}
-        return {"question": question, "clarified": state["run_id"], **again}
+        return {"question": question, "clarified": state["run_id"], **_anew(state)}
     if reply.kind == "label":
         return {"vote": vote | _settled(vote, reply.text, clusters[reply.text])}
     return {}
+
+
+def _anew(state: RunState) -> Update:
+    """Forget what was found, planned and judged for the question as it was."""
+    of_the_old = ("findings", "differences", "revision")
+    material = {kind: ref for kind, ref in state.get("material", {}).items() if kind not in of_the_old}
+    return {
+        "candidates": None,
+        "dealt": 0,
+        "vote": {},
+        "approvals": {},
+        "rejected": "",
+        "revision": "",
+        "explored": False,
+        "plan": NO_PLAN,
+        "plan_rounds": 0,
+        "critique": "",
+        "material": material,
+    }
 
 
 def after_clarification(state: RunState) -> Literal["deal", "answer"]:

@@ -92,7 +92,8 @@ async def run_query(state: RunState, context: Context) -> Update:
         return {"exploration": {**now, "error": EMPTY, "kind": ErrorKind.EMPTY_RESULT.value}}
     limit = await asyncio.to_thread(row_limit, query["sql"], context.dialect)
     text = await asyncio.to_thread(excerpt, outcome, limit=limit)
-    waiting = now["mended"] if now["tried"] and outcome.row_count else rest
+    mended = bool(now["tried"]) and (outcome.row_count > 0 or now["tried"][-1]["error"] != EMPTY)
+    waiting = now["mended"] if mended else rest
     return _found(context, now, text, waiting)
 
 

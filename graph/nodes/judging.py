@@ -71,6 +71,14 @@ class ModelJudge:
         return await first_available(context, call)
 
 
+class NoJudge:
+    """``graph.ballots.Judge`` where a verdict was given before, or none is wanted: it cannot tell."""
+
+    async def choose(self, clusters: Sequence[Cluster], ballots: Sequence[Ballot]) -> str | None:  # noqa: ARG002 (the interface's)
+        """None."""
+        return None
+
+
 def _order(question: str, cluster: Cluster) -> str:
     """An order that tells nothing of the clusters, and is the same whenever the run is repeated."""
     return hashlib.sha256(f"{question}\n{cluster.key}".encode()).hexdigest()

@@ -11,6 +11,7 @@ from dataclasses import asdict
 from typing import Literal
 
 from graph.context import Context
+from graph.nodes.routes import limited
 from graph.nodes.step import Update
 from graph.nodes.voting import seat
 from graph.state import CandidateInput, RunState
@@ -108,7 +109,7 @@ async def begin_postsql(state: RunState, _: Context, *, presql_votes: bool) -> U
 async def recall_presql(state: RunState, context: Context) -> Update:
     """PreSQL votes after all where no PostSQL has a result and none will come: better than no answer."""
     records, presql = state.get("candidates", []), state.get("presql", [])
-    to_come = state["dealt"] < context.votes and not _stopped(state)
+    to_come = state["dealt"] < context.votes and not limited(state)
     if to_come or any(r["result"] for r in records) or not any(r["result"] for r in presql):
         return {}
     return {
@@ -120,15 +121,11 @@ async def recall_presql(state: RunState, context: Context) -> Update:
 
 def after_vote(state: RunState) -> Literal["deal", "link", "answer"]:
     """On to linking; to the answer where a limit was reached; back where no model answered at all."""
-    if _stopped(state):
+    if limited(state):
         return "answer"
     return "link" if state["vote"] else "deal"
 
 
 def after_link(state: RunState) -> Literal["begin", "vote"]:
     """On to PostSQL; the PreSQL itself is voted on where a limit was reached."""
-    return "vote" if _stopped(state) else "begin"
-
-
-def _stopped(state: RunState) -> bool:
-    return bool(state.get("stopped_by")) or any(r["stopped_by"] for r in state.get("candidates", []))
+    return "vote" if limited(state) else "begin"

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from agents.validator import SAMPLE_ROWS, ColumnSummary, ResultSummary, shown
+from graph.ordering import asks_for_order
 from graph.state import PREVIEW_ROWS, ResultState
 from tools.query import QueryResult
 from tools.results import fingerprint, is_blank, write_result
@@ -28,17 +29,21 @@ INT64 = 2**63
 """Checkpoints hold integers below this; larger ones go as text."""
 
 
-async def keep_result(result: QueryResult, folder: Path) -> ResultState:
-    """Write the result to the run folder and describe it; heavy work runs in a thread."""
-    return await asyncio.to_thread(_keep, result, folder)
+async def keep_result(result: QueryResult, folder: Path, question: str) -> ResultState:
+    """Write the result to the run folder and describe it; heavy work runs in a thread.
+
+    Where the question asks for an order (``graph.ordering``), that of the rows is part of the fingerprint.
+    """
+    return await asyncio.to_thread(_keep, result, folder, asks_for_order(question))
 
 
-def _keep(result: QueryResult, folder: Path) -> ResultState:
+def _keep(result: QueryResult, folder: Path, ordered: bool) -> ResultState:
     path = write_result(result.table, folder / "results")
     shown = result.table.select(range(min(MAX_COLUMNS, result.table.num_columns)))
     return {
         "file": str(path.relative_to(folder)),
-        "fingerprint": fingerprint(result.table),
+        "fingerprint": fingerprint(result.table, ordered=ordered),
+        "ordered": ordered,
         "blank": is_blank(result.table),
         "no_values": all(column.null_count == result.row_count for column in result.table.columns),
         "columns": list(shown.column_names),

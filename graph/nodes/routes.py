@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from graph.nodes.step import MODEL_ERRORS
-from graph.state import CandidateState
+from graph.state import CandidateState, RunState
 from tools.query import ErrorKind
 
 
@@ -13,6 +13,12 @@ def halted(state: CandidateState) -> bool:
     """A limit was reached or the model failed: the branch must end."""
     error = state.get("error")
     return bool(state.get("stopped_by")) or (error is not None and error["kind"] in MODEL_ERRORS)
+
+
+def limited(state: RunState) -> bool:
+    """A limit was reached, by the run or by one of its candidates: nothing more is begun."""
+    limits = [state.get("stopped_by"), *(record["stopped_by"] for record in state.get("candidates", []))]
+    return any(limits)
 
 
 def after_action(state: CandidateState) -> Literal["sql", "act", "finish"]:

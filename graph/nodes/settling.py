@@ -11,7 +11,7 @@ from graph.ballots import Cluster
 from graph.context import Context
 from graph.nodes.judging import ModelJudge
 from graph.nodes.step import Update
-from graph.nodes.voting import seat
+from graph.nodes.voting import changed, draw_seed, seat
 from graph.state import RunState
 
 Told: TypeAlias = dict[str, Any]
@@ -27,13 +27,6 @@ def unresolved(state: RunState) -> bool:
     return bool(vote) and (vote["tie"] or vote["blank"] or vote["winner"] is None)
 
 
-def limited(state: RunState) -> bool:
-    """Whether a limit of the run was reached."""
-    return bool(state.get("stopped_by")) or any(
-        record["stopped_by"] for record in state.get("candidates", [])
-    )
-
-
 async def deal_again(state: RunState, context: Context) -> Update:
     """As many candidates as the run began with, now with the findings; the old ones keep their votes."""
     dealt = state["dealt"]
@@ -43,9 +36,9 @@ async def deal_again(state: RunState, context: Context) -> Update:
 
 async def draw(state: RunState, context: Context, *, among: Among = "tied") -> Update:
     """Draw the answer with the run's seed, which is recorded (ReFoRCE, equation 7)."""
-    vote, seed = state["vote"], context.options.seed
+    vote, seed = state["vote"], draw_seed(state, context)
     winner, chosen = drawn(vote["clusters"], seed, among)
-    outcome = _settled(vote, winner, chosen, f"{winner} was drawn with seed {seed}.") | {"seed": seed}
+    outcome = _settled(state, winner, chosen, f"{winner} was drawn with seed {seed}.", seed=seed)
     context.trace.record("draw", agent="consensus", among=among, winner=winner, seed=seed)
     return {"vote": outcome}
 
@@ -71,11 +64,12 @@ def tied(clusters: Sequence[Told]) -> list[Told]:
     return sorted(top, key=lambda cluster: str(cluster["key"]))
 
 
-def _settled(vote: Told, winner: str, chosen: Told, note: str) -> Told:
+def _settled(state: RunState, winner: str, chosen: Told, note: str, **more: Any) -> Told:
     """The vote with its answer; what it said of another way to settle the tie goes."""
+    vote = state["vote"]
     notes = [said for said in vote["notes"] if "settled by" not in said]
-    of_chosen = {"share": chosen["share"], "approved": chosen["approved"]}
-    return {**vote, **of_chosen, "winner": winner, "notes": [*notes, note]}
+    of_chosen = {"share": chosen["share"], "approved": chosen["approved"] or None}
+    return changed(state, vote, winner=winner, **of_chosen, notes=(*notes, note), **more)
 
 
 async def ask_judge(state: RunState, context: Context) -> Update:
@@ -87,7 +81,8 @@ async def ask_judge(state: RunState, context: Context) -> Update:
     if chosen is None:
         return {}
     note = f"{len(clusters)} answers tied; a model compared them and chose this one."
-    return {"vote": _settled(vote, chosen["candidates"][0], chosen, note) | {"tie": False, "judged": True}}
+    judged = {"tie": False, "tied": (), "judged": True}
+    return {"vote": _settled(state, chosen["candidates"][0], chosen, note, **judged)}
 
 
 async def leave_open(state: RunState, context: Context) -> Update:

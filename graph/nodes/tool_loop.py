@@ -74,7 +74,7 @@ async def run_query(state: CandidateState, context: Context) -> Update:
     if isinstance(outcome, QueryError):
         error: ErrorState = {"kind": outcome.kind.value, "message": outcome.describe()}
         return {"error": error, "history": [*before, {**turn, "observation": f"Error: {error['message']}"}]}
-    result = await keep_result(outcome, context.trace.folder)
+    result = await keep_result(outcome, context.trace.folder, state["question"])
     note(context, state, "result", AGENT, sql=state["sql"], **result)
     limit = await asyncio.to_thread(row_limit, state["sql"], context.dialect)
     shown = await asyncio.to_thread(excerpt, outcome, rows=PREVIEW_ROWS, limit=limit)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from graph.consensus import Ballot, Rules, Vote, confidence, hold_vote
+from graph.consensus import Ballot, Cluster, Rules, Vote, confidence, hold_vote
 from graph.context import Context
 from graph.evidence import ResultEvidence
-from graph.nodes.judging import ModelJudge
+from graph.nodes.judging import ModelJudge, NoJudge
+from graph.nodes.routes import limited
 from graph.nodes.step import UNAVAILABLE, Update
 from graph.state import CandidateInput, CandidateRecord, RunState
 from graph.stopping import next_wave
@@ -92,30 +95,51 @@ async def consensus(state: RunState, context: Context) -> Update:
     return {"vote": await hold(state, context)}
 
 
-async def hold(state: RunState, context: Context) -> dict[str, Any]:
-    """Hold a vote over the candidates that there are, and record it: ``Vote.as_dict()`` and more."""
+async def hold(state: RunState, context: Context, *, ask: bool = True) -> dict[str, Any]:
+    """Hold a vote over the candidates that there are, and record it: ``Vote.as_dict()`` and more.
+
+    Args:
+        ask: Whether a strategy that asks a model may do so; it has its verdict once.
+    """
     records, approvals = state.get("candidates", []), state.get("approvals", {})
     evidence = _evidence(records, context.trace.folder)
     clusters = await asyncio.to_thread(lambda: evidence.clusters)
     rules = Rules(
         context.weights,
-        context.options.seed,
+        draw_seed(state, context),
         context.dialect,
         evidence=evidence,
-        judge=ModelJudge(state, context),
+        judge=ModelJudge(state, context) if ask else NoJudge(),
     )
     ballots = [ballot(record, clusters, approvals.get(record["id"])) for record in records]
     held = await hold_vote(ballots, context.strategy, rules)
-    outcome = held.as_dict() | {"weights": dict(context.weights)}
-    outcome |= {"confidence": confidence(held, explored=_confirmed(state, held))}
+    outcome = {"weights": dict(context.weights), **_told(held, state)}
     outcome |= _stopping(held, rules, state["dealt"], context)
     context.trace.record("vote", agent="consensus", **outcome)
     return outcome
 
 
+def changed(state: RunState, vote: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """A vote with something decided after it was held; the confidence is that of what it says now."""
+    names = {item.name for item in fields(Vote)}
+    kept = {name: value for name, value in vote.items() if name in names}
+    clusters = tuple(Cluster(**cluster) for cluster in vote["clusters"])
+    return {**vote, **_told(replace(Vote(**{**kept, "clusters": clusters}), **changes), state)}
+
+
+def _told(held: Vote, state: RunState) -> dict[str, Any]:
+    return held.as_dict() | {"confidence": confidence(held, explored=_confirmed(state, held))}
+
+
+def draw_seed(state: RunState, context: Context) -> int:
+    """The seed of what is drawn: the run's own, for each question another."""
+    said = f"{context.options.seed}\n{state['question']}"
+    return int.from_bytes(hashlib.sha256(said.encode()).digest()[:4], "big")
+
+
 def _confirmed(state: RunState, held: Vote) -> bool | None:
     """Whether most candidates that knew what exploration found voted for the winner; None without any."""
-    if not state.get("explored") or held.winning is None:
+    if "findings" not in state.get("material", {}) or held.winning is None:
         return None
     voters = [name for cluster in held.clusters for name in cluster.candidates]
     informed = [name for name in voters if int(name[1:]) > state.get("explored_at", 0)]
@@ -133,11 +157,12 @@ def _stopping(held: Vote, rules: Rules, dealt: int, context: Context) -> dict[st
 
 def after_vote(state: RunState) -> Literal["deal", "answer"]:
     """On to another wave where the vote is open, or was not held at all; not beyond a limit."""
-    if state.get("stopped_by") or any(record["stopped_by"] for record in state.get("candidates", [])):
+    if limited(state):
         return "answer"
     return "answer" if state["vote"] and state["vote"]["enough"] else "deal"
 
 
 def _evidence(records: list[CandidateRecord], folder: Path) -> ResultEvidence:
     files = {r["result"]["fingerprint"]: folder / r["result"]["file"] for r in records if r["result"]}
-    return ResultEvidence.from_files(files)
+    ordered = any(r["result"].get("ordered", False) for r in records if r["result"])
+    return ResultEvidence.from_files(files, ordered=ordered)

@@ -4,7 +4,7 @@ stands against it."""
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Literal
+from typing import Literal
 
 from agents import reviser, validator
 from graph.ballots import Cluster
@@ -14,8 +14,9 @@ from graph.nodes.judging import ModelJudge
 from graph.nodes.models import first_available
 from graph.nodes.planning import format_of
 from graph.nodes.results import summary
+from graph.nodes.routes import limited
 from graph.nodes.step import Update
-from graph.nodes.voting import hold, seat
+from graph.nodes.voting import changed, hold, seat
 from graph.state import CandidateRecord, CandidateState, RunState
 from knowledge.compress import render
 from knowledge.errors import MalformedReply, ModelUnavailable
@@ -54,7 +55,8 @@ async def validate_winner(state: RunState, context: Context) -> Update:
     superfluous = ", ".join(verdict.columns_not_needed)
     parts = [verdict.suggest_fix, f"Columns not needed: {superfluous}." if superfluous else ""]
     said = " ".join(part for part in parts if part) or verdict.reasoning
-    vote = await hold({**state, "approvals": approvals}, context)
+    vote = changed(state, state["vote"], approved=verdict.accepted)
+    context.trace.record("vote_weighed", agent="validator", confidence=vote["confidence"])
     return {"approvals": approvals, "vote": vote, "rejected": "" if verdict.accepted else said}
 
 
@@ -117,43 +119,32 @@ async def take_revision(state: CandidateState, context: Context) -> Update:
 
 async def weigh_revision(state: RunState, context: Context) -> Update:
     """Judge: the winner or its revision, where their results differ; without a verdict the winner stays."""
-    vote, revision = await hold(state, context), state["candidates"][-1]
-    clusters = [Cluster(**cluster) for cluster in vote["clusters"]]
-    old = next(cluster for cluster in clusters if vote["winner"] in cluster.candidates)
+    before, revision = state["vote"], state["candidates"][-1]
+    fresh = await hold(state, context, ask=False)
+    clusters = [Cluster(**cluster) for cluster in fresh["clusters"]]
+    old = next(cluster for cluster in clusters if before["winner"] in cluster.candidates)
     new = next((cluster for cluster in clusters if revision["id"] in cluster.candidates), None)
-    if new is None or new is old:
-        return {"vote": vote}
-    chosen = await ModelJudge(state, context, early=True).choose([old, new], ())
-    if chosen != new.key:
-        return {"vote": vote}
+    kept = {name: before[name] for name in ("winner", "tie", "tied", "judged", "approved", "notes")}
+    if new is None or new is old or await _chosen(state, context, old, new) != new.key:
+        return {"vote": changed(state, fresh, **kept, share=old.share)}
     said = f"The Validator rejected the answer of {', '.join(old.candidates)}; a model chose its revision."
-    return {"vote": {**vote, **_led_by(new), "notes": [*vote["notes"], said]}}
+    chosen = {"winner": revision["id"], "tie": False, "tied": (), "judged": True, "approved": None}
+    notes = (*before["notes"], said)
+    return {"vote": changed(state, fresh, **chosen, notes=notes, share=new.share)}
 
 
-def _led_by(cluster: Cluster) -> dict[str, Any]:
-    """What the vote says where this cluster wins by judgement."""
-    return {
-        "winner": cluster.candidates[0],
-        "share": cluster.share,
-        "approved": None,
-        "tie": False,
-        "judged": True,
-    }
+async def _chosen(state: RunState, context: Context, old: Cluster, new: Cluster) -> str | None:
+    return await ModelJudge(state, context, early=True).choose([old, new], ())
 
 
 def after_validation(state: RunState) -> Literal["revise", "go_on"]:
     """A rejected winner is revised, unless a limit was reached."""
-    return "revise" if state.get("rejected") and not _limited(state) else "go_on"
+    return "revise" if state.get("rejected") and not limited(state) else "go_on"
 
 
 def after_revision(state: RunState) -> Literal["send", "go_on"]:
     """A revised query becomes a candidate, unless a limit was reached."""
-    return "send" if state.get("revision") and not _limited(state) else "go_on"
-
-
-def _limited(state: RunState) -> bool:
-    limits = [state.get("stopped_by"), *(record["stopped_by"] for record in state.get("candidates", []))]
-    return any(limits)
+    return "send" if state.get("revision") and not limited(state) else "go_on"
 
 
 def winner(state: RunState) -> CandidateRecord | None:

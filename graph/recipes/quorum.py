@@ -27,6 +27,7 @@ from graph.contest import contest
 from graph.nodes import narrowing, planning, prepare, settling, voting, winner
 from graph.nodes.narrowing import Linking
 from graph.nodes.planning import Planning
+from graph.nodes.routes import limited
 from graph.nodes.step import Steps
 from graph.nodes.writing import FREE, write_sql
 from graph.options import RunOptions
@@ -71,6 +72,11 @@ class Quorum(Recipe):
     max_corrections: Count = 1
 
     @property
+    def explores(self) -> bool:
+        """Whether there is any column exploration."""
+        return self.exploration and self.max_queries > 0
+
+    @property
     def recursion_limit(self) -> int:
         return 250 + self.max_queries * (2 * self.max_corrections + 2) + 2 * self.max_refinements
 
@@ -95,14 +101,14 @@ def wire(recipe: Quorum, options: type[RunOptions] = RunOptions) -> RunGraph:
     graph.add_conditional_edges("send_candidates", fan_out, ["candidate"])
     graph.add_edge("candidate", "consensus")
 
-    settled = add_answer(graph, steps)
+    settled = add_answer(graph, steps, deal=before[-1] if recipe.plan != "never" else "send_candidates")
     checked = settled if recipe.validation == "never" else _add_validation(graph, steps, recipe, settled)
     ways: Paths = {"deal": "send_candidates", "validate": checked, "answer": settled}
     if recipe.judge:
         graph.add_node("judge", steps.run(settling.ask_judge))
         graph.add_edge("judge", checked)
         ways["judge"] = "judge"
-    if recipe.exploration:
+    if recipe.explores:
         limits = {"max_queries": recipe.max_queries, "max_corrections": recipe.max_corrections}
         ways["explore"], found = add_exploration(graph, steps, **limits)
         graph.add_edge(found, "send_candidates")
@@ -134,8 +140,8 @@ def after_vote(recipe: Quorum) -> Callable[[RunState], Way]:
     def route(state: RunState) -> Way:
         if voting.after_vote(state) == "deal":
             disputed = bool(state["vote"]) and bool(contest(state["vote"]))
-            return "explore" if recipe.exploration and disputed and not state.get("explored") else "deal"
-        if settling.limited(state) or not state["vote"]["clusters"]:
+            return "explore" if recipe.explores and disputed and not state.get("explored") else "deal"
+        if limited(state) or not state["vote"]["clusters"]:
             return "answer"
         if recipe.judge and state["vote"]["tie"]:
             return "judge"

@@ -90,7 +90,7 @@ def wire(recipe: Recap, options: type[RunOptions] = RunOptions) -> RunGraph:
         graph.add_edge(last, "send_candidates")
     graph.add_conditional_edges("send_candidates", fan_out, ["candidate"])
     graph.add_edge("candidate", "consensus")
-    again: Paths = {"deal": "send_candidates", "answer": add_answer(graph, steps)}
+    again: Paths = {"deal": "send_candidates", "answer": add_answer(graph, steps, deal="write_plan")}
     graph.add_conditional_edges("consensus", voting.after_vote, again)
     return graph
 

@@ -62,7 +62,8 @@ class Recipe:
         types = _types(type(self))  # type: ignore[arg-type]  # classes hash
         for name in self.switches():
             value = getattr(self, name)
-            value = tuple(value) if isinstance(value, list) else value
+            if isinstance(getattr(type(self), name), tuple):
+                value = _names(value)
             try:
                 types[name].validate_python(value)
             except ValidationError as error:
@@ -79,6 +80,13 @@ class Recipe:
     def recursion_limit(self) -> int:
         """Steps that a run, or one candidate's branch, may take; a faulty loop ends there."""
         return 200
+
+
+def _names(value: Any) -> Any:
+    """A list or a comma list as a tuple, so that a recipe can be hashed; anything else as it is."""
+    if isinstance(value, str):
+        value = [part.strip() for part in value.split(",") if part.strip()]
+    return tuple(value) if isinstance(value, list) else value
 
 
 @lru_cache(maxsize=32)

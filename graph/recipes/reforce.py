@@ -23,6 +23,7 @@ from pydantic import Field
 from agents import column_explorer, cte_refiner, self_refiner, table_linker
 from graph.nodes import formats, narrowing, prepare, settling, voting
 from graph.nodes.narrowing import Linking
+from graph.nodes.routes import limited
 from graph.nodes.step import Step, Steps
 from graph.options import RunOptions
 from graph.recipes.branch import Paths, RunGraph, add_chain, as_node, fan_out, run_graph
@@ -103,7 +104,8 @@ def wire(recipe: Reforce, options: type[RunOptions] = RunOptions) -> RunGraph:
         chain.append("write_format")
     graph.add_conditional_edges("send_candidates", fan_out, ["candidate"])
     graph.add_edge("candidate", "consensus")
-    ways: Paths = {"deal": "send_candidates", "answer": add_answer(graph, steps)}
+    again = "write_format" if recipe.expected_format else "send_candidates"
+    ways: Paths = {"deal": "send_candidates", "answer": add_answer(graph, steps, deal=again)}
     ways |= _add_settling(graph, steps, recipe, ways["answer"])
     first = "send_candidates"
     if recipe.explores:
@@ -164,7 +166,7 @@ def after_vote(recipe: Reforce) -> Callable[[RunState], Way]:
     def route(state: RunState) -> Way:
         if voting.after_vote(state) == "deal":
             return "deal"
-        open_still = settling.unresolved(state) and not settling.limited(state)
+        open_still = settling.unresolved(state) and not limited(state)
         if open_still and recipe.explores and not state.get("explored"):
             return "explore"
         return _end(recipe, state)
@@ -176,7 +178,7 @@ def after_exploration(recipe: Reforce) -> Callable[[RunState], Way]:
     """The router after exploration: candidates anew if it found anything, else the vote as it is."""
 
     def route(state: RunState) -> Way:
-        more = "findings" in state.get("material", {}) and not settling.limited(state)
+        more = "findings" in state.get("material", {}) and not limited(state)
         return "deal" if more else _end(recipe, state)
 
     return route

@@ -275,3 +275,21 @@ def test_replies_are_understood(reply: Any, kind: str, text: str) -> None:
     found = read_reply(reply, ["A", "B"], own_words=True)
     assert found.kind == kind
     assert found.text == text or kind == "refused"
+
+
+async def test_words_of_ones_own_are_planned_for_anew(asked: Any) -> None:
+    ask = asked(rivals(GOOD, ABOVE_SIX))
+    await ask("Only large ones.", "A")
+    assert [event["kind"] for event in ask.events].count("plan") == 2
+
+
+async def test_nothing_that_was_found_or_judged_before_counts_for_the_new_question(asked: Any) -> None:
+    given = {"recipe": "quorum", "switches": {"validation": "always"}, "stopping": "never"}
+    written = {"sql_writer": {"reasoning": "So.", "sql": GOOD}, "judge": {"reason": "", "choice": "cannot tell"}}
+    other = {**written, "sql_writer": {"reasoning": "So.", "sql": ABOVE_SIX}}
+    ask = asked({"m:0": by_role(**written), "m:1": by_role(**other)}, **given)
+    await ask("Only large ones.", "A")
+    kinds = [event["kind"] for event in ask.events]
+    second = kinds.index("vote", kinds.index("clarification"))
+    assert ask.events[second]["approved"] is None
+    assert not any(cluster["approved"] for cluster in ask.events[second]["clusters"])

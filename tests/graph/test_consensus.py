@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graph import consensus
+from graph.confidence import BLANK
 from graph.consensus import STRATEGIES, Ballot, Cluster, Rules, Vote, confidence
 from knowledge.errors import ConfigurationError
 from tools.overlap import Overlap
@@ -90,7 +91,7 @@ def test_blank_results_vote_where_there_are_no_others() -> None:
     assert vote.low
     assert any("empty" in note for note in vote.notes)
     assert dict(vote.excluded) == {"c": "failed: timeout"}
-    assert confidence(vote) <= 0.2
+    assert confidence(vote) <= BLANK
 
 
 @pytest.mark.parametrize("ballots", [[], [ballot("a", error="syntax")]])

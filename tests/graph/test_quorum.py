@@ -239,3 +239,52 @@ async def test_an_answer_that_is_not_sure_enough_is_withheld_and_shown(run: Run)
     assert ran.answer.sql == shown.answer.sql
     assert any("Withheld" in warning for warning in ran.answer.warnings)
     assert (await run(replies(), abstain_below=0.5)).answer.status == "answered"
+
+
+async def test_the_judges_choice_outlives_the_validation(run: Run) -> None:
+    tie = {"sql_writer": taking_turns(GOOD, OTHER), "judge": prefers(OTHER)}
+    ran = await run(replies(**tie))
+    vote = ran.answer.vote
+    assert vote is not None
+    assert not vote.tie
+    assert any("a model compared them" in note for note in vote.notes)
+    assert ran.calls()["judge"] == 1
+    assert ran.answer.sql == OTHER
+    rejected = await run(replies(**tie, validator=REJECTED, reviser=revised(OTHER + " LIMIT 1")))
+    assert OTHER in rejected.prompt("reviser")
+    assert rejected.answer.sql == OTHER
+
+
+async def test_a_strategy_that_asks_a_model_asks_once(run: Run) -> None:
+    tie = {"sql_writer": taking_turns(GOOD, OTHER), "judge": prefers(GOOD)}
+    ran = await run(replies(**tie), strategy="judge", validation="always")
+    assert ran.calls()["judge"] == 1
+    assert ran.answer.sql == GOOD
+
+
+async def test_the_confidence_is_that_of_the_answer_that_was_chosen(run: Run) -> None:
+    said = {"validator": REJECTED, "reviser": revised(REVISED)}
+    chosen = await run(replies(**said, judge=prefers(REVISED)), validation="always")
+    agreed = await run(replies())
+    assert chosen.answer.sql == REVISED
+    assert chosen.answer.confidence < agreed.answer.confidence  # one candidate of four wrote it
+
+
+async def test_an_exploration_that_found_nothing_confirms_nothing(run: Run) -> None:
+    said = {"sql_writer": taking_turns(GOOD, OTHER, GOOD, GOOD)}
+    without = await run(replies(**said), exploration=False)
+    failed = await run(replies(**said, column_explorer="no json"))
+    found = await run(replies(**said))
+    assert failed.answer.confidence == without.answer.confidence < found.answer.confidence
+    none = await run(replies(**said), max_queries=0)
+    assert "column_explorer" not in none.calls()
+
+
+async def test_draws_differ_from_question_to_question(run: Run) -> None:
+    said = replies(sql_writer=taking_turns(GOOD, OTHER, THIRD))
+    drawn = set()
+    for number in range(6):
+        ran = await run(said, strategy="random", stopping="never", votes=3, question=f"{QUESTION} ({number})")
+        assert ran.answer.vote is not None
+        drawn.add(ran.answer.vote.winner)
+    assert len(drawn) > 1

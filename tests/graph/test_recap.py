@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from graph.confidence import BLANK
 from graph.nodes.candidate import REPEATED
 from knowledge.errors import ModelUnavailable
 from tests.graph.shop import FINE, GOOD, Run, script, sql
@@ -58,7 +59,7 @@ async def test_an_empty_result_is_repaired_and_a_second_one_believed(run: Run) -
     assert ran.calls()["self_refiner"] == 1
     assert ran.answer.status == "answered"
     assert ran.answer.row_count == 0
-    assert ran.answer.confidence <= 0.2
+    assert ran.answer.confidence <= BLANK
     assert any("empty" in warning for warning in ran.answer.warnings)
 
 

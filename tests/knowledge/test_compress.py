@@ -59,7 +59,8 @@ def test_a_small_database_reads_well() -> None:
         "# database shop (sqlite): 4 tables, 8 columns\n"
         '# Notation: one column a line, "name TYPE"; "a, b TYPE": both have that type; PK: primary key,'
         " of all columns so marked together;"
-        " -> table.column: foreign key; [..]: sample values; -- description.\n"
+        " -> table.column: foreign key; [..]: sample values, there may be more;"
+        " no brackets: values unknown or withheld, or no rows; -- description.\n"
         "# Indented ~: paths below the column above seen in sample values; [] any array element, * any key.\n"
         "\n"
         "table customers (1,200 rows) -- people who have bought\n"
@@ -138,6 +139,77 @@ def test_a_changed_column_keeps_its_place_in_a_variant() -> None:
     text = render(Catalog("c", "sqlite", (Table("t1", base), Table("t2", other)))).text
     assert "table t2 like t1\n  - c23\n  + c3 TEXT\n  + new INT\n" in text
     assert [c.name for c in parse_schema(text).tables[1].columns] == [c.name for c in other]
+
+
+def values(*samples: str, complete: bool = True) -> Column:
+    return Column("state", "TEXT", samples=samples, complete=complete)
+
+
+def written(*columns: Column, budget: int | None = None) -> str:
+    """The text of one table for each column, named like shards."""
+    tables = tuple(Table(f"t_{n}", (column,)) for n, column in enumerate(columns))
+    return render(Catalog("c", "sqlite", tables), budget=budget).text
+
+
+def test_all_values_of_a_column_are_told_from_examples() -> None:
+    text = written(values("on", ""))
+    assert '  state TEXT [all: on, ""]\n' in text
+    assert "[all: ..]: all values but NULL" in text.splitlines()[1]
+    assert "[..]" not in text
+    assert "no brackets" not in text
+    assert "  state TEXT [on, off]\n" in written(values("on", "off", complete=False))
+    text = written(values())
+    assert "  state TEXT [NULL only]\n" in text
+    assert "[NULL only]: no value in any row" in text.splitlines()[1]
+    assert "brackets" not in written(Column("state", "TEXT")), "nothing is said of marks that are not used"
+
+
+def test_a_list_that_was_cut_is_not_said_to_be_complete() -> None:
+    many = values(*(f"a value in so many words {i}" for i in range(12)))
+    tables = tuple(Table(f"t{chr(97 + n)}", (replace(many, name=f"c{n}"),)) for n in range(20))
+    catalog = Catalog("c", "sqlite", tables)
+    whole = render(catalog, budget=10**9)
+    assert whole.text.count("  [all: ") + whole.text.count(" TEXT [all: ") == 20
+    less = render(catalog, budget=whole.tokens // 2).text
+    assert "TEXT [a value" in less
+    assert "[all: " not in less
+    assert "TEXT [x x" in written(values("x " * 40)), "one that was shortened is not known"
+    assert "[all: " not in written(values("a  b", "a b")), "nor are two that look alike"
+    silent = written(values(), budget=1)
+    assert "NULL" not in silent
+    assert "sample values of 1 of 1 columns" in silent
+
+
+def test_a_group_is_complete_only_if_each_member_is_and_has_the_same() -> None:
+    assert "[all: a, b]" in written(values("a", "b"), values("b", "a"))
+    assert "[NULL only]" in written(values(), values())
+    for other in (
+        values("a"),
+        values("a", "c"),
+        values("a", "b", complete=False),
+        values(),
+        Column("state", "TEXT"),
+    ):
+        for pair in ((values("a", "b"), other), (other, values("a", "b"))):
+            text = written(*pair)
+            assert "tables t_{0, 1}" in text
+            assert "[all: " not in text
+            assert "[NULL only]" not in text
+
+
+def test_a_variant_inherits_no_completeness_that_is_not_its_own() -> None:
+    rest = tuple(Column(f"c{i}", "INT") for i in range(24))
+    same, other, gone = (replace(values("a"), name=name) for name in ("same", "other", "gone"))
+    base = Table("base", (*rest, same, other, gone))
+    variant = Table("variant", (*rest, same, replace(other, samples=("b",))))
+    text = render(Catalog("c", "sqlite", (base, variant))).text
+    assert "table variant like base\n" in text
+    assert "  same TEXT [all: a]\n  other TEXT [a]\n  gone TEXT [all: a]\n" in text
+
+
+def test_the_hash_tells_complete_samples_from_examples() -> None:
+    catalogs = [Catalog("c", "sqlite", (Table("t", (values("a", complete=c),)),)) for c in (False, True)]
+    assert catalogs[0].hash != catalogs[1].hash
 
 
 def test_a_value_cannot_break_out_of_its_line() -> None:

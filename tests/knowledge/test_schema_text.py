@@ -55,7 +55,9 @@ TYPES = st.one_of(
     ),
     st.text(max_size=10),
 )
-TEXTS = st.one_of(st.just(""), st.sampled_from(["^", "--^", "a -- b", "…"]), st.text(max_size=20))
+TEXTS = st.one_of(
+    st.just(""), st.sampled_from(["^", "--^", "a -- b", "…", "all: a", "NULL only"]), st.text(max_size=20)
+)
 PATHS = st.one_of(st.sampled_from(["a.b", "[].key", "*", "*.x", '["a b"].c', "~x", ".y", "a b"]), NAMES)
 
 
@@ -68,7 +70,8 @@ def columns(draw: st.DrawFn) -> tuple[Column, ...]:
         fields.sort(key=lambda f: f.inferred)
         samples = tuple(dict.fromkeys(filter(None, map(one_line, draw(st.lists(TEXTS, max_size=2))))))
         text = one_line(draw(TEXTS))
-        found.append(Column(name, draw(TYPES), text, samples, tuple(fields), draw(st.booleans())))
+        nullable, complete = draw(st.booleans()), draw(st.booleans())
+        found.append(Column(name, draw(TYPES), text, samples, tuple(fields), nullable, complete))
     return tuple(found)
 
 
@@ -108,7 +111,9 @@ def catalogs(draw: st.DrawFn) -> Catalog:
 
 
 def facts(table: Table) -> tuple[object, ...]:
-    columns = {(c.name, c.type, c.nullable, c.description, c.samples, c.fields) for c in table.columns}
+    columns = {
+        (c.name, c.type, c.nullable, c.description, c.samples, c.complete, c.fields) for c in table.columns
+    }
     keys = set(table.foreign_keys)
     return columns, table.kind, table.description, table.row_count, table.primary_key, keys
 
@@ -152,6 +157,14 @@ def test_declared_structures_are_spelt_out_and_rebuilt() -> None:
     assert "params ARRAY<STRUCT>" in text
     assert "params.value.int_value INT64" in text
     assert parse_schema(text).tables == catalog.tables
+
+
+@pytest.mark.parametrize("samples", [("all: a", "b"), ("NULL only",), ("a", ""), ("",), ("[all: a]",), ()])
+@pytest.mark.parametrize("complete", [False, True])
+def test_complete_samples_come_back_as_such(samples: tuple[str, ...], complete: bool) -> None:
+    column = Column("c", "TEXT", samples=samples, complete=complete)
+    catalog = Catalog("c", "sqlite", (Table("t", (column, Column("d", "TEXT"))),))
+    assert parse_schema(render(catalog).text).tables == catalog.tables
 
 
 def test_a_description_said_before_is_referred_to() -> None:

@@ -23,6 +23,7 @@ from knowledge.catalog import Catalog, ForeignKey
 from knowledge.errors import ConfigurationError, DatabaseUnavailable
 from tools.databases import connect
 from tools.databases.base import Connector
+from tools.databases.introspection import Introspection
 from tools.query import ErrorKind, Limits, QueryError, QueryResult
 
 SHOP = '''
@@ -64,6 +65,10 @@ def error(outcome: QueryResult | QueryError) -> QueryError:
     """The error of a query that must have failed."""
     assert isinstance(outcome, QueryError), rows(outcome)
     return outcome
+
+
+async def no_count(look: Introspection, source: str) -> None:
+    """A count that takes too long."""
 
 
 def content(path: Path) -> bytes:
@@ -194,6 +199,59 @@ class ConnectorContract:
         assert people.columns[2].samples == ()
         assert len(people.columns[3].samples) == 3, "a value each: some are enough"
         assert any("people.userPassword" in note for note in catalog.notes)
+
+    async def test_catalog_tells_all_values_from_some(self, tmp_path: Path) -> None:
+        script = f"""
+            CREATE TABLE small (
+                id INTEGER, kind VARCHAR, mixed VARCHAR, none VARCHAR, blank VARCHAR, pad VARCHAR,
+                long VARCHAR, password VARCHAR, bytes BLOB, nobytes BLOB
+            );
+            INSERT INTO small VALUES
+                (1, 'a', '', NULL, '', ' ', {self.long_text}, NULL, CAST('x' AS BLOB), NULL),
+                (2, 'b', 'x', NULL, '', ' ', NULL, NULL, NULL, NULL),
+                (3, NULL, 'x', NULL, '', NULL, NULL, NULL, NULL, NULL),
+                (4, 'a', NULL, NULL, '', ' ', NULL, NULL, NULL, NULL);
+            CREATE TABLE empty (x INTEGER);
+            CREATE VIEW seen AS SELECT kind FROM small;
+        """
+        path = tmp_path / "small.db"
+        self.build(path, script)
+        async with self.connect(path) as connector:
+            catalog = await connector.catalog()
+            none = await connector.catalog(samples=0)
+        assert {c.name: c.samples for c in table(catalog, "small").columns if c.complete} == {
+            "kind": ("a", "b"),
+            "mixed": ("x", ""),
+            "none": (),
+            "blank": ("",),
+            "nobytes": (),
+        }
+        assert not table(catalog, "empty").columns[0].complete
+        assert table(catalog, "seen").columns[0].complete
+        assert not any(column.complete for _, column in none.columns())
+
+    async def test_what_is_said_of_all_values_is_true_of_rows_that_no_sample_saw(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        rare = "CASE WHEN i = 4321 THEN 'rare' ELSE 'common' END"
+        script = f"""
+            CREATE TABLE big (id INTEGER, kind VARCHAR, rare VARCHAR, none VARCHAR, hardly VARCHAR);
+            INSERT INTO big WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 4999)
+            SELECT i, CASE WHEN i % 2 = 0 THEN 'even' ELSE 'odd' END, {rare}, NULL, nullif({rare}, 'common')
+            FROM n;
+            CREATE VIEW seen AS SELECT kind FROM big;
+        """
+        path = tmp_path / "big.db"
+        self.build(path, script)
+        async with self.connect(path) as connector:
+            catalog = await connector.catalog()
+            assert {c.name for c in table(catalog, "big").columns if c.complete} == {"kind", "none"}
+            assert table(catalog, "big").column("rare").samples == ("common",)  # type: ignore[union-attr]
+            seen = table(catalog, "seen").columns[0]
+            assert (sorted(seen.samples), seen.complete) == (["even", "odd"], False), "a view is not counted"
+            monkeypatch.setattr(Introspection, "count", no_count)
+            late = table(await connector.catalog(), "big").columns[1]
+        assert (sorted(late.samples), late.complete) == (["even", "odd"], False), "not known for lack of time"
 
     async def test_catalog_keys(self, shop: Connector) -> None:
         catalog = await shop.catalog()

@@ -2,11 +2,13 @@
 
 Every cell becomes a 64-bit key, and a double where it is a number. Cells that mean the same have
 the same key: ``1``, ``1.0``, ``Decimal('1.00')`` and ``'1'``; a date, its midnight and their ISO
-text; NULL and NaN; a struct and its JSON text; TRUE, 1, and in a column of nothing but truth values
-the text ``true``. What a word is, its column says: ``NaN`` and ``inf`` are numbers where all else in
-the column is one and some cell has digits, and words anywhere else. Numbers share a key when they fall into the same
+text; NULL and NaN; a struct and its JSON text. Numbers share a key when they fall into the same
 cell of a grid that is never coarser than the tolerance of ``tools.cells.agree``, so that equal keys
 always mean agreement; the reverse is ``tools.compare``'s work, since no key can know its neighbours.
+
+A few words mean something by the company of their column alone: ``true`` and ``false`` are truth values
+where the column has nothing else but NULL, and TRUE is 1; ``NaN`` and ``inf`` are numbers where all else is
+numbers or NULL, and some number has digits. Anywhere else they are words.
 
 Text keeps its case; blanks at its end do not count (CHAR columns pad). Lists keep their order.
 All is vectorised but nested values: 10^6 x 10 cells take seconds.

@@ -229,7 +229,7 @@ async def test_switch_link_above(run: Run, shards: Path) -> None:
     tight = await run(replies(table_linker=judged), link_above=1)
     assert "customer_id" in tight.prompt("sql_writer")
     assert "note TEXT" not in tight.prompt("sql_writer"), "still too long: only the columns named stay"
-    some = await run(replies(table_linker=judged), link_above=tokens(tight) + 40)
+    some = await run(replies(table_linker=judged), link_above=tokens(tight) + 80)
     assert "note TEXT" in some.prompt("sql_writer"), "whole tables where they fit"
     assert "weather" not in some.prompt("sql_writer")
 

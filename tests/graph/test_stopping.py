@@ -45,6 +45,14 @@ def test_decided_counts_in_weights() -> None:
     assert not find_stopping("decided").enough(held, [0.5, 0.4])
 
 
+@pytest.mark.parametrize("strategy", ["random", "rwma"])
+def test_a_draw_is_decided_when_none_is_to_come(strategy: str) -> None:
+    ballots = [Ballot(f"c{i}", "m", sql=f"SELECT {i}", fingerprint="x") for i in range(9)]
+    held = asyncio.run(hold_vote(ballots, strategy))
+    assert not find_stopping("decided").enough(held, [1.0])  # it may be drawn
+    assert find_stopping("decided").enough(held, [])
+
+
 @given(st.lists(st.sampled_from("xyz"), min_size=1, max_size=8), st.lists(st.sampled_from("xyz"), max_size=5))
 def test_what_is_decided_stays_decided(now: list[str], later: list[str]) -> None:
     held = vote(*now)
@@ -91,7 +99,7 @@ def test_an_unknown_rule_is_named(name: str) -> None:
 
 @given(st.integers(1, 30), st.integers(1, 6))
 def test_waves_add_up(votes: int, experts: int) -> None:
-    sizes = []
+    sizes: list[int] = []
     while sum(sizes) < votes:
         sizes.append(next_wave(sum(sizes), votes, find_stopping("decided"), experts))
         assert sizes[-1] > 0

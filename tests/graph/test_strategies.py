@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from graph.ballots import Ballot, Cluster, Rules, Vote
 from graph.consensus import hold_vote
 from graph.evidence import ResultEvidence
+from graph.stopping import find_stopping
+from graph.strategies import STRATEGIES, WEIGHTED
 from knowledge.errors import ConfigurationError
 from tools.results import fingerprint, is_blank, write_result
 
@@ -67,6 +69,36 @@ def test_two_that_agree_in_a_part_only_tie_even_where_a_third_shows_just_that_pa
 def test_of_two_that_agree_the_one_that_lacks_no_column_stands_for_the_answer() -> None:
     assert vote([BASE, WIDER, OTHER_FIGURES]).winner == "c1"
     assert vote([BASE, BASE, BASE, WIDER]).winner in ("c0", "c1", "c2")  # a majority's own form stays
+
+
+def test_a_column_that_one_candidate_alone_thought_of_is_not_shown() -> None:
+    unasked: Columns = {**BASE, "sum": [6, 6, 6]}
+    held = vote([BASE, BASE, unasked])
+    assert held.winner in ("c0", "c1")
+    assert held.winning is not None
+    assert set(held.winning.candidates) == {"c0", "c1", "c2"}
+    assert held.winning.candidates[-1] == "c2"
+    assert vote([BASE, unasked, BASE, unasked]).winner in ("c1", "c3")  # as many lack a column as do not
+    assert vote([BASE, BASE, unasked], experts="AAB", weights={"A": 0.4}).winner == "c2"
+
+
+def test_what_more_than_half_say_exactly_wins() -> None:
+    near: Columns = {"name": NAMES, "total": [3, 2, 9], "city": ["x", "y", "z"]}
+    held = vote([BASE] * 5 + [near] * 4)
+    assert held.winner in ("c0", "c1", "c2", "c3", "c4")
+    assert held.clusters[0].weight < held.clusters[1].weight  # near the first in most, and with more to show
+    assert not held.tie
+    assert not held.judged
+    assert vote([BASE] * 4 + [near] * 4).winner in ("c4", "c5", "c6", "c7")
+
+
+@pytest.mark.parametrize("strategy", ["mbr", "judge"])
+def test_five_equal_results_are_decided_against_four_at_most(strategy: str) -> None:
+    held = vote([BASE] * 5, strategy, judge=Chooser(0))
+    rule = find_stopping("decided")
+    assert not rule.enough(held, [1.0] * 5)
+    assert rule.enough(held, [1.0] * (4 if strategy == "mbr" else 2))
+    assert not rule.enough(vote([BASE] * 3 + [WIDER] * 2, strategy, judge=Chooser(0)), [1.0])
 
 
 def test_partial_agreement_does_not_outvote_a_whole() -> None:
@@ -136,6 +168,24 @@ def test_the_form_of_results_and_the_order_of_candidates_do_not_count(made: list
     if not first.tie:
         assert {back[name] for name in second.clusters[0].candidates} == set(first.clusters[0].candidates)
     assert sum(len(cluster.candidates) for cluster in first.clusters) + len(first.excluded) == len(made)
+
+
+@settings(max_examples=150)
+@given(results(), st.integers(0, 5), st.integers(0, 4), st.sampled_from(list(STRATEGIES)), st.data())
+def test_what_is_decided_stays_decided(
+    made: list[Columns], same: int, more: int, strategy: str, data: st.DataObject
+) -> None:
+    cut = data.draw(st.integers(1, len(made)))
+    now, later = [*made[:cut], *[made[0]] * same], [*made[cut:], *[made[-1]] * more]
+    experts = "".join(data.draw(st.sampled_from("AB")) for _ in (*now, *later))
+    rules: dict[str, Any] = {"weights": {"A": 1.0, "B": 0.4}, "dialect": "sqlite"}
+    weighs = rules["weights"] if strategy in WEIGHTED else {}
+    held = vote(now, strategy, experts, judge=Chooser(0), **rules)
+    if find_stopping("decided").enough(held, [weighs.get(name, 1.0) for name in experts[len(now) :]]):
+        after = vote([*now, *later], strategy, experts, judge=Chooser(-1), **rules)
+        assert held.winning is not None
+        assert after.winning is not None
+        assert after.winning.fingerprint == held.winning.fingerprint
 
 
 @settings(max_examples=30)

@@ -291,7 +291,7 @@ def test_results_without_rows() -> None:
 def test_a_million_rows_take_seconds() -> None:
     rows = 1_000_000
     draw = np.random.default_rng(1)
-    made = {f"n{i}": draw.integers(0, 10**9, rows) for i in range(4)}
+    made: dict[str, Any] = {f"n{i}": draw.integers(0, 10**9, rows) for i in range(4)}
     made |= {f"f{i}": draw.random(rows) * 1000 for i in range(4)}
     table = pa.table(
         made | {f"t{i}": pa.array(draw.integers(0, 10**6, rows)).cast(pa.string()) for i in range(2)}
@@ -360,3 +360,60 @@ def test_every_arrow_type_can_be_compared_and_kept(kind: pa.DataType, tmp_path: 
     assert all(equal(table, table.slice(0)) for table in tables)
     assert len(cluster(tables)) == len(tables)
     assert all(equal(read_result(write_result(table, tmp_path)), table) for table in tables)
+
+
+NUMBERS_OF_ALL_KINDS = (
+    st.none() | st.floats(-1e6, 1e6) | st.sampled_from([float("nan"), float("inf"), -float("inf")])
+)
+SPELLINGS = {"nan": ["NaN", "nan", " NAN"], "inf": ["inf", "Infinity", "+INF"], "-inf": ["-inf", "-Infinity"]}
+
+
+@given(st.lists(NUMBERS_OF_ALL_KINDS, max_size=6), st.floats(-1e6, 1e6), st.data())
+def test_numbers_without_digits_are_numbers_among_numbers(
+    values: list[float | None], digits: float, data: st.DataObject
+) -> None:
+    numbers = [*values, digits]
+    texts = each(numbers, lambda n: data.draw(st.sampled_from(SPELLINGS.get(repr(n), [repr(n)]))))
+    assert fingerprint(pa.table({"n": numbers})) == fingerprint(pa.table({"n": texts}))
+
+
+@given(st.lists(st.none() | st.booleans(), max_size=6), st.data())
+def test_truth_values_are_the_same_as_text(values: list[bool | None], data: st.DataObject) -> None:
+    form = data.draw(st.sampled_from(["True False", "true false", "TRUE FALSE"])).split()
+    texts = each(values, lambda value: form[0] if value else form[1])
+    truths, words = pa.array(values, pa.bool_()), pa.array(texts, pa.string())
+    assert fingerprint(pa.table({"t": truths})) == fingerprint(pa.table({"t": words}))
+
+
+@pytest.mark.parametrize(
+    ("words", "others"),
+    [
+        (["Ann", "Nan"], ["Ann", None]),
+        (["Nan"], [None]),
+        (["Nan", None], [None, None]),
+        (["12", "nan", "bread"], ["12", None, "bread"]),
+        (["inf"], ["Infinity"]),
+        (["1", "1e999", "nan"], ["1", "1e999", None]),
+        (["true", "maybe"], ["1", "maybe"]),
+        (["true", "2"], ["1", "2"]),
+        (["1", "info"], ["1", "inf"]),
+    ],
+)
+def test_words_stay_words(words: list[str], others: list[str | None]) -> None:
+    assert not equal(pa.table({"a": words}), pa.table({"a": pa.array(others, pa.string())}))
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_results_without_columns_are_like_each_other_alone(ordered: bool) -> None:
+    none, rowed = pa.table({}), pa.table({"a": [1]}).select([])
+    others = [pa.table({"a": []}), pa.table({"a": [1]}), pa.table({"a": [1, 2]})]
+    assert rowed.num_rows == 1
+    assert relation(none, pa.table({}), ordered=ordered) == "equal"
+    assert relation(none, rowed, ordered=ordered) == "differs"
+    for other in others:
+        for bare in (none, rowed):
+            assert (
+                relation(bare, other, ordered=ordered) == relation(other, bare, ordered=ordered) == "differs"
+            )
+    assert len(set(cluster_keys([none, rowed, *others], ordered=ordered))) == 5
+    assert column_pairs(none, others[0]) == []

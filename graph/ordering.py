@@ -18,9 +18,11 @@ from __future__ import annotations
 
 import re
 
+FAR = 100  # characters within which words belong together, so that a long text takes linear time
+
 _SUPERLATIVE = (
-    r"(?:(?:most|least)(?: (?!to\b|first\b)\w+)?|highest|lowest|largest|smallest|biggest|greatest|fewest|latest"
-    r"|earliest|newest|oldest|youngest|longest|shortest|best|worst|cheapest|heaviest|lightest|fastest|slowest)"
+    r"(?:(?:most|least)(?: (?!to\b|first\b)\w+)?|highest|lowest|largest|smallest|biggest|greatest|fewest"
+    r"|latest|earliest|newest|oldest|youngest|longest|shortest|best|worst|cheapest|heaviest|lightest|fastest|slowest)"
 )
 _POLE = rf"(?:{_SUPERLATIVE}|high|low|large|small|big|old|new|young|long|short|cheap|expensive)"
 _MANNER = r"(?:alphabetic|lexicographic|chronologic|numeric)(?:al)?"
@@ -36,8 +38,8 @@ _ATTRIBUTE = (
 )
 _DOER = (
     rf"(?:(?:the|their|our|its|new|all|these|those) )*(?:{_BUYER}\b(?!{_ATTRIBUTE}\b(?! ?\d))"
-    r"|(?:women|men|people|who|whom|which|someone|anyone|everyone|nobody|each|every|any|an?|both|more than|at least"
-    r"|at most|fewer|only|him|her|them|me|us|\d+)\b)"
+    r"|(?:women|men|people|who|whom|which|someone|anyone|everyone|nobody|each|every|any|an?|both|more than"
+    r"|at least|at most|fewer|only|him|her|them|me|us|\d+)\b)"
 )
 _NAME = r"(?-i:[A-Z][a-z])"
 _KEY = rf"by (?!{_DOER})(?!{_NAME})"
@@ -48,13 +50,15 @@ _ASKS = tuple(
     for pattern in (
         r"\b(?:ascending|descending)(?:ly)?\b",
         rf"\b{_MANNER}(?:ly\b| list\b)|(?:,|\b(?:in|by))(?: (?!the\b)\w+)? {_MANNER} order\b",
-        r"(?<!\bor )\bin (?:an? |the )?(?:increasing|decreasing|rising|falling|revers(?:e|ed)|sorted|ranked) (?:\w+ )?order\b",
+        r"(?<!\bor )\bin (?:an? |the )?(?:increasing|decreasing|rising|falling|revers(?:e|ed)|sorted|ranked)"
+        r" (?:\w+ )?order\b",
         r"\bin (?:revers(?:e|ed) )?order of\b",
         r"\bin (?:date|time|age|size|price|name|year|score) order\b",
         rf"\b(?:sorted|ordered|ranked|arranged),? (?:{_WAY})",
         r",\s*(?:sorted|ordered)\s*[.?!]*$|\bsorted list\b",
-        rf"(?:^|[.,;:?!)]\s*|\b(?:and|then|please|also|to) ){_ORDERING} (?:{_WAY}|{_THEM}[^.?!]*? (?:{_WAY}))",
-        rf"(?:^|[.?!]\s*)(?:sort|rank|arrange) (?!of\b|each\b|every\b)[^.?!]*? (?:{_WAY})",
+        rf"(?:^|[.,;:?!)]\s*|\b(?:and|then|please|also|to) ){_ORDERING}"
+        rf" (?:{_WAY}|{_THEM}[^.?!]{{0,{FAR}}}? (?:{_WAY}))",
+        rf"(?:^|[.?!]\s*)(?:sort|rank|arrange) (?!of\b|each\b|every\b)[^.?!]{{0,{FAR}}}? (?:{_WAY})",
         r"(?-i:\bORDER BY\b)",
         rf"(?<!\bthe ){_SUPERLATIVE}(?: [\w-]+){{0,2}}? first{_END}",
         rf"\b(?:list(?:ing)?|show(?:ing)?|put(?:ting)?|giv(?:e|ing)|with) the {_SUPERLATIVE}"
@@ -70,7 +74,8 @@ _SPAN = re.compile(
     re.IGNORECASE,
 )
 _ONE = re.compile(
-    rf"\b(?:first|last)(?: (?!names?\b)\w+)? (?:{_MANNER}ly|in {_MANNER} order)\b|\b{_MANNER}ly (?:first|last)\b",
+    rf"\b(?:first|last)(?: (?!names?\b)\w+)? (?:{_MANNER}ly|in {_MANNER} order)\b"
+    rf"|\b{_MANNER}ly (?:first|last)\b",
     re.IGNORECASE,
 )
 _DECLINED = re.compile(
@@ -78,8 +83,9 @@ _DECLINED = re.compile(
     re.IGNORECASE,
 )
 _ASIDE = re.compile(
-    rf"\bties?\b[^.;?!)]*|\b(?:comma|semicolon|pipe)[- ](?:separated|delimited)\b[^.;?!]*?\b{_MANNER}(?:ly| order)"
-    rf"|\blists?\b[^.;,?!]*\(\s*(?:sorted|ordered)\b[^)]*\)",
+    rf"\bties?\b[^.;?!)]{{0,{FAR}}}|\b(?:comma|semicolon|pipe)[- ](?:separated|delimited)\b"
+    rf"[^.;?!]{{0,{FAR}}}?\b{_MANNER}(?:ly| order)"
+    rf"|\blists?\b[^.;,?!(]{{0,{FAR}}}\(\s?(?:sorted|ordered)\b[^)]{{0,{FAR}}}\)",
     re.IGNORECASE,
 )
 _QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|‘[^’]*’|`[^`]*`|(?<!\w)'[^']*'(?!\w)")
@@ -98,6 +104,5 @@ def asks_for_order(question: str) -> bool:
 
 def _from_to(text: str) -> bool:
     """Whether it says "from highest to lowest", and not of a difference or a way between the two."""
-    return any(
-        not _SPAN.search(re.split(r"[.;,?!]", text[: found.start()])[-1]) for found in _FROM_TO.finditer(text)
-    )
+    before = (text[max(0, found.start() - FAR) : found.start()] for found in _FROM_TO.finditer(text))
+    return any(not _SPAN.search(re.split(r"[.;,?!]", said)[-1]) for said in before)

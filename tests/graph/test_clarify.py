@@ -285,7 +285,8 @@ async def test_words_of_ones_own_are_planned_for_anew(asked: Any) -> None:
 
 async def test_nothing_that_was_found_or_judged_before_counts_for_the_new_question(asked: Any) -> None:
     given = {"recipe": "quorum", "switches": {"validation": "always"}, "stopping": "never"}
-    written = {"sql_writer": {"reasoning": "So.", "sql": GOOD}, "judge": {"reason": "", "choice": "cannot tell"}}
+    written = {"sql_writer": {"reasoning": "So.", "sql": GOOD}}
+    written |= {"judge": {"reason": "", "choice": "cannot tell"}}
     other = {**written, "sql_writer": {"reasoning": "So.", "sql": ABOVE_SIX}}
     ask = asked({"m:0": by_role(**written), "m:1": by_role(**other)}, **given)
     await ask("Only large ones.", "A")

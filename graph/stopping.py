@@ -18,6 +18,9 @@ from knowledge.errors import ConfigurationError
 WAVES = (3, 2, 2, 1)
 """Candidates of the first waves; later ones are of two."""
 
+BLANKS = 5
+"""So many candidates must agree on a blank result before a posterior ends the sampling."""
+
 RULES = "never, decided or beta:P with P between 0.5 and 1"
 
 
@@ -48,8 +51,10 @@ class Stopping:
         if not to_come:
             return True
         winning = vote.winning
-        if not self.in_waves or winning is None or vote.blank or vote.tie:
+        if not self.in_waves or winning is None or vote.tie:
             return False
+        if vote.blank and (self.posterior is None or len(winning.candidates) < BLANKS):
+            return False  # one result with values would outvote them all
         if self.posterior is None:
             return vote.margin is not None and vote.margin > math.fsum(to_come)
         others = [cluster for cluster in vote.clusters if cluster is not winning]

@@ -112,3 +112,13 @@ def test_the_default_waves() -> None:
     rule = find_stopping("beta:0.9")
     assert [next_wave(dealt, 8, rule) for dealt in (0, 3, 5, 7)] == [3, 2, 2, 1]
     assert next_wave(4, 8, rule) == 1  # a wave that was cut short is filled up
+
+
+def test_blank_results_need_more_that_agree() -> None:
+    def blanks(count: int) -> Vote:
+        cast = [Ballot(f"c{i}", "m", f"SELECT {i}", "f", blank=True) for i in range(count)]
+        return asyncio.run(hold_vote(cast))
+
+    assert not find_stopping("beta:0.9").enough(blanks(4), [1.0])
+    assert find_stopping("beta:0.9").enough(blanks(5), [1.0])
+    assert not find_stopping("decided").enough(blanks(5), [1.0])  # one with values would outvote them

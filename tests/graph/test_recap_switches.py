@@ -1,0 +1,49 @@
+"""Every switch and limit of ``recap`` changes what it names."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from graph.recipes.recap import Recap
+from tests.graph.shop import FINE, GOOD, Run, script, sql
+
+BAD = "SELECT town FROM customers"
+AGAIN = [sql(f"{GOOD} LIMIT {number}") for number in range(9, 1, -1)]
+LOOKS = [
+    {"thought": "?", "action": "look", "sql": None, "command": f"grep -i {word} ."}
+    for word in "abcdefghijklmno"
+]
+SEEKING: dict[str, Any] = {"thought": "?", "linked_schema": None}
+WANTED = [SEEKING | {"command": f"grep -i {word} ."} for word in "abcdefghijklmno"]
+REJECTED = FINE | {"valid_result": False, "suggest_fix": "Do it otherwise."}
+CRITICAL = {"update_plan": True, "feedback": "Be brief."}
+REPAIRS = [{"explanation": "?", "sql": f"SELECT town{number} FROM customers"} for number in range(9)]
+
+CASES: dict[str, tuple[dict[str, Any], str, Any, int, Any, int]] = {
+    # switch: what the model says, the role it is about, a value with its calls, another with its calls
+    "plan_critique": ({}, "plan_critique", True, 1, False, 0),
+    "syntax": ({}, "syntax_retriever", True, 1, False, 0),
+    "sql_critique": ({}, "sql_critique", True, 1, False, 0),
+    "validation": ({}, "validator", True, 1, False, 0),
+    "link_on_error": ({"action": sql(BAD)}, "schema_linker", True, 1, False, 0),
+    "max_plans": ({"plan_critique": CRITICAL}, "planner", 3, 3, 1, 1),
+    "max_refinements": ({"action": sql(BAD), "self_refiner": REPAIRS}, "self_refiner", 4, 4, 0, 0),
+    "max_actions": ({"action": LOOKS}, "action", 6, 6, 2, 2),
+    "max_link_steps": ({"action": sql(BAD), "schema_linker": WANTED}, "schema_linker", 5, 5, 2, 2),
+    "max_validations": ({"action": AGAIN, "validator": REJECTED}, "validator", 3, 3, 1, 1),
+}
+
+
+@pytest.mark.parametrize("switch", CASES)
+async def test_a_switch_changes_what_it_names(switch: str, run: Run) -> None:
+    said, role, one, calls, other, other_calls = CASES[switch]
+    for value, expected in ((one, calls), (other, other_calls)):
+        made: Counter[str] = (await run(script(**said), switches={switch: value})).calls()
+        assert made[role] == expected
+
+
+def test_no_switch_is_left_out() -> None:
+    assert set(CASES) == set(Recap.switches())

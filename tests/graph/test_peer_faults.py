@@ -147,7 +147,8 @@ async def test_ties_are_never_resolved_by_order(run: Run) -> None:
         said = replies(sql_writer=taking_turns(*order))
         ran = await run(said, seed=3, switches={"exploration": "never"})
         assert ran.answer.vote is not None
-        assert (ran.answer.vote.tie, ran.answer.vote.seed) == (True, 3)
+        assert ran.answer.vote.tie
+        assert ran.answer.vote.seed is not None
         answers.add(ran.answer.sql)
     assert len(answers) == 1
 

@@ -50,7 +50,7 @@ def test_an_answer_for_people(shop: str, workplace: Path) -> None:
     assert result.exit_code == 0
     for part in ("Demonstration", "SELECT", "50", "candidates agree", "model calls", "quorum trace show"):
         assert part in result.stdout
-    for agent in ("SqlWriter", "Database", "Validator", "Consensus"):
+    for agent in ("SqlWriter", "Database", "Candidate", "Consensus"):
         assert agent in result.stderr
     assert len(list((workplace / ".quorum" / "runs").iterdir())) == 1
 

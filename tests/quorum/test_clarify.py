@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from click.testing import CliRunner
 
@@ -175,6 +176,14 @@ def _hear_ctrl_c() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
+def _let_it_read(pid: int) -> None:
+    """Wait until the process sleeps: a signal between its prompt and its read would interrupt nothing."""
+    process, calm = psutil.Process(pid), 0
+    while calm < 6:
+        calm = calm + 1 if process.status() == psutil.STATUS_SLEEPING else 0
+        time.sleep(0.05)
+
+
 def on_terminal(arguments: list[str], keys: list[str], cwd: Path, root: Path) -> tuple[int, str, str]:
     """Run ``quorum`` on a pseudo-terminal, typing a line whenever it waits; exit code, screen, output."""
     ours, theirs = pty.openpty()
@@ -194,6 +203,7 @@ def on_terminal(arguments: list[str], keys: list[str], cwd: Path, root: Path) ->
             break
         if typed < len(keys) and screen.count("(Enter: A): ") > typed:
             if keys[typed] == CTRL_C:  # the pseudo-terminal is not the process's controlling one
+                _let_it_read(process.pid)
                 process.send_signal(signal.SIGINT)
             else:
                 os.write(ours, keys[typed].encode())

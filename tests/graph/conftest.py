@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.graph.shop import Run, make_shop, run_graph
+from tests.graph.shop import Opened, Run, make_shop, run_graph
 
 
 @pytest.fixture
@@ -17,6 +19,7 @@ def shop(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def run(shop: Path, tmp_path: Path) -> Run:
+async def run(shop: Path, tmp_path: Path) -> AsyncIterator[Run]:
     """Run the graph over the shop: ``await run(script(…), votes=…)``."""
-    return partial(run_graph, tmp_path / "home", f"sqlite:///{shop}")
+    async with AsyncExitStack() as closing:
+        yield partial(run_graph, tmp_path / "home", f"sqlite:///{shop}", opened=Opened(closing))

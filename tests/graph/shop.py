@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,8 @@ from graph.checkpoints import open_checkpoints
 from graph.context import open_context
 from graph.live import attach
 from graph.options import RunOptions
+from graph.resources import Resources, open_resources
+from tools.models import make_models
 from tools.models.scripted import Script, scripted
 
 QUESTION = "How many orders did each city place?"
@@ -95,22 +99,60 @@ class Ran:
 Run = Callable[..., Awaitable[Ran]]
 
 
+class Opened:
+    """The database, opened once for all runs of a test that ask for the same: that takes its time."""
+
+    def __init__(self, closing: AsyncExitStack) -> None:
+        self._closing = closing
+        self._resources: dict[Any, Resources] = {}
+
+    async def resources(self, options: RunOptions, chat_models: Mapping[str, BaseChatModel]) -> Resources:
+        """Open ones with these models."""
+        of_models = {"recipe", "switches", "models", "votes", "strategy", "stopping", "temperature", "seed"}
+        of_runs = {
+            "max_calls",
+            "max_usd",
+            "deadline",
+            "max_rows",
+            "max_bytes",
+            "query_seconds",
+            "abstain_below",
+        }
+        own = {k: v for k, v in options.as_dict().items() if k not in of_models | of_runs | {"link_above"}}
+        key = json.dumps(own, sort_keys=True)
+        if key not in self._resources:
+            self._resources[key] = await open_resources(options, chat_models=chat_models)
+            self._closing.push_async_callback(self._resources[key].aclose)
+        made = make_models([chat_models[spec] for spec in options.models])
+        return replace(self._resources[key], models=dict(zip(options.models, made, strict=True)))
+
+
 async def run_graph(
-    home: Path, url: str, replies: Script | Mapping[str, Script], *, question: str = QUESTION, **given: Any
+    home: Path,
+    url: str,
+    replies: Script | Mapping[str, Script],
+    *,
+    question: str = QUESTION,
+    opened: Opened | None = None,
+    **given: Any,
 ) -> Ran:
     """Run the graph over the database with scripted replies (by model, where ``models`` are given)."""
     by_model = replies if "models" in given else {"scripted:test": replies}
     usual = {"models": list(by_model), "votes": 1, "recipe": "recap"}
     options = RunOptions(database=url, home=str(home), **(usual | given))
     chat_models = {spec: scripted(said) for spec, said in by_model.items()}
-    return await run_options(options, question, chat_models)
+    return await run_options(options, question, chat_models, opened)
 
 
 async def run_options(
-    options: RunOptions, question: str, chat_models: Mapping[str, BaseChatModel] | None = None
+    options: RunOptions,
+    question: str,
+    chat_models: Mapping[str, BaseChatModel] | None = None,
+    opened: Opened | None = None,
 ) -> Ran:
     """Run the graph as the options say, with real models (``offline``) where none are given."""
-    context = await open_context(options, question, chat_models=chat_models)
+    shared = await opened.resources(options, chat_models) if opened and chat_models else None
+    context = await open_context(options, question, chat_models=chat_models, resources=shared)
     try:
         attach(options, context)
         config: Any = {"configurable": {"thread_id": context.trace.run_id}}

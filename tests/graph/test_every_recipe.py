@@ -68,9 +68,6 @@ async def test_the_offline_model_goes_all_the_way(recipe: str, shared: Path, tmp
     for asked in (*asked_of(shared, "spider1"), *asked_of(shared, "spider2-local")[:1]):
         options = RunOptions(asked.database, recipe, home=str(tmp_path), models=["offline"], votes=2)
         ran = await run_options(options, asked.question)
-        assert ran.answer.status in ("answered", "no_answer")
         assert ran.answer.demonstration
-        assert ran.answer.candidates
-        if "spider1" in asked.database:
-            assert ran.answer.status == "answered"
-            assert ran.answer.row_count > 0
+        assert ran.answer.status == "answered"
+        assert ran.answer.row_count > 0

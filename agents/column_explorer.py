@@ -14,6 +14,7 @@ from string import ascii_uppercase
 from pydantic import BaseModel, Field, field_validator
 
 from agents.base import PromptContext, ask
+from agents.reply import SqlText
 from knowledge import syntax
 from tools.models import Model
 from tools.query import ErrorKind
@@ -34,14 +35,7 @@ class ExplorationQuery(BaseModel):
     """One small query and what it is to find out."""
 
     purpose: str = Field(description="What it is to find out, in one sentence.")
-    sql: str = Field(description="The whole query.")
-
-    @field_validator("sql")
-    @classmethod
-    def _some_sql(cls, sql: str) -> str:
-        if not sql.strip():
-            raise ValueError("sql is empty")
-        return sql.strip()
+    sql: SqlText = Field(description="The whole query.")
 
 
 class Exploration(BaseModel):

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, Field
 
 from agents.base import PromptContext, ask
+from agents.reply import SqlText
 from tools.models import Model
 
 
@@ -18,14 +19,7 @@ class SecondAnswer(BaseModel):
     """The query that the model trusts now."""
 
     reasoning: str = Field(description="What the result shows about the query, in one sentence.")
-    sql: str = Field(description="The whole query: improved, or the same again if it is right.")
-
-    @field_validator("sql")
-    @classmethod
-    def _some_sql(cls, sql: str) -> str:
-        if not sql.strip():
-            raise ValueError("sql is empty")
-        return sql.strip()
+    sql: SqlText = Field(description="The whole query: improved, or the same again if it is right.")
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, Field
 
 from agents.base import PromptContext, ask
+from agents.reply import SqlText
 from tools.models import Model
 from tools.query import ErrorKind
 
@@ -63,14 +64,7 @@ class Refinement(BaseModel):
     """A repaired query."""
 
     explanation: str = Field(description="What was wrong, in one sentence.")
-    sql: str = Field(description="The whole repaired query.")
-
-    @field_validator("sql")
-    @classmethod
-    def _some_sql(cls, sql: str) -> str:
-        if not sql.strip():
-            raise ValueError("sql is empty")
-        return sql.strip()
+    sql: SqlText = Field(description="The whole repaired query.")
 
 
 @dataclass(frozen=True)

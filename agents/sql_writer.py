@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, Field
 
 from agents.base import PromptContext, ask
+from agents.reply import SqlText
 from knowledge.demonstrations import Demonstration
 from knowledge.errors import ConfigurationError
 from tools.models import Model
@@ -33,19 +34,12 @@ class Draft(BaseModel):
     """A complete query."""
 
     reasoning: str = Field(description="Which tables, joins and filters, and why; three sentences at most.")
-    sql: str = Field(description="The complete query that answers the question.")
+    sql: SqlText = Field(description="The complete query that answers the question.")
     other_reading: str | None = Field(
         default=None,
         description="What else the question could sensibly mean, in one sentence, where that would change "
         "the answer; else null.",
     )
-
-    @field_validator("sql")
-    @classmethod
-    def _some_sql(cls, sql: str) -> str:
-        if not sql.strip():
-            raise ValueError("sql is empty")
-        return sql.strip()
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from quorum import exploring_steps
+from quorum import exploring_steps, judging_steps
 from quorum.text import count, dollars, duration, one_line, text_of
 
 Event = dict[str, Any]
@@ -25,15 +25,11 @@ AGENTS = {
     "schema_linker": "SchemaLinker",
     "presql_linker": "PreSQL Linking",
     "self_refiner": "SelfRefiner",
-    "validator": "Validator",
-    "judge": "Judge",
-    "reviser": "Reviser",
     "candidate": "Candidate",
-    "consensus": "Consensus",
     "database": "Database",
-    "user": "User",
     "run": "Run",
     **exploring_steps.AGENTS,
+    **judging_steps.AGENTS,
 }
 
 LOW_LEVEL = frozenset({"model_call", "query"})
@@ -184,63 +180,12 @@ def _refinement(e: Event) -> Gist:
     return f"repairs it: {text_of(e.get('explanation'))}", "warn"
 
 
-def _validation(e: Event) -> Gist:
-    if e.get("error"):
-        return f"no verdict: {text_of(e['error'])}", "warn"
-    needless = e.get("columns_not_needed") or []
-    if e.get("valid_result") and not e.get("result_empty") and not needless:
-        return "the result can be the answer", "good"
-    reason = text_of(e.get("suggest_fix")) or f"not needed: {', '.join(map(text_of, needless))}"
-    return f"sends it back: {reason}", "warn"
-
-
-def _revision(e: Event) -> Gist:
-    if e.get("error"):
-        return f"no revision: {text_of(e['error'])}", "warn"
-    verdict = "revises the query" if e.get("sql") else "lets the query stand"
-    return f"{verdict}: {text_of(e.get('explanation'))}", "warn" if e.get("sql") else "plain"
-
-
 def _candidate(e: Event) -> Gist:
     if e.get("result"):
         repairs = int(e.get("refinements") or 0)
         verdict = _VERDICTS[e.get("approved")]
         return f"done, {verdict}" + (f", {count(repairs, 'repair')}" if repairs else ""), "good"
     return f"gave up: {_error(e.get('error'))[1] or text_of(e.get('stopped_by'))}", "bad"
-
-
-def _vote(e: Event) -> Gist:
-    vote = e.get("vote") if isinstance(e.get("vote"), dict) else e
-    clusters = (vote or {}).get("clusters") or []
-    if not clusters:
-        return "no candidate has a result to vote with", "bad"
-    said = " against ".join(
-        f"{', '.join(map(text_of, c.get('candidates') or []))} {float(c.get('share', 0)):.0%}"
-        for c in clusters
-    )
-    weights = (vote or {}).get("weights") or {}
-    weighed = ", ".join(f"{text_of(name)} {float(weight):.2f}" for name, weight in weights.items())
-    tie = ", a tie" if (vote or {}).get("tie") else ""
-    weighed = f"; weights: {weighed}" if weighed else ""
-    return f"{text_of((vote or {}).get('strategy'))}: {said}{tie}{weighed}", "plain"
-
-
-def _judgement(e: Event) -> Gist:
-    if e.get("error"):
-        return f"no verdict: {text_of(e['error'])}", "warn"
-    answers, choice = e.get("answers") or {}, text_of(e.get("choice"))
-    if choice not in answers:
-        return f"cannot tell: {text_of(e.get('reason'))}", "warn"
-    return f"chooses the answer of {', '.join(answers[choice])}: {text_of(e.get('reason'))}", "good"
-
-
-def _clarification(e: Event) -> Gist:
-    match e.get("reply"):
-        case "label":
-            return f"chooses answer {text_of(e.get('text'))}", "good"
-        case "words":
-            return f"says more: {text_of(e.get('text'))}", "plain"
-    return "keeps the vote", "plain"
 
 
 def _answer(e: Event) -> Gist:
@@ -300,19 +245,14 @@ _GISTS: dict[str, Callable[[Event], Gist]] = {
     "query": _query,
     "result": _result,
     "refinement": _refinement,
-    "validation": _validation,
-    "revision": _revision,
     "candidate": _candidate,
     "candidate_failed": _failed,
     "stopped": _failed,
-    "vote": _vote,
-    "consensus": _vote,
-    "judgement": _judgement,
-    "clarification": _clarification,
     "answer": _answer,
     "model_call": _model_call,
     "model_retry": _model_trouble,
     "model_failed": _model_trouble,
     "model_adapted": _model_adapted,
     **exploring_steps.GISTS,
+    **judging_steps.GISTS,
 }

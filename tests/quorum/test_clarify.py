@@ -140,24 +140,19 @@ def test_without_a_terminal_the_command_line_says_so(shop: str) -> None:
 
 def test_how_the_candidates_disagree_is_on_the_screen_and_on_the_page(shop: str, workplace: Path) -> None:
     with ChatServer(by_role(one_differs)) as server:
-        told = [
-            "--db",
-            shop,
-            "--model",
-            "openai:x",
-            "--votes",
-            "2",
-            "--recipe",
-            "recap",
-            "--base-url",
-            server.url,
-        ]
+        told = two_that_differ(shop, server)
         result = CliRunner().invoke(cli, ["ask", QUESTION, *told], env={"OPENAI_API_KEY": "k"})
     assert result.exit_code == 0, result.output
     assert "The candidates disagree:" in result.stdout
     assert "asks that `total` is more than 6." in result.stdout
     assert CliRunner().invoke(cli, ["trace", "show", "last", "--html", "run.html"]).exit_code == 0
     assert "asks that `total` is more than 6." in (workplace / "run.html").read_text()
+
+
+def two_that_differ(shop: str, server: ChatServer) -> list[str]:
+    """Arguments of a run with two candidates."""
+    about = ["--db", shop, "--model", "openai:x", "--base-url", server.url]
+    return [*about, "--votes", "2", "--recipe", "recap"]
 
 
 def one_differs(role: str, request: Request) -> Answer | None:
@@ -218,18 +213,7 @@ def on_terminal(arguments: list[str], keys: list[str], cwd: Path, root: Path) ->
 @pytest.mark.parametrize("asked", ["A", "B"])
 def test_on_a_terminal_the_user_chooses(asked: str, shop: str, workplace: Path, root: Path) -> None:
     with ChatServer(by_role(one_differs)) as server:
-        told = [
-            "--db",
-            shop,
-            "--model",
-            "openai:x",
-            "--votes",
-            "2",
-            "--recipe",
-            "recap",
-            "--base-url",
-            server.url,
-        ]
+        told = two_that_differ(shop, server)
         code, screen, output = on_terminal(
             ["ask", QUESTION, *told, "--clarify", "--json"], ["Z\n", f"{asked}\n"], workplace, root
         )
@@ -244,18 +228,7 @@ def test_on_a_terminal_the_user_chooses(asked: str, shop: str, workplace: Path, 
 
 def test_ctrl_c_at_the_prompt_says_how_to_go_on(shop: str, workplace: Path, root: Path) -> None:
     with ChatServer(by_role(one_differs)) as server:
-        told = [
-            "--db",
-            shop,
-            "--model",
-            "openai:x",
-            "--votes",
-            "2",
-            "--recipe",
-            "recap",
-            "--base-url",
-            server.url,
-        ]
+        told = two_that_differ(shop, server)
         code, screen, output = on_terminal(["ask", QUESTION, *told, "--clarify"], [CTRL_C], workplace, root)
     assert code == 130
     assert "quorum ask --resume" in screen

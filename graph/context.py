@@ -19,7 +19,7 @@ from graph.options import RunOptions
 from graph.recipes import find_recipe
 from graph.recipes.recipe import Recipe
 from graph.resources import Resources, open_resources
-from graph.runs import Event
+from graph.runs import Event, Spent
 from graph.stopping import Stopping, find_stopping
 from graph.trace import Trace
 from tools.execute import Database
@@ -166,7 +166,7 @@ async def open_context(
             _trace, options, question, run_id, resume, resources.secrets, listener
         )
         stack.push_async_callback(trace.aclose)
-        ledger = await asyncio.to_thread(_ledger, options, trace, bool(resume))
+        ledger = _ledger(options, await asyncio.to_thread(trace.usage_so_far) if resume else None)
         database = Database(
             connector=resources.connector,
             catalog=resources.catalog,
@@ -214,9 +214,8 @@ def _trace(
     return Trace.create(home, run_id or None, meta=meta, redact=secrets, listener=listener)
 
 
-def _ledger(options: RunOptions, trace: Trace, resumed: bool) -> Ledger:
+def _ledger(options: RunOptions, spent: Spent | None) -> Ledger:
     budget = Budget(options.max_calls, options.max_usd, options.deadline)
-    if not resumed:
+    if spent is None:
         return Ledger(budget)
-    spent = trace.usage_so_far()
     return Ledger(budget, spent_seconds=spent.seconds, total=spent.total, by_agent=spent.by_agent)

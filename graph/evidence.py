@@ -59,6 +59,10 @@ class ResultEvidence:
             zip(marks, cluster_keys(list(map(self._form, marks)), ordered=self._ordered), strict=True)
         )
 
+    async def aclusters(self) -> dict[str, str]:
+        """``clusters`` without blocking the event loop."""
+        return self.clusters if len(self._loaders) < 2 else await asyncio.to_thread(lambda: self.clusters)
+
     async def overlap(self, a: Ballot, b: Ballot) -> Overlap:
         """How far the results of two candidates agree.
 

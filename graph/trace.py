@@ -37,43 +37,50 @@ HEAD = 120
 SHORTEST_SECRET = 4  # redacting shorter strings would tear ordinary text apart
 REDACTED = "[redacted]"
 
+_LINE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_FIELD = json.JSONEncoder(ensure_ascii=False)
+
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
 _OTHER_HOME = "Set another folder with QUORUM_HOME or `home` in quorum.toml."
 
 
-def plain(value: Any) -> Any:
+def plain(value: Any, change: Callable[[str], Any] = str) -> Any:
     """``value`` as JSON can hold it: models and dataclasses as objects, the unknown as text.
 
     Numbers that JSON has no form for (NaN, infinities) become text too.
+
+    Args:
+        change: Makes of every text what stands in its place; keys are texts too.
     """
-    if isinstance(value, Enum):
-        return plain(value.value)
-    if value is None or isinstance(value, bool | int):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    if isinstance(value, str):
-        return str(value)
-    if hasattr(value, "model_dump"):
-        return plain(value.model_dump(mode="json"))
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [plain(item) for item in value]
-    return str(value)
-
-
-def _map_texts(value: Any, change: Callable[[str], Any]) -> Any:
-    """The JSON value with every text replaced by ``change(text)``; keys are texts too."""
-    if isinstance(value, str):
+    kind = type(value)
+    if kind is str:
         return change(value)
-    if isinstance(value, dict):
-        return {str(change(key)): _map_texts(item, change) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_map_texts(item, change) for item in value]
-    return value
+    if kind is int or kind is bool or value is None:
+        return value
+    if kind is dict:
+        return {str(change(str(key))): plain(item, change) for key, item in value.items()}
+    if kind is list or kind is tuple:
+        return [plain(item, change) for item in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else change(str(value))
+    return _plain_other(value, change)
+
+
+def _plain_other(value: Any, change: Callable[[str], Any]) -> Any:
+    """``plain`` of what is none of JSON's own types."""
+    if isinstance(value, Enum):
+        return plain(value.value, change)
+    if isinstance(value, int):
+        return value
+    if hasattr(value, "model_dump"):
+        return plain(value.model_dump(mode="json"), change)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return plain({f.name: getattr(value, f.name) for f in dataclasses.fields(value)}, change)
+    if isinstance(value, Mapping):
+        return plain(dict(value), change)
+    if isinstance(value, list | tuple | set | frozenset):
+        return plain(list(value), change)
+    return change(str(value))
 
 
 class Trace(RunFolder):
@@ -145,8 +152,7 @@ class Trace(RunFolder):
             raise ConfigurationError(message, hint=_OTHER_HOME) from error
         trace = cls(folder, redact=redact, listener=listener)
         started = datetime.now().astimezone().isoformat(timespec="seconds")
-        trace._save("run.json", {"run_id": run_id, "started": started, **(meta or {})})
-        trace.flush()
+        trace._save("run.json", {"run_id": run_id, "started": started, **(meta or {})}, at_once=True)
         if trace.failure:
             trace.close()
             raise ConfigurationError(f"Cannot write traces to {home}: {trace.failure}", hint=_OTHER_HOME)
@@ -175,8 +181,8 @@ class Trace(RunFolder):
         moment = {"t": round(time.monotonic() - self._start, 4), "kind": kind}
         if self._closed:  # a cancelled task's last words: recorders never raise
             return
-        event = _map_texts(plain(moment | fields), lambda text: self._shorten(self._clean(text)))
-        self._writer.append(json.dumps(event, ensure_ascii=False, separators=(",", ":")))
+        event = plain(moment | fields, self._told)
+        self._writer.append(_LINE.encode(event))
         if self.listener is not None:
             self.listener(event)
 
@@ -218,14 +224,17 @@ class Trace(RunFolder):
 
     async def aclose(self) -> None:
         """``close`` without blocking the event loop."""
-        await asyncio.to_thread(self.close)
+        self._closed = True
+        await self._writer.aclose()
 
     def _clean(self, text: str) -> str:
         for secret in self.redact:
             text = text.replace(secret, REDACTED)
         return text
 
-    def _shorten(self, text: str) -> Any:
+    def _told(self, text: str) -> Any:
+        """The text as an event holds it."""
+        text = self._clean(text) if self.redact else text
         if len(text) <= LONG:
             return text
         return {"$blob": self._store(text), "chars": len(text), "head": text[:HEAD]}
@@ -237,6 +246,9 @@ class Trace(RunFolder):
             self._writer.replace(self.folder / "blobs" / f"{sha}.txt", text)
         return sha
 
-    def _save(self, name: str, value: Any) -> None:
-        text = json.dumps(_map_texts(plain(value), self._clean), ensure_ascii=False, indent=2) + "\n"
-        self._writer.replace(self.folder / name, text)
+    def _save(self, name: str, value: Any, *, at_once: bool = False) -> None:
+        """Keep an object, a line for each of its fields."""
+        fields = plain(value, self._clean)
+        lines = (f"  {_FIELD.encode(key)}: {_FIELD.encode(item)}" for key, item in fields.items())
+        text = "{\n" + ",\n".join(lines) + "\n}\n"
+        self._writer.replace(self.folder / name, text, at_once=at_once)

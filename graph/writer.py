@@ -1,30 +1,32 @@
-"""Writing a run folder: one thread behind a queue, so that nobody who records waits for a disk.
+"""Writing a run folder: lines at once, whole files through a thread.
 
-A disk that fails ends no run: what could not be written is left out whole, ``failure`` says why, and
-the next job is tried again.
+A line is handed to the operating system where it is recorded: that takes microseconds, which is far
+less than to wake a thread, and waits for no disk. Whole files take several calls, some of which may
+wait; one thread writes those of all runs. A disk that fails ends no run: what could not be written is
+left out whole, ``failure`` says why, and the next job is tried again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import atexit
-import contextlib
 import fcntl
 import io
-import os
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
-from queue import SimpleQueue
 
 from knowledge.errors import ConfigurationError
+
+_FILES = ThreadPoolExecutor(1, thread_name_prefix="trace-files")
 
 
 class Writer:
     """Writes the files of one run, and holds the run against other processes while it is open.
 
-    ``append``, ``replace`` and ``aflush`` never block an event loop; ``flush`` and ``close`` wait for
-    the disk. After ``close`` nothing is written, and nobody waits.
+    ``append``, ``replace`` and ``aflush`` never wait for a disk; ``flush`` and ``close`` do. They may
+    be called from any thread. After ``close`` nothing is written, and nobody waits.
 
     Attributes:
         failure: Why something could not be written, in a sentence; empty while all is well.
@@ -37,67 +39,70 @@ class Writer:
             ConfigurationError: Another process is writing the run.
         """
         self.failure = ""
-        self._queue: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
-        self._gate = threading.Lock()  # nothing gets in behind the end, where nobody would do it
+        self._gate = threading.Lock()  # lines come whole, and nothing gets in behind the end
         self._closed = False
+        self._waiting: set[Future[None]] = set()
         self._file = _locked_for_appending(path, name)
-        self._thread = threading.Thread(target=self._work, name=f"trace-{name}", daemon=True)
-        self._thread.start()
         atexit.register(self.close)
 
     def append(self, line: str) -> None:
-        """Add a line to the file of lines; it reaches the operating system on its own."""
+        """Add a line to the file of lines; it is with the operating system when this returns."""
         data = _bytes(line + "\n")
-        self._enqueue(lambda: _append(self._file, data))
+        with self._gate:
+            if not self._closed:
+                self._do(lambda: _append(self._file, data))
 
-    def replace(self, path: Path, text: str) -> None:
-        """Write a file, all of it or nothing."""
+    def replace(self, path: Path, text: str, *, at_once: bool = False) -> None:
+        """Write a file, all of it or nothing: soon, or before this returns."""
         data = _bytes(text)
-        self._enqueue(lambda: _replace(path, data))
+        if at_once:
+            self._do(lambda: _replace(path, data))
+        else:
+            self._enqueue(lambda: _replace(path, data))
 
     def flush(self) -> None:
         """Wait until everything so far is with the operating system, or noted in ``failure``."""
-        done = threading.Event()
-        if self._enqueue(done.set):
-            done.wait()
+        wait(self._under_way())
 
     async def aflush(self) -> None:
-        """``flush`` without blocking the event loop; often called, so it takes no thread."""
-        loop = asyncio.get_running_loop()
-        done = asyncio.Event()
-
-        def tell() -> None:
-            with contextlib.suppress(RuntimeError):  # the loop was closed: nobody waits
-                loop.call_soon_threadsafe(done.set)
-
-        if self._enqueue(tell):
-            await done.wait()
+        """``flush`` without blocking the event loop; often called, mostly with nothing to wait for."""
+        for future in self._under_way():
+            await asyncio.wrap_future(future)
 
     def close(self) -> None:
         """Write what is left and release the run; safe to call twice."""
         with self._gate:
-            if not self._closed:
-                self._queue.put(None)
             self._closed = True
-        self._thread.join()
+        self.flush()
         self._file.close()
         atexit.unregister(self.close)
 
-    def _enqueue(self, job: Callable[[], object]) -> bool:
-        """Have it done; False once closed."""
+    async def aclose(self) -> None:
+        """``close`` without blocking the event loop."""
+        with self._gate:
+            self._closed = True
+        await self.aflush()
+        self.close()
+
+    def _under_way(self) -> list[Future[None]]:
+        with self._gate:
+            return list(self._waiting)
+
+    def _enqueue(self, job: Callable[[], object]) -> None:
+        """Have it done, unless closed."""
         with self._gate:
             if not self._closed:
-                self._queue.put(job)
-            return not self._closed
+                future = _FILES.submit(self._do, job)
+                self._waiting.add(future)
+                future.add_done_callback(self._waiting.discard)
 
-    def _work(self) -> None:
-        while (job := self._queue.get()) is not None:
-            try:
-                job()
-            except OSError as error:
-                self.failure = self.failure or f"{error.strerror or error}."
-            except Exception as error:  # noqa: BLE001 - a thread that dies leaves every flush waiting for ever
-                self.failure = self.failure or f"{type(error).__name__}: {error}."
+    def _do(self, job: Callable[[], object]) -> None:
+        try:
+            job()
+        except OSError as error:
+            self.failure = self.failure or f"{error.strerror or error}."
+        except Exception as error:  # noqa: BLE001 - a trace ends no run
+            self.failure = self.failure or f"{type(error).__name__}: {error}."
 
 
 def _bytes(text: str) -> bytes:
@@ -114,17 +119,21 @@ def _locked_for_appending(path: Path, name: str) -> io.FileIO:
         raise ConfigurationError(
             f"The run {name} is being written by another process.", hint="Wait for it, or stop it."
         ) from None
-    whole = path.read_bytes().rpartition(b"\n")
-    file.truncate(len(whole[0] + whole[1]))
+    if file.tell():
+        whole = path.read_bytes().rpartition(b"\n")
+        file.truncate(len(whole[0] + whole[1]))
     return file
 
 
 def _append(file: io.FileIO, data: bytes) -> None:
     """Append all or nothing: half a line would spoil the next one too."""
-    end = file.seek(0, os.SEEK_END)
+    written = file.write(data)
+    if written == len(data):
+        return
+    end = file.tell() - written
     try:
-        while data:
-            data = data[file.write(data) :]
+        while data := data[written:]:
+            written = file.write(data)
     except OSError:
         file.truncate(end)
         raise

@@ -22,6 +22,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,8 @@ ISO = r"^\s*\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}([.,]\d{1,9})?)?( ?(Z|UTC|[+
 NESTED = r"^\s*[\[{]"
 TRUTH = r"(?i)^\s*(true|false)\s*$"
 NO_DIGITS = r"(?i)^\s*(nan|[+-]?inf(inity)?)\s*$"
+FEW = 50
+"""Texts that are matched one by one: Arrow compiles a pattern anew for each call."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -186,7 +189,16 @@ def _words(cells: Cells, texts: pa.Array) -> Cells:
 
 
 def _matches(texts: pa.Array, pattern: str) -> Mask:
+    if len(texts) <= FEW and (plain := texts.to_pylist()) and all(map(str.isascii, plain)):
+        search = _compiled(pattern).search
+        return np.fromiter((search(text) is not None for text in plain), np.bool_, len(plain))
     return np.asarray(pc.match_substring_regex(texts, pattern).to_numpy(zero_copy_only=False), np.bool_)
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """The pattern as Arrow's RE2 reads it in ASCII text: its blanks are five, and ``$`` is the very end."""
+    return re.compile(pattern.replace(r"\s", r"[\t\n\f\r ]").replace("$", r"\Z"), re.ASCII)
 
 
 def _numeric_text(cells: Cells, mask: Mask, texts: pa.Array) -> Cells:

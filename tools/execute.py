@@ -29,7 +29,7 @@ OVERDUE_SECONDS = 2.0
 
 
 class QueryCache:
-    """What a run has asked a database already: the outcomes, and the queries under way.
+    """What a run has asked a database already: what was judged, the outcomes, and the queries under way.
 
     Candidates often write the same SQL. It runs once; whoever asks meanwhile waits for the same
     execution, whoever asks later gets the remembered outcome. The query is cancelled when nobody
@@ -37,9 +37,19 @@ class QueryCache:
     """
 
     def __init__(self) -> None:
+        self._judged: OrderedDict[str, str | QueryError] = OrderedDict()
         self._kept: OrderedDict[str, Outcome] = OrderedDict()
         self._kept_bytes = 0
         self._running: dict[str, _Shared] = {}
+
+    def judged(self, sql: str, judge: Callable[[str], str | QueryError]) -> str | QueryError:
+        """What ``judge`` says of ``sql``: the text that may run, or why none may; asked once."""
+        found = self._judged.get(sql)
+        if found is None:
+            found = self._judged[sql] = judge(sql)
+            if len(self._judged) > KEPT_OUTCOMES:
+                self._judged.popitem(last=False)
+        return found
 
     async def recall(self, sql: str, run: Callable[[], Awaitable[Outcome]]) -> tuple[Outcome, bool]:
         """The outcome of ``sql``, and whether this call is the one that ran it.
@@ -103,6 +113,13 @@ class Database:
     record: Recorder = no_record
     cache: QueryCache = field(default_factory=QueryCache, repr=False, compare=False)
 
+    def judge(self, sql: str) -> str | QueryError:
+        """Guard and lint: the text that may run, or why none may."""
+        verdict = check(sql, self.connector.dialect)
+        if isinstance(verdict, Refused):
+            return verdict.error()
+        return self.linter.lint(verdict.tree) or verdict.sql
+
 
 async def execute(database: Database, sql: str, *, agent: str, candidate: str = "") -> Outcome:
     """Run one query for an agent; what fails comes back as a value.
@@ -120,15 +137,12 @@ async def execute(database: Database, sql: str, *, agent: str, candidate: str = 
         DatabaseUnavailable: The connector is closed.
     """
     database.ledger.check_time()
-    verdict = check(sql, database.connector.dialect)
     note = _Note(database, agent, candidate, sql)
-    if isinstance(verdict, Refused):
-        return note.write(verdict.error())
-    problem = database.linter.lint(verdict.tree)
-    if problem is not None:
-        return note.write(problem)
-    outcome, fresh = await database.cache.recall(verdict.sql, lambda: _run(note, verdict.sql))
-    return outcome if fresh else note.write(outcome, executed=verdict.sql, cached=True)
+    allowed = database.cache.judged(sql, database.judge)
+    if isinstance(allowed, QueryError):
+        return note.write(allowed)
+    outcome, fresh = await database.cache.recall(allowed, lambda: _run(note, allowed))
+    return outcome if fresh else note.write(outcome, executed=allowed, cached=True)
 
 
 async def _run(note: _Note, sql: str) -> Outcome:

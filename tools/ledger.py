@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 from knowledge.errors import BudgetExceeded
@@ -33,12 +33,12 @@ class Usage:
 
     def add(self, other: Usage) -> None:
         """Add another usage in place; an unknown price makes the sum unknown."""
-        for item in fields(self):
-            mine, theirs = getattr(self, item.name), getattr(other, item.name)
-            setattr(self, item.name, None if mine is None or theirs is None else mine + theirs)
+        mine = vars(self)
+        for name, more in vars(other).items():
+            mine[name] = None if mine[name] is None or more is None else mine[name] + more
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return dict(vars(self))
 
 
 @dataclass(frozen=True)

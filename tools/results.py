@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from knowledge.errors import QuorumError
-from tools.canonical import canonical
+from tools.canonical import Canonical, canonical
 from tools.compare import cluster, cluster_keys, column_pairs, equal, fingerprint, relation
 
 __all__ = [
@@ -151,26 +151,30 @@ def _interval(value: Any) -> str:
     return f"{value.total_seconds():g} seconds" if isinstance(value, timedelta) else str(value)
 
 
-def blank_reason(table: pa.Table) -> str:
+def blank_reason(table: pa.Table, form: Canonical | None = None) -> str:
     """Why a result says nothing: ``empty``, ``all NULL`` or ``all zero``; empty text if it does.
 
     Such results do not vote (ReFoRCE, section 3.3). NaN counts as NULL, numeric text as its
     number; NULLs beside zeros are ``all zero``. A boolean is an answer, never blank.
+
+    Args:
+        form: Of the table, where it is at hand.
     """
     if table.num_rows == 0 or table.num_columns == 0:
         return "empty"
     if any(pa.types.is_boolean(column.type) and column.null_count < len(column) for column in table.columns):
         return ""
     for rows in (HEAD_ROWS, table.num_rows):  # most results speak in their first rows
-        columns = canonical(table.slice(0, rows)).columns
+        whole = rows >= table.num_rows
+        columns = (form if form and whole else canonical(table.slice(0, rows))).columns
         if not all(cells.blank for cells in columns):
             return ""
     return "all NULL" if all(cells.null for cells in columns) else "all zero"
 
 
-def is_blank(table: pa.Table) -> bool:
+def is_blank(table: pa.Table, form: Canonical | None = None) -> bool:
     """Whether a result is empty, all NULL or all zero (see ``blank_reason``)."""
-    return bool(blank_reason(table))
+    return bool(blank_reason(table, form))
 
 
 def write_result(table: pa.Table, folder: Path) -> Path:

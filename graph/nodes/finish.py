@@ -33,9 +33,10 @@ async def answer(state: RunState, context: Context) -> Update:
         said.append(f"The trace is incomplete: {context.trace.failure}")
     made = _answer(state, context, said).model_copy(update={"disagreement": disagreement})
     context.trace.record("answer", agent="answer", status=made.status, sql=made.sql)
-    context.trace.finish(made)
+    told = made.model_dump(mode="json")
+    context.trace.finish(told)
     await close_own(context)
-    return {"answer": made.model_dump(mode="json")}
+    return {"answer": told}
 
 
 def _learn(state: RunState, context: Context) -> list[str]:

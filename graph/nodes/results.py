@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pyarrow.compute as pc
 from agents.validator import SAMPLE_ROWS, ColumnSummary, ResultSummary, shown
 from graph.ordering import asks_for_order
 from graph.state import PREVIEW_ROWS, ResultState
+from tools.canonical import canonical
 from tools.query import QueryResult
 from tools.results import fingerprint, is_blank, write_result
 
@@ -25,8 +27,15 @@ MAX_COLUMNS = 100
 MAX_PREVIEW = 16_000
 """Characters of a whole preview; rows beyond are in the file only."""
 
+MAX_KNOWN = 200
+"""Results whose description is remembered: candidates that agree return the same one."""
+
 INT64 = 2**63
 """Checkpoints hold integers below this; larger ones go as text."""
+
+
+_known: dict[tuple[str, bool, str], ResultState] = {}
+"""By the file's name, which is the hash of its content."""
 
 
 async def keep_result(result: QueryResult, folder: Path, question: str) -> ResultState:
@@ -39,12 +48,23 @@ async def keep_result(result: QueryResult, folder: Path, question: str) -> Resul
 
 def _keep(result: QueryResult, folder: Path, ordered: bool) -> ResultState:
     path = write_result(result.table, folder / "results")
+    key = (path.name, ordered, result.truncated)
+    found = _known.get(key)
+    if found is None:
+        found = _known[key] = _described(result, path.relative_to(folder), ordered)
+        while len(_known) > MAX_KNOWN:
+            _known.pop(next(iter(_known)), None)
+    return copy.deepcopy(found)
+
+
+def _described(result: QueryResult, file: Path, ordered: bool) -> ResultState:
+    form = canonical(result.table)
     shown = result.table.select(range(min(MAX_COLUMNS, result.table.num_columns)))
     return {
-        "file": str(path.relative_to(folder)),
-        "fingerprint": fingerprint(result.table, ordered=ordered),
+        "file": str(file),
+        "fingerprint": fingerprint(form, ordered=ordered),
         "ordered": ordered,
-        "blank": is_blank(result.table),
+        "blank": is_blank(result.table, form),
         "no_values": all(column.null_count == result.row_count for column in result.table.columns),
         "columns": list(shown.column_names),
         "columns_left_out": result.table.num_columns - shown.num_columns,

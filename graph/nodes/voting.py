@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from collections.abc import Sequence
 from dataclasses import fields, replace
@@ -103,7 +102,7 @@ async def hold(state: RunState, context: Context, *, ask: bool = True) -> dict[s
     """
     records, approvals = state.get("candidates", []), state.get("approvals", {})
     evidence = _evidence(records, context.trace.folder)
-    clusters = await asyncio.to_thread(lambda: evidence.clusters)
+    clusters = await evidence.aclusters()
     rules = Rules(
         context.weights,
         draw_seed(state, context),

@@ -1,4 +1,4 @@
-"""Many questions at once: the wall clock of an evaluation against the ideal.
+"""Many questions at once: the wall clock of an evaluation against the ideal, and its behaviour in a storm.
 
 Runs ``evals.running.runner.run_evaluation`` over a suite made up on the spot, with a simulated model that
 takes ``--latency`` seconds a call: ``here``, in this process, and ``http``, behind a chat-completions server
@@ -11,8 +11,13 @@ waits for at least one call, over the latency. Each case runs in a fresh process
 that process and of the database processes that it started. ``cold`` is what the first question costs more
 than its model calls: imports, opening a database.
 
+``quorum/plan`` is the recipe on questions that are long enough for it to plan. ``--storm`` asks sixty
+questions, forty at once, of a server that takes eight at once, or fails for two seconds, and tells whether a
+question was lost and how many requests were refused.
+
     python -m tests.benchmarks.bench_concurrency [--questions 200] [--concurrency 100] [--latency 1.0]
                                                  [--databases 5] [--recipe NAME ...] [--form here|http]
+    python -m tests.benchmarks.bench_concurrency --storm
 """
 
 from __future__ import annotations
@@ -32,7 +37,7 @@ from typing import Any
 
 from tests.servers.slow_server import SlowServer
 
-RECIPES = ("single", "quorum", "recap")
+RECIPES = ("single", "quorum", "quorum/plan", "recap")
 FORMS = ("here", "http")
 
 
@@ -46,6 +51,7 @@ class Case:
     latency: float
     databases: int
     url: str = ""
+    alone: bool = True
 
 
 @dataclass(frozen=True)
@@ -60,7 +66,7 @@ class Figures:
     child_cpu: float
     memory: int
     right: int
-    unfinished: int
+    lost: int
 
 
 def measure(case: Case) -> Figures:
@@ -71,30 +77,37 @@ def measure(case: Case) -> Figures:
 
 async def _measure(case: Case, folder: Path) -> Figures:
     from evals.running.memory import peak_memory
-    from graph.runs import RunFolder
     from tests.evals.simulated import make_suite
 
-    suite = make_suite(folder, case.questions + 1, case.databases)
+    at_length = case.recipe.endswith("/plan")
+    suite = make_suite(folder, case.questions + 1, case.databases, at_length=at_length)
     alone, *questions = suite.questions
     start = time.perf_counter()
-    await _run(case, suite, [alone], folder / "alone")
-    first = time.perf_counter() - start
-    calls = [e for e in RunFolder(folder / "alone" / "runs" / alone.id).events() if e["kind"] == "model_call"]
-    waited = _covered([(e["t"] - e["seconds"], e["t"]) for e in calls])
+    calls, waited = await _calls(case, suite, alone, folder / "alone") if case.alone else (0, 0.0)
+    cold = time.perf_counter() - start - waited
     start, cpu = time.perf_counter(), _cpu()
     records = await _run(case, suite, questions, folder / "together")
     wall, spent = time.perf_counter() - start, [now - before for now, before in zip(_cpu(), cpu, strict=True)]
     return Figures(
         sequential=round(waited / case.latency),
-        calls=len(calls),
-        cold=first - waited,
+        calls=calls,
+        cold=cold,
         wall=wall,
         own_cpu=spent[0],
         child_cpu=spent[1],
         memory=peak_memory(),
         right=sum(bool(record.match) for record in records.values()),
-        unfinished=case.questions - sum(record.finished for record in records.values()),
+        lost=case.questions - sum(record.finished for record in records.values()),
     )
+
+
+async def _calls(case: Case, suite: Any, question: Any, folder: Path) -> tuple[int, float]:
+    """Model calls of one question, and the seconds during which it waits for any."""
+    from graph.runs import RunFolder
+
+    await _run(case, suite, [question], folder)
+    calls = [e for e in RunFolder(folder / "runs" / question.id).events() if e["kind"] == "model_call"]
+    return len(calls), _covered([(call["t"] - call["seconds"], call["t"]) for call in calls])
 
 
 async def _run(case: Case, suite: Any, questions: Any, folder: Path) -> Any:
@@ -106,7 +119,7 @@ async def _run(case: Case, suite: Any, questions: Any, folder: Path) -> Any:
     return await run_evaluation(
         Evaluation(
             suite,
-            RunOptions(recipe=case.recipe, models=[spec], base_url=case.url),
+            RunOptions(recipe=case.recipe.partition("/")[0], models=[spec], base_url=case.url),
             questions,
             folder,
             concurrency=case.concurrency,
@@ -142,7 +155,7 @@ def compare(given: argparse.Namespace) -> None:
     print(f"{given.questions} questions, {given.concurrency} at once, {given.databases} databases, ", end="")
     print(f"{given.latency:g} s a call")
     print(
-        f"{'recipe':<8} {'model':<5} {'calls':>5} {'seq':>3} {'ideal s':>7} {'wall s':>6} {'ratio':>5}",
+        f"{'recipe':<11} {'model':<5} {'calls':>5} {'seq':>3} {'ideal s':>7} {'wall s':>6} {'ratio':>5}",
         end=" ",
     )
     print(f"{'cpu ms/q':>8} {'child':>6} {'cold s':>6} {'MB':>5} {'right':>5}")
@@ -154,9 +167,27 @@ def compare(given: argparse.Namespace) -> None:
                 found = in_fresh_process(Case(recipe, *size, url))
             ideal = math.ceil(given.questions / given.concurrency) * found.sequential * given.latency
             own, children = (1000 * cpu / given.questions for cpu in (found.own_cpu, found.child_cpu))
-            print(f"{recipe:<8} {form:<5} {found.calls:>5} {found.sequential:>3} {ideal:>7.1f}", end=" ")
+            print(f"{recipe:<11} {form:<5} {found.calls:>5} {found.sequential:>3} {ideal:>7.1f}", end=" ")
             print(f"{found.wall:>6.2f} {found.wall / ideal:>5.2f} {own:>8.1f} {children:>6.1f}", end=" ")
             print(f"{found.cold:>6.2f} {found.memory / 2**20:>5.0f} {found.right:>5}", flush=True)
+
+
+def storms() -> None:
+    """Print a line for each kind of trouble that an endpoint may be in."""
+    print("60 questions in one call each, 40 at once; the endpoint takes 0.2 s a call")
+    print(f"{'trouble':<34} {'wall s':>6} {'served':>6} {'refused':>7} {'most':>4} {'right':>5} {'lost':>4}")
+    troubles: dict[str, dict[str, Any]] = {
+        "none": {},
+        "takes 8 at once": {"capacity": 8},
+        "takes 8 at once, says: in 1 s": {"capacity": 8, "retry_after": 1.0},
+        "fails for 2 s": {"away": (0.1, 2.1)},
+    }
+    for name, conduct in troubles.items():
+        with SlowServer(latency=0.2, **conduct) as server:
+            found = in_fresh_process(Case("single", 60, 40, 0.2, 2, server.url, alone=False))
+            counts = server.counts()
+        print(f"{name:<34} {found.wall:>6.2f} {counts.served:>6} {counts.refused:>7}", end=" ")
+        print(f"{counts.most:>4} {found.right:>5} {found.lost:>4}", flush=True)
 
 
 if __name__ == "__main__":
@@ -167,4 +198,6 @@ if __name__ == "__main__":
     parser.add_argument("--databases", type=int, default=5)
     parser.add_argument("--recipe", action="append")
     parser.add_argument("--form", action="append", choices=FORMS)
-    compare(parser.parse_args())
+    parser.add_argument("--storm", action="store_true")
+    given = parser.parse_args()
+    storms() if given.storm else compare(given)

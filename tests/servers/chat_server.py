@@ -111,24 +111,31 @@ TOO_MANY = status(429, headers={"Retry-After": "0.3"})
 class ChatServer:
     """The server; a context manager. ``url`` is its base URL.
 
-    With a ``capacity`` it serves so many requests at once and answers any more with a 429.
+    With a ``capacity`` it serves so many requests at once and answers any more with ``refusal``.
     """
 
-    def __init__(self, script: Script, *, capacity: int | None = None) -> None:
+    def __init__(
+        self, script: Script, *, capacity: int | None = None, refusal: Answer = TOO_MANY, port: int = 0
+    ) -> None:
         self.script = script
         self.capacity = capacity
+        self.refusal = refusal
         self.requests: list[Request] = []
         self.refused = 0
         self._serving = 0
         self._lock = threading.Lock()
         self._stopped = threading.Event()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), _handler(self))
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
 
     @property
+    def port(self) -> int:
+        return int(self._server.server_address[1])
+
+    @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+        return f"http://127.0.0.1:{self.port}/v1"
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -149,7 +156,7 @@ class ChatServer:
             self.requests.append(request)
             if self.capacity is not None and self._serving >= self.capacity:
                 self.refused += 1
-                return TOO_MANY
+                return self.refusal
             self._serving += 1
             if callable(self.script):
                 answer = self.script(request)
@@ -165,7 +172,7 @@ class ChatServer:
     def served(self, answer: Answer) -> None:
         """A place is free again; said before the reply goes, for the client is quick to ask again."""
         with self._lock:
-            self._serving -= answer is not TOO_MANY
+            self._serving -= answer is not self.refusal
 
     def wait(self, seconds: float) -> bool:
         """Wait; True once the server stops."""

@@ -1,8 +1,11 @@
-"""A clock that moves only when somebody sleeps, and chance that is always the same."""
+"""Clocks that move only when somebody sleeps, and chance that is always the same."""
 
 from __future__ import annotations
 
 import asyncio
+import heapq
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from tools.models.pace import Paces, Timing
 
@@ -27,3 +30,46 @@ class FakeClock:
 
     def paces(self) -> Paces:
         return Paces(self.timing())
+
+
+class VirtualClock:
+    """For many who sleep at once: when all do, it moves to the moment at which the first one wakes.
+
+    Only for work that waits for nothing but this clock: ``async with clock.running(): ...``.
+    """
+
+    ROUNDS = 100  # of the event loop, until all who were woken sleep again
+
+    def __init__(self) -> None:
+        self.time = 0.0
+        self._asleep: list[tuple[float, int, asyncio.Future[None]]] = []
+        self._count = 0
+
+    def now(self) -> float:
+        return self.time
+
+    async def sleep(self, seconds: float) -> None:
+        self._count += 1
+        wake = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._asleep, (self.time + seconds, self._count, wake))
+        await wake
+
+    def paces(self, chance: float = 1.0) -> Paces:
+        return Paces(Timing(now=self.now, sleep=self.sleep, chance=lambda: chance))
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        task = asyncio.create_task(self._run())
+        try:
+            yield
+        finally:
+            task.cancel()
+
+    async def _run(self) -> None:
+        while True:
+            for _ in range(self.ROUNDS):
+                await asyncio.sleep(0)
+            if self._asleep:
+                self.time, _, wake = heapq.heappop(self._asleep)
+                if not wake.done():
+                    wake.set_result(None)

@@ -17,6 +17,9 @@ from tools.urls import mask_url
 if TYPE_CHECKING:
     import pyarrow as pa
 
+SMALL = 2**18
+"""Bytes of a result that takes less time to read than a thread takes to wake."""
+
 CHILDREN = 4
 """Queries that run at the same time on one connector."""
 
@@ -70,7 +73,7 @@ class EmbeddedConnector(Connector):
         if isinstance(reply, QueryError):
             return reply
         return QueryResult(
-            table=await asyncio.to_thread(_table, reply.payload),
+            table=await _table(reply.payload),
             seconds=reply.header["seconds"],
             truncated=reply.header["truncated"],
             sql=sql,
@@ -135,10 +138,11 @@ def _resolve(path: Path) -> Path:
         raise DatabaseUnavailable(f"There is no home folder for {path}.") from error
 
 
-def _table(payload: bytes) -> pa.Table:
+async def _table(payload: bytes) -> pa.Table:
     import pyarrow as pa
 
-    return pa.ipc.open_stream(payload).read_all()
+    stream = pa.ipc.open_stream(payload)
+    return stream.read_all() if len(payload) < SMALL else await asyncio.to_thread(stream.read_all)
 
 
 def _ending(failure: EngineTimeout | EngineDied) -> str:

@@ -33,6 +33,10 @@ INHERITED = (
     "PYTHONPYCACHEPREFIX",
 )
 """All that a child sees of the environment: no key, no token, no home."""
+PATIENCE, PATIENCE_SECONDS = 6, 0.05
+"""So often, and for so many seconds each time, a query waits for a child that is at work before another one
+is started for it: that takes as long, and a processor besides, and most queries take a thousandth of it.
+Several waits, for an event loop that comes late finds the time up while the child's answer is in its pipe."""
 UNSOUND = ("MemoryError", "ArrowMemoryError", "FatalException", "InternalException")
 """Errors after which a process is not trusted with another query."""
 
@@ -109,6 +113,11 @@ class Child:
         return cls(process, opening)
 
     @property
+    def ready(self) -> bool:
+        """Whether it has loaded all that a query needs."""
+        return self._ready
+
+    @property
     def alive(self) -> bool:
         return self._process.returncode is None
 
@@ -155,7 +164,8 @@ class Child:
     async def _ask(self, message: dict[str, Any] | None, seconds: float) -> Reply:
         """One answer; without it, for whatever reason, the process is of no more use."""
         try:
-            reply = await asyncio.wait_for(self._exchange(message), seconds)
+            async with asyncio.timeout(seconds):
+                reply = await self._exchange(message)
         except BaseException as error:
             died = isinstance(error, asyncio.IncompleteReadError | ConnectionError)
             await asyncio.shield(self._end(GRACE_SECONDS if died else 0))
@@ -190,13 +200,17 @@ class Child:
 
 
 class Pool:
-    """Up to ``size`` children of one database, started when needed, replaced when they die."""
+    """Up to ``size`` children of one database, started when needed, replaced when they die.
+
+    Another child is started where those that are there do not become free within ``PATIENCE``.
+    """
 
     def __init__(self, session: str, size: int) -> None:
         self._session = session
         self._slots = asyncio.Semaphore(size)
         self._children: set[Child] = set()
         self._idle: list[Child] = []
+        self._freed = asyncio.Event()
         self._busy = 0
         self._quiet = asyncio.Event()
         self._quiet.set()
@@ -227,6 +241,7 @@ class Pool:
     async def close(self) -> None:
         """Kill all children, busy ones as well, and wait until they are gone. The pool is then done."""
         self._closed = True
+        self._freed.set()
         for child in self._children:
             child.kill()
         await self._quiet.wait()
@@ -235,6 +250,7 @@ class Pool:
         await asyncio.gather(*(child.close() for child in children))
 
     async def _take(self, opening: Opening) -> Child:
+        await self._wait_for_idle()
         if self._closed:
             raise EngineDied(None)
         while self._idle:
@@ -251,14 +267,28 @@ class Pool:
             await child.open()
         except BaseException:
             self._children.discard(child)  # it has closed itself
+            self._freed.set()
             raise
         return child
+
+    async def _wait_for_idle(self) -> None:
+        """Wait until a child is idle, none is left to wait for, or the patience is at its end."""
+        left = PATIENCE
+        while left > 0:
+            left -= all(child.ready for child in self._children)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(PATIENCE_SECONDS):
+                    while self._children and not self._idle and not self._closed:
+                        self._freed.clear()
+                        await self._freed.wait()
+                    return
 
     def _put_back(self, child: Child) -> None:
         if child.alive:
             self._idle.append(child)
         else:
             self._children.discard(child)
+        self._freed.set()
 
 
 def _environment() -> dict[str, str]:

@@ -85,10 +85,16 @@ class Failure:
     retry_after: float | None = None
     parameter: str = ""
 
-    def tries(self, max_retries: int) -> int:
-        """Further tries that make sense: what is not there or too slow will hardly change."""
+    def tries(self, max_retries: int, *, answered: bool = False) -> int:
+        """Further tries that make sense: what never was there or is too slow will hardly change.
+
+        Args:
+            answered: The endpoint has answered before, so that it may only be away.
+        """
         match self.kind:
             case FailureKind.RATE | FailureKind.SERVER:
+                return max_retries
+            case FailureKind.UNREACHABLE if answered:
                 return max_retries
             case FailureKind.UNREACHABLE | FailureKind.TIMEOUT:
                 return min(1, max_retries)

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 LONGEST_WAIT = 120.0
 """Seconds; an endpoint that asks for more is not waited for."""
 
+REFUSED_SECONDS = 300.0
+"""How long an endpoint may refuse everybody (429) before a call is given up: it is there, and says "later".
+Limits are counted by the minute, so that a storm may well last for some."""
+
 MOST_ADAPTATIONS = 12
 """More things than there are to adapt: ends the talk with an endpoint that refuses everything."""
 
@@ -65,8 +69,8 @@ class Call:
     async def tries(self) -> AIMessage:
         """Try until a message comes, the failure is final, or the tries are used up."""
         rate = self.backend.settings.requests_per_second if self.backend.endpoint else None
-        pace = self.model.paces.of(self.backend.endpoint, rate)
-        failed, seen = 0, pace.successes
+        pace, now = self.model.paces.of(self.backend.endpoint, rate), self.model.paces.timing.now
+        failed, seen, since = 0, pace.successes, now()
         while True:
             self.ledger.reserve_call(self.least.usd or 0.0)
             try:
@@ -84,8 +88,8 @@ class Call:
             if self.adapted(outcome):
                 continue
             if outcome.kind is FailureKind.RATE and pace.successes > seen:
-                failed, seen = 0, pace.successes  # others get through: it is a matter of time
-            wait = self.wait_after(outcome, failed)
+                failed, seen, since = 0, pace.successes, now()  # others get through: it is a matter of time
+            wait = self.wait_after(outcome, failed, now() - since, answered=pace.successes > 0)
             failed += 1
             if outcome.kind is FailureKind.RATE:
                 pace.cool_down(wait)
@@ -133,12 +137,19 @@ class Call:
             return False
         return self.note_change(self.backend.adapt(failure, self.arguments, self.schema), failure.message)
 
-    def wait_after(self, failure: Failure, failed: int) -> float:
-        """Seconds to wait before the next try; raises where there is none."""
+    def wait_after(self, failure: Failure, failed: int, seconds: float, *, answered: bool) -> float:
+        """Seconds to wait before the next try; raises where there is none.
+
+        Args:
+            failed, seconds: Tries before this one that failed, and since when there was no success.
+            answered: The endpoint has answered somebody.
+        """
         billed = failure.kind in (FailureKind.TIMEOUT, FailureKind.ENDLESS)  # the provider did its work
         used = self.charge_lost_try() if billed else {}
         too_long = (failure.retry_after or 0.0) > LONGEST_WAIT
-        if too_long or failed >= failure.tries(self.backend.settings.max_retries):
+        tries = failure.tries(self.backend.settings.max_retries, answered=answered)
+        patient = failure.kind is FailureKind.RATE and tries > 0 and seconds < REFUSED_SECONDS
+        if too_long or (failed >= tries and not patient):
             self.note_failed(failure.kind, failure.message, used)
             more = f" ({failed + 1} tries)" if failed else ""
             more += f" It asks to wait {failure.retry_after:g} s." if too_long else ""

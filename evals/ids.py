@@ -1,10 +1,21 @@
-"""Files that name questions, one id per line."""
+"""Ids of questions: what may be one, and files that name questions, one id per line."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from knowledge.errors import ConfigurationError
+
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")  # what may name a run's folder (graph.trace)
+ID_HINT = (
+    "It names files: use at most 81 letters, digits, '-', '_', '.', the first of them a letter or digit."
+)
+
+
+def is_id(text: str) -> bool:
+    """Whether a text may be a question's id."""
+    return _ID.fullmatch(text) is not None
 
 
 def read_ids(path: Path) -> tuple[str, ...]:

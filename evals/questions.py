@@ -18,7 +18,7 @@ class EvalQuestion:
     """One question of a benchmark.
 
     Attributes:
-        id: Names the question in results and files, unique in its suite: letters, digits, ``-_.``.
+        id: Names the question in results and files, unique in its suite (``evals.ids.is_id``).
         database: As the benchmark names it.
         url: Of the database that answers it; a ``schema://`` URL where only the schema is here.
         dialect: sqlglot's name.

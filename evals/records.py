@@ -54,6 +54,7 @@ class Record:
         sql: Of the answer, or the best effort.
         result: File of the answer's rows (Parquet), relative to the evaluation's folder; empty without.
         rows: Of the result; None without.
+        truncated: The run's limits cut the result: ``result`` and ``rows`` are a part of it.
         executes: Whether ``sql`` ran; None where nothing can run.
         valid: Whether ``sql`` passes guard and lint; None without SQL.
         match: Whether the answer is right; None if that cannot be told (see ``gold``).
@@ -83,6 +84,7 @@ class Record:
     sql: str = ""
     result: str = ""
     rows: int | None = None
+    truncated: bool = False
     executes: bool | None = None
     valid: bool | None = None
     match: bool | None = None
@@ -141,7 +143,10 @@ class Record:
 class Asked:
     """A question that an evaluation asks for, whether it has been answered or not.
 
-    ``digest`` tells its text, gold SQL and knowledge from others of the same id.
+    Attributes:
+        digest: Tells its text, gold SQL and knowledge from others of the same id.
+        parts: ``name digest`` of each of these, of each file with its gold, and of what else its scorer is
+            told; None where an earlier version did not keep them.
     """
 
     id: str
@@ -150,6 +155,25 @@ class Asked:
     difficulty: str
     external_knowledge: bool
     digest: str = ""
+    parts: tuple[str, ...] | None = field(default=None, compare=False)
+
+    def changes(self, before: Asked) -> tuple[str, ...]:
+        """What is not as it was before, for people; empty if it is the same question.
+
+        Parts are compared where both have them.
+        """
+        pairs = {name: (getattr(before, name), getattr(self, name)) for name in _SHOWN}
+        found = [f"its {name} was {old!r} and is {new!r}" for name, (old, new) in pairs.items() if old != new]
+        if before.parts is not None and self.parts is not None:
+            unlike = set(before.parts) ^ set(self.parts)
+            names = dict.fromkeys(part.rpartition(" ")[0] for part in sorted(unlike))
+            found += [f"its {name} changed" for name in names]
+        elif before.digest != self.digest:
+            found.append("its text, gold SQL or knowledge changed")
+        return tuple(found)
+
+
+_SHOWN = ("database", "dialect", "difficulty")
 
 
 @dataclass(frozen=True)
@@ -188,7 +212,15 @@ class Manifest:
         """
         known = {item.name for item in dataclasses.fields(cls)}
         kept = {name: value for name, value in values.items() if name in known}
-        kept["asked"] = tuple(Asked(**item) for item in kept["asked"])
+        kept["asked"] = tuple(map(_asked, kept["asked"]))
         kept["metrics"] = tuple(kept["metrics"])
         kept["missing"] = tuple(kept.get("missing", ()))
         return cls(**kept)
+
+
+def _asked(values: dict[str, Any]) -> Asked:
+    known = {item.name for item in dataclasses.fields(Asked)}
+    kept = {name: value for name, value in values.items() if name in known}
+    if kept.get("parts") is not None:
+        kept["parts"] = tuple(kept["parts"])
+    return Asked(**kept)

@@ -41,7 +41,8 @@ class AnswerCandidate(BaseModel):
     """A candidate: its SQL and what became of it.
 
     ``error`` and ``error_kind`` (``tools.query.ErrorKind``, or why it could not go on) are empty if it
-    has a result, which lies in ``result_file`` (Parquet).
+    has a result, which lies in ``result_file`` (Parquet). ``row_count`` rows are kept; with ``truncated``
+    there were more.
     """
 
     id: str
@@ -50,6 +51,7 @@ class AnswerCandidate(BaseModel):
     error: str
     error_kind: str = ""
     row_count: int | None
+    truncated: bool = False
     result_file: str = ""
     fingerprint: str
     approved: bool | None

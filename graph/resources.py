@@ -21,11 +21,13 @@ from graph.options import RunOptions
 from knowledge.catalog import Catalog
 from knowledge.compress import SchemaText, render
 from knowledge.demonstrations import Demonstrations
+from knowledge.described import FOLDER, with_descriptions
 from knowledge.documents import Documents
 from knowledge.index import Embedder, SentenceTransformerEmbedder
 from knowledge.schema_files import SchemaFiles
 from tools.databases import connect
 from tools.databases.base import Connector
+from tools.databases.embedded import EmbeddedConnector
 from tools.ledger import Budget
 from tools.lint import Linter
 from tools.models import Model, ModelSettings, check_priced, make_models
@@ -129,7 +131,7 @@ async def open_resources(
         connector = await asyncio.to_thread(connect, url)
         stack.push_async_callback(connector.close)
         await connector.open()
-        catalog = await connector.catalog()
+        catalog = await asyncio.to_thread(_described, await connector.catalog(), connector)
         return Resources(
             connector=connector,
             catalog=catalog,
@@ -152,6 +154,14 @@ def _sources(options: RunOptions) -> tuple[str, Documents | None]:
         url = f"sqlite:///{quote(str(sample_database(home / 'sample').resolve()))}"
         folder = folder or str(sample_documents())
     return url, Documents.load(Path(folder), cache=home / "index") if folder else None
+
+
+def _described(catalog: Catalog, connector: Connector) -> Catalog:
+    """The catalog with the descriptions that lie beside the database's file, in a folder named as in BIRD."""
+    if not isinstance(connector, EmbeddedConnector):
+        return catalog
+    folder = connector.path.parent / FOLDER
+    return with_descriptions(catalog, folder) if folder.is_dir() else catalog
 
 
 def _demonstrations(options: RunOptions) -> Demonstrations | None:

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING
 
 from quorum.report import Report
 from quorum.steps import AGENTS
-from quorum.text import cell, dollars, duration, printable, spent
+from quorum.text import cell, duration, spent
 
 if TYPE_CHECKING:
     from jinja2 import Template
-    from markupsafe import Markup
 
 _PALETTE = 12  # colours for agents in the template's style sheet
 
@@ -47,36 +46,16 @@ def page_of(report: Report) -> str:
 
 @cache
 def _template() -> Template:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from evals.reports.templating import environment
 
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+    made = environment(
+        Path(__file__).parent / "templates",
+        agent=lambda name: AGENTS.get(name, name),
+        cell=lambda value: cell(value, 300),
+        duration=duration,
+        spent=spent,
     )
-    environment.filters |= {
-        "cell": lambda value: cell(value, 300),
-        "dollars": dollars,
-        "duration": duration,
-        "printable": lambda value: printable(str(value)),
-        "spent": spent,
-        "sql": _highlighted,
-        "agent": lambda name: AGENTS.get(name, name),
-    }
-    return environment.get_template("trace.html")
-
-
-def _highlighted(sql: str) -> Markup:
-    """SQL with its tokens in spans; Pygments escapes the text."""
-    from markupsafe import Markup
-    from pygments import highlight
-    from pygments.formatters.html import HtmlFormatter
-    from pygments.lexers.sql import SqlLexer
-
-    spans = highlight(printable(sql), SqlLexer(stripnl=False), HtmlFormatter(nowrap=True))
-    return Markup(spans)
+    return made.get_template("trace.html")
 
 
 def _colours(report: Report) -> dict[str, int]:

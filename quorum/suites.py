@@ -38,13 +38,16 @@ def open_suite(name: str, folder: Path | None, db: str | None = None, *, flag: s
         ConfigurationError: There is no such suite, it cannot be read, or an option does not belong to it.
     """
     if not name.casefold().endswith(OWN):
+        from evals.paths import check_folder
         from evals.suites import SUITES, load_suite
 
         if db is not None:
             raise ConfigurationError(
                 "--db belongs to own questions.", hint="A benchmark brings its databases: leave --db out."
             )
-        return load_suite(name, needed(folder, flag) if name in SUITES else Path())
+        if name in SUITES:
+            check_folder(needed(folder, flag), hint=f"Name the benchmark's folder with {flag}.")
+        return load_suite(name, folder or Path())
     from evals.suites.own import load_own
     from quorum.settings import Settings
     from tools.urls import anchored

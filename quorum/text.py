@@ -6,23 +6,14 @@ goes through ``printable`` before it reaches a terminal or a page.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
-_CONTROL = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
-)
+from evals.reports.format import count, dollars, one_line, printable
 
-
-def printable(text: str) -> str:
-    """The text with control characters made visible; line ends and tabs stay."""
-    return _CONTROL.sub(_visible, text.replace("\r\n", "\n"))
-
-
-def one_line(text: str, limit: int = 100) -> str:
-    """The text on one line, cut to ``limit`` characters with an ellipsis."""
-    line = " ".join(printable(text).split())
-    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+__all__ = [
+    "agreement", "cell", "clusters_of", "count", "dollars", "duration", "one_line", "printable",
+    "spent", "text_of",
+]  # fmt: skip
 
 
 def text_of(value: Any) -> str:
@@ -35,18 +26,6 @@ def text_of(value: Any) -> str:
 def cell(value: Any, limit: int = 60) -> str:
     """A result's value as a table shows it."""
     return "NULL" if value is None else one_line(str(value), limit)
-
-
-def count(number: int, noun: str, plural: str = "") -> str:
-    """``1 row``, ``2 rows``, ``12,345 rows``."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
-
-
-def dollars(usd: float | None) -> str:
-    """``$0.0123``, ``$1.50``, ``price unknown``."""
-    if usd is None:
-        return "price unknown"
-    return f"${usd:.2f}" if usd >= 1 or usd == 0 else f"${usd:.4f}"
 
 
 def duration(seconds: float) -> str:
@@ -99,8 +78,3 @@ def agreement(answer: dict[str, Any]) -> str:
     if (answer.get("vote") or {}).get("tie"):
         parts.append("a tie")
     return "; ".join(parts)
-
-
-def _visible(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    return chr(0x2400 + code) if code < 0x20 else "␡" if code == 0x7F else f"\\u{code:04x}"

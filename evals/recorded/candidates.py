@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evals.paths import check_folder
 from evals.tabular.frames import UnreadableCsv
 from evals.tabular.tables import read_csv
 from knowledge.errors import ConfigurationError
@@ -92,8 +93,7 @@ def load_candidates(folder: Path) -> RecordedCandidates:
     Raises:
         ConfigurationError: The folder is missing or has another shape, or holds no candidate.
     """
-    if not folder.is_dir():
-        raise ConfigurationError(f"There is no folder {folder}.", hint=f"Give one that holds {SHAPE}.")
+    check_folder(folder, hint=f"Give one that holds {SHAPE}.")
     models = {
         model.name: {question.name: _question(model.name, question) for question in _folders(model)}
         for model in _folders(folder)

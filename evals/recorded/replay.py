@@ -20,6 +20,7 @@ from evals.recorded.candidates import RecordedCandidates
 from evals.recorded.online import COMPARED, OnlineWeights
 from evals.recorded.polls import Outcome, Poll, arrivals, expected
 from evals.recorded.rounds import POOLED, Round, groups, questions, rounds
+from evals.reports.paired import bootstrap_interval
 from evals.scorers.spider2_rules import Spider2Gold
 from graph.ballots import Rules
 from graph.stopping import find_stopping
@@ -196,7 +197,7 @@ def _row(
     mean = expected([(1 / count, outcome) for outcome in outcomes])
     recorded = sum(facts.candidates for facts in record.rounds)
     chosen = [one.agrees for one, facts in zip(outcomes, record.rounds, strict=True) if facts.final]
-    low, high = interval([outcome.right for outcome in outcomes])
+    low, high = bootstrap_interval([outcome.right for outcome in outcomes], resamples=RESAMPLES)
     return Row(
         model=model,
         strategy=strategy,
@@ -218,12 +219,3 @@ def _row(
 def _tidy(value: float) -> float:
     """Without what summing left behind, such as -1e-16."""
     return round(value, DIGITS) + 0.0
-
-
-def interval(values: Sequence[float], resamples: int = RESAMPLES) -> tuple[float, float]:
-    """The 95 % interval of a mean: percentiles of the means of values drawn anew, seeded."""
-    import numpy as np
-
-    drawn = np.random.default_rng(0).integers(0, len(values), (resamples, len(values)))
-    low, high = np.quantile(np.asarray(values, dtype=np.float64)[drawn].mean(axis=1), (0.025, 0.975))
-    return float(low), float(high)

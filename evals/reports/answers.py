@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from evals.reports.format import NONE, count, markdown
 from evals.reports.notes import WHY
+from evals.reports.scores import Score
 from evals.reports.statistics import Share
-from evals.reports.summary import Score, Summary
+from evals.reports.summary import Summary
 from evals.reports.tables import LONG, error, folded, interval, level, listed, mean_cells, table
 from evals.reports.taxonomy import Category
 

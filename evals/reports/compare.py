@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from evals.folder import MANIFEST, EvalFolder, merged
+from evals.folder import EvalFolder, merged
 from evals.records import Asked, Manifest, Record
+from evals.reports.compare_unscored import measures
 from evals.reports.comparison import Comparison, Difference, Flip, Half, Pair, Side
 from evals.reports.costs import COSTS
 from evals.reports.format import gist
-from evals.reports.names import names
-from evals.reports.paired import mcnemar, paired_interval
+from evals.reports.names import members_of, names
+from evals.reports.paired import bootstrap_interval, mcnemar
 from evals.reports.scores import right, unscorable
 from evals.reports.statistics import share_of
 from knowledge.errors import ConfigurationError
@@ -44,9 +45,7 @@ def open_evaluation(folder: Path) -> Opened:
     Raises:
         ConfigurationError: The folder holds no evaluation, a damaged one, or several.
     """
-    members = [folder]
-    if not (folder / MANIFEST).is_file() and folder.is_dir():
-        members = sorted(path.parent for path in folder.glob(f"*/{MANIFEST}")) or [folder]
+    members = members_of(folder)
     found = list(merged(members))
     if len(found) > 1:
         raise ConfigurationError(
@@ -65,7 +64,7 @@ def compare(a: Opened, b: Opened) -> Comparison:
 
     A question that one of them has not asked yet, or not for want of an endpoint, is left out and counted;
     one whose gold cannot be had (by either's verdict) is left out and listed. A question that was asked and
-    has no answer is wrong.
+    has no answer is wrong. Where EX is known in neither, valid SQL and linking are compared.
 
     Raises:
         ConfigurationError: The suites, their rules or their questions are not the same, or none is shared.
@@ -78,8 +77,9 @@ def compare(a: Opened, b: Opened) -> Comparison:
     counts = Counter(split.values())
     gained, lost = counts[False, True], counts[True, False]
     low, high = (
-        paired_interval([after - before for before, after in split.values()]) if split else (None, None)
+        bootstrap_interval([after - before for before, after in split.values()]) if split else (None, None)
     )
+    unscored = [id for id in shared if id in ended and a.records[id].match is b.records[id].match is None]
     priced = [id for id in shared if _priced(a.records.get(id)) and _priced(b.records.get(id))]
     name_a, name_b = names([[a.folder], [b.folder]])
     return Comparison(
@@ -100,6 +100,8 @@ def compare(a: Opened, b: Opened) -> Comparison:
         high=high,
         p_value=mcnemar(gained, lost),
         metrics=tuple(_metric(metric, a, b, compared) for metric in a.manifest.metrics),
+        unscored=len(unscored),
+        measures=measures(a.records, b.records, unscored),
         costs=tuple(_cost(*cost, a, b, priced) for cost in COSTS),
         priced=len(priced),
         differing=_differing(a.manifest, b.manifest),

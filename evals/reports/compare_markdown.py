@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 
-from evals.reports.compare_text import figures, notes, option, reading, result, titled
+from evals.reports.compare_text import (
+    MEASURES,
+    UNSCORED,
+    figures,
+    measured,
+    notes,
+    option,
+    reading,
+    result,
+    titled,
+)
 from evals.reports.comparison import Change, Comparison, Flip, Letter, Link, Side
-from evals.reports.format import NONE, count, fenced, markdown
+from evals.reports.format import count, fenced, markdown
+from evals.reports.tables import table
 
 _TITLES: dict[Change, str] = {"gained": "Gained: B is right, A is not", "lost": "Lost: A is right, B is not"}
 
@@ -37,17 +48,22 @@ def _tables(comparison: Comparison) -> Iterator[str]:
         ["models", markdown(", ".join(a.models)), markdown(", ".join(b.models)), ""],
         *([markdown(pair.title), *figures(pair)] for pair in comparison.metrics),
     ]
-    yield _table(["", "A", "B", "B − A"], rows, right=(1, 2, 3))
-    yield _table(
-        ["", "B right", "B wrong"],
-        [
-            ["A right", f"{comparison.both_right:,}", f"{comparison.lost:,}"],
-            ["A wrong", f"{comparison.gained:,}", f"{comparison.both_wrong:,}"],
-        ],
-        right=(1, 2),
-    )
+    yield table(["", "A", "B", "B − A"], rows, right=(1, 2, 3))
+    if comparison.compared or not comparison.measures:
+        yield table(
+            ["", "B right", "B wrong"],
+            [
+                ["A right", f"{comparison.both_right:,}", f"{comparison.lost:,}"],
+                ["A wrong", f"{comparison.gained:,}", f"{comparison.both_wrong:,}"],
+            ],
+            right=(1, 2),
+        )
+    if comparison.measures:
+        yield f"## Without EX: {count(comparison.unscored, 'question')}"
+        yield table(list(MEASURES), map(measured, comparison.measures), right=range(1, len(MEASURES)))
+        yield UNSCORED
     yield f"## Cost per question, over the {comparison.priced:,} that both asked"
-    yield _table(
+    yield table(
         ["", "A", "B", "B / A"],
         ([titled(pair), *figures(pair)] for pair in comparison.costs),
         right=(1, 2, 3),
@@ -57,7 +73,7 @@ def _tables(comparison: Comparison) -> Iterator[str]:
         rows = [
             [f"`{it.option}`", markdown(option(it.a)), markdown(option(it.b))] for it in comparison.differing
         ]
-        yield _table(["option", "A", "B"], rows)
+        yield table(["option", "A", "B"], rows)
     yield f"Judged by: {markdown(comparison.rules)}"
 
 
@@ -72,7 +88,7 @@ def _flips(comparison: Comparison, link: Link | None) -> Iterator[str]:
                 yield from _flip(flip, link)
         else:
             rows = [[f"`{flip.id}`", markdown(flip.database), markdown(flip.question)] for flip in flips]
-            yield _table(["id", "database", "question"], rows)
+            yield table(["id", "database", "question"], rows)
 
 
 def _flip(flip: Flip, link: Link) -> Iterator[str]:
@@ -90,9 +106,3 @@ def _side(letter: Letter, side: Side, link: Link, *, right: bool) -> Iterator[st
     said = " ".join(part for part in (side.error.replace("_", " "), side.reason) if part)
     yield f"{head}: {markdown(said)}" if said else head
     yield fenced(side.sql) if side.sql else "No SQL."
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[int] = ()) -> str:
-    rule = ["---:" if column in right else "---" for column in range(len(head))]
-    lines = [head, rule, *([text or NONE for text in row[:1]] + list(row[1:]) for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

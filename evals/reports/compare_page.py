@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evals.reports.compare_text import notes, reading, result
+from evals.reports.compare_text import MEASURES, UNSCORED, notes, reading, result
 from evals.reports.comparison import Comparison, Link
 from evals.reports.templating import render
 
@@ -16,4 +16,6 @@ def page_of(comparison: Comparison, link: Link) -> str:
         notes=list(notes(comparison)),
         result=result(comparison),
         reading=reading(comparison),
+        measure_head=MEASURES,
+        unscored=UNSCORED,
     )

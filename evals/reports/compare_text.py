@@ -6,18 +6,28 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from evals.reports.comparison import Comparison, Half, Pair
+from evals.reports.comparison import Comparison, Half, Measure, Pair
 from evals.reports.format import NONE, amount, count, dollars, percent, points, probability
-from evals.reports.tables import size
+from evals.reports.tables import level, size
 
 ALPHA = 0.05
+NOTHING = "No question can be compared."
+MEASURES = ("", "questions", "A, %", "B, %", "B − A", "95 % interval", "only A", "only B", "p")
+"""Columns of the table of measures."""
+
+UNSCORED = (
+    "Over the questions that ended in both with EX known in neither; linking over those of them where the "
+    "SQL of at least one side could be held against gold SQL. Intervals are paired bootstraps, p is "
+    "McNemar's exact test. Without SQL a question is not valid and uses nothing."
+)
+
 _LISTED = 10
 
 
 def result(comparison: Comparison) -> str:
     """The difference with its interval and p-value, in one sentence."""
     if comparison.difference is None or comparison.low is None or comparison.high is None:
-        return "No question can be compared."
+        return "EX cannot be compared: it is known in neither." if comparison.measures else NOTHING
     span = f"{points(comparison.low)} to {points(comparison.high)}"
     return (
         f"EX of B minus A: {points(comparison.difference)} percentage points "
@@ -29,6 +39,8 @@ def result(comparison: Comparison) -> str:
 def reading(comparison: Comparison) -> str:
     """What that means, in one sentence."""
     if not comparison.gained + comparison.lost:
+        if comparison.measures and not comparison.compared:
+            return "What is known of the SQL that nothing could execute is compared below."
         if not comparison.compared:
             return "Nothing tells them apart."
         return (
@@ -64,7 +76,7 @@ def notes(comparison: Comparison) -> Iterator[str]:
     if lacking := comparison.unscorable:
         more = f" and {len(lacking) - _LISTED} more" if len(lacking) > _LISTED else ""
         left_out = f"{count(len(lacking), 'question')} whose gold cannot be had {_are(len(lacking))} left out"
-        yield f"{left_out}, for nobody knows who is right: {', '.join(lacking[:_LISTED])}{more}."
+        yield f"{left_out} of EX, for nobody knows who is right: {', '.join(lacking[:_LISTED])}{more}."
 
 
 def figures(pair: Pair) -> tuple[str, str, str]:
@@ -76,6 +88,17 @@ def figures(pair: Pair) -> tuple[str, str, str]:
         return shown(pair.a), shown(pair.b), NONE
     difference = pair.b - pair.a
     return shown(pair.a), shown(pair.b), points(difference) if pair.unit == "share" else f"{difference:+.1f}"
+
+
+def measured(measure: Measure) -> tuple[str, ...]:
+    """A row of the table ``MEASURES``."""
+    if measure.a is None or measure.b is None or measure.low is None or measure.high is None:
+        return (measure.title, f"{measure.n:,}", *[NONE] * (len(MEASURES) - 2))
+    span = f"{points(measure.low)} to {points(measure.high)}"
+    flips = (NONE if flips is None else f"{flips:,}" for flips in (measure.lost, measure.gained))
+    p_value = NONE if measure.p_value is None else probability(measure.p_value)
+    shares = (level(measure.a), level(measure.b), points(measure.b - measure.a), span)
+    return (measure.title, f"{measure.n:,}", *shares, *flips, p_value)
 
 
 def titled(pair: Pair) -> str:

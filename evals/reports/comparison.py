@@ -22,8 +22,7 @@ class Half:
         ex: Over the questions that are compared.
         asked: Questions that it asks for.
         unanswered: Of the questions shared, those without a final record (not reached, or no endpoint), which
-            are not compared;
-            they count as wrong.
+            are not compared.
         shard: Which shards were found; ``1/1`` if it is whole.
     """
 
@@ -82,6 +81,29 @@ class Pair:
 
 
 @dataclass(frozen=True)
+class Measure:
+    """A share per question, of both, over the ``n`` questions where both have it.
+
+    Attributes:
+        a, b: Means, 0 to 1.
+        low, high: 95 % interval of B minus A (paired bootstrap).
+        gained, lost: Questions where only B, or only A, has it; None of what is more than yes or no.
+        p_value: Of McNemar's exact test, two-sided; None as ``gained``.
+    """
+
+    name: str
+    title: str
+    n: int
+    a: float | None
+    b: float | None
+    low: float | None
+    high: float | None
+    gained: int | None = None
+    lost: int | None = None
+    p_value: float | None = None
+
+
+@dataclass(frozen=True)
 class Difference:
     """An option that is not the same."""
 
@@ -102,6 +124,8 @@ class Comparison:
         difference: Of EX, -1 to 1, with its 95 % interval (paired bootstrap); None where nothing is compared.
         p_value: Of McNemar's exact test, two-sided.
         metrics: Means over the questions compared where both define the metric; ``ex`` first.
+        unscored: Questions that ended in both with EX known in neither, as over schemas.
+        measures: What is known of the SQL of those; empty without any.
         costs: Means per question, over the ``priced`` questions that ended in both.
     """
 
@@ -122,6 +146,8 @@ class Comparison:
     high: float | None
     p_value: float
     metrics: tuple[Pair, ...]
+    unscored: int
+    measures: tuple[Measure, ...]
     costs: tuple[Pair, ...]
     priced: int
     differing: tuple[Difference, ...]

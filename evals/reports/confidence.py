@@ -80,7 +80,7 @@ def linking(summary: Summary) -> Iterator[str]:
     yield "### Schema linking"
     yield (
         "Tables and columns that the SQL uses against those of the gold SQL, in "
-        f"{count(found.questions, 'question')}."
+        f"{count(found.questions, 'question')} with both.{_without_sql(found.without_sql)}"
     )
     rows = [
         ("tables", found.table_recall, found.table_precision, found.table_strict),
@@ -94,6 +94,12 @@ def linking(summary: Summary) -> Iterator[str]:
         ],
         right=range(1, 9),
     )
+
+
+def _without_sql(number: int) -> str:
+    if not number:
+        return ""
+    return f" {count(number, 'question')} without SQL {'is' if number == 1 else 'are'} in no mean."
 
 
 def votes(summary: Summary) -> Iterator[str]:

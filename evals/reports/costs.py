@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
 from evals.records import Record
-from evals.reports.statistics import spread_of
-from evals.reports.summary import AgentCost, Cost, Session, Throughput
+from evals.reports.statistics import Spread, spread_of
 
 COSTS = (
     ("model_calls", "model calls", "calls"),
@@ -24,6 +24,77 @@ COSTS = (
 """Keys of the ledger, what tables call them, and their units."""
 
 Span: TypeAlias = tuple[datetime, datetime]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one question takes of one resource.
+
+    Attributes:
+        name: Key of the ledger (``tools.ledger.Usage``), or ``seconds`` of wall clock.
+        unit: ``calls``, ``tokens``, ``queries``, ``rows``, ``bytes``, ``seconds`` or ``dollars``.
+        spread: Over the records with a ledger. Where a price is unknown for some of them, ``total`` is
+            None and ``unknown`` counts them.
+    """
+
+    name: str
+    title: str
+    unit: str
+    spread: Spread
+
+
+@dataclass(frozen=True)
+class AgentCost:
+    """What an agent used in all questions together; ``usd`` is None if a price is unknown."""
+
+    agent: str
+    model_calls: int
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    queries: int
+    usd: float | None
+
+
+@dataclass(frozen=True)
+class Session:
+    """A process that ended questions, as its records show it; SIGKILL leaves no other trace.
+
+    Attributes:
+        questions: Its records that count; a question asked again counts for the later session.
+        first, last: ISO 8601: when its first question began (its end less its seconds), its last one ended.
+        seconds: From ``first`` to ``last``.
+        per_minute: Questions; None if no time passed.
+        memory: Peak bytes of the process, its children's included.
+    """
+
+    session: str
+    questions: int
+    first: str
+    last: str
+    seconds: float
+    per_minute: float | None
+    memory: int
+
+
+@dataclass(frozen=True)
+class Throughput:
+    """How fast questions were answered.
+
+    Attributes:
+        questions: Records that say when they ended.
+        seconds: Wall clock during which at least one session ran.
+        per_minute: ``questions`` per minute of it; None if no time passed.
+        memory: The highest peak of a session, in bytes.
+        resumed: Questions that were interrupted and went on.
+    """
+
+    sessions: tuple[Session, ...]
+    questions: int
+    seconds: float
+    per_minute: float | None
+    memory: int
+    resumed: int
 
 
 def costs(records: Iterable[Record]) -> tuple[Cost, ...]:

@@ -1,4 +1,8 @@
-"""Figures and foreign text as people read them, in Markdown and on pages."""
+"""Figures and foreign text as people read them, in a terminal, in Markdown and on pages.
+
+What comes from a database or a model may hold terminal escapes and bidirectional overrides; it goes through
+``printable`` before anybody sees it.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +16,8 @@ NONE = "–"
 
 
 def printable(text: str) -> str:
-    """What models and databases say, with control characters made visible; line ends and tabs stay."""
-    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text.replace("\r\n", "\n"))
+    """The text with control characters made visible; line ends and tabs stay."""
+    return _CONTROL.sub(_visible, text.replace("\r\n", "\n"))
 
 
 def one_line(text: str, limit: int = 300) -> str:
@@ -72,5 +76,10 @@ def probability(p: float) -> str:
 
 
 def count(number: int, noun: str, plural: str = "") -> str:
-    """``1 question``, ``2 questions``."""
+    """``1 row``, ``2 rows``, ``12,345 rows``."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def _visible(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    return chr(0x2400 + code) if code < 0x20 else "␡" if code == 0x7F else f"\\u{code:04x}"

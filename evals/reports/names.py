@@ -1,4 +1,4 @@
-"""What evaluations are called: by their folders' names, as short as tells them apart."""
+"""Which evaluations a folder holds, and what they are called: as short as tells them apart."""
 
 from __future__ import annotations
 
@@ -6,6 +6,21 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evals.folder import MANIFEST
+from evals.paths import check_folder
+
+
+def members_of(folder: Path) -> list[Path]:
+    """The folder itself if it is an evaluation's, else those of its subfolders that are, by name.
+
+    Where there are none, the folder itself: who reads it says what it lacks.
+
+    Raises:
+        ConfigurationError: There is no such folder.
+    """
+    check_folder(folder, hint="Name the folder that `quorum eval run` wrote (its --out).")
+    if (folder / MANIFEST).is_file():
+        return [folder]
+    return sorted(path.parent for path in folder.glob(f"*/{MANIFEST}")) or [folder]
 
 
 def names(evaluations: Sequence[Sequence[Path]]) -> list[str]:

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from evals.records import Record
 from evals.reports.format import count
-from evals.reports.scores import unscorable
-from evals.reports.summary import Score
+from evals.reports.scores import Score, unscorable
 
 WHY = {
     "missing": "the suite has no gold",

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
+from evals.paths import write_text
 from evals.reports.format import count
 from evals.reports.notes import WHY
 from evals.reports.page_sections import Section, sections_of
 from evals.reports.plots import Plot, plots_of, scatter_of
 from evals.reports.summary import Line, Summary
-from evals.reports.templating import render, write
+from evals.reports.templating import render
 
 TRACE_PAGE = "trace.html"
 """The page of a run, in the run's folder, where somebody has written it."""
@@ -37,7 +38,7 @@ def write_page(summaries: Sequence[Summary], path: Path) -> None:
     Raises:
         ConfigurationError: matplotlib is not installed, or the file cannot be written.
     """
-    write(path, page_of(summaries, path.parent))
+    write_text(path, page_of(summaries, path.parent))
 
 
 def page_of(summaries: Sequence[Summary], folder: Path) -> str:

@@ -26,27 +26,25 @@ def mcnemar(gained: int, lost: int) -> float:
     return min(1.0, 2 * tail / (1 << differing))
 
 
-def paired_interval(
-    differences: Sequence[float], *, resamples: int = RESAMPLES, level: float = 0.95
+def bootstrap_interval(
+    values: Sequence[float], *, resamples: int = RESAMPLES, level: float = 0.95
 ) -> tuple[float, float]:
-    """Percentile bootstrap interval of the mean of paired differences (Efron, 1979), seeded.
+    """Percentile bootstrap interval of a mean, as of paired differences (Efron, 1979), seeded.
 
-    Equal differences are drawn together: how often each value occurs in a resample is multinomial.
+    Equal values are drawn together: how often each occurs in a resample is multinomial.
 
     Raises:
-        ValueError: There is no difference.
+        ValueError: There is no value.
     """
     import numpy as np
 
-    if not differences:
-        raise ValueError("an interval needs at least one difference")
-    values, counts = np.unique(np.asarray(differences, dtype=np.float64), return_counts=True)
+    if not values:
+        raise ValueError("an interval needs at least one value")
+    distinct, counts = np.unique(np.asarray(values, dtype=np.float64), return_counts=True)
     random = np.random.default_rng(0)
     means = []
     for start in range(0, resamples, _AT_ONCE):
-        drawn = random.multinomial(
-            len(differences), counts / len(differences), min(_AT_ONCE, resamples - start)
-        )
-        means.append(drawn @ values / len(differences))
+        drawn = random.multinomial(len(values), counts / len(values), min(_AT_ONCE, resamples - start))
+        means.append(drawn @ distinct / len(values))
     low, high = np.quantile(np.concatenate(means), ((1 - level) / 2, (1 + level) / 2))
     return float(low), float(high)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from evals.reports.costs import Cost
 from evals.reports.format import amount, count, markdown
-from evals.reports.summary import Cost, Summary
+from evals.reports.summary import Summary
 from evals.reports.tables import LONG, PARTS, clock, folded, price, size, table, whole
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from evals.records import Asked, Record
-from evals.reports.statistics import mean_of, share_of
-from evals.reports.summary import GoldGroup, MetricScore, Score
+from evals.reports.statistics import Mean, Share, mean_of, share_of
 from evals.scorers.base import EX
 
 Pair: TypeAlias = tuple[Asked, Record | None]
@@ -26,6 +26,76 @@ GROUPS: dict[str, Callable[[Asked], str]] = {
     "database": lambda asked: asked.database,
     "external knowledge": lambda asked: WITH if asked.external_knowledge else WITHOUT,
 }
+
+
+@dataclass(frozen=True)
+class MetricScore:
+    """A declared metric of the scorer.
+
+    Attributes:
+        unit: ``share`` (0 to 1, shown as percent) or ``points`` (0 to 100 and above, shown as it is).
+        asked: Over all questions asked for, as ``Score.ex``: what is missing, unanswered or unscorable
+            counts as 0. Left out are scored answers for which the metric is not defined.
+        answered: Over those answered where the metric is defined.
+    """
+
+    name: str
+    title: str
+    meaning: str
+    unit: str
+    asked: Mean
+    answered: Mean
+
+
+@dataclass(frozen=True)
+class Score:
+    """How many answers of a group of questions are right.
+
+    A question is right if it has an answer that meets the gold. A best effort that was withheld, or that
+    a limit cut off, is no answer; ``ex_effort`` says what counting it would give.
+
+    Attributes:
+        label: The group: ``hard``, ``sqlite``, a database, ``with``; ``all`` for all questions.
+        questions: Asked for in this group.
+        recorded: Those of them that have a record; the others were not reached yet.
+        answered: Those with an answer.
+        unscorable: Those with a record whose gold cannot be had, so nobody knows whether they are right.
+        ex: Execution accuracy over all questions asked for: what is missing, unanswered or unscorable
+            counts as wrong. None if nothing was recorded, or nothing of it can be scored.
+        ex_answered: Over the questions answered that can be scored.
+        ex_sound: Over the questions with a record whose gold is sound; without an answer: wrong.
+        ex_effort: As ``ex``, best efforts counted as answers.
+        possible: pass@k: some candidate is right; over all questions asked for, None as ``ex``.
+        metrics: All that the scorer declares besides ``ex``.
+    """
+
+    label: str
+    questions: int
+    recorded: int
+    answered: int
+    unscorable: int
+    ex: Share | None
+    ex_answered: Share
+    ex_sound: Share
+    ex_effort: Share | None
+    possible: Share | None
+    metrics: tuple[MetricScore, ...] = ()
+
+
+@dataclass(frozen=True)
+class GoldGroup:
+    """Questions whose gold is not sound; they count in ``Score.ex`` all the same.
+
+    Attributes:
+        state: ``evals.scorers.base.GoldState``, not ``ok``.
+        right: Of ``ids``, as far as they could be scored.
+        scored: Of ``ids``, those that could be scored.
+    """
+
+    state: str
+    ids: tuple[str, ...]
+    right: int
+    scored: int
 
 
 def right(record: Record | None) -> bool:

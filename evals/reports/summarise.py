@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evals.folder import MANIFEST, EvalFolder, merged
+from evals.folder import EvalFolder, merged
 from evals.records import Linking, Manifest, Record
 from evals.reports import taxonomy
 from evals.reports.calibration import calibrate
 from evals.reports.costs import agents, costs, throughput
-from evals.reports.names import names
+from evals.reports.names import members_of, names
 from evals.reports.notes import notes
 from evals.reports.scores import ALL, Pair, gold_groups, right, score, slices
 from evals.reports.statistics import mean_of, share_of, spread_of
@@ -31,18 +31,12 @@ def summaries(folders: Sequence[Path]) -> tuple[Summary, ...]:
     Raises:
         ConfigurationError: A folder holds no evaluation, or shards do not fit together.
     """
-    found = list(merged([member for folder in folders for member in _members(folder)]))
+    found = list(merged([member for folder in folders for member in members_of(folder)]))
     titles = names([members for _, _, members in found])
     return tuple(
         summarise(manifest, records, members, name=name)
         for name, (manifest, records, members) in zip(titles, found, strict=True)
     )
-
-
-def _members(folder: Path) -> list[Path]:
-    if (folder / MANIFEST).is_file():
-        return [folder]
-    return sorted(path.parent for path in folder.glob(f"*/{MANIFEST}")) or [folder]
 
 
 def summarise(
@@ -111,7 +105,7 @@ def _execution(records: Sequence[Record]) -> Execution:
     )
 
 
-def _linking(records: Iterable[Record]) -> LinkingScore | None:
+def _linking(records: Sequence[Record]) -> LinkingScore | None:
     found = [record.linking for record in records if record.linking is not None]
     if not found:
         return None
@@ -128,6 +122,7 @@ def _linking(records: Iterable[Record]) -> LinkingScore | None:
         column_recall=mean_of(_part(linking, "column_recall") for linking in found),
         column_precision=mean_of(_part(linking, "column_precision") for linking in found),
         column_strict=share_of(whole("column_recall")),
+        without_sql=sum(record.linking is None and not record.sql for record in records),
     )
 
 

@@ -1,8 +1,8 @@
 """How an evaluation went, as data: what every report, page and comparison is made of.
 
 Shares are 0 to 1, times are seconds, sizes are bytes, money is US dollars. What cannot be known is None,
-never 0 and never NaN. ``evals.reports.summarise`` makes
-summaries of folders.
+never 0 and never NaN. ``evals.reports.summarise`` makes summaries of folders; what stands in several parts is
+defined where it is made.
 """
 
 from __future__ import annotations
@@ -14,82 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from evals.reports.calibration import Calibration
+from evals.reports.costs import AgentCost, Cost, Throughput
+from evals.reports.scores import GoldGroup, Score
 from evals.reports.statistics import Mean, Share, Spread
 from evals.reports.taxonomy import Category
 from graph.options import RunOptions
 
 SLICES = ("difficulty", "dialect", "database", "external knowledge")
 """By what scores are told apart: keys of ``Summary.slices``."""
-
-
-@dataclass(frozen=True)
-class MetricScore:
-    """A declared metric of the scorer.
-
-    Attributes:
-        unit: ``share`` (0 to 1, shown as percent) or ``points`` (0 to 100 and above, shown as it is).
-        asked: Over all questions asked for, as ``Score.ex``: what is missing, unanswered or unscorable
-            counts as 0. Left out are scored answers for which the metric is not defined.
-        answered: Over those answered where the metric is defined.
-    """
-
-    name: str
-    title: str
-    meaning: str
-    unit: str
-    asked: Mean
-    answered: Mean
-
-
-@dataclass(frozen=True)
-class Score:
-    """How many answers of a group of questions are right.
-
-    A question is right if it has an answer that meets the gold. A best effort that was withheld, or that
-    a limit cut off, is no answer; ``ex_effort`` says what counting it would give.
-
-    Attributes:
-        label: The group: ``hard``, ``sqlite``, a database, ``with``; ``all`` for all questions.
-        questions: Asked for in this group.
-        recorded: Those of them that have a record; the others were not reached yet.
-        answered: Those with an answer.
-        unscorable: Those with a record whose gold cannot be had, so nobody knows whether they are right.
-        ex: Execution accuracy over all questions asked for: what is missing, unanswered or unscorable
-            counts as wrong. None if nothing was recorded, or nothing of it can be scored.
-        ex_answered: Over the questions answered that can be scored.
-        ex_sound: Over the questions with a record whose gold is sound; without an answer: wrong.
-        ex_effort: As ``ex``, best efforts counted as answers.
-        possible: pass@k: some candidate is right; over all questions asked for, None as ``ex``.
-        metrics: All that the scorer declares besides ``ex``.
-    """
-
-    label: str
-    questions: int
-    recorded: int
-    answered: int
-    unscorable: int
-    ex: Share | None
-    ex_answered: Share
-    ex_sound: Share
-    ex_effort: Share | None
-    possible: Share | None
-    metrics: tuple[MetricScore, ...] = ()
-
-
-@dataclass(frozen=True)
-class GoldGroup:
-    """Questions whose gold is not sound; they count in ``Score.ex`` all the same.
-
-    Attributes:
-        state: ``evals.scorers.base.GoldState``, not ``ok``.
-        right: Of ``ids``, as far as they could be scored.
-        scored: Of ``ids``, those that could be scored.
-    """
-
-    state: str
-    ids: tuple[str, ...]
-    right: int
-    scored: int
 
 
 @dataclass(frozen=True)
@@ -108,41 +40,12 @@ class Execution:
 
 
 @dataclass(frozen=True)
-class Cost:
-    """What one question takes of one resource.
-
-    Attributes:
-        name: Key of the ledger (``tools.ledger.Usage``), or ``seconds`` of wall clock.
-        unit: ``calls``, ``tokens``, ``queries``, ``rows``, ``bytes``, ``seconds`` or ``dollars``.
-        spread: Over the records with a ledger. Where a price is unknown for some of them, ``total`` is
-            None and ``unknown`` counts them.
-    """
-
-    name: str
-    title: str
-    unit: str
-    spread: Spread
-
-
-@dataclass(frozen=True)
-class AgentCost:
-    """What an agent used in all questions together; ``usd`` is None if a price is unknown."""
-
-    agent: str
-    model_calls: int
-    input_tokens: int
-    output_tokens: int
-    cached_tokens: int
-    queries: int
-    usd: float | None
-
-
-@dataclass(frozen=True)
 class LinkingScore:
     """Tables and columns of the answers' SQL against those of the gold SQL, over the records that have it.
 
     Attributes:
         questions: Records with linking.
+        without_sql: Records without it because they have no SQL; what they would have missed is not known.
         table_strict, column_strict: Recall is 1: nothing that the gold uses is missed.
     """
 
@@ -153,6 +56,7 @@ class LinkingScore:
     column_recall: Mean
     column_precision: Mean
     column_strict: Share
+    without_sql: int = 0
 
 
 @dataclass(frozen=True)
@@ -174,47 +78,6 @@ class Votes:
     ties: Share
     saved: Spread
     settled: dict[str, int]
-
-
-@dataclass(frozen=True)
-class Session:
-    """A process that ended questions, as its records show it; SIGKILL leaves no other trace.
-
-    Attributes:
-        questions: Its records that count; a question asked again counts for the later session.
-        first, last: ISO 8601: when its first question began (its end less its seconds), its last one ended.
-        seconds: From ``first`` to ``last``.
-        per_minute: Questions; None if no time passed.
-        memory: Peak bytes of the process, its children's included.
-    """
-
-    session: str
-    questions: int
-    first: str
-    last: str
-    seconds: float
-    per_minute: float | None
-    memory: int
-
-
-@dataclass(frozen=True)
-class Throughput:
-    """How fast questions were answered.
-
-    Attributes:
-        questions: Records that say when they ended.
-        seconds: Wall clock during which at least one session ran.
-        per_minute: ``questions`` per minute of it; None if no time passed.
-        memory: The highest peak of a session, in bytes.
-        resumed: Questions that were interrupted and went on.
-    """
-
-    sessions: tuple[Session, ...]
-    questions: int
-    seconds: float
-    per_minute: float | None
-    memory: int
-    resumed: int
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ forbid themselves scripts and outside requests with a content security policy.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evals.reports import format as shown
-from knowledge.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -23,50 +23,42 @@ def render(template: str, **values: Any) -> str:
     return _environment().get_template(template).render(**values)
 
 
-def write(path: Path, text: str) -> None:
-    """Write a report's file, and its folder if that is missing.
-
-    Raises:
-        ConfigurationError: The file cannot be written.
-    """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ConfigurationError(
-            f"Cannot write {path}: {error.strerror}.", hint="Name another file."
-        ) from error
-
-
-@cache
-def _environment() -> Environment:
+def environment(templates: Path, **filters: Callable[..., Any]) -> Environment:
+    """Templates in a folder, with ``sql`` (highlighted), ``dollars``, ``printable`` and further filters."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    from evals.reports.compare_text import figures, option, titled
-    from evals.reports.tables import clock, plus_minus
-
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+    made = Environment(
+        loader=FileSystemLoader(templates),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
-        "amount": shown.amount,
-        "clock": clock,
-        "count": shown.count,
-        "dollars": shown.dollars,
-        "figures": figures,
-        "gist": shown.gist,
-        "option": option,
-        "percent": shown.percent,
-        "plus_minus": plus_minus,
-        "printable": lambda value: shown.printable(str(value)),
-        "sql": _highlighted,
-        "titled": titled,
-    }
-    return environment
+    made.filters |= filters
+    made.filters["dollars"] = shown.dollars
+    made.filters["printable"] = lambda value: shown.printable(str(value))
+    made.filters["sql"] = _highlighted
+    return made
+
+
+@cache
+def _environment() -> Environment:
+    from evals.reports.compare_text import figures, measured, option, titled
+    from evals.reports.tables import clock, plus_minus
+
+    return environment(
+        Path(__file__).parent / "templates",
+        amount=shown.amount,
+        clock=clock,
+        count=shown.count,
+        figures=figures,
+        gist=shown.gist,
+        measured=measured,
+        option=option,
+        percent=shown.percent,
+        plus_minus=plus_minus,
+        titled=titled,
+    )
 
 
 def _highlighted(sql: str) -> Markup:

@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 import shutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -14,7 +15,7 @@ from evals.records import ENDPOINTS, Record
 from evals.running.databases import Databases, OpenDatabase, replace_options
 from evals.running.evaluation import Evaluation
 from evals.running.failures import OUTSIDE, check_machine, kind_of, message_of, wanted
-from evals.running.judging import judge, judge_nothing
+from evals.running.judging import judge, judge_nothing, judged, record_of
 from evals.running.writer import RUNS
 from graph.answer import Answer
 from graph.answering import answer_question
@@ -24,6 +25,11 @@ from knowledge.errors import ConfigurationError, QuorumError
 
 DISCARDED = "discarded"
 """Folder in the evaluation's: runs on their way out."""
+
+
+def begin_attempts(folder: Path) -> None:
+    """Take away what earlier processes discarded from the evaluation's folder."""
+    shutil.rmtree(folder / DISCARDED, ignore_errors=True)
 
 
 class Attempts:
@@ -40,7 +46,6 @@ class Attempts:
         self.databases = databases
         self.replied = replied
         self.folder = evaluation.folder.absolute()
-        shutil.rmtree(self.folder / DISCARDED, ignore_errors=True)
 
     async def record(self, question: EvalQuestion) -> Record:
         """Ask and judge. What fails becomes a record as well, except what would fail every question.
@@ -55,7 +60,7 @@ class Attempts:
         found = RunFolder(self.folder / RUNS / question.id)
         ear, resumed = _Ear(self.replied), False
         try:
-            resumed = await asyncio.to_thread(self._ready, found, question)
+            resumed = await asyncio.to_thread(self._ready, found, question, ear)
             made = await self._asked(question, found, ear, resumed=resumed)
         except ConfigurationError:
             raise
@@ -67,6 +72,10 @@ class Attempts:
             made = await self._failed(question, found, error, ear)
         run = f"{RUNS}/{question.id}" if found.folder.is_dir() else ""
         return dataclasses.replace(made, run=run, resumed=resumed)
+
+    async def done(self, question: EvalQuestion) -> None:
+        """A question is over; with the last one of a database, that is closed."""
+        await self.databases.done(question)
 
     async def _asked(self, question: EvalQuestion, found: RunFolder, ear: _Ear, *, resumed: bool) -> Record:
         database = await self.databases.of(question)
@@ -109,17 +118,9 @@ class Attempts:
     async def _failed(self, question: EvalQuestion, found: RunFolder, error: Exception, ear: _Ear) -> Record:
         """The record of a question whose run ended without an answer."""
         kind = kind_of(error, ear.refusals)
-        record = Record(
-            id=question.id,
-            question=question.question,
-            database=question.database,
-            dialect=question.dialect,
-            difficulty=question.difficulty,
-            external_knowledge=bool(question.knowledge),
-            status="failed",
-            error=kind,
-            message=message_of(error),
-            usage=await asyncio.to_thread(_usage, found),
+        usage = await asyncio.to_thread(_usage, found)
+        record = dataclasses.replace(
+            record_of(question, "failed"), error=kind, message=message_of(error), usage=usage
         )
         if kind in ENDPOINTS:
             return record
@@ -128,26 +129,22 @@ class Attempts:
             verdict = await judge_nothing(question, self.evaluation.suite.scorer, database)
         except QuorumError:
             return record
-        return dataclasses.replace(
-            record,
-            match=verdict.match,
-            metrics=dict(verdict.metrics),
-            reason=verdict.reason,
-            gold=verdict.gold,
-            gold_rows=verdict.gold_rows,
-        )
+        return judged(record, verdict)
 
-    def _ready(self, found: RunFolder, question: EvalQuestion) -> bool:
-        """Whether there is a run to go on with; what else is there is taken away."""
+    def _ready(self, found: RunFolder, question: EvalQuestion, ear: _Ear) -> bool:
+        """Whether there is a run to go on with, whose events ``ear`` is told; what else is there goes."""
         if not found.folder.exists():
             return False
         try:
             whole = found.meta()["question"] == question.question and (found.folder / "blobs").is_dir()
-            kept = found.answer()
-            usable = whole and not (kept and wanted(Answer.model_validate(kept), live=question.live))
+            for event in found.events():
+                ear.learn(event)
+            kept = Answer.model_validate(answer) if (answer := found.answer()) else None
+            usable = whole and not (kept and wanted(kept, ear.refusals, live=question.live))
         except (QuorumError, KeyError, ValueError):
             usable = False
         if not usable:
+            ear.forget()
             self._discard(found)
         return usable
 
@@ -168,21 +165,36 @@ async def _answer(context: Context, question: EvalQuestion, *, resumed: bool) ->
 
 
 class _Ear:
-    """Hears a run's events as they happen.
-
-    Attributes:
-        refusals: Why model calls failed (``tools.models.base.FailureKind``).
-    """
+    """Hears a run's events as they happen, and learns from its trace what happened before."""
 
     def __init__(self, replied: Callable[[], None]) -> None:
         self.replied = replied
-        self.refusals: set[str] = set()
+        self._failures: dict[str, set[str]] = {}  # by candidate; of calls for none, under ""
+
+    @property
+    def refusals(self) -> set[str]:
+        """Why model calls failed (``tools.models.base.FailureKind``) that nothing has made up for."""
+        return set().union(*self._failures.values())
 
     def __call__(self, event: Event) -> None:
         if event["kind"] == "model_call":
             self.replied()
-        elif event["kind"] == "model_failed":
-            self.refusals.add(str(event.get("failure", "")))
+        self.learn(event)
+
+    def learn(self, event: Event) -> None:
+        """Take an event in. What was not done for any candidate is done again by a run that goes on."""
+        match event["kind"]:
+            case "model_failed":
+                failures = self._failures.setdefault(str(event.get("candidate") or ""), set())
+                failures.add(str(event.get("failure", "")))
+            case "begun":
+                self._failures.pop("", None)
+            case "redealt":  # all candidates begin anew
+                self.forget()
+
+    def forget(self) -> None:
+        """Nothing has happened yet."""
+        self._failures.clear()
 
 
 def _usage(found: RunFolder) -> dict[str, Any]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections import ChainMap, Counter
+from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from evals.questions import EvalQuestion
 from evals.scorers.base import RunSql
@@ -21,6 +21,8 @@ from tools.query import ErrorKind, Limits, QueryError, QueryResult
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
+    from evals.running.evaluation import Evaluation
+
 GOLD = "gold"
 """The agent to whose account gold queries go; it belongs to no question."""
 
@@ -30,18 +32,22 @@ MOST_OPENINGS = 3
 """Times that one process tries to open a database; after that its questions fail at once."""
 
 
+Known: TypeAlias = MutableMapping[str, QueryResult | QueryError]
+"""What queries gave, by their text."""
+
+
 @dataclass(frozen=True)
 class GoldRun:
-    """Runs gold queries and those that are judged; an ``evals.scorers.base.Rerun``.
+    """Runs gold queries, and predictions under the same limits; an ``evals.scorers.base.Rerun``.
 
     Raises ``DatabaseUnavailable`` where the connection is lost: that is no fault of the SQL.
 
     Attributes:
-        known: What has been run, by its text; the database's own cache forgets large results.
+        known: What has been run; the database's own cache forgets large results.
     """
 
     database: Database
-    known: dict[str, QueryResult | QueryError] = field(default_factory=dict)
+    known: Known = field(default_factory=dict)
 
     async def __call__(self, sql: str) -> QueryResult | QueryError:
         """Run a query, the same one once; what fails comes back as a value."""
@@ -55,6 +61,13 @@ class GoldRun:
         return _reached(await execute(fresh, sql, agent=GOLD))
 
 
+@dataclass(frozen=True, kw_only=True)
+class JudgingRun(GoldRun):
+    """Runs gold queries and, beside them, those that are judged; an ``evals.scorers.base.Predicting``."""
+
+    predicted: GoldRun
+
+
 def _reached(outcome: QueryResult | QueryError) -> QueryResult | QueryError:
     if isinstance(outcome, QueryError) and outcome.kind is ErrorKind.UNAVAILABLE:
         raise DatabaseUnavailable(outcome.message)
@@ -63,10 +76,17 @@ def _reached(outcome: QueryResult | QueryError) -> QueryResult | QueryError:
 
 @dataclass(frozen=True)
 class OpenDatabase:
-    """A database of the suite with everything that questions on it share."""
+    """A database of the suite with everything that questions on it share.
+
+    Attributes:
+        gold: With the limits of gold queries.
+        limits: Of queries that are judged: as many rows and bytes, because a comparison wants whole
+            results, but no more seconds than in the run, so that none holds up the others.
+    """
 
     resources: Resources
     gold: Database
+    limits: Limits = GOLD_LIMITS
 
     def resources_for(self, question: EvalQuestion) -> Resources:
         """The shared resources, with the question's own external knowledge where it has some."""
@@ -93,6 +113,16 @@ class Databases:
         self._failures: Counter[str] = Counter()
         self._open: dict[str, asyncio.Task[OpenDatabase]] = {}
         self._models: asyncio.Task[OpenModels] | None = None
+
+    @classmethod
+    def for_questions(cls, evaluation: Evaluation, questions: Iterable[EvalQuestion]) -> Databases:
+        """Those of an evaluation."""
+        return cls(
+            evaluation.options,
+            questions,
+            api_key=evaluation.api_key,
+            chat_models=evaluation.chat_models,
+        )
 
     async def of(self, question: EvalQuestion) -> OpenDatabase:
         """The question's database.
@@ -152,7 +182,7 @@ class Databases:
             limits=GOLD_LIMITS,
             ledger=Ledger(),
         )
-        return OpenDatabase(resources, gold)
+        return OpenDatabase(resources, gold, GOLD_LIMITS.within(options.query_seconds))
 
 
 def replace_options(options: RunOptions, **changes: object) -> RunOptions:
@@ -172,9 +202,16 @@ async def _settled(task: asyncio.Task[Any]) -> bool:
     return not task.cancelled() and task.exception() is None
 
 
-def run_on(database: OpenDatabase, question: EvalQuestion) -> RunSql | None:
-    """Runs SQL for a scorer, the same SQL once; None where the question's database is not live.
+def run_on(database: OpenDatabase, question: EvalQuestion, known: Known) -> RunSql | None:
+    """Runs SQL for one verdict, the same SQL once; None where the question's database is not live.
 
     What it returns raises ``DatabaseUnavailable`` where the connection is lost: that is no fault of the SQL.
+
+    Args:
+        known: The question's gold results, which every verdict asks for again. What the prediction returns,
+            under its own limits, is forgotten with the verdict.
     """
-    return GoldRun(database.gold) if question.live else None
+    if not question.live:
+        return None
+    own = replace(database.gold, limits=database.limits, cache=QueryCache())
+    return JudgingRun(database.gold, known, predicted=GoldRun(own, ChainMap({}, known)))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evals.ids import ID_HINT, is_id
 from evals.questions import EvalQuestion, Suite
 from evals.records import Asked, Manifest
 from graph.options import RunOptions
@@ -23,10 +23,11 @@ from knowledge.errors import ConfigurationError
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
+    from evals.scorers.base import Scorer
+
 NOT_KEPT = ("database", "home", "base_url", "timeout", "requests_per_second", "prices")
 """Options that are no part of what is measured: places, and the way to the endpoint."""
 
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")  # what may name a run's folder (graph.trace)
 _DIGITS = 16
 
 
@@ -71,16 +72,13 @@ class Evaluation:
             )
         seen = Counter(question.id.casefold() for question in self.questions)
         for question in self.questions:
-            if not _ID.fullmatch(question.id):
-                raise ConfigurationError(
-                    f"{question.id!r} cannot be a question's id.",
-                    hint="Use at most 81 letters, digits, '-', '_', '.', the first a letter or digit.",
-                )
+            if not is_id(question.id):
+                raise ConfigurationError(f"{question.id!r} cannot be a question's id.", hint=ID_HINT)
             if seen[question.id.casefold()] > 1:
                 raise ConfigurationError(f"Two questions have the id {question.id!r}.", hint="Rename one.")
 
     def manifest(self) -> Manifest:
-        """What is kept of it; reads the documents and demonstrations that it names.
+        """What is kept of it; reads the documents, demonstrations and gold files that it names.
 
         Raises:
             ConfigurationError: They cannot be read.
@@ -91,7 +89,7 @@ class Evaluation:
             rules=scorer.rules,
             metrics=tuple(asdict(metric) for metric in scorer.metrics),
             options=_kept(self.options),
-            asked=tuple(map(_asked, self.questions)),
+            asked=tuple(_asked(question, scorer) for question in self.questions),
             shard=f"{self.shard[0]}/{self.shard[1]}",
             missing=self.suite.missing,
             version=version("quorum"),
@@ -116,6 +114,11 @@ def check_same(before: Manifest, now: Manifest, folder: Path) -> None:
             f"{folder} holds an evaluation with other options: {'; '.join(differs)}.",
             hint="Give another --out, or the same options to go on with it.",
         )
+    if before.metrics != now.metrics:
+        raise ConfigurationError(
+            f"{folder} holds an evaluation that was begun with other metrics.",
+            hint="For bird, say --timings as then, or not at all as then; or give another --out.",
+        )
     asked = {item.id: item for item in now.asked}
     for item in before.asked:
         if item.id not in asked:
@@ -123,9 +126,9 @@ def check_same(before: Manifest, now: Manifest, folder: Path) -> None:
                 f"{folder} asks {len(before.asked)} questions, and {item.id} is not among those of now.",
                 hint="Ask for the same ones or for more, or give another --out.",
             )
-        if item != asked[item.id]:
+        if changes := asked[item.id].changes(item):
             raise ConfigurationError(
-                f"{folder} asks another question {item.id}: its text, gold, knowledge or database changed.",
+                f"{folder} asks another question {item.id}: {'; '.join(changes)}.",
                 hint="Is it the same suite? Give another --out to ask anew.",
             )
 
@@ -149,18 +152,39 @@ def _kept(options: RunOptions) -> dict[str, Any]:
 
 def _file_digest(file: Path) -> str:
     try:
-        return hashlib.sha256(file.read_bytes()).hexdigest()[:_DIGITS]
+        with file.open("rb") as data:
+            return hashlib.file_digest(data, "sha256").hexdigest()[:_DIGITS]
     except OSError as error:
         raise ConfigurationError(f"{file} cannot be read: {error.strerror}.") from error
 
 
-def _asked(question: EvalQuestion) -> Asked:
-    content = json.dumps([question.question, question.gold_sql, dict(question.knowledge)])
+def _asked(question: EvalQuestion, scorer: Scorer) -> Asked:
     return Asked(
         id=question.id,
         database=question.database,
         dialect=question.dialect,
         difficulty=question.difficulty,
         external_knowledge=bool(question.knowledge),
-        digest=hashlib.sha256(content.encode("utf-8", "backslashreplace")).hexdigest()[:_DIGITS],
+        digest=_digest([question.question, question.gold_sql, dict(question.knowledge)]),
+        parts=tuple(_parts(question, scorer)),
     )
+
+
+def _parts(question: EvalQuestion, scorer: Scorer) -> Iterator[str]:
+    """The parts of a question. A gold file counts by its name and content, not by its folder."""
+    files = scorer.gold_files(question)
+    places = {str(file) for file in files}
+    yield f"text {_digest(question.question)}"
+    yield f"gold SQL {_digest(question.gold_sql)}"
+    for name, text in question.knowledge.items():
+        yield f"knowledge {name} {_digest(text)}"
+    for file in files:
+        yield f"gold file {file.name} {_file_digest(file)}"
+    for name, value in question.extra.items():
+        if str(value) not in places:
+            yield f"{name} {_digest(value)}"
+
+
+def _digest(content: object) -> str:
+    text = json.dumps(content, default=str)
+    return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:_DIGITS]

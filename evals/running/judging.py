@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Collection
 from pathlib import Path
+from typing import NamedTuple
 
 from evals.questions import EvalQuestion
 from evals.records import CandidateRow, Record
-from evals.running.databases import OpenDatabase, run_on
+from evals.running.databases import Known, OpenDatabase, run_on
 from evals.running.failures import FAULT, message_of, why
 from evals.running.linking import linking_of
-from evals.scorers.base import Prediction, RunSql, Scorer, Verdict, unscorable
+from evals.scorers.base import Prediction, Scorer, Verdict, unscorable
 from graph.answer import Answer, AnswerCandidate
 from knowledge.errors import DatabaseUnavailable, QuorumError
 from tools.guard import Refused, check
@@ -42,39 +44,21 @@ async def judge(
         DatabaseUnavailable: The connection was lost while gold was run.
         QuorumError: A result of the run is missing or damaged.
     """
-    bench = _Bench(question, scorer, run_on(database, question), folder / "runs" / question.id / "results")
-    file, rows = _shown(answer)
-    found = await bench.verdict(answer.sql, file, truncated=answer.truncated)
-    candidates = [_row(each, await bench.verdict(each.sql, each.result_file)) for each in answer.candidates]
+    bench = _Bench(question, scorer, database, folder / "runs" / question.id / "results")
+    shown = _shown(answer)
+    found = await bench.verdict(answer.sql, shown.file, truncated=shown.truncated)
+    candidates = [await _row(each, bench) for each in answer.candidates]
     error, message = why(answer, refusals, live=question.live)
     if bench.fault:
         error, message = FAULT, bench.fault
-    return Record(
-        id=question.id,
-        question=question.question,
-        database=question.database,
-        dialect=question.dialect,
-        difficulty=question.difficulty,
-        external_knowledge=bool(question.knowledge),
-        status=answer.status,
-        sql=answer.sql,
-        result=f"runs/{question.id}/results/{Path(file).name}" if file else "",
-        rows=rows,
-        executes=bool(file) if question.live and answer.sql else None,
-        valid=_valid(answer.sql, database, ran=bool(file)) if answer.sql else None,
-        match=found.match,
-        metrics=dict(found.metrics),
-        reason=found.reason,
-        gold=found.gold,
-        gold_rows=found.gold_rows,
+    return dataclasses.replace(
+        judged(_kept(question, answer, shown), found),
+        executes=bool(shown.file) if question.live and answer.sql else None,
+        valid=_valid(answer.sql, database, ran=bool(shown.file)) if answer.sql else None,
         error=error,
         message=message,
         candidates=tuple(candidates),
-        vote=answer.vote.model_dump(mode="json") if answer.vote else None,
-        confidence=answer.confidence,
         linking=linking_of(answer.sql, question.gold_sql, database.resources.catalog),
-        usage=answer.usage,
-        demonstration=answer.demonstration,
     )
 
 
@@ -84,7 +68,32 @@ async def judge_nothing(question: EvalQuestion, scorer: Scorer, database: OpenDa
     Raises:
         DatabaseUnavailable: The connection was lost while gold was run.
     """
-    return await _Bench(question, scorer, run_on(database, question), Path()).verdict("", "")
+    return await _Bench(question, scorer, database, Path()).verdict("", "")
+
+
+def record_of(question: EvalQuestion, status: str) -> Record:
+    """A record that says nothing yet but which question it is of, and how that ended."""
+    return Record(
+        id=question.id,
+        question=question.question,
+        database=question.database,
+        dialect=question.dialect,
+        difficulty=question.difficulty,
+        external_knowledge=bool(question.knowledge),
+        status=status,
+    )
+
+
+def judged(record: Record, verdict: Verdict) -> Record:
+    """The record with the verdict on its answer."""
+    return dataclasses.replace(
+        record,
+        match=verdict.match,
+        metrics=dict(verdict.metrics),
+        reason=verdict.reason,
+        gold=verdict.gold,
+        gold_rows=verdict.gold_rows,
+    )
 
 
 class _Bench:
@@ -94,30 +103,37 @@ class _Bench:
         fault: The traceback of the scorer's failure, if it failed; the verdict is then undefined.
     """
 
-    def __init__(self, question: EvalQuestion, scorer: Scorer, run: RunSql | None, results: Path) -> None:
-        self.question, self.scorer, self.run, self.results = question, scorer, run, results
+    def __init__(self, question: EvalQuestion, scorer: Scorer, database: OpenDatabase, results: Path) -> None:
+        self.question, self.scorer, self.database, self.results = question, scorer, database, results
         self.fault = ""
-        self._verdicts: dict[tuple[str, str], Verdict] = {}
+        self._gold: Known = {}
+        self._verdicts: dict[tuple[str, str, bool], Verdict] = {}
 
     async def verdict(self, sql: str, file: str, *, truncated: bool = False) -> Verdict:
         """The verdict on a query and the file of its result; a query that gave the run none is no answer.
+
+        Args:
+            truncated: The file holds a part of the result: another query may have a file of the same rows
+                and no more.
 
         Raises:
             QuorumError: The file is missing or damaged.
         """
         name = Path(file).name
         sql = sql if name else ""
-        if (sql, name) not in self._verdicts:
+        key = (sql, name, truncated)
+        if key not in self._verdicts:
             table = await asyncio.to_thread(read_result, self.results / name) if name else None
-            self._verdicts[sql, name] = await self._scored(Prediction(sql, table, truncated))
-        return self._verdicts[sql, name]
+            self._verdicts[key] = await self._scored(Prediction(sql, table, truncated))
+        return self._verdicts[key]
 
     async def _scored(self, prediction: Prediction) -> Verdict:
         metrics = self.scorer.metrics
         if prediction.result is None and not self.question.live:
             return unscorable(metrics, NOT_HERE, "not_live")
         try:
-            return await self.scorer.score(self.question, prediction, self.run)
+            run = run_on(self.database, self.question, self._gold)
+            return await self.scorer.score(self.question, prediction, run)
         except DatabaseUnavailable:
             raise
         except QuorumError as error:
@@ -127,16 +143,40 @@ class _Bench:
             return unscorable(metrics, "The scorer failed.", "ok")
 
 
-def _shown(answer: Answer) -> tuple[str, int | None]:
-    """File and rows of what the SQL of the answer returned; a blank result did not vote, but is one."""
+class _Shown(NamedTuple):
+    """File of a result, empty without; its rows; whether there were more."""
+
+    file: str = ""
+    rows: int | None = None
+    truncated: bool = False
+
+
+def _shown(answer: Answer) -> _Shown:
+    """What the SQL of the answer returned; a blank result did not vote, but is one."""
     if answer.result_file:
-        return answer.result_file, answer.row_count
+        return _Shown(answer.result_file, answer.row_count, answer.truncated)
     same = (each for each in answer.candidates if each.sql == answer.sql and each.result_file)
     found = next(same, None)
-    return (found.result_file, found.row_count) if found else ("", None)
+    return _Shown(found.result_file, found.row_count, found.truncated) if found else _Shown()
 
 
-def _row(candidate: AnswerCandidate, verdict: Verdict) -> CandidateRow:
+def _kept(question: EvalQuestion, answer: Answer, shown: _Shown) -> Record:
+    """The record with what is taken over from the answer as it is."""
+    return dataclasses.replace(
+        record_of(question, answer.status),
+        sql=answer.sql,
+        result=f"runs/{question.id}/results/{Path(shown.file).name}" if shown.file else "",
+        rows=shown.rows,
+        truncated=shown.truncated,
+        vote=answer.vote.model_dump(mode="json") if answer.vote else None,
+        confidence=answer.confidence,
+        usage=answer.usage,
+        demonstration=answer.demonstration,
+    )
+
+
+async def _row(candidate: AnswerCandidate, bench: _Bench) -> CandidateRow:
+    verdict = await bench.verdict(candidate.sql, candidate.result_file, truncated=candidate.truncated)
     return CandidateRow(
         id=candidate.id,
         model=candidate.model,

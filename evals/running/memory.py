@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import re
 import resource
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,11 +16,25 @@ _UNIT = 1 if sys.platform == "darwin" else 1024  # getrusage counts bytes there,
 _PEAK = re.compile(r"^VmHWM:\s+(\d+) kB$", re.MULTILINE)
 
 
+class Watch:
+    """``peak_memory``, looked at anew when a second has passed: it takes a look at each process."""
+
+    def __init__(self) -> None:
+        self._looked, self._most = -math.inf, 0
+
+    def peak(self) -> int:
+        """Bytes."""
+        now = time.monotonic()
+        if now - self._looked >= 1:
+            self._looked, self._most = now, max(self._most, peak_memory())
+        return self._most
+
+
 def peak_memory() -> int:
     """Peak resident bytes of this process, plus those of its children.
 
-    Of the children it is the sum of the peaks of those that live now, or the peak of the largest that has
-    ended, whichever is more. What processes share is counted in each.
+    Of the children and theirs it is the sum of the peaks of those that live now, or the peak of the largest
+    that has ended, whichever is more. What processes share is counted in each.
     """
     own, ended = (
         resource.getrusage(who).ru_maxrss * _UNIT for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
@@ -26,12 +42,13 @@ def peak_memory() -> int:
     return int(own + max(ended, sum(_living())))
 
 
-def _living() -> Iterator[int]:
-    """The peaks of the children that live now; none where the system does not say (Linux does)."""
-    main = os.getpid()  # the thread that the event loop runs in starts them all
-    with contextlib.suppress(OSError):
-        for child in Path(f"/proc/self/task/{main}/children").read_text(encoding="ascii").split():
-            with contextlib.suppress(OSError):  # it has ended meanwhile
+def _living(process: int | None = None) -> Iterator[int]:
+    """The peaks of the children that live now and of theirs; none where the system (not Linux) is silent."""
+    parent = process or os.getpid()
+    with contextlib.suppress(OSError):  # it has ended meanwhile; the main thread starts all children
+        for child in Path(f"/proc/{parent}/task/{parent}/children").read_text(encoding="ascii").split():
+            with contextlib.suppress(OSError):
                 status = Path(f"/proc/{child}/status").read_text(encoding="utf-8", errors="replace")
                 if found := _PEAK.search(status):
                     yield int(found[1]) * 1024
+            yield from _living(int(child))

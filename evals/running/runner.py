@@ -11,23 +11,36 @@ import asyncio
 import contextlib
 import dataclasses
 from collections.abc import Callable, Collection, Container, Iterable, Sequence
+from typing import Protocol
 from uuid import uuid4
 
 from evals.folder import MANIFEST, EvalFolder
 from evals.questions import EvalQuestion
 from evals.records import Manifest, Record
-from evals.running.attempts import Attempts
-from evals.running.databases import Databases
+from evals.running.attempts import Attempts, begin_attempts
+from evals.running.databases import Databases, replace_options
 from evals.running.evaluation import Evaluation, check_same, now
 from evals.running.failures import ENDPOINT
-from evals.running.memory import peak_memory
+from evals.running.memory import Watch
+from evals.running.processes import Shares, WorkerProcess
 from evals.running.writer import EvalWriter
 from knowledge.errors import ConfigurationError, DatabaseUnavailable, QuorumError
+from tools.garbage import rare_collections
 
 __all__ = ["MAX_IN_A_ROW", "Evaluation", "GaveUp", "run_evaluation"]
 
 MAX_IN_A_ROW = 8
 """Questions that may fail for want of the model's endpoint while no model replies to any question."""
+
+
+class Asker(Protocol):
+    """Where questions are asked: this process or another one."""
+
+    async def record(self, question: EvalQuestion) -> Record:
+        """What came of asking it."""
+
+    async def done(self, question: EvalQuestion) -> None:
+        """A question is over, wherever it was asked."""
 
 
 class GaveUp(QuorumError):
@@ -41,6 +54,7 @@ def _nobody(_: object) -> None:
 async def run_evaluation(
     evaluation: Evaluation,
     *,
+    workers: Sequence[WorkerProcess] = (),
     on_begin: Callable[[Collection[Record]], None] = _nobody,
     on_record: Callable[[Record], None] = _nobody,
 ) -> dict[str, Record]:
@@ -52,6 +66,7 @@ async def run_evaluation(
     A database that cannot be opened fails its own questions only (``evals.running.databases.MOST_OPENINGS``).
 
     Args:
+        workers: Processes that ask their share beside this one (``worker_processes``).
         on_begin: Told of the finished records of earlier processes, before anything is asked.
         on_record: Told of each further record as it is written.
 
@@ -68,17 +83,17 @@ async def run_evaluation(
     manifest = await asyncio.to_thread(evaluation.manifest)
     finished = await asyncio.to_thread(_finished, manifest, EvalFolder(evaluation.folder))
     left = _left(evaluation, finished)
-    databases = Databases(
-        evaluation.options, left, api_key=evaluation.api_key, chat_models=evaluation.chat_models
-    )
+    evaluation = _for_one_of(1 + len(workers), evaluation)
+    databases = Databases.for_questions(evaluation, left)
     try:
         await _prove(databases, left)
         with EvalWriter(evaluation.folder) as writer:
             records = await asyncio.to_thread(_finished, manifest, writer)
             writer.begin(_begun(manifest, writer))
             on_begin(records.values())
-            run = _Run(evaluation, databases, writer, records, on_record)
-            await run.all(_left(evaluation, records))
+            with rare_collections():
+                run = _Run(evaluation, writer, records, on_record)
+                await run.all(_left(evaluation, records), databases, workers)
     finally:
         await databases.aclose()
     return {question.id: records[question.id] for question in evaluation.questions}
@@ -112,6 +127,15 @@ def _left(evaluation: Evaluation, finished: Container[str]) -> list[EvalQuestion
     return [question for group in groups.values() for question in group]
 
 
+def _for_one_of(processes: int, evaluation: Evaluation) -> Evaluation:
+    """The evaluation as each of so many processes runs it: the rate of requests is theirs together."""
+    rate = evaluation.options.requests_per_second
+    if rate is None or processes == 1:
+        return evaluation
+    options = replace_options(evaluation.options, requests_per_second=rate / processes)
+    return dataclasses.replace(evaluation, options=options)
+
+
 async def _prove(databases: Databases, questions: Sequence[EvalQuestion]) -> None:
     """Open the models and the first database: a wrong setting shows before anything is asked.
 
@@ -130,37 +154,51 @@ class _Run:
     def __init__(
         self,
         evaluation: Evaluation,
-        databases: Databases,
         writer: EvalWriter,
         records: dict[str, Record],
         tell: Callable[[Record], None],
     ) -> None:
-        self.evaluation, self.databases, self.writer = evaluation, databases, writer
+        self.evaluation, self.writer = evaluation, writer
         self.records, self.tell = records, tell
-        self.attempts = Attempts(evaluation, databases, replied=self._replied)
         self.session = uuid4().hex[:12]
+        self.memory = Watch()
         self.failed = 0
 
-    async def all(self, questions: Sequence[EvalQuestion]) -> None:
-        """``concurrency`` workers, which share one queue."""
-        waiting = iter(questions)
+    async def all(
+        self, questions: Sequence[EvalQuestion], databases: Databases, workers: Sequence[WorkerProcess]
+    ) -> None:
+        """Ask them, ``concurrency`` at a time, in this process and the others."""
+        begin_attempts(self.evaluation.folder)
+        here = Attempts(self.evaluation, databases, replied=self._replied)
+        theirs = dataclasses.replace(self.evaluation, questions=tuple(questions))
+        for worker in workers:
+            await worker.begin(theirs, self._replied)
+        try:
+            await self._ask(questions, [here, *workers])
+        finally:
+            await asyncio.gather(*(worker.end() for worker in workers))
+
+    async def _ask(self, questions: Sequence[EvalQuestion], askers: Sequence[Asker]) -> None:
+        shares = Shares(questions, len(askers))
+        at_once = min(self.evaluation.concurrency, len(questions))
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(min(self.evaluation.concurrency, len(questions))):
-                    group.create_task(self._work(waiting))
+                for number in range(at_once):
+                    part = shares.of(number % len(askers))
+                    group.create_task(self._work(part, askers[number % len(askers)], askers))
         except ExceptionGroup as failures:
             wrong = [error for error in failures.exceptions if isinstance(error, ConfigurationError)]
             raise (wrong or failures.exceptions)[0] from None
 
-    async def _work(self, waiting: Iterable[EvalQuestion]) -> None:
+    async def _work(self, waiting: Iterable[EvalQuestion], asker: Asker, askers: Sequence[Asker]) -> None:
         for question in waiting:
-            record = dataclasses.replace(
-                await self.attempts.record(question), session=self.session, ended=now(), memory=peak_memory()
-            )
+            made = await asker.record(question)
+            record = dataclasses.replace(made, session=self.session, ended=now(), memory=self.memory.peak())
             self.writer.add(record)
             self.records[question.id] = record
             self.tell(record)
-            await self.databases.done(question)
+            for each in askers:
+                await each.done(question)
             self._watch(record)
 
     def _replied(self) -> None:

@@ -29,6 +29,22 @@ class Rerun(Protocol):
         """Run SQL once more, whether or not its outcome is known."""
 
 
+@runtime_checkable
+class Predicting(Protocol):
+    """A ``RunSql`` for gold that runs what is judged under limits of its own."""
+
+    def __call__(self, sql: str) -> Awaitable[QueryResult | QueryError]: ...
+
+    @property
+    def predicted(self) -> RunSql:
+        """Runs predictions; what gold has returned is not run again."""
+
+
+def predicted_by(run: RunSql) -> RunSql:
+    """What runs a prediction beside the gold that ``run`` runs."""
+    return run.predicted if isinstance(run, Predicting) else run
+
+
 EX = "ex"
 """The metric that every scorer has first: execution accuracy, 0 or 1 per question."""
 
@@ -78,7 +94,7 @@ class Verdict:
         metrics: By the names of the scorer's metrics; None where one is not defined. ``ex`` is None only
             where the gold cannot be had (``gold`` says why).
         reason: Which gold is met, or why none is, for people.
-        gold: State of the question's gold, as far as judging had to look.
+        gold: State of the question's gold, as far as judging had to look; the prediction does not change it.
         gold_rows: Rows of the gold result, of several the one nearest to the prediction's; None if not known.
     """
 
@@ -133,14 +149,20 @@ class Scorer(ABC):
             run: On the question's database; None where that is not live: gold files still count.
         """
 
+    def gold_files(self, question: EvalQuestion) -> tuple[Path, ...]:  # noqa: ARG002 - most have none
+        """The files with the question's gold: what they hold is a part of what is asked."""
+        return ()
+
     @abstractmethod
     async def verify(self, question: EvalQuestion, run: RunSql | None) -> GoldCheck:
         """Whether the question's gold can be reproduced here, and scores as a match of itself."""
 
 
-def wrong(metrics: tuple[Metric, ...], reason: str) -> Verdict:
+def wrong(
+    metrics: tuple[Metric, ...], reason: str, gold: GoldState = "ok", gold_rows: int | None = None
+) -> Verdict:
     """The verdict on a prediction that has no result: 0 in every metric."""
-    return Verdict({metric.name: 0.0 for metric in metrics}, reason)
+    return Verdict({metric.name: 0.0 for metric in metrics}, reason, gold, gold_rows)
 
 
 def unscorable(metrics: tuple[Metric, ...], reason: str, gold: GoldState) -> Verdict:

@@ -4,7 +4,8 @@ Source: bird-bench/mini_dev (Li et al., 2024), on the rules of ``bird_rules``. W
 official programs:
 
 - They stop gold and prediction after 30 s together, and then score 0; here a query has the limits of
-  ``evals.running.databases.GOLD_LIMITS``, and one that is cut by them does not match.
+  ``evals.running.databases.GOLD_LIMITS``, an answer's no more seconds than in its run, and one that is cut by
+  them does not match.
 - They execute an empty text, which returns nothing and meets an empty gold; here it is no prediction.
 - A prediction that the guard or the lint refuses is wrong; the official programs execute whatever they get.
 - Text that is not UTF-8 fails there: see ``evals/scorers/rows.py``.
@@ -27,6 +28,7 @@ from evals.scorers.base import (
     RunSql,
     Scorer,
     Verdict,
+    predicted_by,
     unscorable,
 )
 from evals.scorers.bird_rules import reward, set_difference, soft_f1
@@ -39,6 +41,11 @@ R_VES = "r_ves"
 
 REPETITIONS = 100
 """Runs of each query that are timed for R-VES, as in the official program."""
+
+REWARD = (
+    "Reward for the time of right answers beside the gold's, 0 to 111.8, 100 for the same; wrong ones have 0"
+)
+SOURCE = "(bird-bench/mini_dev, evaluation_ves.py)"
 
 
 @dataclass(frozen=True)
@@ -67,8 +74,7 @@ class BirdScorer(Scorer):
         Metric(
             R_VES,
             "R-VES",
-            "Reward for the time of right answers beside the gold's, 0 to 111.8, 100 for the same; not "
-            "measured unless asked for (bird-bench/mini_dev, evaluation_ves.py).",
+            f"{REWARD}; not measured unless asked for {SOURCE}.",
             unit="points",
         ),
     )
@@ -79,7 +85,7 @@ class BirdScorer(Scorer):
             return unscorable(self.metrics, "the database is not here", "not_live")
         given = await given_by(self, prediction, question)
         if isinstance(given, Verdict):
-            return given if self.timings else replace(given, metrics={**given.metrics, R_VES: None})
+            return given
         verdicts = [await self._against(gold, given, run) for gold in question.gold_sql]
         return max(verdicts, key=_rank)
 
@@ -102,17 +108,30 @@ class BirdScorer(Scorer):
         """R-VES of a right answer; None, and why, where there are no timings."""
         if not sql:
             return None, "R-VES needs the SQL"
-        if not isinstance(run, Rerun):
+        judged = predicted_by(run)
+        if not isinstance(run, Rerun) or not isinstance(judged, Rerun):
             return None, "R-VES needs a database that runs a query more than once"
         own: list[float] = []
         right: list[float] = []
         for _ in range(self.repetitions):
-            for text, seconds in ((sql, own), (gold, right)):
-                outcome = await run.anew(text)
+            for text, seconds, runs in ((sql, own, judged), (gold, right, run)):
+                outcome = await runs.anew(text)
                 if isinstance(outcome, QueryError) or outcome.truncated or outcome.seconds <= 0:
                     return None, "R-VES is not measured: a query that ran before did not run again"
                 seconds.append(outcome.seconds)
         return reward(right, own), ""
+
+
+@dataclass(frozen=True)
+class TimedBirdScorer(BirdScorer):
+    """A ``BirdScorer`` that measures R-VES; its declared metrics tell evaluations with and without apart."""
+
+    timings: bool = True
+
+    metrics = (
+        *BirdScorer.metrics[:2],
+        Metric(R_VES, "R-VES", f"{REWARD}; over {REPETITIONS} runs of each query {SOURCE}.", unit="points"),
+    )
 
 
 def _compared(pair: Pair) -> tuple[float, float, str]:

@@ -2,8 +2,8 @@
 
 What differs from the official program besides what is said there:
 
-- It stops a query after 10 s; here a query has the limits of ``evals.running.databases.GOLD_LIMITS``, and one
-  that is cut by them does not match.
+- It stops a query after 10 s; here a query has the limits of ``evals.running.databases.GOLD_LIMITS``, an
+  answer's no more seconds than in its run, and one that is cut by them does not match.
 - A prediction that the guard or the lint refuses is wrong; the official program executes whatever it gets.
 """
 
@@ -26,6 +26,7 @@ from evals.scorers.base import (
     RunSql,
     Scorer,
     Verdict,
+    predicted_by,
     unscorable,
     wrong,
 )
@@ -47,12 +48,10 @@ class _Found:
 
     Attributes:
         sql: Empty if only a result is there.
-        read: The grid came from a CSV file, and the gold's is to be read alike.
     """
 
     grid: Grid
     sql: str = ""
-    read: bool = False
 
 
 class DefogScorer(Scorer):
@@ -81,18 +80,18 @@ class DefogScorer(Scorer):
             return unscorable(self.metrics, "the question has no gold SQL", "missing")
         if run is None:
             return unscorable(self.metrics, "the database is not here", "not_live")
-        found = await _found(prediction, run)
         golds, failed = [], ""
         for sql in question.gold_sql:
-            gold = await _executed(sql, run, read=isinstance(found, _Found) and found.read)
+            gold = await _executed(sql, run, read=_is_read(prediction))
             if isinstance(gold, NoRows):
                 failed = failed or f"the gold SQL does not run: {gold.reason}"
             else:
                 golds.append(gold)
         if not golds:
             return unscorable(self.metrics, failed, "fails")
+        found = await _found(prediction, run)
         if isinstance(found, NoRows):
-            return wrong(self.metrics, found.reason)
+            return wrong(self.metrics, found.reason, _state(golds), golds[0].rows)
         return await asyncio.to_thread(self._judged, question, found, golds)
 
     async def verify(self, question: EvalQuestion, run: RunSql | None) -> GoldCheck:
@@ -102,7 +101,7 @@ class DefogScorer(Scorer):
         """The verdict by the accepted query that is met best, exactly rather than as a subset."""
         category, query = question.extra.get("category", ""), question.extra.get("query", "")
         ordered = asks_for_order(category, question.question)
-        state: GoldState = "ok" if any(gold.rows for gold in golds) else "empty"
+        state = _state(golds)
         for gold in golds:
             if exact(gold, found.grid, ordered=ordered, gold_sql=query, found_sql=found.sql):
                 return Verdict({EX: 1.0, EXACT: 1.0}, "", state, gold.rows)
@@ -113,6 +112,15 @@ class DefogScorer(Scorer):
         return Verdict({EX: 0.0, EXACT: 0.0}, _difference(found.grid, nearest), state, nearest.rows)
 
 
+def _state(golds: Sequence[Grid]) -> GoldState:
+    return "ok" if any(gold.rows for gold in golds) else "empty"
+
+
+def _is_read(prediction: Prediction) -> bool:
+    """Whether what is judged is read from a CSV file; the gold is read alike then."""
+    return isinstance(prediction.result, Path) and not prediction.sql
+
+
 async def _found(prediction: Prediction, run: RunSql) -> _Found | NoRows:
     """What is judged of a prediction.
 
@@ -121,11 +129,11 @@ async def _found(prediction: Prediction, run: RunSql) -> _Found | NoRows:
     """
     result = prediction.result
     if prediction.sql:
-        grid = await _executed(prediction.sql, run)
+        grid = await _executed(prediction.sql, predicted_by(run))
         return grid if isinstance(grid, NoRows) else _Found(grid, prediction.sql)
     if isinstance(result, Path) and not prediction.truncated:
         frame = await asyncio.to_thread(read_frame, result, nulls=NULLS)
-        return _Found(Grid.of_frame(frame), read=True)
+        return _Found(Grid.of_frame(frame))
     rows = await given_rows(prediction)
     names = result.column_names if isinstance(result, pa.Table) else ()
     return rows if isinstance(rows, NoRows) else _Found(Grid.of_rows(names, rows))

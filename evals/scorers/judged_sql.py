@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evals.questions import EvalQuestion
-from evals.scorers.base import GoldCheck, Prediction, RunSql, Scorer, Verdict, unscorable, wrong
+from evals.scorers.base import GoldCheck, Prediction, RunSql, Scorer, Verdict, predicted_by, unscorable
 from evals.scorers.rows import NoRows, Rows, given_rows, loosely, run_rows
 from tools.query import QueryError
 
@@ -17,12 +17,12 @@ class Given:
     """What is judged: SQL to execute, or rows where there is none.
 
     Attributes:
-        rows: Of a prediction without SQL.
+        rows: Of a prediction without SQL, or why it has none.
         loose: They were read from a CSV file, and the gold's are to be read alike.
     """
 
     sql: str
-    rows: Rows | None = None
+    rows: Rows | NoRows | None = None
     loose: bool = False
 
     async def against(self, gold: str, run: RunSql, text: Callable[[str], str]) -> Pair | NoRows:
@@ -38,7 +38,7 @@ class Given:
         if isinstance(expected, NoRows):
             return NoRows(f"the gold SQL does not run: {expected.reason}")
         if self.rows is None:
-            return Pair(expected, await run_rows(run, text(self.sql)))
+            return Pair(expected, await run_rows(predicted_by(run), text(self.sql)))
         if self.loose:
             expected = [tuple(map(loosely, row)) for row in expected]
         return Pair(expected, self.rows)
@@ -55,6 +55,8 @@ class Pair:
 async def given_by(scorer: Scorer, prediction: Prediction, question: EvalQuestion) -> Given | Verdict:
     """What is judged of a prediction: its SQL, whatever result comes with it; else its result.
 
+    Without either the gold is run all the same: its state is its own.
+
     Raises:
         UnreadableCsv: Its file is no CSV.
     """
@@ -63,8 +65,6 @@ async def given_by(scorer: Scorer, prediction: Prediction, question: EvalQuestio
     if prediction.sql:
         return Given(prediction.sql)
     rows = await given_rows(prediction)
-    if isinstance(rows, NoRows):
-        return wrong(scorer.metrics, rows.reason)
     return Given("", rows, isinstance(prediction.result, Path))
 
 

@@ -26,6 +26,7 @@ from evals.scorers.base import (
     RunSql,
     Scorer,
     Verdict,
+    predicted_by,
     unscorable,
     wrong,
 )
@@ -77,8 +78,12 @@ class OwnScorer(Scorer):
             return golds
         found = await _result(prediction, run)
         if isinstance(found, str):
-            return wrong(self.metrics, found)
+            return wrong(self.metrics, found, _state(golds), golds[0].table.num_rows)
         return await asyncio.to_thread(_judged, found, golds)
+
+    def gold_files(self, question: EvalQuestion) -> tuple[Path, ...]:
+        file = question.extra.get("result")
+        return (Path(file),) if file else ()
 
     async def verify(self, question: EvalQuestion, run: RunSql | None) -> GoldCheck:
         """As ``check_queries``; where there is a result file, that is what the queries must give.
@@ -125,7 +130,7 @@ async def _result(prediction: Prediction, run: RunSql | None) -> pa.Table | str:
     if not prediction.truncated:
         given = prediction.result
         return await asyncio.to_thread(read_csv, given) if isinstance(given, Path) else given
-    outcome = await run(prediction.sql) if run and prediction.sql else None
+    outcome = await predicted_by(run)(prediction.sql) if run and prediction.sql else None
     if outcome is None:
         return "the result was cut by limits"
     if isinstance(outcome, QueryError) or outcome.truncated:
@@ -139,11 +144,15 @@ def _failure(outcome: QueryResult | QueryError) -> str:
     return f"its result exceeds the limit of {outcome.truncated} of a comparison"
 
 
+def _state(golds: Sequence[_Gold]) -> GoldState:
+    return "ok" if any(gold.table.num_rows for gold in golds) else "empty"
+
+
 def _judged(found: pa.Table, golds: Sequence[_Gold]) -> Verdict:
     """The verdict by the accepted result that is met best."""
     form = canonical(found)
     relations = [relation(form, gold.table, ordered=gold.ordered) for gold in golds]
-    state: GoldState = "ok" if any(gold.table.num_rows for gold in golds) else "empty"
+    state = _state(golds)
     for kind, ex, contains in (("equal", 1.0, 1.0), ("contains", 0.0, 1.0)):
         if kind in relations:
             rows = golds[relations.index(kind)].table.num_rows

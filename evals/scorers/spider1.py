@@ -58,7 +58,8 @@ class Spider1Scorer(Scorer):
             return given
         kept = await _nearest(question, given, run, keep_distinct=True)
         distinct = any(map(_holds_distinct, (*question.gold_sql, given.sql)))
-        if distinct and given.rows is None:
+        as_given = distinct and isinstance(given.rows, list)
+        if distinct and not as_given:
             official = await _nearest(question, given, run, keep_distinct=False)
         else:
             official = kept
@@ -66,7 +67,7 @@ class Spider1Scorer(Scorer):
             return unscorable(self.metrics, official.reason, "fails")
         return Verdict(
             {EX: float(official.match), KEEP_DISTINCT: None if kept.match is None else float(kept.match)},
-            _reason(official, kept, as_given=distinct and given.rows is not None),
+            _reason(official, kept, as_given=as_given),
             "ok" if official.gold_rows else "empty",
             kept.gold_rows,
         )

@@ -21,7 +21,7 @@ from evals.scorers.base import (
     unscorable,
     wrong,
 )
-from evals.scorers.spider2_rules import Score, Spider2Gold
+from evals.scorers.spider2_rules import STANDARDS, Score, Spider2Gold
 from evals.tabular.frames import UnreadableCsv, read_frame
 from tools.query import QueryError, QueryResult
 
@@ -61,6 +61,11 @@ class Spider2Scorer(Scorer):
             return Verdict({EX: 0.0}, "the result was cut, so it is not the whole one", gold_rows=nearest)
         score = await asyncio.to_thread(self.gold.score, question.id, prediction.result)
         return Verdict({EX: float(score.match)}, score.reason, gold_rows=nearest)
+
+    def gold_files(self, question: EvalQuestion) -> tuple[Path, ...]:
+        """The gold results, and the file that says how they are to be compared."""
+        files = self.gold.files.get(question.id, ())
+        return (*files, *sorted(self.gold.folder.glob(STANDARDS))) if files else ()
 
     async def verify(self, question: EvalQuestion, run: RunSql | None) -> GoldCheck:
         """Whether the gold results match themselves, and the gold SQL reproduces one of them.

@@ -7,13 +7,16 @@ What their evaluation programs read:
 - BIRD (``evaluation.py`` of 2023 and mini-dev's ``evaluation_utils.py``): one JSON object,
   ``predict_dev.json``, ``{"0": "SELECT …\\t----- bird -----\\tschool", …}``. Entries are paired with the gold
   by their place, not by their key, so every question must have one.
+
+Both judge whole results, so one that the run's limits cut is not written; its query is, because they run that
+themselves.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -28,6 +31,9 @@ from tools.results import read_result
 Format: TypeAlias = Literal["spider2-csv", "spider2-sql", "bird"]
 NOTE = ".quorum-export"
 """Marks a folder as an export and lists its files, which the next one replaces; nobody else reads it."""
+
+SHOWN = 5
+"""Files that an error names."""
 
 BIRD_FILE = "predict_dev.json"
 NO_ANSWER = "SELECT no_answer"
@@ -86,18 +92,21 @@ def export(answers: Answers, kind: Format, out: Path, *, force: bool = False) ->
         force: Write into ``out`` even if it holds something else; that stays.
 
     Raises:
-        ConfigurationError: ``out`` is not empty and no export, or cannot be written to; or shards are
-            missing where BIRD needs every question in its place.
+        ConfigurationError: ``out`` is not empty and no export, holds files that would be taken for a part of
+            the submission, or cannot be written to; or shards are missing where BIRD needs every question in
+            its place.
     """
     if kind == "bird":
         _check_whole(answers.manifest)
     suffix, write = WRITERS[kind]
     files = [f"{item.id}{suffix}" for item in answers.asked] if suffix else [BIRD_FILE]
     try:
-        _make_room(out, force=force)
+        _make_room(out, f"*{suffix}" if suffix else BIRD_FILE, force=force)
         note = {"format": kind, "suite": answers.manifest.suite, "files": files}
-        (out / NOTE).write_text(json.dumps(note) + "\n", encoding="utf-8")  # first: a crash leaves an export
-        return write(answers, out)
+        _write_note(out, note)  # first: a crash leaves an export
+        exported = write(answers, out)
+        _write_note(out, note | {"files": [name for name in files if (out / name).is_file()]})
+        return exported
     except OSError as error:
         raise ConfigurationError(f"Cannot write to {out}: {error.strerror}.") from error
 
@@ -112,8 +121,15 @@ def _check_whole(manifest: Manifest) -> None:
         )
 
 
-def _make_room(out: Path, *, force: bool) -> None:
-    """Take away the files of an earlier export; nothing else is deleted."""
+def _make_room(out: Path, own: str, *, force: bool) -> None:
+    """Take away the files of an earlier export; nothing else is deleted, and nothing mixed with.
+
+    Args:
+        own: Pattern of the files of a submission.
+
+    Raises:
+        ConfigurationError: There is something else, see ``export``; nothing was taken away.
+    """
     if out.is_dir() and any(out.iterdir()):
         earlier = _earlier(out)
         if not force and not earlier:
@@ -121,9 +137,25 @@ def _make_room(out: Path, *, force: bool) -> None:
                 f"{out} is not empty, and no export.",
                 hint="Give another --out, or --force to write among what is there.",
             )
+        _check_strays(out, {path.name for path in out.glob(own)}.difference(earlier))
         for name in earlier:
             (out / name).unlink(missing_ok=True)
     out.mkdir(parents=True, exist_ok=True)
+
+
+def _check_strays(out: Path, strays: Collection[str]) -> None:
+    if strays:
+        named = ", ".join(sorted(strays)[:SHOWN])
+        more = f" and {len(strays) - SHOWN} more" if len(strays) > SHOWN else ""
+        raise ConfigurationError(
+            f"{out} holds files that no export left there: {named}{more}. They would count as a part of the "
+            "submission.",
+            hint="Move or delete them, or give another --out.",
+        )
+
+
+def _write_note(out: Path, note: Mapping[str, object]) -> None:
+    (out / NOTE).write_text(json.dumps(note) + "\n", encoding="utf-8")
 
 
 def _earlier(out: Path) -> list[str]:
@@ -138,6 +170,8 @@ def _write_results(answers: Answers, out: Path) -> Exported:
     def write(record: Record) -> str:
         if not record.result:
             return "it has no result"
+        if record.truncated:
+            return f"the run's limits cut its result after {record.rows} rows"
         try:
             table = read_result(answers.homes[record.id] / record.result)
         except QuorumError as error:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from evals.paths import check_folder
 from evals.questions import EvalQuestion
 from knowledge.errors import ConfigurationError
 
@@ -58,10 +59,7 @@ def find_predictions(folder: Path, ids: Collection[str], *, sql: bool = False) -
     Raises:
         ConfigurationError: There is no such folder, or a query cannot be read.
     """
-    if not folder.is_dir():
-        raise ConfigurationError(
-            f"There is no folder {folder}.", hint="Name the folder of predictions with --pred."
-        )
+    check_folder(folder, hint="Name the folder of predictions with --pred.")
     kinds = {".csv", ".sql"} if sql else {".csv"}
     files = sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
     own = [path for path in files if path.suffix in kinds]

@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from evals.paths import check_folder
 from evals.questions import EvalQuestion, Suite
 from evals.reports.statistics import Mean, mean_of
 from evals.scorers.base import EX, Metric, Prediction, RunSql, Scorer, Verdict, unscorable, wrong
 from evals.scorers.spider2 import Spider2Scorer
-from evals.scorers.spider2_rules import Spider2Gold, load_gold
+from evals.scorers.spider2_rules import Score, Spider2Gold, load_gold
 from evals.submissions.predictions import Found, Predictions, bird_file, find_predictions, read_bird
-from evals.submissions.sweep import sweep
-from evals.tabular.frames import UnreadableCsv
+from evals.submissions.sweep import DATABASES_AT_ONCE, sweep
+from evals.tabular.frames import UnreadableCsv, read_frame
 from knowledge.errors import ConfigurationError
 from tools.query import QueryError
 
@@ -30,7 +31,8 @@ class Scores:
         metrics: That the verdicts have, ``ex`` first.
         rules: Whose rules they follow.
         verdicts: By id, of all questions asked for.
-        answered: Ids of those that have a prediction.
+        answered: Ids of those that have a prediction that can be read.
+        unreadable: Ids of those whose result is there and cannot be read; they score 0.
         predictions: What was found, and what belongs to no question.
     """
 
@@ -39,6 +41,7 @@ class Scores:
     verdicts: dict[str, Verdict]
     answered: frozenset[str]
     predictions: Predictions
+    unreadable: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, int | None]:
         """1 for each question that is right, 0 for one that is not, None where that cannot be told."""
@@ -63,6 +66,7 @@ def open_gold(folder: Path, edition: str = "") -> Spider2Gold:
     Raises:
         ConfigurationError: It is no gold, or that of the other edition.
     """
+    check_folder(folder, hint="Name the benchmark's folder, or its evaluation_suite/gold, with --gold.")
     inner = folder / GOLD_FOLDER
     gold = load_gold(inner if inner.is_dir() else folder)
     if edition and gold.edition != edition:
@@ -109,17 +113,21 @@ def score_results(
     """
     asked = asked_ids(gold.ids, ids, f"The gold in {gold.folder}")
     predictions = find_predictions(folder, gold.standards.keys())
-    verdicts = {}
+    verdicts, unreadable = {}, []
     for id in asked:
-        found = predictions.found.get(id)
-        if found is None:
-            verdicts[id] = wrong(Spider2Scorer.metrics, MISSING)
+        found = predictions.found.get(id, Found())
+        try:
+            frame = read_frame(found.csv) if found.csv else None
+        except UnreadableCsv as error:
+            verdicts[id] = wrong(Spider2Scorer.metrics, f"the result cannot be read: {error}")
+            unreadable.append(id)
         else:
-            score = gold.score(id, found.csv)
+            score = gold.compare(id, frame) if frame else Score(False, MISSING)
             verdicts[id] = Verdict({EX: float(score.match)}, score.reason)
         on_done(len(verdicts), len(asked))
-    answered = frozenset(id for id in asked if id in predictions.found)
-    return Scores(Spider2Scorer.metrics, Spider2Scorer.rules, verdicts, answered, predictions)
+    answered = frozenset(id for id in asked if id in predictions.found).difference(unreadable)
+    metrics, rules = Spider2Scorer.metrics, Spider2Scorer.rules
+    return Scores(metrics, rules, verdicts, answered, predictions, tuple(unreadable))
 
 
 async def score_suite(
@@ -127,6 +135,7 @@ async def score_suite(
     pred: Path,
     ids: Iterable[str] | None = None,
     *,
+    at_once: int = DATABASES_AT_ONCE,
     on_done: Callable[[int, int], None] = lambda *_: None,
 ) -> Scores:
     """Score predictions of a suite by its scorer: ``<id>.csv``, ``<id>.sql``, or BIRD's JSON file.
@@ -134,35 +143,61 @@ async def score_suite(
     Queries run read-only on the question's database. Where that cannot be opened, its questions cannot be
     scored.
 
+    Args:
+        ids: Questions asked for; all if None.
+        at_once: Databases at a time; 1 where times are measured.
+        on_done: Told how many questions are done, of how many.
+
     Raises:
         ConfigurationError: There are no predictions there, or a question is unknown.
     """
-    file = bird_file(pred) if suite.name == "bird" else None
-    known = [question.id for question in suite.questions]
-    if file and suite.missing:
-        raise ConfigurationError(
-            f"{file} goes by the questions' places, and some are not here: {' '.join(suite.missing)}",
-            hint="Complete the benchmark's folder, or give <id>.sql files.",
-        )
-    predictions = read_bird(file, suite.questions) if file else find_predictions(pred, known, sql=True)
+    predictions = _predictions(suite, pred)
     asked = suite.chosen(ids=ids)
-    metrics = suite.scorer.metrics
+    metrics, unreadable = suite.scorer.metrics, set[str]()
 
     async def judge(question: EvalQuestion, run: RunSql | None) -> Verdict:
-        return await judged(question, predictions.found.get(question.id, Found()), suite.scorer, run)
+        try:
+            return await judged(question, predictions.found.get(question.id, Found()), suite.scorer, run)
+        except UnreadableCsv as error:
+            unreadable.add(question.id)
+            return wrong(metrics, f"the result cannot be read: {error}")
 
     verdicts = await sweep(
         asked,
         judge,
         lambda _, reason: unscorable(metrics, reason, "not_live"),
+        at_once=at_once,
         on_done=lambda done: on_done(done, len(asked)),
     )
-    answered = frozenset(id for id in verdicts if predictions.found.get(id, Found()) != Found())
-    return Scores(metrics, suite.scorer.rules, verdicts, answered, predictions)
+    predicted = (id for id in verdicts if predictions.found.get(id, Found()) != Found())
+    return Scores(
+        metrics,
+        suite.scorer.rules,
+        verdicts,
+        frozenset(predicted).difference(unreadable),
+        predictions,
+        tuple(id for id in verdicts if id in unreadable),
+    )
+
+
+def _predictions(suite: Suite, pred: Path) -> Predictions:
+    file = bird_file(pred) if suite.name == "bird" else None
+    if file is None:
+        return find_predictions(pred, [question.id for question in suite.questions], sql=True)
+    if suite.missing:
+        raise ConfigurationError(
+            f"{file} goes by the questions' places, and some are not here: {' '.join(suite.missing)}",
+            hint="Complete the benchmark's folder, or give <id>.sql files.",
+        )
+    return read_bird(file, suite.questions)
 
 
 async def judged(question: EvalQuestion, found: Found, scorer: Scorer, run: RunSql | None) -> Verdict:
-    """The verdict on what was found for a question."""
+    """The verdict on what was found for a question.
+
+    Raises:
+        UnreadableCsv: Its result cannot be read.
+    """
     if found.sql and run is not None:
         outcome = await run(found.sql)
         if isinstance(outcome, QueryError):
@@ -172,10 +207,7 @@ async def judged(question: EvalQuestion, found: Found, scorer: Scorer, run: RunS
         return await scorer.score(question, prediction, run)
     if found.csv is not None and scorer.needs_sql:
         return wrong(scorer.metrics, "these rules judge a query, and there is only a result")
-    try:
-        verdict = await scorer.score(question, Prediction(found.sql, found.csv), run)
-    except UnreadableCsv as error:
-        return wrong(scorer.metrics, f"the result cannot be read: {error}")
+    verdict = await scorer.score(question, Prediction(found.sql, found.csv), run)
     if found == Found():
         return _because(verdict, MISSING)
     return verdict if found.csv else _because(verdict, "the query cannot run: its database is not here")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import TypeVar
+from dataclasses import dataclass, field
+from typing import Generic, TypeAlias, TypeVar
 
 from evals.questions import EvalQuestion
 from evals.running.databases import GOLD_LIMITS, GoldRun
@@ -22,18 +23,23 @@ DATABASES_AT_ONCE = 2
 """A large one may take a gigabyte for its results."""
 
 
+Work: TypeAlias = Callable[[EvalQuestion, RunSql | None], Awaitable[T]]
+"""Is given a question and what runs SQL on its database; None where that is not live."""
+
+
 async def sweep(
     questions: Sequence[EvalQuestion],
-    work: Callable[[EvalQuestion, RunSql | None], Awaitable[T]],
+    work: Work[T],
     unavailable: Callable[[EvalQuestion, str], T],
     *,
+    at_once: int = DATABASES_AT_ONCE,
     on_done: Callable[[int], None] = lambda _: None,
 ) -> dict[str, T]:
     """What ``work`` makes of each question, by id, in the order of ``questions``.
 
     Args:
-        work: Is given what runs SQL on the question's database; None where that is not live.
         unavailable: What stands for a question whose database cannot be opened or fails, told why.
+        at_once: Databases at a time; the questions of one follow each other.
         on_done: Told how many questions are done.
 
     Raises:
@@ -42,37 +48,47 @@ async def sweep(
     groups: dict[str, list[EvalQuestion]] = {}
     for question in questions:
         groups.setdefault(question.url if question.live else "", []).append(question)
-    found: dict[str, T] = {}
-    places = asyncio.Semaphore(DATABASES_AT_ONCE)
-
-    async def each(members: Sequence[EvalQuestion], database: Database | None) -> None:
-        for question in members:
-            run = GoldRun(database, known={}) if database else None
-            try:
-                found[question.id] = await work(question, run)
-            except DatabaseUnavailable as error:
-                found[question.id] = unavailable(question, str(error))
-            on_done(len(found))
-
-    async def group(url: str, members: Sequence[EvalQuestion]) -> None:
-        async with places:
-            if not url:
-                await each(members, None)
-                return
-            try:
-                async with open_database(url) as database:
-                    await each(members, database)
-            except DatabaseUnavailable as error:
-                found.update((question.id, unavailable(question, str(error))) for question in members)
-                on_done(len(found))
-
+    under_way = _Sweep(work, unavailable, on_done, asyncio.Semaphore(at_once))
     try:
         async with asyncio.TaskGroup() as tasks:
             for url, members in groups.items():
-                tasks.create_task(group(url, members))
+                tasks.create_task(under_way.group(url, members))
     except* QuorumError as raised:
         raise raised.exceptions[0] from None
-    return {question.id: found[question.id] for question in questions}
+    return {question.id: under_way.found[question.id] for question in questions}
+
+
+@dataclass
+class _Sweep(Generic[T]):
+    """A sweep under way; ``found`` is what came of questions so far, by id."""
+
+    work: Work[T]
+    unavailable: Callable[[EvalQuestion, str], T]
+    on_done: Callable[[int], None]
+    places: asyncio.Semaphore
+    found: dict[str, T] = field(default_factory=dict)
+
+    async def group(self, url: str, members: Sequence[EvalQuestion]) -> None:
+        """The questions of one database; of none where ``url`` is empty."""
+        async with self.places:
+            if not url:
+                await self._each(members, None)
+                return
+            try:
+                async with open_database(url) as database:
+                    await self._each(members, database)
+            except DatabaseUnavailable as error:
+                self.found.update((member.id, self.unavailable(member, str(error))) for member in members)
+                self.on_done(len(self.found))
+
+    async def _each(self, members: Sequence[EvalQuestion], database: Database | None) -> None:
+        for question in members:
+            run = GoldRun(database, known={}) if database else None
+            try:
+                self.found[question.id] = await self.work(question, run)
+            except DatabaseUnavailable as error:
+                self.found[question.id] = self.unavailable(question, str(error))
+            self.on_done(len(self.found))
 
 
 @asynccontextmanager

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from evals.questions import EvalQuestion, Suite
-from evals.scorers.bird import BirdScorer
+from evals.scorers.bird import BirdScorer, TimedBirdScorer
 from evals.suites.files import read_lines, read_list, sqlite_url, text_of
 from knowledge.errors import ConfigurationError
 
@@ -24,15 +25,13 @@ NO_EVIDENCE = "False"
 """What BIRD's first release wrote where a question has no evidence."""
 
 
-def load(folder: Path, *, timings: bool = False) -> Suite:
+def load(folder: Path) -> Suite:
     """BIRD's folder, or the one folder in it that holds the questions, as the downloads unpack to.
 
     Questions have ``db_id``, ``question``, ``evidence``, ``SQL`` and ``difficulty``; databases lie in
-    ``dev_databases/<db>/<db>.sqlite``. Their ``database_description/*.csv`` are not read. A question's id is
-    its ``question_id``, or its place where the first release has none.
-
-    Args:
-        timings: Measure R-VES (see ``BirdScorer.timings``).
+    ``dev_databases/<db>/<db>.sqlite``, the descriptions of their columns in ``database_description/*.csv``
+    beside them, which whoever opens the database reads (``knowledge.described``). A question's id is its
+    ``question_id``, or its place where the first release has none.
 
     Raises:
         ConfigurationError: The questions or every database is missing, or a question is damaged.
@@ -55,7 +54,21 @@ def load(folder: Path, *, timings: bool = False) -> Suite:
         missing = (
             f"{count} questions are left out: {databases.name}/ lacks {names}. Get them from {SOURCE}.",
         )
-    return Suite("bird", folder, tuple(questions), BirdScorer(timings=timings), missing)
+    return Suite("bird", folder, tuple(questions), BirdScorer(), missing)
+
+
+def timed(suite: Suite) -> Suite:
+    """The suite with R-VES measured.
+
+    Raises:
+        ConfigurationError: It is another than BIRD.
+    """
+    if not isinstance(suite.scorer, BirdScorer):
+        raise ConfigurationError(
+            f"--timings measures R-VES, a metric of bird; {suite.name} has no metric that needs times.",
+            hint="Leave it out.",
+        )
+    return replace(suite, scorer=TimedBirdScorer())
 
 
 def _questions_file(folder: Path) -> Path:

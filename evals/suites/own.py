@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from evals.ids import ID_HINT, is_id
 from evals.questions import EvalQuestion, Suite
 from evals.scorers.own import OwnScorer
 from evals.suites.own_rows import Line, read_rows
@@ -20,7 +20,6 @@ from tools.urls import SAMPLE, anchored, mask_url
 
 KNOWLEDGE = ("knowledge", "evidence", "documents")
 FIELDS = ("question", "id", "sql", "result", "database", "db", "difficulty", *KNOWLEDGE)
-IDS = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 
 
 def load_own(path: Path, database: str | None) -> Suite:
@@ -28,7 +27,7 @@ def load_own(path: Path, database: str | None) -> Suite:
 
     ==========================================  =========================================================
     ``question``                                the question; required
-    ``id``                                      letters, digits, ``-_.``; else its place, from ``0000``
+    ``id``                                      as ``evals.ids.is_id``; else its place, from ``0000``
     ``sql``                                     an accepted query; in JSON Lines also a list of them
     ``result``                                  a CSV or Parquet file with the accepted result
     ``database`` or ``db``                      URL or file; else ``database``
@@ -53,9 +52,9 @@ def load_own(path: Path, database: str | None) -> Suite:
     unknown: dict[str, None] = {}
     for place, line in enumerate(read_rows(path)):
         question = _question(line, place, database, dialect_of)
-        if question.id.lower() in questions:
+        if question.id.casefold() in questions:
             raise line.error(f"there is a question {question.id} before it.", "Give each an id of its own.")
-        questions[question.id.lower()] = question
+        questions[question.id.casefold()] = question
         unknown |= dict.fromkeys(name for name in line.values if name not in FIELDS)
     if not questions:
         raise ConfigurationError(f"{path} holds no question.", hint="Write one a line.")
@@ -95,9 +94,8 @@ def _text(line: Line, name: str, *, required: bool = True) -> str:
 
 def _id(line: Line, place: int) -> str:
     id = _text(line, "id", required=False) or f"{place:04}"
-    if not IDS.fullmatch(id):
-        hint = "It names files: use up to 100 letters, digits and -_. and begin with no dot."
-        raise line.error(f"the id {id!r} cannot be used.", hint)
+    if not is_id(id):
+        raise line.error(f"the id {id!r} cannot be used.", ID_HINT)
     return id
 
 

@@ -22,15 +22,18 @@ from pathlib import Path
 
 from evals.questions import EvalQuestion, Suite
 from evals.scorers.spider2 import Spider2Scorer
+from evals.scorers.spider2_columns import Edition
 from evals.suites.files import read_lines, text_of
 from evals.suites.spider2_folder import (
     DATABASES,
+    DOCUMENT,
     DOCUMENTS,
     GOLD,
     SOURCE,
     ExternalKnowledge,
     Gold,
     Places,
+    absent_documents,
     amount,
     listed,
 )
@@ -39,6 +42,9 @@ from knowledge.errors import ConfigurationError
 LITE, SNOW = "spider2-lite.jsonl", "spider2-snow.jsonl"
 ENGINES = {"bq": "bigquery", "ga": "bigquery", "sf": "snowflake", "local": "sqlite"}
 """How the ids of Lite's questions begin, and where the official program runs them."""
+
+EDITIONS: dict[str, Edition] = {"spider2-lite": "lite", "spider2-local": "lite", "spider2-snow": "snow"}
+"""By suite, the edition that its gold is of."""
 
 ARCHIVE = (
     f"Their archive is linked in spider2-lite/README.md of {SOURCE}; unzip it into"
@@ -127,7 +133,7 @@ def _read(path: Path, engine: Callable[[str], str]) -> list[_Asked]:
 
 def _load(name: str, folder: Path, asked: Sequence[_Asked], locate: Locate) -> Suite:
     places, knowledge = Places(folder), ExternalKnowledge(folder / DOCUMENTS)
-    gold = Gold(folder / GOLD, "snow" if name == "spider2-snow" else "lite")
+    gold = Gold(folder / GOLD, EDITIONS[name])
     urls = {each.id: locate(places, each) for each in asked}
     nowhere = [each for each in asked if not urls[each.id]]
     left_out = _left_out(nowhere, files=name == "spider2-local")
@@ -135,8 +141,21 @@ def _load(name: str, folder: Path, asked: Sequence[_Asked], locate: Locate) -> S
         what = f"no database of {name}'s {len(asked)} questions" if asked else f"no question of {name}"
         raise ConfigurationError(f"{folder} has {what}.", hint=" ".join(left_out))
     questions = tuple(_question(each, urls[each.id], knowledge, gold) for each in asked if urls[each.id])
-    missing = (*left_out, *_schema_only(questions), *knowledge.missing(), *gold.missing(questions))
+    missing = (*left_out, *_lacking(questions, gold))
     return Suite(name, folder, questions, Spider2Scorer(gold.results), missing)
+
+
+def lacking(suite: Suite, questions: Sequence[EvalQuestion]) -> tuple[str, ...]:
+    """What some questions of a suite of Spider 2.0 lack: databases, documents, gold.
+
+    Raises:
+        ConfigurationError: The gold is damaged.
+    """
+    return _lacking(questions, Gold(suite.folder / GOLD, EDITIONS[suite.name]))
+
+
+def _lacking(questions: Sequence[EvalQuestion], gold: Gold) -> tuple[str, ...]:
+    return (*_schema_only(questions), *absent_documents(questions), *gold.missing(questions))
 
 
 def _question(asked: _Asked, url: str, knowledge: ExternalKnowledge, gold: Gold) -> EvalQuestion:
@@ -150,6 +169,7 @@ def _question(asked: _Asked, url: str, knowledge: ExternalKnowledge, gold: Gold)
         gold_sql=gold_sql,
         difficulty=gold.difficulty(asked.id, gold_sql),
         knowledge=knowledge.of(asked.document),
+        extra={DOCUMENT: Path(asked.document).name} if asked.document else {},
     )
 
 

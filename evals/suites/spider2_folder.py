@@ -11,7 +11,8 @@ from string import ascii_lowercase
 from urllib.parse import quote
 
 from evals.questions import EvalQuestion
-from evals.scorers.spider2_rules import STANDARDS, Edition, Spider2Gold, load_gold
+from evals.scorers.spider2_columns import Edition
+from evals.scorers.spider2_rules import STANDARDS, Spider2Gold, load_gold
 from evals.submissions.predictions import read_sql
 from evals.suites.files import read_lines, sqlite_url
 from knowledge.errors import ConfigurationError
@@ -28,6 +29,9 @@ FILES = (
     "resource/*/*.sqlite",
 )
 """Where SQLite files are looked for, best place first."""
+
+DOCUMENT = "document"
+"""Key of ``EvalQuestion.extra``: the name of the question's document, whether or not that is there."""
 
 MEDIUM, HARD = 80, 160
 """Least tokens of the gold SQL of a medium and of a hard question (Spider 2.0's paper)."""
@@ -102,11 +106,13 @@ class ExternalKnowledge:
         text = self._texts.get(name)
         return {} if text is None else {name: text}
 
-    def missing(self) -> tuple[str, ...]:
-        """Of the documents asked for, those that are not there."""
-        absent = [name for name, text in self._texts.items() if text is None]
-        where = f"{DOCUMENTS} of {SOURCE} has them."
-        return (f"No external knowledge, for want of {listed(absent)}: {where}",) if absent else ()
+
+def absent_documents(questions: Sequence[EvalQuestion]) -> tuple[str, ...]:
+    """Of the documents that the questions come with, those that are not there."""
+    named = ((question.extra.get(DOCUMENT), question) for question in questions)
+    absent = list(dict.fromkeys(name for name, question in named if name and name not in question.knowledge))
+    where = f"{DOCUMENTS} of {SOURCE} has them."
+    return (f"No external knowledge, for want of {listed(absent)}: {where}",) if absent else ()
 
 
 def _text(path: Path) -> str:

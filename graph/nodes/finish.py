@@ -179,6 +179,7 @@ def _candidate(record: CandidateRecord, weights: dict[str, float], context: Cont
         error=error["message"] if error else "",
         error_kind=error["kind"] if error else "",
         row_count=result["row_count"] if result else None,
+        truncated=bool(result and result["truncated"]),
         result_file=str(context.trace.folder / result["file"]) if result else "",
         fingerprint=result["fingerprint"] if result else "",
         approved=record["approved"],

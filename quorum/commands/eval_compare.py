@@ -35,24 +35,24 @@ def command(a: Path, b: Path, as_json: bool, page: Path | None, out: Path | None
 
     A and B are what `quorum eval run` wrote; a folder whose subfolders are the shards of one evaluation
     is read as one. Differences are B minus A, with a 95 % interval (paired bootstrap) and McNemar's
-    exact test.
+    exact test. Where EX is known on neither side, as over schemas, valid SQL and linking are compared.
 
     Files written with --html and --out link to the traces of the questions that flipped; each
     trace's page is written into its run's folder.
     """
+    from evals.paths import write_text
     from evals.reports.compare import compare, open_evaluation
     from evals.reports.compare_markdown import markdown_of
     from evals.reports.compare_page import page_of
-    from evals.reports.templating import write
 
     left, right = open_evaluation(a), open_evaluation(b)
     found = compare(left, right)
     folders: dict[Letter, Path] = {"a": left.folder, "b": right.folder}
     traced = _write_traces(found, folders) if page or out else set()
     if page is not None:
-        write(page, page_of(found, _link(folders, traced, page)))
+        write_text(page, page_of(found, _link(folders, traced, page)))
     if out is not None:
-        write(out, markdown_of(found, _link(folders, traced, out)))
+        write_text(out, markdown_of(found, _link(folders, traced, out)))
     if as_json:
         click.echo(json.dumps(found.as_dict(), ensure_ascii=False, indent=2))
     else:
@@ -64,7 +64,7 @@ def command(a: Path, b: Path, as_json: bool, page: Path | None, out: Path | None
 
 def _write_traces(comparison: Comparison, folders: Mapping[Letter, Path]) -> set[Path]:
     """Write the page of every run that flipped; those that cannot be read are told of and left out."""
-    from evals.reports.templating import write
+    from evals.paths import write_text
     from graph.runs import RunFolder
     from quorum.page import page_of
     from quorum.report import report_of
@@ -80,7 +80,7 @@ def _write_traces(comparison: Comparison, folders: Mapping[Letter, Path]) -> set
             except QuorumError as error:
                 click.echo(f"Question {flip.id} has no trace to link to. {error}", err=True)
                 continue
-            write(run / TRACE_PAGE, html)
+            write_text(run / TRACE_PAGE, html)
             written.add(run)
     return written
 

@@ -20,7 +20,9 @@ SHOWN = 20
 @click.command(short_help="Write the submission that a benchmark wants.")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--format", "kind", type=click.Choice(FORMATS), required=True)
-@click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", required=True)
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="FOLDER", required=True, help="where it is written"
+)
 @click.option("--force", is_flag=True, help="write into a folder that is not empty and no earlier export")
 @click.option("--verbose", is_flag=True, help="name every question that has no answer")
 def command(folder: Path, kind: Format, out: Path, force: bool, verbose: bool) -> None:
@@ -37,8 +39,10 @@ def command(folder: Path, kind: Format, out: Path, force: bool, verbose: bool) -
     with its gold by their place, so there it has a query that fails. What a run ended with but did not
     stand by, a best effort, is written as well. An earlier export in FOLDER is replaced.
     """
+    from evals.paths import check_no_file
     from evals.submissions.export import export, read_answers
 
+    check_no_file(out, hint="Give another --out: a folder.")
     answers = read_answers(folder)
     exported = export(answers, kind, out, force=force)
     total = count(len(answers.asked), "question")

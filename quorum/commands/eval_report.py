@@ -7,8 +7,6 @@ from pathlib import Path
 
 import click
 
-from knowledge.errors import ConfigurationError
-
 
 @click.command(short_help="Say how evaluations went: Markdown, or an HTML page with plots.")
 @click.argument("folders", nargs=-1, required=True, metavar="DIR...", type=click.Path(path_type=Path))
@@ -31,6 +29,7 @@ def command(folders: tuple[Path, ...], as_json: bool, page: Path | None, out: Pa
 
     The report goes to standard output as Markdown, unless --out or --html names a file for it.
     """
+    from evals.paths import write_text
     from evals.reports.markdown import report
     from evals.reports.summarise import summaries
 
@@ -46,15 +45,7 @@ def command(folders: tuple[Path, ...], as_json: bool, page: Path | None, out: Pa
     else:
         text = report(found)
     if out is not None:
-        _write(out, text)
+        write_text(out, text)
+        click.echo(f"Report: {out}", err=True)
     elif as_json or page is None:
         click.echo(text, nl=False)
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ConfigurationError(f"Cannot write {path}: {error.strerror}.") from error
-    click.echo(f"Report: {path}", err=True)

@@ -15,8 +15,11 @@ import click
 from quorum.commands.options import how_to_ask
 
 if TYPE_CHECKING:
+    from evals.questions import EvalQuestion, Suite
+    from evals.running.processes import WorkerProcess
     from evals.running.runner import Evaluation
     from quorum.eval_progress import Board
+    from quorum.settings import Settings
 
 UNFINISHED = 1
 LONGEST_NAME = 120
@@ -42,7 +45,9 @@ def _shard(_: click.Context, __: click.Parameter, given: str) -> tuple[int, int]
     "--shard", callback=_shard, metavar="K/N", default="1/1", help="every Nth question, from the Kth"
 )
 @click.option("--concurrency", type=click.IntRange(min=1), metavar="C", default=8, help="at a time  [8]")
+@click.option("--workers", type=click.IntRange(min=1), metavar="N", default=1, help="processes that ask  [1]")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="where the evaluation is kept")
+@click.option("--timings", is_flag=True, help="bird: measure R-VES, see above")
 @how_to_ask
 @click.option("--requests-per-second", type=float, metavar="R", help="model calls, all together")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object at the end")
@@ -54,7 +59,9 @@ def command(
     ids: Path | None,
     shard: tuple[int, int],
     concurrency: int,
+    workers: int,
     out: Path | None,
+    timings: bool,
     as_json: bool,
     quiet: bool,
     **flags: Any,
@@ -69,28 +76,80 @@ def command(
     evaluation is kept in a folder named after suite, recipe and models. Limits such as
     --max-calls hold for each question.
 
+    --timings runs the gold query and every different right query, candidates' too, 100 times each in
+    turns to measure BIRD's R-VES. Questions under way disturb each other's times: such figures mean
+    something with --concurrency 1 on a machine that does nothing else, and only beside others that
+    were measured there.
+
+    One process uses one processor core: with --workers N, N processes share the questions. It pays where
+    hundreds are asked at a time, or the model replies fast.
+
     Exit codes: 0 all questions have their final record; 1 some failed for want of an endpoint
     (the same command asks them again); 2 usage, configuration or a full disk; 130 Ctrl-C (the
     same command goes on; a second Ctrl-C ends at once).
     """
     from quorum.settings import Settings
 
+    if workers > concurrency:
+        raise click.UsageError(f"{workers} workers cannot share {concurrency} questions at a time.")
     settings = Settings.load(**flags)
+    from evals.running.processes import worker_processes
+
+    with worker_processes(workers - 1) as others:  # they load what they need while this process does
+        loaded, chosen = _opened(suite, data, flags["database"], ids, limit, shard, timings=timings)
+        evaluation = _evaluation(loaded, chosen, settings, out, concurrency, shard, timings=timings)
+        raise SystemExit(_run(evaluation, others, quiet=quiet, as_json=as_json))
+
+
+def _opened(
+    suite: str,
+    data: Path | None,
+    db: str | None,
+    ids: Path | None,
+    limit: int | None,
+    shard: tuple[int, int],
+    *,
+    timings: bool,
+) -> tuple[Suite, tuple[EvalQuestion, ...]]:
+    """The suite, which tells what those of its questions lack that are asked, and these.
+
+    Raises:
+        ConfigurationError: It cannot be read, or an option does not belong to it.
+    """
     from evals.ids import read_ids
+    from evals.suites.bird import timed
+    from evals.suites.part import part_of
+    from quorum.suites import open_suite
+
+    wanted = read_ids(ids) if ids else None
+    loaded = part_of(open_suite(suite, data, db), ids=wanted, limit=limit)
+    loaded = timed(loaded) if timings else loaded
+    return loaded, loaded.chosen(ids=wanted, limit=limit, shard=shard)
+
+
+def _evaluation(
+    suite: Suite,
+    chosen: tuple[EvalQuestion, ...],
+    settings: Settings,
+    out: Path | None,
+    concurrency: int,
+    shard: tuple[int, int],
+    *,
+    timings: bool,
+) -> Evaluation:
+    from evals.paths import check_no_file
     from evals.running.runner import Evaluation
     from quorum.api import run_options
-    from quorum.suites import open_suite
     from tools.urls import SAMPLE
 
     options = run_options(settings.changed(database=SAMPLE))  # each question brings its own
-    loaded = open_suite(suite, data, flags["database"])
-    chosen = loaded.chosen(ids=read_ids(ids) if ids else None, limit=limit, shard=shard)
-    name = _name(loaded.name, options.recipe, options.models, shard)
-    key = settings.api_key.get_secret_value() if settings.api_key else ""
+    name = _name(suite.name + ("-timed" if timings else ""), options.recipe, options.models, shard)
     folder = out or settings.home / "evals" / name
-    evaluation = Evaluation(loaded, options, chosen, folder, concurrency, shard, key)
+    check_no_file(folder, hint="Give another --out: a folder.")
+    key = settings.api_key.get_secret_value() if settings.api_key else ""
+    evaluation = Evaluation(suite, options, chosen, folder, concurrency, shard, key)
     evaluation.check()
-    raise SystemExit(_run(evaluation, quiet=quiet, as_json=as_json))
+    return evaluation
 
 
 def _name(suite: str, recipe: str, models: Sequence[str], shard: tuple[int, int]) -> str:
@@ -103,7 +162,7 @@ def _name(suite: str, recipe: str, models: Sequence[str], shard: tuple[int, int]
     return f"{name[:LONGEST_NAME]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
-def _run(evaluation: Evaluation, *, quiet: bool, as_json: bool) -> int:
+def _run(evaluation: Evaluation, workers: list[WorkerProcess], *, quiet: bool, as_json: bool) -> int:
     """Run it with progress on standard error and the summary on standard output; returns the exit status."""
     from evals.running.runner import GaveUp, run_evaluation
     from quorum.eval_progress import Board
@@ -113,7 +172,7 @@ def _run(evaluation: Evaluation, *, quiet: bool, as_json: bool) -> int:
 
     _allow_files(evaluation.concurrency)
     if not quiet:
-        _announce(evaluation)
+        _announce(evaluation, 1 + len(workers))
     tally, status, said = Tally(len(evaluation.questions)), 0, ""
     with Board(tally, console(stderr=True), quiet=quiet) as board:
 
@@ -121,7 +180,7 @@ def _run(evaluation: Evaluation, *, quiet: bool, as_json: bool) -> int:
             board.stop()
             click.echo("Stopping what is under way; Ctrl-C again ends at once.", err=True)
 
-        work = run_evaluation(evaluation, on_begin=board.begin, on_record=board.record)
+        work = run_evaluation(evaluation, workers=workers, on_begin=board.begin, on_record=board.record)
         try:
             asyncio.run(interruptible(work, stopping))
         except Interrupted as ended:
@@ -138,14 +197,14 @@ def _run(evaluation: Evaluation, *, quiet: bool, as_json: bool) -> int:
     return status
 
 
-def _announce(evaluation: Evaluation) -> None:
+def _announce(evaluation: Evaluation, processes: int) -> None:
     from quorum.text import count, printable
 
     options, (number, of) = evaluation.options, evaluation.shard
     parts = (
         evaluation.suite.name + (f" {number}/{of}" if of > 1 else ""),
         count(len(evaluation.questions), "question"),
-        f"{evaluation.concurrency} at a time",
+        f"{evaluation.concurrency} at a time" + (f" in {processes} processes" if processes > 1 else ""),
         f"recipe {options.recipe}",
         printable(", ".join(options.models)),
     )

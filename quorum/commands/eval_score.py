@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from knowledge.errors import ConfigurationError
 from quorum.text import count, one_line, printable
 
 if TYPE_CHECKING:
@@ -30,8 +31,10 @@ CANDIDATES = "candidates"
 
 @click.command(short_help="Score results that somebody else produced.")
 @click.argument("suite")
-@click.option("--pred", type=click.Path(path_type=Path), metavar="FOLDER", required=True)
-@click.option("--gold", type=click.Path(path_type=Path), metavar="FOLDER", help="see below")
+@click.option(
+    "--pred", type=click.Path(path_type=Path), metavar="FOLDER", required=True, help="the predictions"
+)
+@click.option("--gold", type=click.Path(path_type=Path), metavar="FOLDER", help="see above")
 @click.option(
     "--ids",
     "ids_file",
@@ -40,7 +43,8 @@ CANDIDATES = "candidates"
     help="score these only: one id a line",
 )
 @click.option("--db", metavar="URL", help="database of your own questions that name none")
-@click.option("--json", "as_json", is_flag=True, help='print {"<id>": 0 or 1, …} and nothing else')
+@click.option("--timings", is_flag=True, help="bird: measure R-VES, see above")
+@click.option("--json", "as_json", is_flag=True, help='print {"<id>": 0, 1 or null, …} and nothing else')
 @click.option("--verbose", is_flag=True, help="say of every question why")
 def command(
     suite: str,
@@ -48,6 +52,7 @@ def command(
     gold: Path | None,
     ids_file: Path | None,
     db: str | None,
+    timings: bool,
     as_json: bool,
     verbose: bool,
 ) -> None:
@@ -63,9 +68,14 @@ def command(
     candidates    <model>/<question>/K.csv and final.csv, as `quorum votes replay` reads them; --gold
                   as for spider2
 
-    A question without a prediction scores 0: the score divides by all that were asked for. Where a
-    question's gold cannot be had, its score is null and it is in no mean. Files that belong to no
+    A question without a prediction scores 0: the score divides by all that were asked for. Where the
+    gold SQL of a question cannot run, its score is null and it is in no mean. Spider 2.0's program gives
+    0 to a question without a gold result, and so do spider2 and candidates. Files that belong to no
     question are named on standard error.
+
+    --timings runs the gold query and the prediction of every right answer 100 times each in turns to
+    measure BIRD's R-VES: on a machine that does nothing else, and only to compare figures that were
+    measured there.
 
     For candidates, --json prints {"<model>": {"<id>": {"final": 0 or 1, "0": 0 or 1, …}}}.
     """
@@ -73,11 +83,13 @@ def command(
     from quorum.waiting import counting
 
     ids = read_ids(ids_file) if ids_file else None
+    if timings:
+        _check_timed(suite)
     if suite == CANDIDATES:
         _score_candidates(pred, gold, ids, as_json=as_json, verbose=verbose)
         return
     with counting() as tell:
-        scores = _scored(suite, pred, gold, db, ids, tell)
+        scores = _scored(suite, pred, gold, db, ids, tell, timings=timings)
     if as_json:
         click.echo(json.dumps(scores.as_json(), indent=2))
     else:
@@ -86,18 +98,38 @@ def command(
         click.echo(note, err=True)
 
 
+def _check_timed(suite: str) -> None:
+    """Refuse timings where nothing runs, whatever else is wrong; other suites refuse for themselves."""
+    if suite in (CANDIDATES, *SPIDER2):
+        raise ConfigurationError(
+            f"--timings measures R-VES, a metric of bird; {suite} runs no query.", hint="Leave it out."
+        )
+
+
 def _scored(
-    suite: str, pred: Path, gold: Path | None, db: str | None, ids: tuple[str, ...] | None, tell: OnDone
+    suite: str,
+    pred: Path,
+    gold: Path | None,
+    db: str | None,
+    ids: tuple[str, ...] | None,
+    tell: OnDone,
+    *,
+    timings: bool,
 ) -> Scores:
     from evals.submissions.scoring import open_gold, score_results, score_suite
+    from evals.submissions.sweep import DATABASES_AT_ONCE
+    from evals.suites.bird import timed
+    from evals.suites.part import part_of
     from quorum.suites import needed, open_suite
 
     if suite in SPIDER2:
         return score_results(open_gold(needed(gold, "--gold"), SPIDER2[suite]), pred, ids, on_done=tell)
     loaded = open_suite(suite, gold, db, flag="--gold")
-    for said in loaded.missing:
+    loaded = timed(loaded) if timings else loaded
+    for said in part_of(loaded, ids=ids).missing:
         click.echo(f"Missing: {printable(said)}", err=True)
-    return asyncio.run(score_suite(loaded, pred, ids, on_done=tell))
+    at_once = 1 if timings else DATABASES_AT_ONCE
+    return asyncio.run(score_suite(loaded, pred, ids, at_once=at_once, on_done=tell))
 
 
 def _score_candidates(
@@ -182,6 +214,8 @@ def _notes(scores: Scores, pred: Path) -> Iterator[str]:
         yield f"{pred} holds no prediction for any question: all score 0."
     if predictions.unknown:
         yield _named("Not scored, for the gold knows no such question:", predictions.unknown)
+    if scores.unreadable:
+        yield _named("Results that cannot be read score 0:", scores.unreadable)
     if predictions.unread:
         yield _named("Not read:", predictions.unread)
     yield from predictions.remarks
@@ -191,5 +225,5 @@ def _notes(scores: Scores, pred: Path) -> Iterator[str]:
         yield f"Cannot be scored: {id} ({one_line(verdict.reason, 200)})"
 
 
-def _named(said: str, names: tuple[str, ...]) -> str:
+def _named(said: str, names: Sequence[str]) -> str:
     return f"{said} {', '.join(one_line(name, 100) for name in names)} ({len(names):,})."

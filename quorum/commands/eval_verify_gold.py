@@ -12,7 +12,6 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from knowledge.errors import ConfigurationError
 from quorum.text import count, one_line, printable
 
 if TYPE_CHECKING:
@@ -51,20 +50,23 @@ def command(
     suite, and reports list them apart.
 
     Exit codes: 0 all gold that can be checked here is as published; 1 some is not (it fails, differs
-    or is empty); 2 the suite cannot be read.
+    or is empty); 2 usage, or a suite that cannot be read.
     """
     from evals.ids import read_ids
+    from evals.paths import write_text
     from evals.submissions.verification import verify_gold
+    from evals.suites.part import part_of
     from quorum.suites import open_suite
     from quorum.waiting import counting
 
-    loaded = open_suite(suite, data, db)
-    questions = loaded.chosen(ids=read_ids(ids_file) if ids_file else None, limit=limit)
+    ids = read_ids(ids_file) if ids_file else None
+    loaded = part_of(open_suite(suite, data, db), ids=ids, limit=limit)
+    questions = loaded.chosen(ids=ids, limit=limit)
     with counting("opening databases") as tell:
         found = asyncio.run(verify_gold(loaded, questions, on_done=tell))
     text = json.dumps(found.as_json(), ensure_ascii=False, indent=2)
     if out is not None:
-        _write(out, text)
+        write_text(out, text + "\n")
     if as_json:
         click.echo(text)
     else:
@@ -73,14 +75,6 @@ def command(
         click.echo(f"Missing: {printable(said)}", err=True)
     if not found.reproduces:
         raise SystemExit(NOT_ALL_OK)
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text + "\n", encoding="utf-8")
-    except OSError as error:
-        raise ConfigurationError(f"Cannot write {path}: {error.strerror}.") from error
 
 
 def _show(name: str, found: Verification) -> None:

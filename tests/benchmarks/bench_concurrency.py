@@ -7,16 +7,18 @@ that has a process of its own. The ideal is
     questions / concurrency x sequential model calls of a question x latency
 
 where the sequential calls are measured on one question that is asked alone: the wall clock during which it
-waits for at least one call, over the latency. Each case runs in a fresh process; CPU seconds are those of
-that process and of the database processes that it started. ``cold`` is what the first question costs more
-than its model calls: imports, opening a database.
+waits for at least one call, over the latency. Each case runs in a fresh process, with ``--workers`` less one
+beside it; CPU is that of this process, and of all that it started, its databases' and workers' (their start
+included). ``cold`` is what the first question, one for each worker, costs more than its model calls: imports,
+opening a database. It is no part of the wall clock.
 
 ``quorum/plan`` is the recipe on questions that are long enough for it to plan. ``--storm`` asks sixty
 questions, forty at once, of a server that takes eight at once, or fails for two seconds, and tells whether a
 question was lost and how many requests were refused.
 
     python -m tests.benchmarks.bench_concurrency [--questions 200] [--concurrency 100] [--latency 1.0]
-                                                 [--databases 5] [--recipe NAME ...] [--form here|http]
+                                                 [--databases 5] [--workers 1] [--recipe NAME ...]
+                                                 [--form here|http]
     python -m tests.benchmarks.bench_concurrency --storm
 """
 
@@ -24,11 +26,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import dataclasses
 import math
 import multiprocessing
 import resource
 import tempfile
 import time
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -52,11 +56,15 @@ class Case:
     databases: int
     url: str = ""
     alone: bool = True
+    workers: int = 1
 
 
 @dataclass(frozen=True)
 class Figures:
-    """What came of it: counts, seconds, bytes. ``sequential`` calls are rounded to whole ones."""
+    """What came of it: counts, seconds, bytes; ``own_cpu`` and ``child_cpu`` are milliseconds a question.
+
+    ``sequential`` calls are rounded to whole ones.
+    """
 
     sequential: int
     calls: int
@@ -71,46 +79,51 @@ class Figures:
 
 def measure(case: Case) -> Figures:
     """Run the case in this process, which should be a fresh one."""
-    with tempfile.TemporaryDirectory() as name:
-        return asyncio.run(_measure(case, Path(name)))
+    from evals.running.processes import worker_processes
+
+    with tempfile.TemporaryDirectory() as name, worker_processes(case.workers - 1) as workers:
+        found = asyncio.run(_measure(case, Path(name), workers))
+    return dataclasses.replace(found, child_cpu=1000 * _cpu()[1] / case.questions)
 
 
-async def _measure(case: Case, folder: Path) -> Figures:
+async def _measure(case: Case, folder: Path, workers: Sequence[Any]) -> Figures:
     from evals.running.memory import peak_memory
     from tests.evals.simulated import make_suite
 
     at_length = case.recipe.endswith("/plan")
-    suite = make_suite(folder, case.questions + 1, case.databases, at_length=at_length)
-    alone, *questions = suite.questions
+    suite = make_suite(folder, case.questions + case.workers, case.databases, at_length=at_length)
+    alone, questions = suite.questions[: case.workers], suite.questions[case.workers :]
     start = time.perf_counter()
-    calls, waited = await _calls(case, suite, alone, folder / "alone") if case.alone else (0, 0.0)
+    calls, waited = await _calls(case, suite, alone, folder / "alone", workers) if case.alone else (0, 0.0)
     cold = time.perf_counter() - start - waited
-    start, cpu = time.perf_counter(), _cpu()
-    records = await _run(case, suite, questions, folder / "together")
-    wall, spent = time.perf_counter() - start, [now - before for now, before in zip(_cpu(), cpu, strict=True)]
+    start, cpu = time.perf_counter(), _cpu()[0]
+    records = await _run(case, suite, questions, folder / "together", workers)
+    wall, spent = time.perf_counter() - start, _cpu()[0] - cpu
     return Figures(
         sequential=round(waited / case.latency),
         calls=calls,
         cold=cold,
         wall=wall,
-        own_cpu=spent[0],
-        child_cpu=spent[1],
+        own_cpu=1000 * spent / case.questions,
+        child_cpu=0.0,
         memory=peak_memory(),
         right=sum(bool(record.match) for record in records.values()),
         lost=case.questions - sum(record.finished for record in records.values()),
     )
 
 
-async def _calls(case: Case, suite: Any, question: Any, folder: Path) -> tuple[int, float]:
-    """Model calls of one question, and the seconds during which it waits for any."""
+async def _calls(
+    case: Case, suite: Any, questions: Sequence[Any], folder: Path, workers: Sequence[Any]
+) -> tuple[int, float]:
+    """Model calls of the first question, and the seconds during which it waits for any."""
     from graph.runs import RunFolder
 
-    await _run(case, suite, [question], folder)
-    calls = [e for e in RunFolder(folder / "runs" / question.id).events() if e["kind"] == "model_call"]
+    await _run(case, suite, questions, folder, workers)
+    calls = [e for e in RunFolder(folder / "runs" / questions[0].id).events() if e["kind"] == "model_call"]
     return len(calls), _covered([(call["t"] - call["seconds"], call["t"]) for call in calls])
 
 
-async def _run(case: Case, suite: Any, questions: Any, folder: Path) -> Any:
+async def _run(case: Case, suite: Any, questions: Sequence[Any], folder: Path, workers: Sequence[Any]) -> Any:
     from evals.running.runner import Evaluation, run_evaluation
     from graph.options import RunOptions
     from tests.evals.simulated import slow_model
@@ -124,7 +137,8 @@ async def _run(case: Case, suite: Any, questions: Any, folder: Path) -> Any:
             folder,
             concurrency=case.concurrency,
             chat_models={} if case.url else {spec: slow_model(case.latency)},
-        )
+        ),
+        workers=workers,
     )
 
 
@@ -153,7 +167,7 @@ def in_fresh_process(case: Case) -> Figures:
 def compare(given: argparse.Namespace) -> None:
     """Print a line for each recipe and form."""
     print(f"{given.questions} questions, {given.concurrency} at once, {given.databases} databases, ", end="")
-    print(f"{given.latency:g} s a call")
+    print(f"{given.latency:g} s a call, {given.workers} worker(s)")
     print(
         f"{'recipe':<11} {'model':<5} {'calls':>5} {'seq':>3} {'ideal s':>7} {'wall s':>6} {'ratio':>5}",
         end=" ",
@@ -164,11 +178,11 @@ def compare(given: argparse.Namespace) -> None:
             with ExitStack() as stack:
                 url = stack.enter_context(SlowServer(latency=given.latency)).url if form == "http" else ""
                 size = (given.questions, given.concurrency, given.latency, given.databases)
-                found = in_fresh_process(Case(recipe, *size, url))
+                found = in_fresh_process(Case(recipe, *size, url, workers=given.workers))
             ideal = math.ceil(given.questions / given.concurrency) * found.sequential * given.latency
-            own, children = (1000 * cpu / given.questions for cpu in (found.own_cpu, found.child_cpu))
             print(f"{recipe:<11} {form:<5} {found.calls:>5} {found.sequential:>3} {ideal:>7.1f}", end=" ")
-            print(f"{found.wall:>6.2f} {found.wall / ideal:>5.2f} {own:>8.1f} {children:>6.1f}", end=" ")
+            print(f"{found.wall:>6.2f} {found.wall / ideal:>5.2f} {found.own_cpu:>8.1f}", end=" ")
+            print(f"{found.child_cpu:>6.1f}", end=" ")
             print(f"{found.cold:>6.2f} {found.memory / 2**20:>5.0f} {found.right:>5}", flush=True)
 
 
@@ -196,6 +210,7 @@ if __name__ == "__main__":
     parser.add_argument("--concurrency", type=int, default=100)
     parser.add_argument("--latency", type=float, default=1.0)
     parser.add_argument("--databases", type=int, default=5)
+    parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--recipe", action="append")
     parser.add_argument("--form", action="append", choices=FORMS)
     parser.add_argument("--storm", action="store_true")

@@ -51,8 +51,8 @@ class SameResult(Scorer):
 
 
 AT_LENGTH = (
-    " Count each order once, leave out those that no known customer placed, and show every city with one order "
-    "or more beside the number of its orders."
+    " Count each order once, leave out those that no known customer placed, and show every city with one "
+    "order or more beside the number of its orders."
 )
 """Makes a question one that recipe ``quorum`` plans for (``graph.nodes.planning.LONG_QUESTION``)."""
 

@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
-from evals.records import Record
+from evals.records import Linking, Record
 from evals.reports.compare import compare, open_evaluation
 from evals.reports.compare_markdown import markdown_of
+from evals.reports.compare_page import page_of
 from evals.reports.compare_text import notes, reading, result
 from evals.reports.comparison import Comparison
 from graph.options import RunOptions
 from knowledge.errors import ConfigurationError
-from tests.evals.evaluations import EX, F1, asked, manifest, record, unanswered, usage, write
+from tests.evals.evaluations import EX, F1, asked, linking, manifest, record, unanswered, usage, write
 
 IDS = "abcdefgh"
 
@@ -92,11 +93,53 @@ def test_questions_that_only_one_asks_are_counted(tmp_path: Path) -> None:
 
 
 def test_nothing_to_compare_is_said_and_not_divided_by(tmp_path: Path) -> None:
-    lacking = [record(id, match=None, gold="missing") for id in IDS]
-    found = compared(tmp_path, lacking, lacking)
+    found = compared(tmp_path, right(IDS)[:4], right(IDS)[4:])
     assert (found.compared, found.difference, found.low, found.a.ex.share) == (0, None, None, None)
+    assert found.measures == ()
     assert result(found) == "No question can be compared."
     assert "No question can be compared." in markdown_of(found)
+
+
+def over_schemas(id: str, *, valid: bool, links: Linking | None, sql: str = "SELECT 1") -> Record:
+    """A question whose SQL nothing could execute."""
+    values: dict[str, Any] = {"match": None, "gold": "not_live", "executes": None, "linking": links}
+    return record(id, status="no_answer", valid=valid if sql else None, sql=sql, **values)
+
+
+def test_where_ex_is_known_in_neither_validity_and_linking_are_compared(tmp_path: Path) -> None:
+    half, whole = linking(0.5, 0.5), linking(1.0, None)
+    a = [over_schemas(id, valid=id in "ab", links=half) for id in "abcd"]
+    a += [over_schemas("e", valid=False, links=None, sql=""), over_schemas("f", valid=True, links=None)]
+    b = [over_schemas(id, valid=id in "bcd", links=whole) for id in "abcde"]
+    b += [over_schemas("f", valid=True, links=None), record("g")]
+    found = compared(tmp_path, [*a, record("g")], b)
+    assert (found.compared, found.unscored) == (1, 6)
+    by_name = {each.name: each for each in found.measures}
+    valid = by_name["valid"]
+    assert (valid.n, valid.a, valid.b) == (6, 0.5, pytest.approx(4 / 6))
+    assert (valid.gained, valid.lost, valid.p_value) == (2, 1, 1.0)
+    tables = by_name["table_recall"]  # of e, A wrote no SQL and found nothing
+    assert (tables.n, tables.a, tables.b, tables.gained) == (5, 0.4, 1.0, None)
+    assert tables.low is not None
+    assert 0.5 <= tables.low < 0.6
+    strict = by_name["table_recall_strict"]
+    assert (strict.n, strict.gained, strict.lost, strict.p_value) == (5, 5, 0, 0.0625)
+    assert by_name["table_precision"].n == 4
+    assert "column_recall" not in by_name  # B's is not defined
+    text = markdown_of(found)
+    assert "## Without EX: 6 questions" in text
+    assert "| valid SQL | 6 | 50.0 | 66.7 | +16.7 |" in text
+    assert "| table recall | 5 | 40.0 | 100.0 | +60.0 |" in text
+
+
+def test_schemas_only_are_said_to_be_compared_without_ex(tmp_path: Path) -> None:
+    half = [over_schemas(id, valid=True, links=None) for id in IDS]
+    found = compared(tmp_path, half, half)
+    assert result(found) == "EX cannot be compared: it is known in neither."
+    assert "is compared below" in reading(found)
+    page = page_of(found, lambda *_: "")
+    assert "Without EX: 8 questions" in page
+    assert "<td>valid SQL</td>" in page
 
 
 def test_costs_are_means_over_what_both_answered(tmp_path: Path) -> None:
@@ -193,9 +236,9 @@ def test_a_folder_of_several_evaluations_or_of_none_is_refused(tmp_path: Path) -
     with pytest.raises(ConfigurationError, match="holds 2 evaluations"):
         open_evaluation(tmp_path / "many")
     (tmp_path / "none").mkdir()
-    for empty in ("none", "absent"):
-        with pytest.raises(ConfigurationError, match="holds no evaluation"):
-            open_evaluation(tmp_path / empty)
+    for name, said in {"none": "holds no evaluation", "absent": "There is no folder"}.items():
+        with pytest.raises(ConfigurationError, match=said):
+            open_evaluation(tmp_path / name)
 
 
 def test_demonstrations_are_told(tmp_path: Path) -> None:

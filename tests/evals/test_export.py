@@ -15,7 +15,7 @@ import pytest
 from evals.records import Asked, Manifest, Record
 from evals.running.writer import EvalWriter
 from evals.scorers.spider2_rules import load_gold
-from evals.submissions.export import BIRD_FILE, NO_ANSWER, NOTE, export, read_answers
+from evals.submissions.export import BIRD_FILE, NO_ANSWER, NOTE, Format, export, read_answers
 from evals.submissions.predictions import BIRD_MARK, find_predictions, read_bird
 from evals.submissions.scoring import score_results
 from knowledge.errors import ConfigurationError
@@ -98,6 +98,19 @@ def test_a_lost_result_is_left_out_with_the_reason(done: Path, tmp_path: Path) -
     assert "cannot be read" in exported.left_out["q1"]
 
 
+def test_a_result_that_limits_cut_is_left_out_and_its_query_is_not(tmp_path: Path) -> None:
+    """Both programs judge whole results; they run a query themselves."""
+    whole, cut = pa.table({"n": [1]}), pa.table({"n": [1, 2]})
+    records = [record("q1", whole), record("q2", cut, truncated=True, rows=2, sql="SELECT 2")]
+    answers = read_answers(evaluation(tmp_path / "eval", ["q1", "q2"], records))
+    exported = export(answers, "spider2-csv", tmp_path / "csv")
+    assert exported.written == ("q1",)
+    assert exported.left_out == {"q2": "the run's limits cut its result after 2 rows"}
+    assert not (tmp_path / "csv" / "q2.csv").exists()
+    assert export(answers, "spider2-sql", tmp_path / "sql").written == ("q1", "q2")
+    assert export(answers, "bird", tmp_path / "bird").written == ("q1", "q2")
+
+
 def test_shards_are_put_together_in_the_order_of_the_suite(tmp_path: Path) -> None:
     ids = [f"q{number}" for number in range(1, 8)]
     for number in (1, 2, 3):
@@ -131,10 +144,56 @@ def test_an_export_replaces_an_earlier_one_and_nothing_else(done: Path, tmp_path
     foreign.mkdir()
     (foreign / "q9.csv").write_text("n\n9\n")
     with pytest.raises(ConfigurationError, match="not empty, and no export"):
-        export(answers, "spider2-csv", foreign)
+        export(answers, "spider2-sql", foreign)
     assert [path.name for path in foreign.iterdir()] == ["q9.csv"]
-    export(answers, "spider2-csv", foreign, force=True)
-    assert sorted(path.name for path in foreign.iterdir()) == [NOTE, "q1.csv", "q2.csv", "q9.csv"]
+    export(answers, "spider2-sql", foreign, force=True)
+    assert sorted(path.name for path in foreign.iterdir()) == [NOTE, "q1.sql", "q2.sql", "q9.csv"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "stray"),
+    [
+        ("spider2-csv", "q9.csv"),  # a question that is no longer asked
+        ("spider2-csv", "q3.csv"),  # one that has no result
+        ("spider2-csv", "q1.csv"),  # one that would be written over
+        ("spider2-sql", "q9.sql"),
+        ("bird", BIRD_FILE),
+    ],
+)
+@pytest.mark.parametrize("earlier", [True, False])
+def test_files_that_no_export_left_are_not_mixed_into_a_submission(
+    done: Path, tmp_path: Path, kind: Format, stray: str, earlier: bool
+) -> None:
+    out, answers = tmp_path / "out", read_answers(done)
+    if earlier:
+        export(answers, "bird" if kind != "bird" else "spider2-csv", out)
+    out.mkdir(exist_ok=True)
+    (out / stray).write_text("mine")
+    before = sorted(path.name for path in out.iterdir())
+    with pytest.raises(ConfigurationError, match=rf"no export left there: {stray}\.") as raised:
+        export(answers, kind, out, force=True)
+    assert "Move or delete" in raised.value.hint
+    assert (out / stray).read_text() == "mine"
+    assert sorted(path.name for path in out.iterdir()) == before, "nothing was taken away either"
+
+
+def test_a_file_for_a_question_that_an_export_left_out_is_its_user_s(done: Path, tmp_path: Path) -> None:
+    out, answers = tmp_path / "out", read_answers(done)
+    export(answers, "spider2-csv", out)
+    (out / "q3.csv").write_text("n\n3\n")
+    for kind in ("spider2-sql", "bird"):
+        export(answers, kind, out)
+    assert (out / "q3.csv").read_text() == "n\n3\n"
+    with pytest.raises(ConfigurationError, match=r"q3\.csv"):
+        export(answers, "spider2-csv", out)
+
+
+def test_an_export_of_fewer_questions_leaves_none_of_the_earlier(done: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    export(read_answers(done), "spider2-csv", out)
+    fewer = evaluation(tmp_path / "fewer", ["q2"], [record("q2", pa.table({"n": [2]}))])
+    export(read_answers(fewer), "spider2-csv", out)
+    assert sorted(path.name for path in out.iterdir()) == [NOTE, "q2.csv"]
 
 
 def test_a_note_that_names_files_elsewhere_deletes_none(done: Path, tmp_path: Path) -> None:

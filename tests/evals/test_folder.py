@@ -94,6 +94,26 @@ def test_lines_and_manifests_of_other_versions_are_read(tmp_path: Path) -> None:
     assert EvalFolder(tmp_path).manifest() == Manifest.from_dict(values)
 
 
+def test_what_earlier_versions_did_not_keep_is_not_known(tmp_path: Path) -> None:
+    path = written(tmp_path)
+    line = record("a", truncated=True).as_dict()
+    del line["truncated"]
+    path.write_text(json.dumps(line) + "\n")
+    assert EvalFolder(tmp_path).records()["a"].truncated is False
+    values = manifest([asked("a", parts=("text 1",))]).as_dict()
+    assert Manifest.from_dict(json.loads(json.dumps(values))).asked[0].parts == ("text 1",)
+    del values["asked"][0]["parts"]
+    assert Manifest.from_dict(values).asked[0].parts is None
+
+
+def test_changes_of_a_question_are_told_as_far_as_both_are_known() -> None:
+    before, now = asked("a", parts=("text 1", "gold SQL 2")), asked("a", parts=("text 1", "gold SQL 3"))
+    assert now.changes(before) == ("its gold SQL changed",)
+    assert before.changes(before) == now.changes(asked("a")) == asked("a").changes(now) == ()
+    assert asked("a", digest="1").changes(asked("a")) == ("its text, gold SQL or knowledge changed",)
+    assert asked("a", dialect="duckdb").changes(asked("a")) == ("its dialect was 'sqlite' and is 'duckdb'",)
+
+
 def test_one_process_writes_at_a_time(tmp_path: Path) -> None:
     with EvalWriter(tmp_path), pytest.raises(ConfigurationError, match="Another process is writing"):
         EvalWriter(tmp_path).__enter__()

@@ -6,8 +6,35 @@ from pathlib import Path
 
 import pytest
 
-from evals.ids import read_ids
+from evals.ids import is_id, read_ids
+from graph.trace import Trace
 from knowledge.errors import ConfigurationError
+
+
+@pytest.mark.parametrize(
+    ("text", "may"),
+    [
+        ("0001", True),
+        ("q.1_a-B", True),
+        ("x" * 81, True),
+        ("x" * 82, False),
+        ("_a", False),
+        (".a", False),
+        ("-a", False),
+        ("a b", False),
+        ("a/b", False),
+        ("a\n", False),
+        ("\u00e9", False),
+        ("", False),
+    ],
+)
+def test_an_id_is_what_may_name_a_run(tmp_path: Path, text: str, may: bool) -> None:
+    assert is_id(text) is may
+    if may:
+        Trace.create(tmp_path, text).close()
+    elif text:
+        with pytest.raises(ConfigurationError, match="cannot name a run"):
+            Trace.create(tmp_path, text)
 
 
 def test_one_id_a_line_each_once_without_blanks_and_comments(tmp_path: Path) -> None:

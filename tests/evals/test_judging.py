@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from evals.questions import EvalQuestion
-from evals.records import Record
 from evals.running.databases import Databases, OpenDatabase
 from evals.running.failures import FAULT, MachineFailed, check_machine, kind_of, wanted, why
-from evals.running.judging import judge, judge_nothing
-from evals.scorers.base import Prediction, RunSql, Scorer, Verdict
-from graph.answer import Answer, AnswerCandidate
+from evals.running.judging import judge_nothing
+from evals.scorers.base import Prediction, RunSql, Verdict
+from graph.answer import Answer
 from knowledge.errors import (
     BudgetExceeded,
     ConfigurationError,
@@ -25,16 +22,12 @@ from knowledge.errors import (
     ModelUnavailable,
     QuorumError,
 )
-from tests.evals.running import GOLD, Knowing, ShopConnector, evaluation, questions, shops
+from tests.evals.judged import RIGHT, SQL, WRONG, answer, candidate, database, judged, kept, question
+from tests.evals.running import Knowing, ShopConnector, evaluation, shops
 from tests.evals.small_suite import SumScorer
 from tests.schema_folders import write_schema
-from tools.query import Limits
-from tools.results import write_result
 
-__all__ = ["shops"]
-
-SQL = GOLD.format(number=0)
-RIGHT, WRONG = {"orders": [40]}, {"orders": [7]}
+__all__ = ["database", "question", "shops"]
 
 
 class Counting(SumScorer):
@@ -56,56 +49,6 @@ class Failing(SumScorer):
 
     async def score(self, *_: Any) -> Verdict:
         raise self.error  # type: ignore[attr-defined]
-
-
-@pytest.fixture
-def question() -> EvalQuestion:
-    return questions(1)[0]
-
-
-@pytest.fixture
-async def database(
-    shops: type[ShopConnector], question: EvalQuestion, tmp_path: Path
-) -> AsyncIterator[OpenDatabase]:
-    given = evaluation(tmp_path, Knowing(), [question])
-    databases = Databases(given.options, [question], chat_models=given.chat_models)
-    yield await databases.of(question)
-    await databases.aclose()
-
-
-def candidate(
-    id: str, sql: str = SQL, file: str = "", error: str = "", rows: int | None = None
-) -> AnswerCandidate:
-    return AnswerCandidate(
-        id=id,
-        model="test",
-        sql=sql,
-        error=error and f"It is {error}.",
-        error_kind=error,
-        row_count=rows,
-        result_file=file,
-        fingerprint="",
-        approved=None,
-        repairs=0,
-    )
-
-
-def answer(*candidates: AnswerCandidate, **values: Any) -> Answer:
-    usual: dict[str, Any] = {"status": "answered", "sql": SQL, "candidates": list(candidates)}
-    usual |= {"question": "How many?", "database": "shop0", "dialect": "sqlite", "recipe": "single"}
-    return Answer(**(usual | values))
-
-
-def kept(folder: Path, values: dict[str, list[Any]], question: str = "q00") -> str:
-    """A result of the run; its file as an answer of another machine names it."""
-    file = write_result(pa.table(values), folder / "runs" / question / "results")
-    return f"/elsewhere/runs/{question}/results/{file.name}"
-
-
-async def judged(
-    question: EvalQuestion, given: Answer, database: OpenDatabase, folder: Path, scorer: Scorer | None = None
-) -> Record:
-    return await judge(question, given, scorer or SumScorer(), database, folder)
 
 
 async def test_candidates_are_judged_each_and_equal_ones_once(
@@ -141,6 +84,30 @@ async def test_a_wrong_answer_with_a_right_candidate_is_possible(
     )
     record = await judged(question, given, database, tmp_path)
     assert (record.match, record.possible) == (False, True)
+
+
+async def test_a_part_of_a_result_is_not_judged_as_the_whole(
+    question: EvalQuestion, database: OpenDatabase, tmp_path: Path
+) -> None:
+    """Two queries may have a file of the same rows, of which one has more rows than it kept."""
+    right = kept(tmp_path, RIGHT)
+    whole, cut = candidate("c1", file=right), candidate("c2", file=right, truncated=True)
+    record = await judged(question, answer(whole, cut, result_file=right), database, tmp_path)
+    assert (record.match, record.truncated) == (True, False)
+    assert [row.match for row in record.candidates] == [True, False]
+    given = answer(cut, whole, result_file=right, truncated=True)
+    record = await judged(question, given, database, tmp_path)
+    assert (record.match, record.truncated, record.possible) == (False, True, True)
+    assert [row.match for row in record.candidates] == [False, True]
+    effort = answer(cut, status="no_answer")
+    record = await judged(question, effort, database, tmp_path)
+    assert (record.match, record.truncated) == (False, True), "a best effort is a candidate's result"
+
+
+def test_answers_of_earlier_versions_are_read() -> None:
+    values = answer(candidate("c1")).model_dump(mode="json")
+    del values["candidates"][0]["truncated"]
+    assert Answer.model_validate(values).candidates[0].truncated is False
 
 
 async def test_a_best_effort_is_judged_by_its_own_result(
@@ -221,23 +188,6 @@ async def test_a_missing_result_is_no_verdict(
     (tmp_path / "runs" / "q00" / "results" / Path(right).name).unlink()
     with pytest.raises(QuorumError, match="cannot be read"):
         await judged(question, answer(candidate("c1", file=right), result_file=right), database, tmp_path)
-
-
-async def test_gold_runs_once_a_question(
-    question: EvalQuestion, database: OpenDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ran: list[str] = []
-    run = ShopConnector.run
-
-    async def counted(self: ShopConnector, sql: str, limits: Limits) -> Any:
-        ran.append(sql)
-        return await run(self, sql, limits)
-
-    monkeypatch.setattr(ShopConnector, "run", counted)
-    right, wrong = kept(tmp_path, RIGHT), kept(tmp_path, WRONG)
-    given = answer(candidate("c1", file=right), candidate("c2", "SELECT 7", wrong), result_file=right)
-    await judged(question, given, database, tmp_path)
-    assert ran == [SQL]
 
 
 async def test_where_only_the_schema_is_here_linking_and_validity_are_told(tmp_path: Path) -> None:

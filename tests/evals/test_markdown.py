@@ -106,11 +106,13 @@ def test_confidence_linking_votes_and_throughput_have_their_sections(tmp_path: P
         [
             record("a", confidence=0.9, linking=linking(1.0, 0.5), vote=vote, candidates=candidates),
             record("b", confidence=0.4, match=False, session="two", memory=210_000_000, resumed=True),
+            unanswered("c", "no_sql", session="two", ended=""),
         ],
     )
     assert rows(text, "Confidence")[1] == ["Brier score", "0.085", "0.250 if always 0.500"]
     assert "in the best order" in text
     assert rows(text, "Schema linking")[2][:2] == ["columns", "50.0"]
+    assert "in 1 question with both. 1 question without SQL is in no mean." in text
     assert ["candidates that agree with the answer, mean share, %", "50.0"] in rows(text, "Votes")
     sessions = rows(text, "Throughput")
     assert [row[0] for row in sessions[1:]] == ["one", "two", "all"]

@@ -198,7 +198,7 @@ def test_nothing_to_score_is_said_where_ex_stands(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("undrawn")
 def test_a_page_that_cannot_be_written_says_so(summary: Summary, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigurationError, match="Cannot write"):
+    with pytest.raises(ConfigurationError, match="file is a file, not a folder"):
         write_page([summary], tmp_path / "file" / "page.html")
 
 

@@ -11,7 +11,9 @@ from evals.reports.compare import compare, open_evaluation
 from evals.reports.compare_page import page_of
 from evals.reports.page import write_page
 from evals.reports.plots import Plot
+from evals.reports.summarise import summaries
 from evals.reports.summary import Summary
+from graph.options import RunOptions
 from tests.browser import Browser, find_browser, running_browser
 from tests.evals.pictured import write_pictured
 
@@ -52,6 +54,27 @@ def page(
     monkeypatch.setattr("evals.reports.page.plots_of", lambda summary: pictured_plots)
     write_page([pictured_summary], tmp_path / "page.html")
     return tmp_path / "page.html"
+
+
+def test_the_table_of_evaluations_needs_no_scrolling(
+    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its card scrolls by itself, so the page is laid out here without that."""
+    monkeypatch.setattr("evals.reports.page.plots_of", lambda summary: [])
+    options = RunOptions(models=["openai:gpt-4.1-2025-04-14", "anthropic:claude-sonnet-4-5"]).as_dict()
+    folders = [
+        write_pictured(
+            tmp_path / f"spider2-local-{recipe}-openai-gpt-4.1-2025-04-14+anthropic",
+            tokens=1_000_000,
+            suite="spider2-local",
+            options=options | {"recipe": recipe},
+        )
+        for recipe in ("quorum", "reforce")
+    ]
+    write_page(summaries(folders), tmp_path / "page.html")
+    html = (tmp_path / "page.html").read_text().partition("Lines show the 95 % interval")[0]
+    (tmp_path / "page.html").write_text(html.replace("overflow-x: auto", "overflow-x: visible"))
+    assert browser.visit(tmp_path / "page.html", width=1200).width == 1200
 
 
 @pytest.mark.parametrize(("width", "dark"), [(1200, False), (400, True)])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evals.reports.paired import mcnemar, paired_interval
+from evals.reports.paired import bootstrap_interval, mcnemar
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_the_interval_is_that_of_resampling_question_by_question(changes: list[f
     drawn = np.random.default_rng(1).integers(0, len(changes), (20_000, len(changes)))
     low, high = np.quantile(np.asarray(changes)[drawn].mean(axis=1), (0.025, 0.975))
     step = 1 / len(changes)  # means are multiples of it; near a border one step more or less is drawn
-    assert paired_interval(changes) == pytest.approx((low, high), abs=step + 1e-9)
+    assert bootstrap_interval(changes) == pytest.approx((low, high), abs=step + 1e-9)
 
 
 def test_the_interval_covers_as_often_as_it_says() -> None:
@@ -58,15 +58,15 @@ def test_the_interval_covers_as_often_as_it_says() -> None:
     hits = 0
     for _ in range(200):
         changes = random.choice([-1.0, 0.0, 1.0], 120, p=[0.1, 0.7, 0.2]).tolist()
-        low, high = paired_interval(changes, resamples=1_000)
+        low, high = bootstrap_interval(changes, resamples=1_000)
         hits += low <= true <= high
     assert 0.88 < hits / 200 < 0.99
 
 
 def test_the_interval_is_the_same_each_time_and_takes_any_number() -> None:
     changes = [0.5, -0.25, 0.1, 0.0, 0.9]
-    assert paired_interval(changes) == paired_interval(changes)
-    low, high = paired_interval(changes)
+    assert bootstrap_interval(changes) == bootstrap_interval(changes)
+    low, high = bootstrap_interval(changes)
     assert min(changes) <= low < sum(changes) / 5 < high <= max(changes)
     with pytest.raises(ValueError):
-        paired_interval([])
+        bootstrap_interval([])

@@ -16,7 +16,7 @@ from evals.recorded.candidates import load_candidates
 from evals.recorded.curves import draw
 from evals.recorded.online import COMPARED, DRAWN_EXPERT, OnlineWeights
 from evals.recorded.polls import Poll, arrivals
-from evals.recorded.replay import STOPPINGS, Replay, Row, interval, replay
+from evals.recorded.replay import STOPPINGS, Replay, Row, replay
 from evals.recorded.rounds import prepare
 from evals.scorers.spider2_rules import load_gold
 from graph.consensus import Rules, hold_vote
@@ -189,13 +189,6 @@ async def test_gold_of_other_questions_is_refused(tmp_path: Path) -> None:
 async def test_a_model_may_not_be_called_as_the_pool(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="pooled"):
         await replayed(tmp_path, pooled={"q1": [1]})
-
-
-def test_the_interval_holds_the_mean_and_is_the_same_again() -> None:
-    assert interval([1.0] * 9) == (1, 1)
-    low, high = interval([0.0, 1.0] * 40)
-    assert 0.35 < low < 0.5 < high < 0.65
-    assert interval([0.0, 1.0] * 40) == (low, high)
 
 
 LOSSES = st.lists(st.tuples(*[st.sampled_from([0.0, 0.5, 1.0])] * 3), min_size=1, max_size=60)

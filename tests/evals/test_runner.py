@@ -30,6 +30,7 @@ from evals.running.writer import EvalWriter
 from knowledge.errors import ConfigurationError, ModelUnavailable
 from tests.evals.running import GOLD, MODEL, Knowing, ShopConnector, evaluation, questions, shops
 from tests.evals.small_suite import SumScorer
+from tools.query import Limits, QueryError
 
 __all__ = ["shops"]
 
@@ -137,18 +138,20 @@ async def test_another_evaluation_in_the_folder_is_refused(
     assert not model.asked
 
 
-async def test_other_questions_of_the_same_ids_are_refused(tmp_path: Path) -> None:
-    await unbroken(tmp_path, questions(2))
-    first, second = questions(2)
-    for changed in (
-        dataclasses.replace(first, question="How many orders exceed 30?"),
-        dataclasses.replace(first, gold_sql=("SELECT 1",)),
-        dataclasses.replace(first, knowledge={"a.md": "Orders are large."}),
-    ):
-        with pytest.raises(ConfigurationError, match="another question q00"):
-            await run_evaluation(evaluation(tmp_path, Knowing(), (changed, second)))
-    with pytest.raises(ConfigurationError, match="q01 is not among"):
-        await run_evaluation(evaluation(tmp_path, Knowing(), (first,)))
+async def test_a_result_that_the_limits_cut_is_none_in_the_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = ShopConnector.run
+
+    async def cut(self: ShopConnector, sql: str, limits: Limits) -> Any:
+        outcome = await run(self, sql, limits)
+        kept_all = limits.rows > 10 or isinstance(outcome, QueryError)
+        return outcome if kept_all else dataclasses.replace(outcome, truncated="rows")
+
+    monkeypatch.setattr(ShopConnector, "run", cut)
+    record = (await unbroken(tmp_path, questions(1), max_rows=10))["q00"]
+    assert (record.status, record.truncated, record.match) == ("answered", True, False)
+    assert [row.match for row in record.candidates] == [False]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 
 from evals.recorded.candidates import load_candidates
-from evals.scorers.spider2_rules import Score, Spider2Gold, load_gold, required
+from evals.scorers.spider2_columns import required
+from evals.scorers.spider2_rules import Score, Spider2Gold, load_gold
 from evals.tabular.frames import read_frame
 from knowledge.errors import ConfigurationError
 

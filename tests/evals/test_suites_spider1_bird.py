@@ -11,10 +11,11 @@ import pytest
 
 from evals.questions import Suite
 from evals.scorers.base import Prediction
-from evals.scorers.bird import BirdScorer
+from evals.scorers.bird import BirdScorer, TimedBirdScorer
 from evals.submissions.verification import verify_gold
 from evals.suites import load_suite
 from evals.suites.bird import load as load_bird
+from evals.suites.bird import timed
 from knowledge.errors import ConfigurationError
 
 BIRD: list[dict[str, Any]] = [
@@ -119,8 +120,12 @@ def test_bird_that_cannot_be_used(tmp_path: Path) -> None:
 
 def test_r_ves_is_measured_if_asked_for(tmp_path: Path) -> None:
     bird(tmp_path)
-    assert load_bird(tmp_path).scorer == BirdScorer(timings=False)
-    assert load_bird(tmp_path, timings=True).scorer == BirdScorer(timings=True)
+    suite = load_bird(tmp_path)
+    assert suite.scorer == BirdScorer(timings=False)
+    assert timed(suite).scorer == TimedBirdScorer(timings=True)
+    assert suite.scorer.metrics != timed(suite).scorer.metrics
+    with pytest.raises(ConfigurationError, match="--timings measures R-VES, a metric of bird; spider1"):
+        timed(load_suite("spider1", spider(tmp_path)))
 
 
 def test_spiders_folder(tmp_path: Path) -> None:

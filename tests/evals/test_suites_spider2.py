@@ -13,6 +13,7 @@ import pytest
 from evals.questions import EvalQuestion, Suite
 from evals.running.runner import Evaluation, run_evaluation
 from evals.suites import load_suite
+from evals.suites.part import part_of
 from graph.options import RunOptions
 from knowledge.errors import ConfigurationError
 from tests.evals.spider2_folders import (
@@ -248,6 +249,30 @@ async def test_a_run_over_schemas_scores_linking_and_validity(tmp_path: Path) ->
     assert (record.linking.table_recall, record.linking.table_precision) == (1.0, 0.5)
     manifest = json.loads((tmp_path / "out" / "eval.json").read_text(encoding="utf-8"))
     assert manifest["missing"][0].startswith("Schemas only")
+
+
+def test_of_a_part_only_that_is_said_which_it_lacks(tmp_path: Path) -> None:
+    folder = write_lite(tmp_path / "lite")
+    for document in (folder / "resource" / "documents").iterdir():
+        document.unlink()
+    write_lines(folder / "spider2-lite.jsonl", [*_asked(folder), _asked(folder)[0] | NOWHERE])
+    whole = load_suite("spider2-lite", folder)
+    starts = {text.split(":")[0].split(",")[0] for text in whole.missing}
+    assert {"Left out", "Schemas only", "No external knowledge"} <= starts
+    assert part_of(whole, limit=len(whole.questions)) == whole
+    local = part_of(whole, ids=["local004"])
+    assert not any(text.startswith(("Left out", "Schemas only", "No external")) for text in local.missing)
+    some = part_of(whole, ids=["bq001"])
+    assert said(some, "Schemas only").startswith("Schemas only: 1 question (1 on bigquery)")
+    assert "events.md" in said(some, "No external knowledge")
+    assert some.questions == whole.questions
+
+
+NOWHERE = {"instance_id": "bq999", "db": "nowhere"}
+
+
+def _asked(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "spider2-lite.jsonl").read_text().splitlines()]
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from evals.records import Asked, CandidateRow, Record
+from evals.reports.scores import Score
 from evals.reports.statistics import Share, mean_of, share_of
 from evals.reports.summarise import summaries
-from evals.reports.summary import Score, Summary
+from evals.reports.summary import Summary
 from evals.scorers.base import GoldState
 from knowledge.errors import ConfigurationError
 from tests.evals.evaluations import (
@@ -221,10 +222,11 @@ def test_linking_is_averaged_over_the_records_that_have_it(tmp_path: Path) -> No
         record("a", linking=linking(1.0, 0.5)),
         record("b", linking=linking(0.5, None)),
         record("c"),
+        record("d", sql="", status="no_answer"),
     ]
-    found = summary_of(tmp_path, [asked(id) for id in "abc"], records).linking
+    found = summary_of(tmp_path, [asked(id) for id in "abcd"], records).linking
     assert found is not None
-    assert found.questions == 2
+    assert (found.questions, found.without_sql) == (2, 1)
     assert (found.table_recall, found.column_recall) == (mean_of([1.0, 0.5]), mean_of([0.5]))
     assert (counts(found.table_strict), counts(found.column_strict)) == ((1, 2), (0, 1))
 
@@ -357,6 +359,7 @@ def test_shards_of_other_questions_are_refused(tmp_path: Path) -> None:
 
 def test_a_shard_given_twice_is_refused_and_a_folder_named_twice_is_not(tmp_path: Path) -> None:
     folder = shard(tmp_path / "x", 1, "ac")
+    (tmp_path / "z").mkdir()
     assert len(summaries([folder, tmp_path / "z" / ".." / "x"])) == 1
     with pytest.raises(ConfigurationError, match="Shard 1/2 was given more than once"):
         summaries([folder, shard(tmp_path / "y", 1, "ac")])

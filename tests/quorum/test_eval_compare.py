@@ -119,13 +119,20 @@ def test_other_suites_cannot_be_compared(workplace: Path, answer: dict[str, Any]
 
 
 def test_a_folder_without_an_evaluation_is_named(pair: tuple[Path, Path]) -> None:
-    result = quorum(pair[0], "nowhere")
-    assert result.exit_code == 2
-    assert "nowhere holds no evaluation" in result.stderr
+    Path("empty").mkdir()
+    Path("file").touch()
+    for name, said in {
+        "nowhere": "There is no folder nowhere.",
+        "empty": "empty holds no evaluation",
+        "file": "file is a file, not a folder.",
+    }.items():
+        result = quorum(pair[0], name)
+        assert result.exit_code == 2
+        assert said in result.stderr
 
 
 def test_a_page_that_cannot_be_written_ends_with_a_hint(pair: tuple[Path, Path], workplace: Path) -> None:
     (workplace / "file").write_text("")
     result = quorum(*pair, "--html", "file/page.html")
     assert result.exit_code == 2
-    assert "Cannot write file/page.html" in result.stderr
+    assert "file is a file, not a folder. Name another file to write." in result.stderr

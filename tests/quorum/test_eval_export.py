@@ -53,8 +53,12 @@ def test_a_folder_with_something_else_is_left_alone(done: Path, workplace: Path)
     result = quorum(done, "--format", "spider2-sql", "--out", "sub")
     assert result.exit_code == 2
     assert "sub is not empty, and no export." in result.stderr
-    assert quorum(done, "--format", "spider2-sql", "--out", "sub", "--force").exit_code == 0
-    assert sorted(path.name for path in (workplace / "sub").glob("*.sql")) == ["mine.sql", "q0.sql", "q1.sql"]
+    result = quorum(done, "--format", "spider2-sql", "--out", "sub", "--force")
+    assert result.exit_code == 2
+    assert "sub holds files that no export left there: mine.sql." in result.stderr
+    assert quorum(done, "--format", "spider2-csv", "--out", "sub", "--force").exit_code == 0
+    assert sorted(path.name for path in (workplace / "sub").glob("q*")) == ["q0.csv", "q1.csv"]
+    assert (workplace / "sub" / "mine.sql").read_text() == "SELECT 1"
 
 
 def test_a_folder_without_an_evaluation_is_refused(workplace: Path) -> None:

@@ -64,11 +64,13 @@ def test_the_page_is_written_where_it_is_wanted(
 def test_what_is_wrong_is_said(evaluation: Path, workplace: Path) -> None:
     missing = quorum(workplace / "nothing")
     assert missing.exit_code == 2
-    assert "holds no evaluation: it has no eval.json" in missing.stderr
+    assert "There is no folder" in missing.stderr
+    (workplace / "empty").mkdir()
+    assert "holds no evaluation: it has no eval.json" in quorum(workplace / "empty").stderr
     (evaluation / "results.jsonl").write_text("{}\n", encoding="utf-8")
     assert "Line 1 of" in quorum(evaluation).stderr
     (evaluation / "results.jsonl").write_text("", encoding="utf-8")
     unwritable = quorum(evaluation, "--out", evaluation)
     assert unwritable.exit_code == 2
-    assert "Cannot write" in unwritable.stderr
+    assert "is a folder, not a file" in unwritable.stderr
     assert quorum().exit_code == 2

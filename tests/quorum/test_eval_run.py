@@ -31,7 +31,7 @@ from quorum.eval_tally import Tally
 from quorum.interrupts import interruptible
 from tests.evals.evaluations import record, usage
 from tests.evals.running import questions, shops
-from tests.evals.small_suite import SumScorer
+from tests.evals.small_suite import SumScorer, write_database
 from tests.quorum.forked import OUTPUT, Forked
 from tests.servers.chat_server import closed_port
 
@@ -109,6 +109,25 @@ def test_json_is_one_object(suite: Suite) -> None:
     assert found["missing"] == ["Nothing but shops."]
     assert 0 <= found["ex"] <= 1
     assert result.stderr == ""
+
+
+def test_several_processes_share_the_questions(workplace: Path, tmp_path: Path) -> None:
+    """In a process of its own, as people call it: the workers are asked to load no test's module."""
+    database = tmp_path / "shop.sqlite"
+    with sqlite3.connect(database) as shop:
+        shop.executescript("CREATE TABLE orders (id INTEGER, total REAL); INSERT INTO orders VALUES (1, 9.5)")
+    gold = "SELECT COUNT(*) FROM orders"
+    asked = (json.dumps({"question": f"How many orders are there, {n}?", "sql": gold}) for n in range(6))
+    (tmp_path / "own.jsonl").write_text("\n".join(asked))
+    command = [sys.executable, "-m", "quorum", "eval", "run", str(tmp_path / "own.jsonl"), *OFFLINE]
+    command += ["--db", f"sqlite:///{database}", "--out", str(tmp_path / "out"), "--workers", "2"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=WAIT, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert "in 2 processes" in ended.stderr
+    assert all(record.match for record in EvalFolder(tmp_path / "out").records().values())
+    refused = run(str(tmp_path / "own.jsonl"), *OFFLINE, "--workers", "9")
+    assert refused.exit_code == 2
+    assert "9 workers cannot share 8 questions at a time" in refused.stderr
 
 
 def test_ids_choose_questions(suite: Suite, workplace: Path) -> None:
@@ -444,3 +463,46 @@ def test_killed_twice_and_interrupted_once_it_ends_with_the_results_of_an_unbrok
         # what was under way when the process was killed is called again, by each candidate at most
         assert unbroken <= calls <= unbroken + VOTES * begun[id]
     assert len({each.session for each in broken.values()}) == 4
+
+
+@pytest.fixture
+def bird(workplace: Path) -> Path:
+    """A question that the offline model can answer."""
+    data = workplace / "bird"
+    write_database(data / "dev_databases" / "pets" / "pets.sqlite")
+    entry = {"db_id": "pets", "question": "How many pet are there?", "SQL": "SELECT COUNT(*) FROM pet"}
+    (data / "dev.json").write_text(json.dumps([entry, entry | {"db_id": "moon"}]))
+    return data
+
+
+def test_timings_are_in_records_and_report(
+    workplace: Path, bird: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evals.scorers.bird.TimedBirdScorer.__init__.__defaults__", (True, 3))
+    result = run("bird", *OFFLINE, "--data", str(bird), "--timings", "--out", "kept")
+    assert result.exit_code == 0, result.output
+    (found,) = EvalFolder(workplace / "kept").records().values()
+    assert found.match, (found.sql, found.error, found.message)
+    assert 50 <= (found.metrics["r_ves"] or 0) <= 111.81
+    report = CliRunner().invoke(cli, ["eval", "report", "kept"]).stdout
+    row = next(line for line in report.splitlines() if line.startswith("| R-VES"))
+    assert f"| {found.metrics['r_ves']:.2f} |" in row
+    assert "over 100 runs of each query" in row
+    result = run("bird", *OFFLINE, "--data", str(bird), "--out", "kept")
+    assert result.exit_code == 2
+    assert "begun with other metrics" in result.stderr
+
+
+def test_timings_are_refused_by_other_suites(suite: Suite) -> None:
+    result = run("shops", *OFFLINE, "--timings")
+    assert result.exit_code == 2
+    assert "--timings measures R-VES, a metric of bird; shops has no metric" in result.stderr
+
+
+def test_what_a_part_of_a_suite_does_not_lack_is_not_said(workplace: Path, bird: Path) -> None:
+    entries = json.loads((bird / "dev.json").read_text())
+    (bird / "dev.json").write_text(json.dumps([entries[0], *entries]))
+    assert "lacks moon" in run("bird", *OFFLINE, "--data", str(bird), "--out", "whole").stderr
+    result = run("bird", *OFFLINE, "--data", str(bird), "--out", "part", "--limit", "1")
+    assert (result.exit_code, "moon" in result.stderr) == (0, False)
+    assert EvalFolder(workplace / "part").manifest().missing == ()

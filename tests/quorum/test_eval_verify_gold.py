@@ -86,4 +86,4 @@ def test_what_is_wrong_is_said(data: Path, workplace: Path) -> None:
     (workplace / "file").write_text("")
     result = quorum("spider1", "--data", data, "--out", "file/gold.json")
     assert result.exit_code == 2
-    assert "Cannot write file/gold.json" in result.stderr
+    assert "file is a file, not a folder. Name another file to write." in result.stderr

@@ -294,4 +294,5 @@ class Pool:
 def _environment() -> dict[str, str]:
     kept = {name: os.environ[name] for name in INHERITED if name in os.environ}
     # one malloc arena: each more reserves address space, which the memory limit counts
-    return {**kept, "PYTHONPATH": str(ROOT), "PYTHONUTF8": "1", "MALLOC_ARENA_MAX": "1"}
+    ours = {"PYTHONPATH": str(ROOT), "PYTHONUTF8": "1", "MALLOC_ARENA_MAX": "1", "OPENBLAS_NUM_THREADS": "1"}
+    return kept | ours

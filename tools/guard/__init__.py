@@ -12,15 +12,14 @@ EXPLAIN ANALYZE executes the query that it explains; of a pure read that is a pu
 
 from __future__ import annotations
 
-import gc
 import io
 import json
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from knowledge.errors import ConfigurationError
+from tools.garbage import own_garbage
 from tools.guard.forms import is_query, pragma, script, show, split_explain, variables
 from tools.guard.output import rebuild, render
 from tools.guard.rules import judge
@@ -44,28 +43,8 @@ def check(sql: str, dialect: str) -> Passed | Refused:
         ConfigurationError: The dialect is unknown.
     """
     dialect = dialect_name(dialect)
-    with _own_garbage():
+    with own_garbage():
         return _check(sql, dialect)
-
-
-@contextmanager
-def _own_garbage() -> Iterator[None]:
-    """Let a check collect what it leaves behind, and no more than that.
-
-    Parsing makes tens of thousands of short-lived objects. Collected while in use they grow old and bring
-    on full collections, which walk the whole process (25 ms and more beside 5 ms of judging); collected
-    once, young, they cost a millisecond or two. What a verdict holds outlives that, so the older generations
-    have their turn too: after ten checks, and after a thousand in a process that does nothing else.
-    """
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            _, young, old = gc.get_count()
-            gc.collect(2 if old > 100 else 1 if young > 10 else 0)
-            gc.enable()
 
 
 def _check(sql: str, dialect: str) -> Passed | Refused:

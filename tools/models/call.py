@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
@@ -19,6 +20,7 @@ from tools.models.structured import Method, Problem, ProblemKind, Schema, schema
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage
 
+    from tools.ledger import Usage
     from tools.models.model import Model
 
 LONGEST_WAIT = 120.0
@@ -51,7 +53,16 @@ class Call:
         self.seconds = 0.0
         self.under_way = False  # a request is out, or was when the call was cancelled
         self.adaptations = 0
-        self.least = usage_of(messages, "", self.backend.price)  # what a try costs at least
+
+    @cached_property
+    def least(self) -> Usage:
+        """What a try costs at least."""
+        return usage_of(self.messages, "", self.backend.price)
+
+    @property
+    def least_usd(self) -> float:
+        """Dollars of it, as far as they are known beforehand."""
+        return (self.least.usd or 0.0) if self.backend.price else 0.0
 
     async def reply(self) -> Reply:
         """The reply; see ``Model.complete``."""
@@ -72,7 +83,7 @@ class Call:
         pace, now = self.model.paces.of(self.backend.endpoint, rate), self.model.paces.timing.now
         failed, seen, since = 0, pace.successes, now()
         while True:
-            self.ledger.reserve_call(self.least.usd or 0.0)
+            self.ledger.reserve_call(self.least_usd)
             try:
                 await pace.enter()
                 outcome: AIMessage | Failure | None = None
@@ -82,7 +93,7 @@ class Call:
                 finally:
                     pace.leave(succeeded=outcome is not None and not isinstance(outcome, Failure))
             finally:
-                self.ledger.release_call(self.least.usd or 0.0)
+                self.ledger.release_call(self.least_usd)
             if not isinstance(outcome, Failure):
                 return outcome
             if self.adapted(outcome):

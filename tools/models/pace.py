@@ -99,7 +99,9 @@ class Paces:
     def of(self, endpoint: str, per_second: float | None) -> Pace:
         """The endpoint's pace on the running loop; the first caller's rate counts."""
         mine = self._paces.setdefault(asyncio.get_running_loop(), {})
-        return mine.setdefault(endpoint, Pace(per_second, self.timing))
+        if endpoint not in mine:
+            mine[endpoint] = Pace(per_second, self.timing)
+        return mine[endpoint]
 
 
 def backoff(tries: int, chance: float, *, first: float = 0.5, most: float = 20.0) -> float:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from evals.reports.charts import BAR, BLUE, HUES, INK, LABEL, MARKS, Drawing
 from evals.reports.format import amount, one_line, percent
+from evals.reports.scores import Score
 from evals.reports.statistics import Share
-from evals.reports.summary import Score, Summary
+from evals.reports.summary import Summary
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,0 +1,80 @@
+"""Answers made by hand, and their judgement on a shop (fixtures ``database``, ``question`` and ``shops``)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from evals.questions import EvalQuestion
+from evals.records import Record
+from evals.running.databases import Databases, OpenDatabase
+from evals.running.judging import judge
+from evals.scorers.base import Scorer
+from graph.answer import Answer, AnswerCandidate
+from tests.evals.running import GOLD, Knowing, ShopConnector, evaluation, questions
+from tests.evals.small_suite import SumScorer
+from tools.results import write_result
+
+SQL = GOLD.format(number=0)
+RIGHT, WRONG = {"orders": [40]}, {"orders": [7]}
+
+
+@pytest.fixture
+def question() -> EvalQuestion:
+    return questions(1)[0]
+
+
+@pytest.fixture
+async def database(
+    shops: type[ShopConnector], question: EvalQuestion, tmp_path: Path
+) -> AsyncIterator[OpenDatabase]:
+    given = evaluation(tmp_path, Knowing(), [question])
+    databases = Databases(given.options, [question], chat_models=given.chat_models)
+    yield await databases.of(question)
+    await databases.aclose()
+
+
+def candidate(
+    id: str,
+    sql: str = SQL,
+    file: str = "",
+    error: str = "",
+    rows: int | None = None,
+    *,
+    truncated: bool = False,
+) -> AnswerCandidate:
+    return AnswerCandidate(
+        id=id,
+        model="test",
+        sql=sql,
+        error=error and f"It is {error}.",
+        error_kind=error,
+        row_count=rows,
+        truncated=truncated,
+        result_file=file,
+        fingerprint="",
+        approved=None,
+        repairs=0,
+    )
+
+
+def answer(*candidates: AnswerCandidate, **values: Any) -> Answer:
+    usual: dict[str, Any] = {"status": "answered", "sql": SQL, "candidates": list(candidates)}
+    usual |= {"question": "How many?", "database": "shop0", "dialect": "sqlite", "recipe": "single"}
+    return Answer(**(usual | values))
+
+
+def kept(folder: Path, values: dict[str, list[Any]], question: str = "q00") -> str:
+    """A result of the run; its file as an answer of another machine names it."""
+    file = write_result(pa.table(values), folder / "runs" / question / "results")
+    return f"/elsewhere/runs/{question}/results/{file.name}"
+
+
+async def judged(
+    question: EvalQuestion, given: Answer, database: OpenDatabase, folder: Path, scorer: Scorer | None = None
+) -> Record:
+    return await judge(question, given, scorer or SumScorer(), database, folder)

@@ -1,0 +1,186 @@
+"""Going on: whether it is still the same question, and what earlier processes leave to later ones."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evals.folder import differing
+from evals.questions import EvalQuestion
+from evals.records import Record
+from evals.running.attempts import Attempts, _Ear
+from evals.running.databases import Databases
+from evals.running.runner import run_evaluation
+from evals.scorers.own import OwnScorer
+from graph.trace import Trace
+from knowledge.errors import ConfigurationError
+from tests.evals.running import Knowing, evaluation, questions, shops
+from tools.models.base import Failure, FailureKind
+from tools.models.local import LocalBackend
+
+__all__ = ["shops"]
+
+pytestmark = pytest.mark.usefixtures("shops")
+
+
+async def run(folder: Path, asked: tuple[EvalQuestion, ...], **how: Any) -> dict[str, Record]:
+    return await run_evaluation(evaluation(folder, Knowing(), asked, **how))
+
+
+async def test_other_questions_of_the_same_ids_are_refused(tmp_path: Path) -> None:
+    await run(tmp_path, questions(2))
+    first, second = questions(2)
+    for changed in (
+        dataclasses.replace(first, question="How many orders exceed 30?"),
+        dataclasses.replace(first, gold_sql=("SELECT 1",)),
+        dataclasses.replace(first, knowledge={"a.md": "Orders are large."}),
+    ):
+        with pytest.raises(ConfigurationError, match="another question q00"):
+            await run_evaluation(evaluation(tmp_path, Knowing(), (changed, second)))
+    with pytest.raises(ConfigurationError, match="q01 is not among"):
+        await run_evaluation(evaluation(tmp_path, Knowing(), (first,)))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"question": "How many orders exceed 30?"}, "its text changed."),
+        ({"gold_sql": ("SELECT 1",)}, "its gold SQL changed."),
+        ({"knowledge": {"a.md": "Orders are few."}}, "its knowledge a.md changed."),
+        ({"extra": {"category": "b"}}, "its category changed."),
+        ({"difficulty": "hard"}, "its difficulty was '' and is 'hard'."),
+        ({"knowledge": {}, "extra": {}}, "its category changed; its knowledge a.md changed."),
+    ],
+)
+async def test_what_changed_of_a_question_is_named(
+    tmp_path: Path, changes: dict[str, Any], said: str
+) -> None:
+    asked = dataclasses.replace(
+        questions(1)[0], knowledge={"a.md": "Orders are large."}, extra={"category": "a"}
+    )
+    await run(tmp_path, (asked,))
+    await run(tmp_path, (asked,))
+    with pytest.raises(ConfigurationError) as raised:
+        await run(tmp_path, (dataclasses.replace(asked, **changes),))
+    assert f"asks another question q00: {said}" in str(raised.value)
+
+
+async def test_a_gold_file_that_changed_is_named_and_one_that_moved_is_the_same(tmp_path: Path) -> None:
+    def asked(folder: str) -> tuple[EvalQuestion, ...]:
+        file = tmp_path / folder / "gold.csv"
+        return (dataclasses.replace(questions(1)[0], extra={"result": str(file)}),)
+
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "gold.csv").write_text("orders\n40\n")
+    await run(tmp_path / "out", asked("here"), scorer=OwnScorer())
+    (tmp_path / "here").rename(tmp_path / "there")
+    model = Knowing()
+    again = await run_evaluation(evaluation(tmp_path / "out", model, asked("there"), scorer=OwnScorer()))
+    assert again["q00"].match
+    assert not model.asked
+    (tmp_path / "there" / "gold.csv").write_text("orders\n41\n")
+    with pytest.raises(ConfigurationError, match=r"question q00: its gold file gold\.csv changed\."):
+        await run(tmp_path / "out", asked("there"), scorer=OwnScorer())
+    (tmp_path / "there" / "gold.csv").unlink()
+    with pytest.raises(ConfigurationError, match=r"gold\.csv cannot be read"):
+        await run(tmp_path / "out", asked("there"), scorer=OwnScorer())
+
+
+async def test_an_evaluation_of_an_earlier_version_goes_on(tmp_path: Path) -> None:
+    """It kept less of its questions: no parts, and nothing of their gold files."""
+    await run(tmp_path, questions(1))
+    path = tmp_path / "eval.json"
+    manifest = json.loads(path.read_text())
+    for item in manifest["asked"]:
+        del item["parts"]
+    path.write_text(json.dumps(manifest))
+    model = Knowing()
+    await run_evaluation(evaluation(tmp_path, model, questions(1)))
+    assert not model.asked
+    path.write_text(json.dumps(manifest))
+    changed = dataclasses.replace(questions(1)[0], gold_sql=("SELECT 1",))
+    with pytest.raises(ConfigurationError, match="its text, gold SQL or knowledge changed"):
+        await run(tmp_path, (changed,))
+
+
+class Refused(Exception):
+    """What an endpoint says of a request that it will not take."""
+
+
+@pytest.fixture
+def refusing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model that raises ``Refused`` has refused the request, ``GONE`` is a server's error."""
+    failure = Failure(FailureKind.REQUEST, "It is too odd.")
+    monkeypatch.setattr(LocalBackend, "errors", (Refused,))
+    monkeypatch.setattr(LocalBackend, "failure", lambda *_: failure)
+
+
+@pytest.mark.usefixtures("refusing")
+async def test_a_refused_request_is_remembered_by_a_run_that_goes_on(tmp_path: Path) -> None:
+    """Of three candidates one is refused, two fail: asking again would not help."""
+    bad = {"reasoning": "Guess.", "sql": "SELECT nothing FROM nowhere"}
+
+    def model() -> Knowing:
+        turns = iter([Refused(), bad, bad])
+        return Knowing(lambda role, number: next(turns, bad))
+
+    first = await run_evaluation(evaluation(tmp_path, model(), questions(1), votes=3, concurrency=1))
+    assert (first["q00"].error, first["q00"].finished) == ("request", True)
+    for lost in ("results.jsonl", "runs/q00/answer.json"):  # the process was killed after this, or before
+        (tmp_path / "results.jsonl").write_text("")
+        (tmp_path / lost).unlink()
+        later = model()
+        again = await run_evaluation(evaluation(tmp_path, later, questions(1), votes=3, concurrency=1))
+        assert differing(again, first) == {}
+        assert again["q00"].resumed
+        assert not later.asked
+
+
+@pytest.mark.usefixtures("refusing")
+async def test_a_refused_request_that_ends_the_run_is_no_want_of_the_endpoint(tmp_path: Path) -> None:
+    model = Knowing(lambda role, number: Refused())
+    records = await run_evaluation(evaluation(tmp_path, model, questions(1), recipe="recap"))
+    assert (records["q00"].status, records["q00"].error) == ("failed", "request")
+    records = await run_evaluation(evaluation(tmp_path, model, questions(1), recipe="recap"))
+    assert model.asked.total() == 1, "it is final"
+
+
+def heard(*events: tuple[str, str, str]) -> set[str]:
+    """Why calls failed, by events of kind, candidate and failure."""
+    ear = _Ear(lambda: None)
+    for kind, candidate, failure in events:
+        ear.learn({"kind": kind, "candidate": candidate, "failure": failure})
+    return ear.refusals
+
+
+def test_what_a_run_that_goes_on_makes_up_for_is_forgotten() -> None:
+    lost, planner = ("model_failed", "c1", "request"), ("model_failed", "", "server")
+    begun, redealt = ("begun", "", ""), ("redealt", "", "")
+    assert heard(begun, planner, lost) == {"server", "request"}
+    assert heard(begun, planner, begun, lost) == {"request"}, "the planner is asked again"
+    assert heard(begun, lost, begun) == {"request"}, "a lost candidate stays lost"
+    assert heard(begun, lost, begun, redealt) == set()
+
+
+async def test_a_run_that_is_cut_short_leaves_its_trace_to_whoever_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What closes it otherwise runs in a thread, which a second interruption cuts short."""
+
+    async def cut_short(*_: Any, **__: Any) -> Any:
+        raise asyncio.CancelledError
+
+    monkeypatch.setattr("evals.running.attempts.answer_question", cut_short)
+    given = evaluation(tmp_path, Knowing(), questions(1))
+    databases = Databases(given.options, given.questions, chat_models=given.chat_models)
+    try:
+        with pytest.raises(asyncio.CancelledError):
+            await Attempts(given, databases).record(given.questions[0])
+    finally:
+        await databases.aclose()
+    Trace.resume(tmp_path, "q00").close()

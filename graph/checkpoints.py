@@ -66,10 +66,11 @@ class RunSaver(SqliteSaver):
         self.conn.execute("BEGIN")
         try:
             self.put_writes(config, writes, task_id, task_path)
+            self.conn.execute("COMMIT")
         except BaseException:
-            self.conn.execute("ROLLBACK")
+            if self.conn.in_transaction:  # a full disk has ended it
+                self.conn.execute("ROLLBACK")
             raise
-        self.conn.execute("COMMIT")
 
 
 @asynccontextmanager
@@ -77,7 +78,7 @@ async def open_checkpoints(path: Path) -> AsyncIterator[RunSaver]:
     """The saver over ``path``, which is made if need be.
 
     Nothing waits for the disk: what is committed is with the operating system, so that a killed process
-    loses nothing; a power cut loses the last steps at most.
+    loses nothing. A power cut loses the last steps, or the file of a run that was just closed.
     """
     opened = cast("AbstractContextManager[RunSaver]", RunSaver.from_conn_string(str(path)))
     saver = await _to_the_end(lambda: _opened(opened, path))

@@ -87,10 +87,11 @@ class Trace(RunFolder):
     """A run folder that is being written: a recorder for agents and tools.
 
     ``create``, ``resume``, ``flush`` and ``close`` touch the disk: from a coroutine, call them in
-    a thread or use ``aflush`` and ``aclose``. ``record`` and ``put`` only enqueue; they are safe
-    from any thread and from an event loop. What was recorded reaches the operating system within
-    moments, so a kill loses at most the very last steps; ``aflush`` waits until it is there. A disk
-    that fails ends no run: ``failure`` says what is wrong, whoever makes the answer passes it on.
+    a thread or use ``aflush`` and ``aclose``. ``record`` and ``put`` wait for no disk; they are safe
+    from any thread and from an event loop. An event is with the operating system when ``record``
+    returns; a long text, which is a file of its own, follows within moments, so a kill may cut the
+    last ones to their heads. ``aflush`` waits until all is there. A disk that fails ends no run:
+    ``failure`` says what is wrong, whoever makes the answer passes it on.
 
     Attributes:
         redact: Texts (keys, passwords) that are replaced before anything is written or heard.

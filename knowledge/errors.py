@@ -48,6 +48,6 @@ class BudgetExceeded(QuorumError):
         limit: The limit's name: ``max_calls``, ``max_usd`` or ``deadline``.
     """
 
-    def __init__(self, message: str, *, limit: str, hint: str = "") -> None:
+    def __init__(self, message: str, *, limit: str = "", hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.limit = limit

@@ -127,18 +127,22 @@ class WorkerProcess:
             self._waiting.pop(key, None)
 
     async def _listen(self, stream: asyncio.StreamReader) -> None:
-        with suppress(EOFError):
-            while True:
-                word, *said = await unpack(stream)
-                if word == "replied":
-                    self._replied()
-                elif (answer := self._waiting.get(said[0])) and not answer.done():
-                    answer.set_result(said[1]) if word == "made" else answer.set_exception(said[1])
-        self._gone = True
-        self.kill()
-        for answer in self._waiting.values():
-            if not answer.done():
-                answer.set_exception(_ended(self._process))
+        try:
+            with suppress(EOFError):
+                while True:
+                    self._hear(*await unpack(stream))
+        finally:
+            self._gone = True
+            self.kill()
+            for answer in self._waiting.values():
+                if not answer.done():
+                    answer.set_exception(_ended(self._process))
+
+    def _hear(self, word: str, id: str = "", said: Any = None) -> None:
+        if word == "replied":
+            self._replied()
+        elif (answer := self._waiting.get(id)) and not answer.done():
+            answer.set_result(said) if word == "made" else answer.set_exception(said)
 
 
 def _pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
@@ -150,7 +154,8 @@ def _pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
 def _ended(process: subprocess.Popen[bytes]) -> MachineFailed:
     return MachineFailed(
         f"A worker process has ended (exit status {process.returncode}).",
-        hint="See to the machine's memory, or use fewer workers; what is finished is kept.",
+        hint="What it said of it stands above, if anything; else see to the machine's memory, or use fewer "
+        "workers. What is finished is kept.",
     )
 
 

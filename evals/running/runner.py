@@ -32,6 +32,10 @@ __all__ = ["MAX_IN_A_ROW", "Evaluation", "GaveUp", "run_evaluation"]
 MAX_IN_A_ROW = 8
 """Questions that may fail for want of the model's endpoint while no model replies to any question."""
 
+START_GAP, START_SECONDS = 0.01, 1.0
+"""Between the beginnings of the first questions, and over all of them at most. Begun at once they would reach
+the processor, the databases and the endpoint in bursts, again and again."""
+
 
 class Asker(Protocol):
     """Where questions are asked: this process or another one."""
@@ -183,14 +187,19 @@ class _Run:
         at_once = min(self.evaluation.concurrency, len(questions))
         try:
             async with asyncio.TaskGroup() as group:
+                gap = min(START_GAP, START_SECONDS / max(at_once, 1))
                 for number in range(at_once):
-                    part = shares.of(number % len(askers))
-                    group.create_task(self._work(part, askers[number % len(askers)], askers))
+                    asker = number % len(askers)
+                    begin = number * gap
+                    group.create_task(self._work(shares.of(asker), askers[asker], askers, begin))
         except ExceptionGroup as failures:
             wrong = [error for error in failures.exceptions if isinstance(error, ConfigurationError)]
             raise (wrong or failures.exceptions)[0] from None
 
-    async def _work(self, waiting: Iterable[EvalQuestion], asker: Asker, askers: Sequence[Asker]) -> None:
+    async def _work(
+        self, waiting: Iterable[EvalQuestion], asker: Asker, askers: Sequence[Asker], begin: float
+    ) -> None:
+        await asyncio.sleep(begin)
         for question in waiting:
             made = await asker.record(question)
             record = dataclasses.replace(made, session=self.session, ended=now(), memory=self.memory.peak())

@@ -13,7 +13,10 @@ import signal
 import sys
 import traceback
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Any
+
+from langchain_core.tracers.langchain import wait_for_all_tracers
 
 from evals.running.attempts import Attempts
 from evals.running.databases import Databases
@@ -46,6 +49,7 @@ class _Evaluation:
             task.cancel()
         await asyncio.gather(*self._under_way, return_exceptions=True)
         await self._databases.aclose()
+        await asyncio.to_thread(wait_for_all_tracers)  # LangSmith's, which the process's end would cut short
 
     async def _ask(self, id: str) -> None:
         self._out.write(await _outcome(id, self._attempts.record(self._questions[id])))
@@ -58,9 +62,10 @@ async def _outcome(id: str, work: Coroutine[Any, Any, Any]) -> bytes:
     """The frame that tells what came of ``work``, a failure as well: the other process raises it."""
     try:
         return pack(("made", id, await work))
-    except QuorumError as error:
-        return pack(("failed", id, error))
     except Exception as error:  # noqa: BLE001 - of whatever kind
+        if isinstance(error, QuorumError):
+            with suppress(Exception):  # it cannot be handed on as it is
+                return pack(("failed", id, error))
         return pack(("failed", id, RuntimeError("".join(traceback.format_exception(error)))))
 
 
@@ -70,7 +75,11 @@ async def _work(out: int) -> None:
     pipe, _ = await loop.connect_write_pipe(asyncio.Protocol, os.fdopen(out, "wb", 0))
     now: _Evaluation | None = None
     while True:
-        match await unpack(stream):
+        try:
+            message = await unpack(stream)
+        except EOFError:
+            os._exit(0)  # whoever asks is gone, and goes on another time: nothing is to be ended in order
+        match message:
             case ("begin", evaluation):
                 now = _Evaluation(evaluation, pipe)
             case ("end",):
@@ -86,11 +95,8 @@ def main() -> None:
         signal.signal(number, signal.SIG_IGN)
     out = os.dup(1)
     os.dup2(2, 1)  # what a library prints is no frame
-    try:
-        with rare_collections():
-            asyncio.run(_work(out))
-    finally:
-        os._exit(0)  # whoever asks is gone, and goes on another time: nothing is to be ended in order
+    with rare_collections():
+        asyncio.run(_work(out))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +35,10 @@ INT64 = 2**63
 """Checkpoints hold integers below this; larger ones go as text."""
 
 
-_known: dict[tuple[str, bool, str], ResultState] = {}
-"""By the file's name, which is the hash of its content."""
+_known: dict[tuple[str, str, bool, str], ResultState] = {}
+"""By the file's name, which is the hash of its content, and the types, which the file may not have."""
+
+_knowing = threading.Lock()
 
 
 async def keep_result(result: QueryResult, folder: Path, question: str) -> ResultState:
@@ -48,12 +51,15 @@ async def keep_result(result: QueryResult, folder: Path, question: str) -> Resul
 
 def _keep(result: QueryResult, folder: Path, ordered: bool) -> ResultState:
     path = write_result(result.table, folder / "results")
-    key = (path.name, ordered, result.truncated)
-    found = _known.get(key)
+    key = (path.name, str(result.table.schema), ordered, result.truncated)
+    with _knowing:
+        found = _known.get(key)
     if found is None:
-        found = _known[key] = _described(result, path.relative_to(folder), ordered)
-        while len(_known) > MAX_KNOWN:
-            _known.pop(next(iter(_known)), None)
+        found = _described(result, path.relative_to(folder), ordered)
+        with _knowing:
+            _known[key] = found
+            if len(_known) > MAX_KNOWN:
+                del _known[next(iter(_known))]
     return copy.deepcopy(found)
 
 

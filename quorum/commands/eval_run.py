@@ -95,6 +95,7 @@ def command(
     settings = Settings.load(**flags)
     from evals.running.processes import worker_processes
 
+    _allow_files(concurrency)  # before there are workers, which inherit it
     with worker_processes(workers - 1) as others:  # they load what they need while this process does
         loaded, chosen = _opened(suite, data, flags["database"], ids, limit, shard, timings=timings)
         evaluation = _evaluation(loaded, chosen, settings, out, concurrency, shard, timings=timings)
@@ -170,7 +171,6 @@ def _run(evaluation: Evaluation, workers: list[WorkerProcess], *, quiet: bool, a
     from quorum.interrupts import Interrupted, interruptible
     from quorum.render import console
 
-    _allow_files(evaluation.concurrency)
     if not quiet:
         _announce(evaluation, 1 + len(workers))
     tally, status, said = Tally(len(evaluation.questions)), 0, ""

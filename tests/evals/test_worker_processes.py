@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from evals.running.frames import pack, unpack
 from evals.running.processes import Shares, WorkerProcess, worker_processes
 from evals.running.runner import run_evaluation
 from graph.options import RunOptions
+from knowledge import errors
 from knowledge.errors import ConfigurationError
 from tests.evals.simulated import make_suite, slow_model
 from tools.models.scripted import scripted
@@ -137,6 +139,23 @@ async def test_an_error_arrives_whole() -> None:
         await unpack(stream)
 
 
+@pytest.mark.parametrize("kind", [each for each in vars(errors).values() if isinstance(each, type)])
+def test_every_error_can_be_handed_on(kind: type[Exception]) -> None:
+    given = kind("It is wrong.", hint="Mend it.") if issubclass(kind, errors.QuorumError) else kind()
+    given.__dict__ |= {"limit": "deadline"}
+    handed = pickle.loads(pickle.dumps(given))
+    assert type(handed) is kind
+    assert (str(handed), vars(handed)) == (str(given), vars(given))
+
+
+async def test_what_cannot_be_read_is_not_waited_for_for_ever(suite: Suite, tmp_path: Path) -> None:
+    with worker_processes(1) as (worker,):
+        await worker.begin(evaluation(suite, tmp_path), lambda: None)
+        worker._hear = None  # type: ignore[assignment,method-assign]
+        with pytest.raises(MachineFailed, match="has ended"):
+            await asyncio.wait_for(worker.record(suite.questions[0]), 30)
+
+
 def test_the_rate_of_requests_is_shared(suite: Suite, tmp_path: Path) -> None:
     options = RunOptions(recipe="single", models=["simulated"], requests_per_second=5.0)
     given = evaluation(suite, tmp_path, options=options)
@@ -144,15 +163,13 @@ def test_the_rate_of_requests_is_shared(suite: Suite, tmp_path: Path) -> None:
     assert runner._for_one_of(1, given) is given
 
 
-@given(st.integers(0, 30), st.integers(1, 4), st.randoms())
-def test_every_question_is_asked_once(count: int, askers: int, chance: Any) -> None:
+@given(st.integers(0, 30), st.lists(st.integers(0, 3), max_size=40), st.integers(1, 4))
+def test_every_question_is_asked_once(count: int, order: list[int], askers: int) -> None:
     questions: Any = list(range(count))
     shares = Shares(questions, askers)
     parts = [shares.of(number) for number in range(askers)]
     first = [next(part, None) for part in parts]
-    if count >= askers:  # each begins with its own part, and these follow in order
+    if count >= askers:  # each begins with its own part
         assert first == [count * number // askers for number in range(askers)]
-    asked = [each for each in first if each is not None]
-    while (each := next(chance.choice(parts), None)) is not None:
-        asked.append(each)
-    assert sorted(asked) == questions
+    asked = [*first, *(next(parts[each % askers], None) for each in order), *parts[0]]
+    assert sorted(each for each in asked if each is not None) == questions

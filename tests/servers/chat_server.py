@@ -205,7 +205,9 @@ def _handler(server: ChatServer) -> type[BaseHTTPRequestHandler]:
             stopped = server.wait(answer.delay) if answer.delay else False
             server.served(answer)
             try:
-                if not stopped:
+                if stopped:
+                    self.close_connection = True  # a server that ends leaves nobody waiting
+                else:
                     self._send(answer, body)
             except OSError:  # the client has left, as some tests want it to
                 self.close_connection = True

@@ -105,6 +105,6 @@ def throughput(summary: Summary) -> Iterator[str]:
     text = table(head, rows, right=(1, 4, 5, 6))
     yield text if len(rows) <= LONG else folded(count(len(found.sessions), "session"), text)
     yield (
-        "Peak memory is that of the process and its largest child. Questions that were interrupted and "
+        "Peak memory is that of the process and of its children. Questions that were interrupted and "
         f"went on: {found.resumed:,}."
     )

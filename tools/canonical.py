@@ -22,7 +22,6 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -32,14 +31,8 @@ import pyarrow.compute as pc
 
 from tools.cells import EXACT, MOMENT, NULL, NUMBER, Cells, Keys, Mask, Numbers, grid
 from tools.hashing import hash_texts, mix
+from tools.patterns import ISO, NESTED, NO_DIGITS, NUMERIC, TRUTH, matches
 
-NUMERIC = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?\s*$"
-ISO = r"^\s*\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}([.,]\d{1,9})?)?( ?(Z|UTC|[+-]\d{2}(:?\d{2})?))?)?\s*$"
-NESTED = r"^\s*[\[{]"
-TRUTH = r"(?i)^\s*(true|false)\s*$"
-NO_DIGITS = r"(?i)^\s*(nan|[+-]?inf(inity)?)\s*$"
-FEW = 50
-"""Texts that are matched one by one: Arrow compiles a pattern anew for each call."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -164,7 +157,7 @@ def _from_text(array: pa.Array) -> Cells:
 def _distinct_text(texts: pa.Array) -> Cells:
     cells = Cells(hash_texts(pc.utf8_rtrim(texts, " ")), np.full(len(texts), np.nan))
     for pattern, read in ((NUMERIC, _numeric_text), (ISO, _iso_text), (NESTED, _json_text)):
-        mask = _matches(texts, pattern)
+        mask = matches(texts, pattern)
         if mask.any():
             cells = read(cells, mask, texts.filter(pa.array(mask)))
     return cells
@@ -175,10 +168,10 @@ def _words(cells: Cells, texts: pa.Array) -> Cells:
 
     So a CSV file says what the booleans and doubles say that it was written from.
     """
-    if _matches(texts, TRUTH).all():
+    if matches(texts, TRUTH).all():
         truths = pc.utf8_lower(pc.utf8_trim_whitespace(texts))
         return _from_numbers(pc.equal(truths, "true").cast(pa.int8()).cast(pa.float64()))
-    words = _matches(texts, NO_DIGITS)
+    words = matches(texts, NO_DIGITS)
     if not words.any() or words.all() or not (words | cells.is_number).all():
         return cells
     plain = pc.utf8_trim_whitespace(texts.filter(pa.array(words))).to_pylist()
@@ -186,19 +179,6 @@ def _words(cells: Cells, texts: pa.Array) -> Cells:
     numbers[words] = [float(word) for word in plain]
     keys[words] = _number_keys(numbers[words])
     return Cells(keys, numbers, cells.exact)
-
-
-def _matches(texts: pa.Array, pattern: str) -> Mask:
-    if len(texts) <= FEW and (plain := texts.to_pylist()) and all(map(str.isascii, plain)):
-        search = _compiled(pattern).search
-        return np.fromiter((search(text) is not None for text in plain), np.bool_, len(plain))
-    return np.asarray(pc.match_substring_regex(texts, pattern).to_numpy(zero_copy_only=False), np.bool_)
-
-
-@cache
-def _compiled(pattern: str) -> re.Pattern[str]:
-    """The pattern as Arrow's RE2 reads it in ASCII text: its blanks are five, and ``$`` is the very end."""
-    return re.compile(pattern.replace(r"\s", r"[\t\n\f\r ]").replace("$", r"\Z"), re.ASCII)
 
 
 def _numeric_text(cells: Cells, mask: Mask, texts: pa.Array) -> Cells:

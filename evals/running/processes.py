@@ -68,7 +68,7 @@ class WorkerProcess:
         """
         try:
             frame = pack(("begin", evaluation))
-        except Exception as error:
+        except Exception as error:  # whatever a model's own way to be pickled raises
             raise ConfigurationError(
                 f"The evaluation cannot be handed to another process: {error}", hint="Use one worker."
             ) from error

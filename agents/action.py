@@ -7,9 +7,9 @@ from typing import Literal
 
 from pydantic import BaseModel, Field, model_validator
 
-from agents.base import PromptContext, ask
-from agents.turns import Turn
-from tools.models import Model
+from quorum.agents.base import PromptContext, ask
+from quorum.agents.turns import Turn
+from quorum.tools.models import Model
 
 ActionKind = Literal["sql", "look", "terminate"]
 
@@ -51,7 +51,7 @@ async def predict(
     """Predict the next action from the plan and everything seen so far.
 
     Raises:
-        MalformedReply, ModelUnavailable, BudgetExceeded: As ``agents.base.ask``.
+        MalformedReply, ModelUnavailable, BudgetExceeded: As ``quorum.agents.base.ask``.
     """
     return await ask(
         model,

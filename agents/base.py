@@ -6,9 +6,9 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from agents.prompting import PromptContext, prompts
-from knowledge.errors import MalformedReply
-from tools.models import Model, Problem, ProblemKind, Reply
+from quorum.agents.prompting import PromptContext, prompts
+from quorum.knowledge.errors import MalformedReply
+from quorum.tools.models import Model, Problem, ProblemKind, Reply
 
 __all__ = ["MOST_REPAIRS", "PromptContext", "ask"]
 

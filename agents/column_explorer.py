@@ -13,11 +13,11 @@ from string import ascii_uppercase
 
 from pydantic import BaseModel, Field, field_validator
 
-from agents.base import PromptContext, ask
-from agents.reply import SqlText
-from knowledge import syntax
-from tools.models import Model
-from tools.query import ErrorKind
+from quorum.agents.base import PromptContext, ask
+from quorum.agents.reply import SqlText
+from quorum.knowledge import syntax
+from quorum.tools.models import Model
+from quorum.tools.query import ErrorKind
 
 MAX_QUERIES = 10  # ReFoRCE, Appendix C
 MAX_TRIES = 3  # corrections of one query; the first version (paper 003), Appendix A
@@ -116,7 +116,7 @@ async def write_queries(
         differences: Sentences on how their answers differ, which use these labels.
 
     Raises:
-        MalformedReply, ModelUnavailable, BudgetExceeded: As ``agents.base.ask``.
+        MalformedReply, ModelUnavailable, BudgetExceeded: As ``quorum.agents.base.ask``.
     """
     written = await ask(
         model,
@@ -156,7 +156,7 @@ async def correct_query(
         syntax: Of the dialect, from ``hints``; shown with errors that are ``ABOUT_SYNTAX``.
 
     Raises:
-        MalformedReply, ModelUnavailable, BudgetExceeded: As ``agents.base.ask``.
+        MalformedReply, ModelUnavailable, BudgetExceeded: As ``quorum.agents.base.ask``.
     """
     return await ask(
         model,

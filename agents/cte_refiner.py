@@ -1,6 +1,6 @@
 """CteRefiner: judges a query stage by stage (ReFoRCE's first version, paper 003, 3.2.4).
 
-The query is split into its CTEs (``tools.stages``), each is run, and the model accepts its result or
+The query is split into its CTEs (``quorum.tools.stages``), each is run, and the model accepts its result or
 rewrites the stage: an error is found where it begins.
 """
 
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field, model_validator
 
-from agents.base import PromptContext, ask
-from tools.models import Model
+from quorum.agents.base import PromptContext, ask
+from quorum.tools.models import Model
 
 MAX_REWRITES = 5  # of one query, over all its stages; the paper leaves it open
 
@@ -55,7 +55,7 @@ async def review_stage(
         last: Whether the stage gives the answer itself.
 
     Raises:
-        MalformedReply, ModelUnavailable, BudgetExceeded: As ``agents.base.ask``.
+        MalformedReply, ModelUnavailable, BudgetExceeded: As ``quorum.agents.base.ask``.
     """
     return await ask(
         model,

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, Field
 
-from agents.base import ask
-from agents.parallel import AT_ONCE, each
-from knowledge.errors import MalformedReply
-from tools.models import Model
+from quorum.agents.base import ask
+from quorum.agents.parallel import AT_ONCE, each
+from quorum.knowledge.errors import MalformedReply
+from quorum.tools.models import Model
 
 
 class ChunkDraft(BaseModel):
@@ -43,7 +43,7 @@ async def draft_chunk(
     """Draft SQL for ``question`` from one part of the schema.
 
     Raises:
-        MalformedReply, ModelUnavailable, BudgetExceeded: As ``agents.base.ask``.
+        MalformedReply, ModelUnavailable, BudgetExceeded: As ``quorum.agents.base.ask``.
     """
     return await ask(
         model,
@@ -68,7 +68,7 @@ async def draft_chunks(
     """Draft against every part, ``at_once`` at a time; a malformed reply costs that part alone.
 
     Raises:
-        ModelUnavailable, BudgetExceeded: As ``agents.base.ask``; the other calls are cancelled.
+        ModelUnavailable, BudgetExceeded: As ``quorum.agents.base.ask``; the other calls are cancelled.
     """
 
     async def drafted(schema: str) -> ChunkDraft | None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field, field_validator
 
-from agents.base import PromptContext, ask
-from tools.models import Model
+from quorum.agents.base import PromptContext, ask
+from quorum.tools.models import Model
 
 
 class AnswerFormat(BaseModel):
@@ -35,6 +35,6 @@ async def write_format(model: Model, context: PromptContext, question: str) -> A
     """Say which columns and rows the answer has.
 
     Raises:
-        MalformedReply, ModelUnavailable, BudgetExceeded: As ``agents.base.ask``.
+        MalformedReply, ModelUnavailable, BudgetExceeded: As ``quorum.agents.base.ask``.
     """
     return await ask(model, "format_writer", AnswerFormat, context=context, question=question)

@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from agents.base import PromptContext, ask
-from tools.models import Model
+from quorum.agents.base import PromptContext, ask
+from quorum.tools.models import Model
 
 LABELS: tuple[Literal["A", "B", "C"], ...] = ("A", "B", "C")
 """What the answers are called; no more than these are compared."""
@@ -63,7 +63,7 @@ async def judge(
         differences: Sentences on how they differ, which use these labels.
 
     Raises:
-        MalformedReply, ModelUnavailable, BudgetExceeded: As ``agents.base.ask``.
+        MalformedReply, ModelUnavailable, BudgetExceeded: As ``quorum.agents.base.ask``.
     """
     shown = [
         {

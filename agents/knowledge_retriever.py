@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from knowledge.documents import Documents
-from knowledge.index import Embedder
+from quorum.knowledge.documents import Documents
+from quorum.knowledge.index import Embedder
 
 TOP_K = 5
 WHOLE_FOLDER_TOKENS = 1_500  # below this the whole folder costs less than a wrong choice

@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic import BaseModel, Field, field_validator
 
-from agents.base import PromptContext, ask
-from tools.models import Model
+from quorum.agents.base import PromptContext, ask
+from quorum.tools.models import Model
 
 SAMPLE_ROWS = 10  # rows of the result that the prompt shows
 MAX_CELL = 100  # characters of a cell that the prompt shows
@@ -45,7 +45,7 @@ async def revise(
         rows: The first of the result; ``SAMPLE_ROWS`` are shown at most.
 
     Raises:
-        MalformedReply, ModelUnavailable, BudgetExceeded: As ``agents.base.ask``.
+        MalformedReply, ModelUnavailable, BudgetExceeded: As ``quorum.agents.base.ask``.
     """
     return await ask(
         model,

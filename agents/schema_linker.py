@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, Field, model_validator
 
-from agents.base import ask
-from knowledge.schema_files import SchemaFiles
-from tools.models import Model
+from quorum.agents.base import ask
+from quorum.knowledge.schema_files import SchemaFiles
+from quorum.tools.models import Model
 
 MAX_STEPS = 30  # ReCAPAgent-SQL, section 3.3.4
 
@@ -54,7 +54,7 @@ async def link_schema(
         The compact form ``table(col:TYPE[values], ...); ...``; empty if the model never gave it.
 
     Raises:
-        MalformedReply, ModelUnavailable, BudgetExceeded: As ``agents.base.ask``.
+        MalformedReply, ModelUnavailable, BudgetExceeded: As ``quorum.agents.base.ask``.
     """
     history: list[Look] = []
     listing = files.run("ls")

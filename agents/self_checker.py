@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, Field
 
-from agents.base import PromptContext, ask
-from agents.reply import SqlText
-from tools.models import Model
+from quorum.agents.base import PromptContext, ask
+from quorum.agents.reply import SqlText
+from quorum.tools.models import Model
 
 
 class SecondAnswer(BaseModel):
@@ -43,11 +43,11 @@ async def answer_again(
     """Show a query's result and ask for the query that answers the question.
 
     Args:
-        result: What ``sql`` returned as text, which says what is not shown (``tools.excerpt``).
+        result: What ``sql`` returned as text, which says what is not shown (``quorum.tools.excerpt``).
         earlier: Queries before this one, oldest first.
 
     Raises:
-        MalformedReply, ModelUnavailable, BudgetExceeded: As ``agents.base.ask``.
+        MalformedReply, ModelUnavailable, BudgetExceeded: As ``quorum.agents.base.ask``.
     """
     return await ask(
         model,

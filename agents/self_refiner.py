@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, Field
 
-from agents.base import PromptContext, ask
-from agents.reply import SqlText
-from tools.models import Model
-from tools.query import ErrorKind
+from quorum.agents.base import PromptContext, ask
+from quorum.agents.reply import SqlText
+from quorum.tools.models import Model
+from quorum.tools.query import ErrorKind
 
 MAX_ROUNDS = 5  # the paper leaves it open; ReFoRCE (000, section 4) allows five
 
@@ -95,7 +95,7 @@ async def refine(
         earlier: Attempts before this one, oldest first.
 
     Raises:
-        MalformedReply, ModelUnavailable, BudgetExceeded: As ``agents.base.ask``.
+        MalformedReply, ModelUnavailable, BudgetExceeded: As ``quorum.agents.base.ask``.
     """
     return await ask(
         model,

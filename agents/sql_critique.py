@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field, model_validator
 
-from agents.base import PromptContext, ask
-from tools.models import Model
+from quorum.agents.base import PromptContext, ask
+from quorum.tools.models import Model
 
 
 class SqlReview(BaseModel):
@@ -35,7 +35,7 @@ async def critique_sql(
     """Review ``sql``; the review carries a corrected query if it finds a fault.
 
     Raises:
-        MalformedReply, ModelUnavailable, BudgetExceeded: As ``agents.base.ask``.
+        MalformedReply, ModelUnavailable, BudgetExceeded: As ``quorum.agents.base.ask``.
     """
     return await ask(
         model,

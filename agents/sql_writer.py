@@ -12,11 +12,11 @@ from typing import Literal, TypeAlias
 
 from pydantic import BaseModel, Field
 
-from agents.base import PromptContext, ask
-from agents.reply import SqlText
-from knowledge.demonstrations import Demonstration
-from knowledge.errors import ConfigurationError
-from tools.models import Model
+from quorum.agents.base import PromptContext, ask
+from quorum.agents.reply import SqlText
+from quorum.knowledge.demonstrations import Demonstration
+from quorum.knowledge.errors import ConfigurationError
+from quorum.tools.models import Model
 
 Style: TypeAlias = Literal["", "direct", "decomposed", "plan-led"]
 """How to approach the query: as the model likes, in one piece, in CTEs, along a plan."""
@@ -69,7 +69,7 @@ async def write_sql(
 
     Args:
         plan: Its steps, in order.
-        rows: A few rows of each table as text (``knowledge.sample_rows``).
+        rows: A few rows of each table as text (``quorum.knowledge.sample_rows``).
         demonstrations: The least similar first, so that the nearest stands next to the question.
         findings: What exploration found, in order.
         differences: Sentences on how earlier answers disagree, which exploration was aimed at.
@@ -77,7 +77,7 @@ async def write_sql(
 
     Raises:
         ConfigurationError: The style is unknown, or it is ``plan-led`` without a plan.
-        MalformedReply, ModelUnavailable, BudgetExceeded: As ``agents.base.ask``.
+        MalformedReply, ModelUnavailable, BudgetExceeded: As ``quorum.agents.base.ask``.
     """
     if style not in APPROACHES:
         raise ConfigurationError(

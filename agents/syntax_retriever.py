@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field
 
-from agents.base import ask
-from tools.models import Model
+from quorum.agents.base import ask
+from quorum.tools.models import Model
 
 MAX_TOPICS = 3
 
@@ -24,7 +24,7 @@ async def request_syntax(
     The prompt carries no schema: what syntax a plan needs shows in the plan.
 
     Raises:
-        MalformedReply, ModelUnavailable, BudgetExceeded: As ``agents.base.ask``.
+        MalformedReply, ModelUnavailable, BudgetExceeded: As ``quorum.agents.base.ask``.
     """
     request = await ask(
         model,

@@ -12,10 +12,10 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from agents.base import ask
-from agents.parallel import AT_ONCE, each
-from knowledge.errors import MalformedReply
-from tools.models import Model
+from quorum.agents.base import ask
+from quorum.agents.parallel import AT_ONCE, each
+from quorum.knowledge.errors import MalformedReply
+from quorum.tools.models import Model
 
 ABOVE_TOKENS = 50_000  # ReFoRCE, section 3.2.1
 
@@ -47,7 +47,7 @@ async def judge_table(
     """Ask whether the question needs the one table (or group of like tables) in ``schema``.
 
     Raises:
-        MalformedReply, ModelUnavailable, BudgetExceeded: As ``agents.base.ask``.
+        MalformedReply, ModelUnavailable, BudgetExceeded: As ``quorum.agents.base.ask``.
     """
     return await ask(
         model,
@@ -75,7 +75,7 @@ async def link_tables(
         tables: Schema text by table name.
 
     Raises:
-        ModelUnavailable, BudgetExceeded: As ``agents.base.ask``; the other calls are cancelled.
+        ModelUnavailable, BudgetExceeded: As ``quorum.agents.base.ask``; the other calls are cancelled.
     """
 
     async def judged(schema: str) -> TableVerdict | None:

@@ -11,9 +11,9 @@ from typing import Literal
 
 from pydantic import BaseModel, Field, model_validator
 
-from agents.base import PromptContext, ask
-from agents.turns import Turn
-from tools.models import Model
+from quorum.agents.base import PromptContext, ask
+from quorum.agents.turns import Turn
+from quorum.tools.models import Model
 
 MAX_STEPS = 20
 """Steps of one answer, Spider-Agent's own limit."""
@@ -61,7 +61,7 @@ async def next_step(
         documents: Whether there are any beside the schema files, under ``docs/``.
 
     Raises:
-        MalformedReply, ModelUnavailable, BudgetExceeded: As ``agents.base.ask``.
+        MalformedReply, ModelUnavailable, BudgetExceeded: As ``quorum.agents.base.ask``.
     """
     return await ask(
         model,

@@ -9,8 +9,8 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from agents.base import ask
-from tools.models import Model
+from quorum.agents.base import ask
+from quorum.tools.models import Model
 
 SAMPLE_ROWS = 3  # ReCAPAgent-SQL, section 3.3.7: the first three rows
 SMALL = 10  # a result of so few rows is shown whole
@@ -84,7 +84,7 @@ async def validate(
         schema: Of the tables that the query uses; empty for none, as in the paper.
 
     Raises:
-        MalformedReply, ModelUnavailable, BudgetExceeded: As ``agents.base.ask``.
+        MalformedReply, ModelUnavailable, BudgetExceeded: As ``quorum.agents.base.ask``.
     """
     return await ask(
         model,

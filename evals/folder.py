@@ -3,7 +3,7 @@
 DIR/
     eval.json          the manifest: suite, options, the questions asked for
     results.jsonl      one line per question as it ended; the last line of a question counts
-    runs/<question>/   each question's run folder, with trace and results (``graph.trace``)
+    runs/<question>/   each question's run folder, with trace and results (``quorum.graph.trace``)
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from evals.records import Asked, Manifest, Record
-from knowledge.errors import ConfigurationError
+from quorum.evals.records import Asked, Manifest, Record
+from quorum.knowledge.errors import ConfigurationError
 
 MANIFEST = "eval.json"
 RESULTS = "results.jsonl"

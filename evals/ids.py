@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from knowledge.errors import ConfigurationError
+from quorum.knowledge.errors import ConfigurationError
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")  # what may name a run's folder (graph.trace)
 ID_HINT = (
@@ -21,7 +21,7 @@ def is_id(text: str) -> bool:
 def read_ids(path: Path) -> tuple[str, ...]:
     """The ids in a file, each once, in its order; blank lines and lines that begin with ``#`` are skipped.
 
-    Whether a suite knows them is ``evals.questions.Suite.chosen``'s to say.
+    Whether a suite knows them is ``quorum.evals.questions.Suite.chosen``'s to say.
 
     Raises:
         ConfigurationError: The file cannot be read, is no UTF-8 text, or names nothing.

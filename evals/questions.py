@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from knowledge.errors import ConfigurationError
+from quorum.knowledge.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from evals.scorers.base import Scorer
+    from quorum.evals.scorers.base import Scorer
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class EvalQuestion:
     """One question of a benchmark.
 
     Attributes:
-        id: Names the question in results and files, unique in its suite (``evals.ids.is_id``).
+        id: Names the question in results and files, unique in its suite (``quorum.evals.ids.is_id``).
         database: As the benchmark names it.
         url: Of the database that answers it; a ``schema://`` URL where only the schema is here.
         dialect: sqlglot's name.

@@ -21,7 +21,7 @@ class CandidateRow:
 
     Attributes:
         match: Whether its result meets the gold; None if that cannot be told.
-        error: Kind of error if it has no result (``tools.query.ErrorKind`` and others); else empty.
+        error: Kind of error if it has no result (``quorum.tools.query.ErrorKind`` and others); else empty.
     """
 
     id: str
@@ -60,12 +60,12 @@ class Record:
         match: Whether the answer is right; None if that cannot be told (see ``gold``).
         metrics: Of the suite's scorer, by name; None where not defined.
         reason: The scorer's, for people.
-        gold: State of the question's gold (``evals.scorers.base.GoldState``).
+        gold: State of the question's gold (``quorum.evals.scorers.base.GoldState``).
         gold_rows: Rows of the gold result, of several the one nearest to ``rows``; None if not known.
         error: Why there is no answer: a kind of ``ENDPOINTS``, a limit (``max_calls``, …), a kind of
-            ``tools.query.ErrorKind``; empty if there is one.
+            ``quorum.tools.query.ErrorKind``; empty if there is one.
         message: The error in words.
-        vote: ``graph.answer.AnswerVote`` as plain values; None without.
+        vote: ``quorum.graph.answer.AnswerVote`` as plain values; None without.
         usage: The run's ledger.
         run: The run's folder relative to the evaluation's folder.
         resumed: It was interrupted and went on; its seconds and counts cover both.

@@ -3,7 +3,7 @@
 python examples/guard_only.py
 """
 
-from tools.guard import Passed, check
+from quorum.tools.guard import Passed, check
 
 for sql in (
     "SELECT name FROM customers WHERE city = 'Bern'",

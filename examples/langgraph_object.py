@@ -5,8 +5,8 @@ python examples/langgraph_object.py
 
 import asyncio
 
-from graph.builder import build_graph
-from graph.options import RunOptions
+from quorum.graph.builder import build_graph
+from quorum.graph.options import RunOptions
 
 
 async def main() -> None:

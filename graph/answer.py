@@ -40,7 +40,7 @@ class AnswerVote(BaseModel):
 class AnswerCandidate(BaseModel):
     """A candidate: its SQL and what became of it.
 
-    ``error`` and ``error_kind`` (``tools.query.ErrorKind``, or why it could not go on) are empty if it
+    ``error`` and ``error_kind`` (``quorum.tools.query.ErrorKind``, or why it could not go on) are empty if it
     has a result, which lies in ``result_file`` (Parquet). ``row_count`` rows are kept; with ``truncated``
     there were more.
     """
@@ -69,7 +69,7 @@ class Answer(BaseModel):
         row_count: Rows kept; with ``truncated`` there were more.
         readings: What else the question could mean, say those who gave this answer; at most three sentences.
         disagreement: How the strong answers of a close vote differ, in words; empty if it is clear.
-        confidence: 0 to 1, calibrated on recorded votes (``graph.confidence``).
+        confidence: 0 to 1, calibrated on recorded votes (``quorum.graph.confidence``).
         usage: The ledger: totals, ``by_agent`` and ``seconds`` of wall clock. ``usd`` is None
             when a model's price is unknown.
         stopped_by: The limit that ended the run, else empty.

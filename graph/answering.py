@@ -8,12 +8,12 @@ from typing import Any, TypeAlias
 
 from langgraph.types import Command
 
-from graph.answer import Answer
-from graph.builder import build_graph
-from graph.checkpoints import open_checkpoints
-from graph.clarification import Clarification
-from graph.context import Context
-from graph.live import attach
+from quorum.graph.answer import Answer
+from quorum.graph.builder import build_graph
+from quorum.graph.checkpoints import open_checkpoints
+from quorum.graph.clarification import Clarification
+from quorum.graph.context import Context
+from quorum.graph.live import attach
 
 OnClarify: TypeAlias = Callable[[Clarification], str | Awaitable[str | None] | None]
 

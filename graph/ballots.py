@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from tools.overlap import Overlap
+    from quorum.tools.overlap import Overlap
 
 LEAST_WEIGHT = 1e-12
 
@@ -22,13 +22,13 @@ class Ballot:
         candidate: The candidate's id.
         expert: The model that wrote it.
         sql: Its final SQL.
-        fingerprint: Of its result (``tools.results.fingerprint``); empty without a result.
+        fingerprint: Of its result (``quorum.tools.results.fingerprint``); empty without a result.
         blank: Its result is empty, all NULL or all zero.
         error: Kind of its ``QueryError``; empty if it ran.
         approved: The validator's verdict; None if it was not asked.
         repairs: Refinement rounds it took.
         cluster: What it votes for; the fingerprint where empty. Set it from
-            ``tools.results.cluster_keys`` to join results that agree within the tolerance.
+            ``quorum.tools.results.cluster_keys`` to join results that agree within the tolerance.
     """
 
     candidate: str

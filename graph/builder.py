@@ -11,10 +11,10 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
-from graph.options import RunOptions
-from graph.recipes import RECIPES, find_recipe
-from graph.recipes.recipe import Recipe
-from graph.state import RunInput, RunOutput, RunState
+from quorum.graph.options import RunOptions
+from quorum.graph.recipes import RECIPES, find_recipe
+from quorum.graph.recipes.recipe import Recipe
+from quorum.graph.state import RunInput, RunOutput, RunState
 
 Graph = CompiledStateGraph[RunState, RunOptions, RunInput, RunOutput]
 
@@ -27,8 +27,8 @@ def build_graph(
 ) -> Graph:
     """Compile a recipe's graph.
 
-    Its input is ``{"question": …}``, its context ``graph.options.RunOptions`` (or a dict of
-    them), its output ``{"answer": …}``, a ``graph.answer.Answer`` as a dict.
+    Its input is ``{"question": …}``, its context ``quorum.graph.options.RunOptions`` (or a dict of
+    them), its output ``{"answer": …}``, a ``quorum.graph.answer.Answer`` as a dict.
 
     Args:
         recipe: A name, or what ``find_recipe(name, switches)`` returns.

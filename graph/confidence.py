@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from graph.ballots import Vote
-from knowledge.errors import ConfigurationError
+from quorum.graph.ballots import Vote
+from quorum.knowledge.errors import ConfigurationError
 
 SHIPPED = Path(__file__).with_name("confidence.json")
 

@@ -1,7 +1,7 @@
 """Consensus: candidates vote with their results, and the vote says how sure it is.
 
-Pure functions over typed values (``graph.ballots``). ``hold_vote`` keeps out what must not vote, has
-a strategy (``graph.strategies``) weigh the rest, and settles ties. Nothing here depends on the
+Pure functions over typed values (``quorum.graph.ballots``). ``hold_vote`` keeps out what must not vote, has
+a strategy (``quorum.graph.strategies``) weigh the rest, and settles ties. Nothing here depends on the
 order in which candidates arrive.
 """
 
@@ -11,9 +11,9 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from graph.ballots import Ballot, Cluster, Rules, Tally, Vote, rank
-from graph.confidence import confidence
-from graph.strategies import STRATEGIES, find_strategy
+from quorum.graph.ballots import Ballot, Cluster, Rules, Tally, Vote, rank
+from quorum.graph.confidence import confidence
+from quorum.graph.strategies import STRATEGIES, find_strategy
 
 __all__ = ["STRATEGIES", "Ballot", "Cluster", "Rules", "Vote", "confidence", "find_strategy", "hold_vote"]
 
@@ -25,7 +25,7 @@ async def hold_vote(
 
     Failed and blank results do not vote unless all results are blank. A tie goes to the cluster
     with an approved candidate, then to the one with the fewest repairs, then to the smallest
-    hash of SQL (``graph.ballots.rank``); ``tie`` stays set. Within a cluster the same rule
+    hash of SQL (``quorum.graph.ballots.rank``); ``tie`` stays set. Within a cluster the same rule
     chooses the candidate that stands for it.
 
     Args:

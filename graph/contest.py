@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from graph.ballots import Cluster
-from graph.disagreement import Side
-from graph.state import CandidateRecord
-from graph.strategies import CLOSE, RIVALS
-from tools.results import read_result
+from quorum.graph.ballots import Cluster
+from quorum.graph.disagreement import Side
+from quorum.graph.state import CandidateRecord
+from quorum.graph.strategies import CLOSE, RIVALS
+from quorum.tools.results import read_result
 
 LABELS = ("A", "B", "C")
 

@@ -14,19 +14,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from agents.base import PromptContext
-from graph.options import RunOptions
-from graph.recipes import find_recipe
-from graph.recipes.recipe import Recipe
-from graph.resources import Resources, open_resources
-from graph.runs import Event, Spent
-from graph.stopping import Stopping, find_stopping
-from graph.trace import Trace
-from tools.execute import Database
-from tools.experts import ExpertLedger
-from tools.ledger import Budget, Ledger
-from tools.models import Model
-from tools.query import Limits
+from quorum.agents.base import PromptContext
+from quorum.graph.options import RunOptions
+from quorum.graph.recipes import find_recipe
+from quorum.graph.recipes.recipe import Recipe
+from quorum.graph.resources import Resources, open_resources
+from quorum.graph.runs import Event, Spent
+from quorum.graph.stopping import Stopping, find_stopping
+from quorum.graph.trace import Trace
+from quorum.tools.execute import Database
+from quorum.tools.experts import ExpertLedger
+from quorum.tools.ledger import Budget, Ledger
+from quorum.tools.models import Model
+from quorum.tools.query import Limits
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel

@@ -1,7 +1,7 @@
 """How two answers differ, in words that a user understands.
 
-From the queries' outlines (``tools.outline``): which columns, which conditions, what a row stands
-for; from the results (``tools.differences``): which rows, which cells. Answers whose results are
+From the queries' outlines (``quorum.tools.outline``): which columns, which conditions, what a row stands
+for; from the results (``quorum.tools.differences``): which rows, which cells. Answers whose results are
 equal do not disagree, however their SQL differs; the same rows in another order do where the question
 asks for one.
 """
@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from tools.cells import EXACT
-from tools.compare import equal
-from tools.differences import Differences, differences
-from tools.outline import Outline, outline
+from quorum.tools.cells import EXACT
+from quorum.tools.compare import equal
+from quorum.tools.differences import Differences, differences
+from quorum.tools.outline import Outline, outline
 
 if TYPE_CHECKING:
     import pyarrow as pa

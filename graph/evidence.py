@@ -8,12 +8,12 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graph.ballots import Ballot
+from quorum.graph.ballots import Ballot
 
 if TYPE_CHECKING:
-    from tools.canonical import Canonical
-    from tools.compare import Result
-    from tools.overlap import Overlap
+    from quorum.tools.canonical import Canonical
+    from quorum.tools.compare import Result
+    from quorum.tools.overlap import Overlap
 
 
 class ResultEvidence:
@@ -36,8 +36,8 @@ class ResultEvidence:
 
     @classmethod
     def from_files(cls, files: Mapping[str, Path], *, ordered: bool = False) -> ResultEvidence:
-        """From results that ``tools.results.write_result`` kept, by fingerprint."""
-        from tools.results import read_result
+        """From results that ``quorum.tools.results.write_result`` kept, by fingerprint."""
+        from quorum.tools.results import read_result
 
         return cls({mark: partial(read_result, path) for mark, path in files.items()}, ordered=ordered)
 
@@ -50,7 +50,7 @@ class ResultEvidence:
         Raises:
             QuorumError: A result's file is missing or damaged.
         """
-        from tools.results import cluster_keys
+        from quorum.tools.results import cluster_keys
 
         marks = list(self._loaders)
         if len(marks) < 2:
@@ -77,12 +77,12 @@ class ResultEvidence:
         return found if a.fingerprint == first else found.reversed
 
     def _compare(self, first: str, second: str) -> Overlap:
-        from tools.overlap import overlap
+        from quorum.tools.overlap import overlap
 
         return overlap(self._form(first), self._form(second), ordered=self._ordered)
 
     def _form(self, mark: str) -> Canonical:
-        from tools.canonical import canonical
+        from quorum.tools.canonical import canonical
 
         if mark not in self._forms:
             self._forms[mark] = canonical(self._loaders[mark]())

@@ -14,8 +14,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
-from graph.context import Context, open_context
-from graph.options import RunOptions
+from quorum.graph.context import Context, open_context
+from quorum.graph.options import RunOptions
 
 IDLE_SECONDS = 600.0
 """An interrupted run keeps its context so long; when it goes on later, it opens a new one."""

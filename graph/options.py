@@ -8,10 +8,10 @@ from typing import Any, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
-from graph.consensus import find_strategy
-from graph.stopping import find_stopping
-from knowledge.errors import ConfigurationError
-from tools.urls import SAMPLE
+from quorum.graph.consensus import find_strategy
+from quorum.graph.stopping import find_stopping
+from quorum.knowledge.errors import ConfigurationError
+from quorum.tools.urls import SAMPLE
 
 
 @lru_cache(maxsize=8)

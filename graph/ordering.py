@@ -7,7 +7,7 @@ sort differently, or not at all, would not vote together. So only plain words co
 
 Rows that tie in what they are sorted by may come in any order, and whoever compares results knows no sort
 key: where an order was asked for, right answers that arrange such ties differently are two answers. ``mbr``
-lets each support the other in part (``tools.overlap``); in other votes they stand apart.
+lets each support the other in part (``quorum.tools.overlap``); in other votes they stand apart.
 
 Limits: English; the order of the whole result is not told from one inside a window ("running total ordered by
 date"); a capital letter after "sorted by" is a name ("ordered by Ada") unless a direction follows; a "top 3"

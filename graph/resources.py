@@ -17,22 +17,22 @@ from urllib.parse import quote
 
 from pydantic import SecretStr
 
-from graph.options import RunOptions
-from knowledge.catalog import Catalog
-from knowledge.compress import SchemaText, render
-from knowledge.demonstrations import Demonstrations
-from knowledge.described import FOLDER, with_descriptions
-from knowledge.documents import Documents
-from knowledge.index import Embedder, SentenceTransformerEmbedder
-from knowledge.schema_files import SchemaFiles
-from tools.databases import connect
-from tools.databases.base import Connector
-from tools.databases.embedded import EmbeddedConnector
-from tools.ledger import Budget
-from tools.lint import Linter
-from tools.models import Model, ModelSettings, check_priced, make_models
-from tools.sample import sample_database, sample_documents
-from tools.urls import SAMPLE, url_secrets
+from quorum.graph.options import RunOptions
+from quorum.knowledge.catalog import Catalog
+from quorum.knowledge.compress import SchemaText, render
+from quorum.knowledge.demonstrations import Demonstrations
+from quorum.knowledge.described import FOLDER, with_descriptions
+from quorum.knowledge.documents import Documents
+from quorum.knowledge.index import Embedder, SentenceTransformerEmbedder
+from quorum.knowledge.schema_files import SchemaFiles
+from quorum.tools.databases import connect
+from quorum.tools.databases.base import Connector
+from quorum.tools.databases.embedded import EmbeddedConnector
+from quorum.tools.ledger import Budget
+from quorum.tools.lint import Linter
+from quorum.tools.models import Model, ModelSettings, check_priced, make_models
+from quorum.tools.sample import sample_database, sample_documents
+from quorum.tools.urls import SAMPLE, url_secrets
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel

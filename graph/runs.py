@@ -1,6 +1,6 @@
 """Run folders: name them, find them, list them, replay their events.
 
-The layout of a run folder is described in ``graph.trace``, which writes it.
+The layout of a run folder is described in ``quorum.graph.trace``, which writes it.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Self
 
-from knowledge.errors import ConfigurationError, QuorumError
-from tools.ledger import Usage
+from quorum.knowledge.errors import ConfigurationError, QuorumError
+from quorum.tools.ledger import Usage
 
 _SHA = re.compile(r"[0-9a-f]{64}")
 

@@ -78,7 +78,7 @@ class AttemptState(TypedDict):
 
 
 class ExplorationState(TypedDict):
-    """Column exploration under way (``graph.nodes.exploration``).
+    """Column exploration under way (``quorum.graph.nodes.exploration``).
 
     ``waiting`` are queries with ``purpose`` and ``sql``, the first under work: ``error`` of the kind
     ``kind`` says why it gave nothing, ``tried`` are its earlier forms, ``mended`` what the others become
@@ -100,7 +100,7 @@ class RunInput(TypedDict):
 
 
 class RunOutput(TypedDict):
-    """What a run ends with: ``graph.answer.Answer`` as a plain dict."""
+    """What a run ends with: ``quorum.graph.answer.Answer`` as a plain dict."""
 
     answer: dict[str, Any]
 
@@ -108,7 +108,7 @@ class RunOutput(TypedDict):
 class CandidateInput(TypedDict):
     """What ``Send`` gives to one branch.
 
-    ``material`` names what else its first prompt shows: blobs by kind (``graph.nodes.writing``).
+    ``material`` names what else its first prompt shows: blobs by kind (``quorum.graph.nodes.writing``).
     """
 
     question: str
@@ -166,8 +166,8 @@ class TurnState(TypedDict):
 class CandidateState(CandidateInput, total=False):
     """The working state of one branch; none of it is shared with the other branches.
 
-    ``seen`` are fingerprints of plausible results (``graph.nodes.consistency``); ``stage`` to
-    ``rewrites`` belong to CTE-based refinement (``graph.nodes.stages``).
+    ``seen`` are fingerprints of plausible results (``quorum.graph.nodes.consistency``); ``stage`` to
+    ``rewrites`` belong to CTE-based refinement (``quorum.graph.nodes.stages``).
     """
 
     history: list[TurnState]

@@ -1,7 +1,7 @@
 """When enough candidates have voted: candidates come in waves, and a rule looks at the vote after each.
 
 ``never`` asks all candidates at once. ``decided`` stops when those still to come cannot change the winner,
-which the strategy says (``graph.ballots.Vote.margin``); where it draws, they always can.
+which the strategy says (``quorum.graph.ballots.Vote.margin``); where it draws, they always can.
 ``beta:P`` stops when the leading answer is the more probable one with posterior probability P
 (Adaptive-Consistency, Aggarwal et al. 2023, section 3.2: a Beta posterior over the two largest clusters).
 """
@@ -12,8 +12,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from graph.ballots import Vote
-from knowledge.errors import ConfigurationError
+from quorum.graph.ballots import Vote
+from quorum.knowledge.errors import ConfigurationError
 
 WAVES = (3, 2, 2, 1)
 """Candidates of the first waves; later ones are of two."""

@@ -11,8 +11,8 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from graph.ballots import Ballot, Cluster, Evidence, Rules, Strategy, Tally, rank
-from knowledge.errors import ConfigurationError
+from quorum.graph.ballots import Ballot, Cluster, Evidence, Rules, Strategy, Tally, rank
+from quorum.knowledge.errors import ConfigurationError
 
 RIVALS = 3
 """Clusters that a judge compares at most."""
@@ -72,7 +72,7 @@ async def sql_majority(ballots: Sequence[Ballot], rules: Rules) -> Tally:
     Raises:
         ConfigurationError: The rules name no known dialect.
     """
-    from tools.sql import normalise
+    from quorum.tools.sql import normalise
 
     return _by_weight(clusters(ballots, choice=lambda ballot: normalise(ballot.sql, rules.dialect)))
 
@@ -113,7 +113,7 @@ async def mbr(ballots: Sequence[Ballot], rules: Rules) -> Tally:
 
     If every candidate is as likely to be right as its expert's weight says, an answer's expected
     agreement with the truth is the weighted sum of its support by all of them
-    (``tools.overlap.Overlap.support``): whole where results are equal, a little less where it shows
+    (``quorum.tools.overlap.Overlap.support``): whole where results are equal, a little less where it shows
     a column more, less where it lacks one, little where they agree in part. Its unit is the vote.
     Clusters then join results that say the same but for such columns. The result that most of
     them give exactly stands for the cluster, so that nobody is shown a column that one candidate

@@ -8,7 +8,7 @@
         answer.json        the answer, once there is one
         checkpoint.sqlite  LangGraph's own
 
-A ``RunFolder`` reads; a ``Trace`` is a run folder that also writes, through ``graph.writer``.
+A ``RunFolder`` reads; a ``Trace`` is a run folder that also writes, through ``quorum.graph.writer``.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Self
 
-from graph.runs import Event, RunFolder, new_run_id
-from graph.writer import Writer
-from knowledge.errors import ConfigurationError
+from quorum.graph.runs import Event, RunFolder, new_run_id
+from quorum.graph.writer import Writer
+from quorum.knowledge.errors import ConfigurationError
 
 LONG = 1024
 """Texts of more characters than this are stored once, as blobs."""

@@ -1,6 +1,6 @@
 """A catalog as schema text under a token budget, without losing a name, type or nested path.
 
-Shared field groups are written once, near relatives as differences (``knowledge.layouts``). What is
+Shared field groups are written once, near relatives as differences (``quorum.knowledge.layouts``). What is
 left of the budget goes to descriptions and sample values, one level of detail for the whole text;
 what did not fit is stated in the text and in the result.
 """
@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from knowledge.catalog import Catalog, Table
-from knowledge.layouts import Layout, find_layouts
-from knowledge.nested_text import Line
-from knowledge.schema_grammar import one_line, write_name
-from knowledge.schema_header import legend
-from knowledge.schema_writer import Detail, Writer
-from knowledge.tokens import estimate_tokens
+from quorum.knowledge.catalog import Catalog, Table
+from quorum.knowledge.layouts import Layout, find_layouts
+from quorum.knowledge.nested_text import Line
+from quorum.knowledge.schema_grammar import one_line, write_name
+from quorum.knowledge.schema_header import legend
+from quorum.knowledge.schema_writer import Detail, Writer
+from quorum.knowledge.tokens import estimate_tokens
 
 FULL = Detail(samples=12, sample_chars=60, description_chars=None)
 """Everything the catalog knows."""
@@ -61,8 +61,8 @@ class SchemaText:
     """A catalog as text.
 
     Attributes:
-        text: In the format that ``knowledge.schema_text`` defines.
-        tokens: Estimated (``knowledge.tokens``).
+        text: In the format that ``quorum.knowledge.schema_text`` defines.
+        tokens: Estimated (``quorum.knowledge.tokens``).
         budget: The tokens it was to fit in.
         excess: Tokens above the budget: more than 0 only where the skeleton alone is too long.
         left_out: What did not fit, one sentence part each; empty when nothing is missing.

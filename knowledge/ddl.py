@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from knowledge.catalog import Field
+from quorum.knowledge.catalog import Field
 
 _STRING = r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\""
 _TOKEN = re.compile(rf"{_STRING}|`[^`]*`|[()<>,]|[^()<>,'\"`]+", re.S)

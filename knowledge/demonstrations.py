@@ -13,9 +13,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from knowledge.errors import ConfigurationError
-from knowledge.index import Embedder, VectorIndex
-from knowledge.lexical import Bm25, terms
+from quorum.knowledge.errors import ConfigurationError
+from quorum.knowledge.index import Embedder, VectorIndex
+from quorum.knowledge.lexical import Bm25, terms
 
 SHOTS = 9  # 004, section 4.1.1: all models, 9-shot
 _FORM = 'A line is {"question": "How many orders are there?", "sql": "SELECT COUNT(*) FROM orders"}.'

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from knowledge.catalog import Catalog, Column, Table
-from knowledge.schema_grammar import one_line
+from quorum.knowledge.catalog import Catalog, Column, Table
+from quorum.knowledge.schema_grammar import one_line
 
 FOLDER = "database_description"
 """What BIRD calls the folder, beside the database's file."""

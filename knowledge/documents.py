@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from knowledge.index import Embedder, VectorIndex
-from knowledge.lexical import Bm25, telling, terms
-from knowledge.passages import Passage, read_folder, split
+from quorum.knowledge.index import Embedder, VectorIndex
+from quorum.knowledge.lexical import Bm25, telling, terms
+from quorum.knowledge.passages import Passage, read_folder, split
 
 BYTES_PER_TOKEN = 4  # of English in common tokenisers; others are estimated too high
 LEAST_SHARED = 2  # evidence that a passage needs, see Documents.search
@@ -38,7 +38,7 @@ class Documents:
 
     @classmethod
     def load(cls, folder: Path, *, cache: Path | None = None) -> Documents:
-        """Read a folder (see ``knowledge.passages.read_folder``).
+        """Read a folder (see ``quorum.knowledge.passages.read_folder``).
 
         Raises:
             ConfigurationError: The folder does not exist, or has no document that can be read.

@@ -1,7 +1,7 @@
 """The one tree of exceptions. Every message says what happened; ``hint`` says what to do.
 
 It lives on the lowest floor because every floor raises from it. What a database answers to a
-query is not here: a failed query is a value, ``tools.query.QueryError``.
+query is not here: a failed query is a value, ``quorum.tools.query.QueryError``.
 """
 
 from __future__ import annotations

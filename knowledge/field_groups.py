@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from knowledge.catalog import Catalog, Table
+from quorum.knowledge.catalog import Catalog, Table
 
 
 @dataclass(frozen=True)

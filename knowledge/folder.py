@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from knowledge.catalog import Catalog, Table
-from knowledge.ddl import DdlColumn, parse_columns
-from knowledge.errors import ConfigurationError
-from knowledge.folder_columns import Source, build_columns
+from quorum.knowledge.catalog import Catalog, Table
+from quorum.knowledge.ddl import DdlColumn, parse_columns
+from quorum.knowledge.errors import ConfigurationError
+from quorum.knowledge.folder_columns import Source, build_columns
 
 ENGINES = ("bigquery", "snowflake", "sqlite", "duckdb", "postgres", "mysql")
 _LARGEST_CELL = 1 << 30  # the csv module refuses cells over 128 kB; a DDL can be longer

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from knowledge.catalog import Column, Field
-from knowledge.ddl import DdlColumn, nested_fields
-from knowledge.descriptions import trusted_descriptions
-from knowledge.schema_grammar import one_line
-from knowledge.variant import infer_fields
+from quorum.knowledge.catalog import Column, Field
+from quorum.knowledge.ddl import DdlColumn, nested_fields
+from quorum.knowledge.descriptions import trusted_descriptions
+from quorum.knowledge.schema_grammar import one_line
+from quorum.knowledge.variant import infer_fields
 
 SAMPLES = 3
 """Distinct sample values kept of a column."""

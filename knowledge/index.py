@@ -15,7 +15,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
-from knowledge.errors import ConfigurationError, QuorumError
+from quorum.knowledge.errors import ConfigurationError, QuorumError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     Vectors = npt.NDArray[np.float32]
 
-EXTRA = "Install the extra quorum[embeddings]; in a checkout: pip install -e '.[embeddings]'."
+EXTRA = "pip install 'quorum-sql[embeddings]' (in a checkout: pip install -e '.[embeddings]')."
 FORMAT = 1
 
 

@@ -1,6 +1,6 @@
 """Layouts: the distinct column lists of a catalog, shared ones once, near relatives as differences.
 
-A layout is a field group (``knowledge.field_groups``) refined by what a signature does not tell
+A layout is a field group (``quorum.knowledge.field_groups``) refined by what a signature does not tell
 (keys, nullability, kind), or one table. A layout whose columns differ little from another's is
 written as the difference from that one, its base.
 """
@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from knowledge.catalog import Catalog, Column, Field, Table
-from knowledge.field_groups import select_groups
-from knowledge.name_ranges import fold_names
-from knowledge.variant import merge_fields
+from quorum.knowledge.catalog import Catalog, Column, Field, Table
+from quorum.knowledge.field_groups import select_groups
+from quorum.knowledge.name_ranges import fold_names
+from quorum.knowledge.variant import merge_fields
 
 MIN_SHARED = 8
 """Columns that a variant must share with its base; below, the difference is no easier to read."""

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 
-from knowledge.schema_grammar import BARE_NAME, SchemaTextError, quote, read_name
+from quorum.knowledge.schema_grammar import BARE_NAME, SchemaTextError, quote, read_name
 
 MAX_EXPANSION = 1_000_000
 """Names that one item may stand for when text is read: text is data, and may be hostile."""

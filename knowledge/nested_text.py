@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from knowledge.catalog import Column, Field
-from knowledge.ddl import nested_fields
-from knowledge.schema_grammar import BARE_NAME
+from quorum.knowledge.catalog import Column, Field
+from quorum.knowledge.ddl import nested_fields
+from quorum.knowledge.schema_grammar import BARE_NAME
 
 _RESERVED = frozenset(
     re.findall(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from knowledge.errors import ConfigurationError
+from quorum.knowledge.errors import ConfigurationError
 
 SUFFIXES = frozenset({".md", ".markdown", ".txt"})
 MAX_FILE_BYTES = 2 * 2**20

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
 
-from knowledge.catalog import Catalog
-from knowledge.compress import FULL
-from knowledge.layouts import Layout, find_layouts
-from knowledge.line_search import compile_search
-from knowledge.schema_grammar import one_line
-from knowledge.schema_writer import Writer
+from quorum.knowledge.catalog import Catalog
+from quorum.knowledge.compress import FULL
+from quorum.knowledge.layouts import Layout, find_layouts
+from quorum.knowledge.line_search import compile_search
+from quorum.knowledge.schema_grammar import one_line
+from quorum.knowledge.schema_writer import Writer
 
 MAX_CHARS = 8_000
 """Characters that a command prints; what is cut is said."""

@@ -1,7 +1,7 @@
 """The tokens of schema text: names, types, values and descriptions, written and read back.
 
 Every ``write_*`` has a ``read_*`` that starts at an index and returns the value and the index
-behind it. ``knowledge.schema_text`` defines the format as a whole.
+behind it. ``quorum.knowledge.schema_text`` defines the format as a whole.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-from knowledge.errors import QuorumError
+from quorum.knowledge.errors import QuorumError
 
 BARE_NAME = re.compile(r"\w[\w$]*(?:-[\w$]+)*")
 BARE_PATH = re.compile(r"(?:\[\]|\*|\w)(?:[\w$*]|\[\]|[.-](?=[\w$*\[]))*")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from knowledge.catalog import Catalog, Table
-from knowledge.name_ranges import fold_names
-from knowledge.schema_grammar import write_full_name, write_name
+from quorum.knowledge.catalog import Catalog, Table
+from quorum.knowledge.name_ranges import fold_names
+from quorum.knowledge.schema_grammar import write_full_name, write_name
 
 _MARKS = {
     ",": '"a, b TYPE": both have that type',

@@ -1,4 +1,4 @@
-"""Schema text read back into a catalog, line by line (format: ``knowledge.schema_text``)."""
+"""Schema text read back into a catalog, line by line (format: ``quorum.knowledge.schema_text``)."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from knowledge.catalog import Catalog, Column, Field, ForeignKey, Table
-from knowledge.name_ranges import MAX_EXPANSION, read_item
-from knowledge.nested_text import Line, last_segment, rebuild
-from knowledge.schema_grammar import (
+from quorum.knowledge.catalog import Catalog, Column, Field, ForeignKey, Table
+from quorum.knowledge.name_ranges import MAX_EXPANSION, read_item
+from quorum.knowledge.nested_text import Line, last_segment, rebuild
+from quorum.knowledge.schema_grammar import (
     SchemaTextError,
     read_full_name,
     read_name,
@@ -61,7 +61,7 @@ class _Block:
 
 
 def read_schema(text: str) -> Catalog:
-    """See ``knowledge.schema_text.parse_schema``."""
+    """See ``quorum.knowledge.schema_text.parse_schema``."""
     return _Reader().read(text)
 
 

@@ -1,6 +1,6 @@
 """Schema text: how a catalog is written for a language model, and how it is read back.
 
-``knowledge.compress.render`` writes this text, ``parse_schema`` is its inverse. An example::
+``quorum.knowledge.compress.render`` writes this text, ``parse_schema`` is its inverse. An example::
 
     # database shop (sqlite): 4 tables, 11 columns
     # One column a line, "name TYPE"; "a, b TYPE": both have that type. PK: primary key.
@@ -80,15 +80,15 @@ Nested paths, indented by four spaces below their column, ``path[, path...] TYPE
 
 from __future__ import annotations
 
-from knowledge.catalog import Catalog
-from knowledge.schema_grammar import SchemaTextError
-from knowledge.schema_reader import read_schema
+from quorum.knowledge.catalog import Catalog
+from quorum.knowledge.schema_grammar import SchemaTextError
+from quorum.knowledge.schema_reader import read_schema
 
 __all__ = ["SchemaTextError", "parse_schema"]
 
 
 def parse_schema(text: str) -> Catalog:
-    """Read schema text back into a catalog: the inverse of ``knowledge.compress.render``.
+    """Read schema text back into a catalog: the inverse of ``quorum.knowledge.compress.render``.
 
     Every table, column name, type, nested path, key and row count comes back exactly. Tables come
     in the text's order; members of a group all get the columns, descriptions, samples and inferred

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from knowledge.catalog import Column, ForeignKey, Table
-from knowledge.layouts import Layout
-from knowledge.nested_text import Line, last_segment, parents_needed, spell
-from knowledge.schema_grammar import (
+from quorum.knowledge.catalog import Column, ForeignKey, Table
+from quorum.knowledge.layouts import Layout
+from quorum.knowledge.nested_text import Line, last_segment, parents_needed, spell
+from quorum.knowledge.schema_grammar import (
     one_line,
     write_full_name,
     write_name,
@@ -16,7 +16,7 @@ from knowledge.schema_grammar import (
     write_type,
     write_values,
 )
-from knowledge.schema_header import name_parts, written_facts, written_members
+from quorum.knowledge.schema_header import name_parts, written_facts, written_members
 
 LINE_CHARS = 200
 """Names that share a type are wrapped at this many characters."""

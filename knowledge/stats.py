@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from knowledge.catalog import Catalog
-from knowledge.compress import SchemaText, render
-from knowledge.folder import find_database_folders, load_folder
+from quorum.knowledge.catalog import Catalog
+from quorum.knowledge.compress import SchemaText, render
+from quorum.knowledge.folder import find_database_folders, load_folder
 
 _SUMMED = ("tables", "columns", "nested_paths", "bytes", "tokens")
 
@@ -18,8 +18,8 @@ def stats(folder: str | Path, *, budget: int | None = None) -> dict[str, Any]:
     """Load and render every database at or below ``folder``.
 
     Args:
-        folder: See ``knowledge.folder.find_database_folders``.
-        budget: Tokens per database, as for ``knowledge.compress.render``.
+        folder: See ``quorum.knowledge.folder.find_database_folders``.
+        budget: Tokens per database, as for ``quorum.knowledge.compress.render``.
 
     Returns:
         ``{"total": {"databases", "tables", "columns", "nested_paths", "bytes", "tokens",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from knowledge.lexical import Bm25, terms
+from quorum.knowledge.lexical import Bm25, terms
 
 FOLDER = Path(__file__).parent / "dialects"
 ALIASES = {"postgresql": "postgres", "mariadb": "mysql", "sqlite3": "sqlite"}

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from knowledge.catalog import Field
+from quorum.knowledge.catalog import Field
 
 MAX_FIELDS = 400
 """Paths kept for one column; ``infer_fields`` ends with a ``...`` path where there were more."""

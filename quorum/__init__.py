@@ -9,16 +9,16 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from graph.answer import Answer
-    from graph.clarification import Clarification
     from quorum.api import ask, ask_sync
+    from quorum.graph.answer import Answer
+    from quorum.graph.clarification import Clarification
     from quorum.settings import Settings
 
 __all__ = ["Answer", "Clarification", "Settings", "ask", "ask_sync"]
 
 _HOMES = {
-    "Answer": "graph.answer",
-    "Clarification": "graph.clarification",
+    "Answer": "quorum.graph.answer",
+    "Clarification": "quorum.graph.clarification",
     "Settings": "quorum.settings",
     "ask": "quorum.api",
     "ask_sync": "quorum.api",

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graph.answer import Answer
-from knowledge.errors import ConfigurationError
+from quorum.graph.answer import Answer
+from quorum.knowledge.errors import ConfigurationError
 from quorum.needs import asked_of
 from quorum.settings import Settings
-from tools.urls import anchored
+from quorum.tools.urls import anchored
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-    from graph.answering import OnClarify
-    from graph.options import RunOptions
-    from graph.runs import Event
+    from quorum.graph.answering import OnClarify
+    from quorum.graph.options import RunOptions
+    from quorum.graph.runs import Event
 
 
 async def ask(
@@ -118,7 +118,7 @@ def run_options(settings: Settings) -> RunOptions:
     Raises:
         ConfigurationError: No model or no database is set, or an option is wrong.
     """
-    from graph.options import RunOptions
+    from quorum.graph.options import RunOptions
 
     return RunOptions(
         database=anchored(asked_of(settings), Path.cwd()),
@@ -164,7 +164,7 @@ class _Opening:
 
 async def _resume(question: str, run: str, settings: Settings, opening: _Opening) -> Answer:
     """Go on with a run; a finished one answers from its folder."""
-    from graph.runs import RunFolder
+    from quorum.graph.runs import RunFolder
     from quorum.resume import resumed_options
 
     if question.strip():
@@ -179,8 +179,8 @@ async def _resume(question: str, run: str, settings: Settings, opening: _Opening
 
 
 async def _run(question: str, options: RunOptions, opening: _Opening, *, resume: str = "") -> Answer:
-    from graph.answering import answer_question
-    from graph.context import open_context
+    from quorum.graph.answering import answer_question
+    from quorum.graph.context import open_context
 
     if not question.strip():
         raise ConfigurationError("The question is empty.")

@@ -11,13 +11,13 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from knowledge.errors import ConfigurationError
+from quorum.knowledge.errors import ConfigurationError
 from quorum.progress import Progress
 from quorum.render import laid_out, rows_table, sql_text
 from quorum.text import count, printable
 
 if TYPE_CHECKING:
-    from graph.clarification import Choice, Clarification
+    from quorum.graph.clarification import Choice, Clarification
 
 _INDENT = (0, 0, 0, 4)
 

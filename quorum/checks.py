@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from knowledge.errors import QuorumError
+from quorum.knowledge.errors import QuorumError
 from quorum.settings import Settings, unknown_variables
-from tools.urls import mask_url
+from quorum.tools.urls import mask_url
 
 EXTRAS = {
     "embeddings": ("sentence_transformers", "faiss"),
@@ -58,7 +58,7 @@ def _extras() -> Iterator[Check]:
     for extra, modules in EXTRAS.items():
         missing = [name for name in modules if find_spec(name) is None]
         text = f"not installed ({', '.join(missing)} missing)" if missing else "installed"
-        hint = f"pip install -c constraints.txt -e '.[{extra}]'" if missing else ""
+        hint = f"pip install 'quorum-sql[{extra}]'" if missing else ""
         yield Check(f"extra {extra}", None if missing else True, text, hint)
 
 
@@ -82,7 +82,7 @@ def _home(settings: Settings) -> Check:
 
 
 def _models(settings: Settings, *, online: bool) -> Iterator[Check]:
-    from tools.models import ModelSettings, make_model
+    from quorum.tools.models import ModelSettings, make_model
 
     if not settings.models:
         hint = "Set QUORUM_MODELS=openai:gpt-4.1, or models in quorum.toml, or pass --model."

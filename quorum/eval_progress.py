@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.text import Text
 
-from evals.records import Record
 from quorum.eval_tally import Tally
+from quorum.evals.records import Record
 from quorum.text import count
 
 LINE_SECONDS = 10.0

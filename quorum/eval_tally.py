@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from typing import Any
 
-from evals.records import Linking, Record
-from evals.reports.format import percent
-from evals.reports.scores import right, unscorable
-from evals.reports.statistics import mean_of, share_of
-from evals.running.failures import FAULT
+from quorum.evals.records import Linking, Record
+from quorum.evals.reports.format import percent
+from quorum.evals.reports.scores import right, unscorable
+from quorum.evals.reports.statistics import mean_of, share_of
+from quorum.evals.running.failures import FAULT
 from quorum.text import count, dollars, duration, one_line
 
 _SUMS = ("model_calls", "input_tokens", "output_tokens", "cached_tokens", "queries")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from knowledge.errors import ConfigurationError
+from quorum.knowledge.errors import ConfigurationError
 from quorum.settings import Settings
 
 NO_MODEL = """No model is configured. Name one in any of these ways:

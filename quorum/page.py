@@ -46,7 +46,7 @@ def page_of(report: Report) -> str:
 
 @cache
 def _template() -> Template:
-    from evals.reports.templating import environment
+    from quorum.evals.reports.templating import environment
 
     made = environment(
         Path(__file__).parent / "templates",

@@ -39,7 +39,7 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def show_answer(answer: dict[str, Any], out: Console) -> None:
-    """Print an answer (``graph.answer.Answer`` as a dict)."""
+    """Print an answer (``quorum.graph.answer.Answer`` as a dict)."""
     title, colour = STATUS.get(answer.get("status", ""), STATUS["no_answer"])
     if answer.get("demonstration"):
         notice = "Demonstration: the rule-based offline model answered, not a language model."
@@ -72,7 +72,7 @@ def show_answer(answer: dict[str, Any], out: Console) -> None:
 
 def laid_out(sql: str, dialect: str) -> str:
     """SQL of one long line laid out for people; other SQL as its author laid it out."""
-    from tools.sql import format_sql
+    from quorum.tools.sql import format_sql
 
     one_long_line = len(sql) > LONG_LINE and "\n" not in sql.strip()
     return format_sql(sql, dialect) if one_long_line and dialect else sql

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from graph.runs import Event, RunFolder
+from quorum.graph.runs import Event, RunFolder
 from quorum.steps import LOW_LEVEL, Step, step_of
 from quorum.text import agreement, clusters_of, one_line
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from graph.trace import REDACTED
-from knowledge.errors import ConfigurationError
+from quorum.graph.trace import REDACTED
+from quorum.knowledge.errors import ConfigurationError
 from quorum.settings import Settings
-from tools.urls import mask_url
+from quorum.tools.urls import mask_url
 
 if TYPE_CHECKING:
-    from graph.options import RunOptions
+    from quorum.graph.options import RunOptions
 
 ANEW = ("max_calls", "max_usd", "deadline", "base_url", "timeout", "requests_per_second", "prices")
 """Limits and the way to the endpoint: flags that may be given anew, and then count."""
@@ -26,7 +26,7 @@ def resumed_options(meta: dict[str, Any], settings: Settings) -> RunOptions:
         ConfigurationError: A flag asks for something that the run keeps to itself, or a URL that
             was kept without its password is not given again.
     """
-    from graph.options import RunOptions
+    from quorum.graph.options import RunOptions
 
     kept = meta.get("options")
     if not isinstance(kept, dict) or not meta.get("question"):

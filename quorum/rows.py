@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from knowledge.errors import QuorumError
+from quorum.knowledge.errors import QuorumError
 
 if TYPE_CHECKING:
-    from graph.answer import Answer
+    from quorum.graph.answer import Answer
 
 _BATCH = 5_000  # rows in memory at a time
 
@@ -28,7 +28,7 @@ def result_rows(answer: Answer) -> Iterator[list[Any]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from tools.results import plain_rows
+    from quorum.tools.results import plain_rows
 
     path = Path(answer.result_file)
     try:

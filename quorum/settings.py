@@ -24,9 +24,9 @@ from pydantic_settings import (
     SettingsError,
 )
 
-from knowledge.errors import ConfigurationError
+from quorum.knowledge.errors import ConfigurationError
+from quorum.tools.urls import anchored, mask_url, url_secrets
 from quorum.values import AUTO, Bytes, Names, Place, Prices, Seconds, StoppingRule, Strategy, Switches
-from tools.urls import anchored, mask_url, url_secrets
 
 CONFIG_FILE = "quorum.toml"
 _SECRET_FIELDS = {"api_key", "database", "base_url"}

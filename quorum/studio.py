@@ -10,12 +10,12 @@ import copy
 from dataclasses import field, fields, make_dataclass
 from typing import Any, get_type_hints
 
-from graph.builder import build_graph, build_studio_graph
-from graph.options import RunOptions
-from graph.recipes import RECIPES, find_recipe
 from quorum.api import run_options
+from quorum.graph.builder import build_graph, build_studio_graph
+from quorum.graph.options import RunOptions
+from quorum.graph.recipes import RECIPES, find_recipe
 from quorum.settings import Settings
-from tools.urls import SAMPLE
+from quorum.tools.urls import SAMPLE
 
 _settings = Settings()
 _defaults = run_options(

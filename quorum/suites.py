@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from knowledge.errors import ConfigurationError
+from quorum.knowledge.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from evals.questions import Suite
+    from quorum.evals.questions import Suite
 
 OWN = (".jsonl", ".csv")
 """Files with somebody's own questions."""
@@ -38,8 +38,8 @@ def open_suite(name: str, folder: Path | None, db: str | None = None, *, flag: s
         ConfigurationError: There is no such suite, it cannot be read, or an option does not belong to it.
     """
     if not name.casefold().endswith(OWN):
-        from evals.paths import check_folder
-        from evals.suites import SUITES, load_suite
+        from quorum.evals.paths import check_folder
+        from quorum.evals.suites import SUITES, load_suite
 
         if db is not None:
             raise ConfigurationError(
@@ -48,9 +48,9 @@ def open_suite(name: str, folder: Path | None, db: str | None = None, *, flag: s
         if name in SUITES:
             check_folder(needed(folder, flag), hint=f"Name the benchmark's folder with {flag}.")
         return load_suite(name, folder or Path())
-    from evals.suites.own import load_own
+    from quorum.evals.suites.own import load_own
     from quorum.settings import Settings
-    from tools.urls import anchored
+    from quorum.tools.urls import anchored
 
     if folder is not None:
         raise ConfigurationError(
@@ -64,9 +64,9 @@ def open_suite(name: str, folder: Path | None, db: str | None = None, *, flag: s
 
 def _with_sample(suite: Suite, home: Path) -> Suite:
     """Questions on the sample database, which is made where it is not there yet, get its file's URL."""
-    from evals.suites.files import sqlite_url
-    from tools.sample import sample_database
-    from tools.urls import SAMPLE
+    from quorum.evals.suites.files import sqlite_url
+    from quorum.tools.sample import sample_database
+    from quorum.tools.urls import SAMPLE
 
     if all(question.url != SAMPLE for question in suite.questions):
         return suite

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from evals.reports.format import count, dollars, one_line, printable
+from quorum.evals.reports.format import count, dollars, one_line, printable
 
 __all__ = [
     "agreement", "cell", "clusters_of", "count", "dollars", "duration", "one_line", "printable",

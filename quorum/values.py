@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator
 from pydantic_settings import NoDecode
 
-from knowledge.errors import ConfigurationError
+from quorum.knowledge.errors import ConfigurationError
 
 AUTO = "auto"
 """As a strategy or a stopping rule: the recipe's own."""
@@ -68,7 +68,7 @@ def strategy(name: str) -> str:
     Raises:
         ValueError: It is neither.
     """
-    from graph.strategies import find_strategy
+    from quorum.graph.strategies import find_strategy
 
     if name == AUTO:
         return name
@@ -85,7 +85,7 @@ def stopping(name: str) -> str:
     Raises:
         ValueError: It is neither.
     """
-    from graph.stopping import find_stopping
+    from quorum.graph.stopping import find_stopping
 
     if name == AUTO:
         return name
@@ -114,7 +114,7 @@ def prices(given: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
     Raises:
         ValueError: One is not ``{"input": …, "cached": …, "output": …}``.
     """
-    from tools.models.prices import as_price
+    from quorum.tools.models.prices import as_price
 
     try:
         for name, price in given.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import pkgutil
 import re
 import subprocess
 import sys
@@ -15,8 +16,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-FLOORS = ("quorum", "evals", "graph", "agents", "tools", "knowledge")
-HOUSE = (*FLOORS, "tests")
+FLOORS = ("evals", "graph", "agents", "tools", "knowledge")
+"""Folders at the root that are packages of ``quorum``, from the top down."""
 HEAVY = (
     "langgraph",
     "langchain_openai",
@@ -45,13 +46,9 @@ def loaded_after(code: str, root: Path) -> set[str]:
 
 
 def modules(root: Path) -> list[str]:
-    """Every module of the floors, by its dotted name."""
-    found = []
-    for floor in FLOORS:
-        for path in sorted((root / floor).rglob("*.py")):
-            parts = path.relative_to(root).with_suffix("").parts
-            found.append(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
-    return [name for name in found if not name.endswith("__main__")]
+    """Every module of the distribution, by its dotted name."""
+    found = [info.name for info in pkgutil.walk_packages([str(root / "quorum")], "quorum.")]
+    return ["quorum", *(name for name in found if not name.endswith("__main__"))]
 
 
 def files(root: Path) -> list[Path]:
@@ -62,19 +59,21 @@ def files(root: Path) -> list[Path]:
     return [path for path in paths if path.is_file() and path.suffix in TEXT]
 
 
-@pytest.mark.parametrize("name", HOUSE)
-def test_our_names_mean_our_folders(name: str, root: Path) -> None:
-    module = importlib.import_module(name)
-    assert Path(str(module.__file__)).parent == root / name
+@pytest.mark.parametrize("floor", FLOORS)
+def test_a_floor_is_a_package_of_quorum(floor: str, root: Path) -> None:
+    module = importlib.import_module(f"quorum.{floor}")
+    assert Path(str(module.__file__)).resolve().parent == root / floor
+    assert os.readlink(root / "quorum" / floor) == f"../{floor}"
 
 
-def test_no_other_distribution_owns_our_names() -> None:
-    owners = {}
-    for distribution in distributions():
-        for file in distribution.files or []:
-            if file.parts[0] in HOUSE and canonicalize_name(distribution.name) != "quorum":
-                owners[file.parts[0]] = distribution.name
-    assert owners == {}
+def test_no_other_distribution_owns_our_name() -> None:
+    owners = {
+        canonicalize_name(distribution.name)
+        for distribution in distributions()
+        for file in distribution.files or []
+        if file.parts[0] == "quorum"
+    }
+    assert owners <= {"quorum-sql"}
 
 
 @pytest.mark.parametrize(
@@ -109,9 +108,7 @@ def test_importing_everything_loads_no_engine_of_embeddings_or_clouds(root: Path
 
 
 def test_a_driver_waits_for_a_connection(root: Path) -> None:
-    code = (
-        "from tools.databases import connect; connect('duckdb:///none.duckdb'); connect('sqlite:///none.db')"
-    )
+    code = "from quorum.tools.databases import connect; connect('duckdb:///none.duckdb'); connect('sqlite:///none.db')"
     assert loaded_after(code, root).isdisjoint({"duckdb", "sqlite3"})
 
 
@@ -173,8 +170,11 @@ def test_what_is_installed_is_what_is_pinned(root: Path) -> None:
 
 def test_the_floors_are_what_the_wheel_and_the_layers_name(root: Path) -> None:
     tool = tomllib.loads((root / "pyproject.toml").read_text())["tool"]
-    assert tuple(tool["hatch"]["build"]["targets"]["wheel"]["packages"]) == FLOORS
-    assert tuple(tool["importlinter"]["contracts"][0]["layers"]) == FLOORS
+    wheel = tool["hatch"]["build"]["targets"]["wheel"]
+    assert set(wheel["only-include"]) == {"quorum", *FLOORS}
+    assert wheel["sources"] == {floor: f"quorum/{floor}" for floor in FLOORS}
+    assert set(wheel["exclude"]) == {f"/quorum/{floor}" for floor in FLOORS}
+    assert tuple(tool["importlinter"]["contracts"][0]["layers"][1:]) == FLOORS
 
 
 def test_make_help_lists_every_target_that_people_expect(root: Path) -> None:

@@ -3,8 +3,8 @@
 Every cell becomes a 64-bit key, and a double where it is a number. Cells that mean the same have
 the same key: ``1``, ``1.0``, ``Decimal('1.00')`` and ``'1'``; a date, its midnight and their ISO
 text; NULL and NaN; a struct and its JSON text. Numbers share a key when they fall into the same
-cell of a grid that is never coarser than the tolerance of ``tools.cells.agree``, so that equal keys
-always mean agreement; the reverse is ``tools.compare``'s work, since no key can know its neighbours.
+cell of a grid that is never coarser than the tolerance of ``quorum.tools.cells.agree``, so that equal keys
+always mean agreement; the reverse is ``quorum.tools.compare``'s work, since no key can know its neighbours.
 
 A few words mean something by the company of their column alone: ``true`` and ``false`` are truth values
 where the column has nothing else but NULL, and TRUE is 1; ``NaN`` and ``inf`` are numbers where all else is
@@ -29,9 +29,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tools.cells import EXACT, MOMENT, NULL, NUMBER, Cells, Keys, Mask, Numbers, grid
-from tools.hashing import hash_texts, mix
-from tools.patterns import ISO, NESTED, NO_DIGITS, NUMERIC, TRUTH, matches
+from quorum.tools.cells import EXACT, MOMENT, NULL, NUMBER, Cells, Keys, Mask, Numbers, grid
+from quorum.tools.hashing import hash_texts, mix
+from quorum.tools.patterns import ISO, NESTED, NO_DIGITS, NUMERIC, TRUTH, matches
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -251,7 +251,7 @@ def _json_text(cells: Cells, mask: Mask, texts: pa.Array) -> Cells:
 
 def _from_values(array: pa.Array) -> Cells:
     """Nested and rare types, value by value, by way of what ``plain_rows`` shows of them."""
-    from tools.results import plain_column
+    from quorum.tools.results import plain_column
 
     values = plain_column(pa.chunked_array([array]))
     texts = [json.dumps(v) if isinstance(v, list | dict) else v if v is None else str(v) for v in values]

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tools.canonical import Canonical, canonical
-from tools.cells import Keys, agree
-from tools.compare import Relation, column_pairs, relation
-from tools.hashing import mix
-from tools.results import plain_column
+from quorum.tools.canonical import Canonical, canonical
+from quorum.tools.cells import Keys, agree
+from quorum.tools.compare import Relation, column_pairs, relation
+from quorum.tools.hashing import mix
+from quorum.tools.results import plain_column
 
 EXAMPLES = 3
 MAX_COLUMNS = 30
@@ -36,7 +36,7 @@ class Differences:
     """How two results, the first and the second, differ.
 
     Attributes:
-        relation: ``tools.compare.relation`` of the first to the second.
+        relation: ``quorum.tools.compare.relation`` of the first to the second.
         rows: Row counts.
         agreeing: Names in the first result of columns whose values both have.
         differing: Names of the columns that have no counterpart, per result.

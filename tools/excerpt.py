@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tools.query import QueryResult
-from tools.results import csv_lines
-from tools.sql import SyntaxProblem, dialect_name, parse_one_statement
+from quorum.tools.query import QueryResult
+from quorum.tools.results import csv_lines
+from quorum.tools.sql import SyntaxProblem, dialect_name, parse_one_statement
 
 MAX_ROWS = 100
 MAX_BYTES = 5_000

@@ -9,14 +9,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeAlias
 
-from knowledge.catalog import Catalog
-from knowledge.errors import BudgetExceeded
-from tools.databases.base import Connector
-from tools.guard import Refused, check
-from tools.ledger import Ledger, Usage
-from tools.lint import Linter
-from tools.query import ErrorKind, Limits, QueryError, QueryResult
-from tools.record import Recorder, no_record
+from quorum.knowledge.catalog import Catalog
+from quorum.knowledge.errors import BudgetExceeded
+from quorum.tools.databases.base import Connector
+from quorum.tools.guard import Refused, check
+from quorum.tools.ledger import Ledger, Usage
+from quorum.tools.lint import Linter
+from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
+from quorum.tools.record import Recorder, no_record
 
 Outcome: TypeAlias = QueryResult | QueryError
 

@@ -20,7 +20,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from knowledge.errors import ConfigurationError, QuorumError
+from quorum.knowledge.errors import ConfigurationError, QuorumError
 
 Feedback = Literal["gold", "user", "execution"]
 """Who says that an expert was wrong: a gold answer, the user, or that its SQL did not run."""

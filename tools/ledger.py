@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from knowledge.errors import BudgetExceeded
+from quorum.knowledge.errors import BudgetExceeded
 
 
 @dataclass

@@ -12,17 +12,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from tools.lint.names import Names
-from tools.lint.resolver import Resolver
-from tools.lint.strings import maybe_text
-from tools.lint.tables import Tables
-from tools.sql import SyntaxProblem, dialect_name, parse_statements
+from quorum.tools.lint.names import Names
+from quorum.tools.lint.resolver import Resolver
+from quorum.tools.lint.strings import maybe_text
+from quorum.tools.lint.tables import Tables
+from quorum.tools.sql import SyntaxProblem, dialect_name, parse_statements
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
-    from knowledge.catalog import Catalog, ForeignKey, Table
-    from tools.lint.scope import Columns, Scope, Source
+    from quorum.knowledge.catalog import Catalog, ForeignKey, Table
+    from quorum.tools.lint.scope import Columns, Scope, Source
 
 _UNKNOWN = ("table", "qualifier", "column")  # the lint's other issues name something known
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tools.sql import SyntaxProblem, dialect_name, parse_one_statement
-from tools.wording import conditions, value_words
+from quorum.tools.sql import SyntaxProblem, dialect_name, parse_one_statement
+from quorum.tools.wording import conditions, value_words
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -18,7 +18,7 @@ MAX_DEPTH, MAX_STEPS = 8, 500
 
 @dataclass(frozen=True)
 class Outline:
-    """A query's parts as words (``tools.wording``); table names in lower case.
+    """A query's parts as words (``quorum.tools.wording``); table names in lower case.
 
     Attributes:
         items: What it shows, column by column.

@@ -1,6 +1,6 @@
 """A query's rows on their way out: JSON-ready values, CSV, files; and whether they say anything.
 
-Comparing results is ``tools.compare``'s work; its functions can be had from here as well.
+Comparing results is ``quorum.tools.compare``'s work; its functions can be had from here as well.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from knowledge.errors import QuorumError
-from tools.canonical import Canonical, canonical
-from tools.compare import cluster, cluster_keys, column_pairs, equal, fingerprint, relation
+from quorum.knowledge.errors import QuorumError
+from quorum.tools.canonical import Canonical, canonical
+from quorum.tools.compare import cluster, cluster_keys, column_pairs, equal, fingerprint, relation
 
 __all__ = [
     "blank_reason",

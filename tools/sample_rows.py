@@ -10,13 +10,13 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from knowledge.schema_grammar import write_values
-from tools.databases.privacy import is_private
-from tools.execute import Database, execute
-from tools.query import QueryError
+from quorum.knowledge.schema_grammar import write_values
+from quorum.tools.databases.privacy import is_private
+from quorum.tools.execute import Database, execute
+from quorum.tools.query import QueryError
 
 if TYPE_CHECKING:
-    from knowledge.catalog import Catalog, Table
+    from quorum.knowledge.catalog import Catalog, Table
 
 ROWS = 3  # 004, section 3.1.1
 TABLES = 30
@@ -69,7 +69,7 @@ class SampleRows:
 async def sample_rows(
     database: Database, *, agent: str, rows: int = ROWS, max_tables: int = TABLES
 ) -> SampleRows:
-    """Read the first ``rows`` rows of each table, through ``tools.execute``, one query a table.
+    """Read the first ``rows`` rows of each table, through ``quorum.tools.execute``, one query a table.
 
     At most ``SECONDS`` each. Of tables with the same columns, such as shards, one is read. Columns whose
     names say that they are private are never read.

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from knowledge.compress import render
-from knowledge.errors import ConfigurationError
-from knowledge.layouts import find_layouts
-from tools.linking import Linked, union
+from quorum.knowledge.compress import render
+from quorum.knowledge.errors import ConfigurationError
+from quorum.knowledge.layouts import find_layouts
+from quorum.tools.linking import Linked, union
 
 if TYPE_CHECKING:
-    from knowledge.catalog import Catalog
+    from quorum.knowledge.catalog import Catalog
 
 UNIT_TOKENS = 4_000
 """Budget for the descriptions and samples of one unit; names and types are never cut."""

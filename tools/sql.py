@@ -9,7 +9,7 @@ import logging
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
-from knowledge.errors import ConfigurationError, QuorumError
+from quorum.knowledge.errors import ConfigurationError, QuorumError
 
 if TYPE_CHECKING:
     from sqlglot import Dialect, exp

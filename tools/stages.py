@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tools.sql import SyntaxProblem, dialect_name, sqlglot_dialect
+from quorum.tools.sql import SyntaxProblem, dialect_name, sqlglot_dialect
 
 if TYPE_CHECKING:
     from sqlglot.tokenizer_core import Token

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from evals.recorded.candidates import FINAL, RecordedCandidate, RecordedCandidates, RecordedQuestion
-from evals.recorded.rounds import questions
-from evals.reports.statistics import Mean, mean_of
-from evals.scorers.spider2_rules import Spider2Gold
-from evals.submissions.scoring import MISSING, asked_ids
+from quorum.evals.recorded.candidates import FINAL, RecordedCandidate, RecordedCandidates, RecordedQuestion
+from quorum.evals.recorded.rounds import questions
+from quorum.evals.reports.statistics import Mean, mean_of
+from quorum.evals.scorers.spider2_rules import Spider2Gold
+from quorum.evals.submissions.scoring import MISSING, asked_ids
 
 
 @dataclass(frozen=True)

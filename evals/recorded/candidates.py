@@ -14,10 +14,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evals.paths import check_folder
-from evals.tabular.frames import UnreadableCsv
-from evals.tabular.tables import read_csv
-from knowledge.errors import ConfigurationError
+from quorum.evals.paths import check_folder
+from quorum.evals.tabular.frames import UnreadableCsv
+from quorum.evals.tabular.tables import read_csv
+from quorum.knowledge.errors import ConfigurationError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,7 +48,7 @@ class RecordedCandidate:
     def table(self) -> pa.Table | None:
         """The result, read once; None if the candidate failed: no file, or one that is no CSV.
 
-        Only empty fields are NULL (``evals.tabular.tables``).
+        Only empty fields are NULL (``quorum.evals.tabular.tables``).
         """
         if not self.path.is_file():
             return None

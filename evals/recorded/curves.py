@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evals.recorded.online import DRAWN_EXPERT, OnlineWeights
-from knowledge.errors import ConfigurationError, QuorumError
+from quorum.evals.recorded.online import DRAWN_EXPERT, OnlineWeights
+from quorum.knowledge.errors import ConfigurationError, QuorumError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,7 +53,7 @@ def draw(learned: OnlineWeights, folder: Path) -> list[Path]:
     except ImportError as error:
         raise ConfigurationError(
             "Drawing curves needs matplotlib.",
-            hint="Install the extra quorum[plots]; in a checkout: pip install -e '.[plots]'.",
+            hint="pip install 'quorum-sql[plots]' (in a checkout: pip install -e '.[plots]').",
         ) from error
     written = []
     for name, plot in PLOTS.items():

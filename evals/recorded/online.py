@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from tools.experts import MIN_WEIGHT, Bounds, best_epsilon, bounds
+from quorum.tools.experts import MIN_WEIGHT, Bounds, best_epsilon, bounds
 
 COMPARED = ("wma", "mbr", "majority", "sql_majority")
 """Strategies whose mistakes are counted beside the experts'."""

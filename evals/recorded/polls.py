@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
-from evals.recorded.rounds import Round
-from graph.ballots import Ballot, Rules, Vote
-from graph.confidence import confidence
-from graph.consensus import hold_vote
-from graph.stopping import Stopping, next_wave
-from graph.strategies import WEIGHTED
+from quorum.evals.recorded.rounds import Round
+from quorum.graph.ballots import Ballot, Rules, Vote
+from quorum.graph.confidence import confidence
+from quorum.graph.consensus import hold_vote
+from quorum.graph.stopping import Stopping, next_wave
+from quorum.graph.strategies import WEIGHTED
 
 
 @dataclass(frozen=True)

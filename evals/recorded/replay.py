@@ -16,16 +16,16 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
-from evals.recorded.candidates import RecordedCandidates
-from evals.recorded.online import COMPARED, OnlineWeights
-from evals.recorded.polls import Outcome, Poll, arrivals, expected
-from evals.recorded.rounds import POOLED, Round, groups, questions, rounds
-from evals.reports.paired import bootstrap_interval
-from evals.scorers.spider2_rules import Spider2Gold
-from graph.ballots import Rules
-from graph.stopping import find_stopping
-from graph.strategies import ASKING, STRATEGIES
-from knowledge.errors import ConfigurationError
+from quorum.evals.recorded.candidates import RecordedCandidates
+from quorum.evals.recorded.online import COMPARED, OnlineWeights
+from quorum.evals.recorded.polls import Outcome, Poll, arrivals, expected
+from quorum.evals.recorded.rounds import POOLED, Round, groups, questions, rounds
+from quorum.evals.reports.paired import bootstrap_interval
+from quorum.evals.scorers.spider2_rules import Spider2Gold
+from quorum.graph.ballots import Rules
+from quorum.graph.stopping import find_stopping
+from quorum.graph.strategies import ASKING, STRATEGIES
+from quorum.knowledge.errors import ConfigurationError
 
 FINAL = "final"
 """In place of a strategy: what the recorded pipeline itself chose."""

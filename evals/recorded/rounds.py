@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evals.recorded.candidates import RecordedCandidate, RecordedCandidates
-from evals.scorers.spider2_rules import Spider2Gold
-from graph.ballots import Ballot
-from graph.evidence import ResultEvidence
-from knowledge.errors import ConfigurationError
+from quorum.evals.recorded.candidates import RecordedCandidate, RecordedCandidates
+from quorum.evals.scorers.spider2_rules import Spider2Gold
+from quorum.graph.ballots import Ballot
+from quorum.graph.evidence import ResultEvidence
+from quorum.knowledge.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from tools.canonical import Canonical
+    from quorum.tools.canonical import Canonical
 
 POOLED = "pooled"
 """The candidates of all models together."""
@@ -124,8 +124,8 @@ def rounds(recorded: RecordedCandidates, gold: Spider2Gold | None) -> Iterator[d
 
 
 def _look(candidate: RecordedCandidate, gold: Spider2Gold | None) -> _Seen:
-    from tools.canonical import canonical
-    from tools.results import fingerprint, is_blank
+    from quorum.tools.canonical import canonical
+    from quorum.tools.results import fingerprint, is_blank
 
     right = gold is not None and gold.score(candidate.question, candidate.path).match
     table = candidate.table
@@ -149,14 +149,14 @@ def _ballots(seen: Sequence[_Seen]) -> Iterator[Ballot]:
 
 
 def _clusters(forms: Mapping[str, Canonical]) -> dict[str, str]:
-    from tools.results import cluster_keys
+    from quorum.tools.results import cluster_keys
 
     marks = sorted(forms)
     return dict(zip(marks, cluster_keys([forms[mark] for mark in marks]), strict=True))
 
 
 def _final(chosen: _Seen, seen: Sequence[_Seen]) -> Final:
-    from tools.results import equal
+    from quorum.tools.results import equal
 
     form = chosen.form
     same = {one.name for one in seen if form and one.form and equal(one.form, form)}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from evals.reports.format import NONE, count, markdown
-from evals.reports.notes import WHY
-from evals.reports.scores import Score
-from evals.reports.statistics import Share
-from evals.reports.summary import Summary
-from evals.reports.tables import LONG, error, folded, interval, level, listed, mean_cells, table
-from evals.reports.taxonomy import Category
+from quorum.evals.reports.format import NONE, count, markdown
+from quorum.evals.reports.notes import WHY
+from quorum.evals.reports.scores import Score
+from quorum.evals.reports.statistics import Share
+from quorum.evals.reports.summary import Summary
+from quorum.evals.reports.tables import LONG, error, folded, interval, level, listed, mean_cells, table
+from quorum.evals.reports.taxonomy import Category
 
 
 def scores(summary: Summary) -> Iterator[str]:

@@ -7,17 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from evals.folder import EvalFolder, merged
-from evals.records import Asked, Manifest, Record
-from evals.reports.compare_unscored import measures
-from evals.reports.comparison import Comparison, Difference, Flip, Half, Pair, Side
-from evals.reports.costs import COSTS
-from evals.reports.format import gist
-from evals.reports.names import members_of, names
-from evals.reports.paired import bootstrap_interval, mcnemar
-from evals.reports.scores import right, unscorable
-from evals.reports.statistics import share_of
-from knowledge.errors import ConfigurationError
+from quorum.evals.folder import EvalFolder, merged
+from quorum.evals.records import Asked, Manifest, Record
+from quorum.evals.reports.compare_unscored import measures
+from quorum.evals.reports.comparison import Comparison, Difference, Flip, Half, Pair, Side
+from quorum.evals.reports.costs import COSTS
+from quorum.evals.reports.format import gist
+from quorum.evals.reports.names import members_of, names
+from quorum.evals.reports.paired import bootstrap_interval, mcnemar
+from quorum.evals.reports.scores import right, unscorable
+from quorum.evals.reports.statistics import share_of
+from quorum.knowledge.errors import ConfigurationError
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from evals.reports.compare_text import (
+from quorum.evals.reports.compare_text import (
     MEASURES,
     UNSCORED,
     figures,
@@ -15,9 +15,9 @@ from evals.reports.compare_text import (
     result,
     titled,
 )
-from evals.reports.comparison import Change, Comparison, Flip, Letter, Link, Side
-from evals.reports.format import count, fenced, markdown
-from evals.reports.tables import table
+from quorum.evals.reports.comparison import Change, Comparison, Flip, Letter, Link, Side
+from quorum.evals.reports.format import count, fenced, markdown
+from quorum.evals.reports.tables import table
 
 _TITLES: dict[Change, str] = {"gained": "Gained: B is right, A is not", "lost": "Lost: A is right, B is not"}
 

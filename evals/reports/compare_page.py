@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from evals.reports.compare_text import MEASURES, UNSCORED, notes, reading, result
-from evals.reports.comparison import Comparison, Link
-from evals.reports.templating import render
+from quorum.evals.reports.compare_text import MEASURES, UNSCORED, notes, reading, result
+from quorum.evals.reports.comparison import Comparison, Link
+from quorum.evals.reports.templating import render
 
 
 def page_of(comparison: Comparison, link: Link) -> str:

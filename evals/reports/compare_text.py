@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from evals.reports.comparison import Comparison, Half, Measure, Pair
-from evals.reports.format import NONE, amount, count, dollars, percent, points, probability
-from evals.reports.tables import level, size
+from quorum.evals.reports.comparison import Comparison, Half, Measure, Pair
+from quorum.evals.reports.format import NONE, amount, count, dollars, percent, points, probability
+from quorum.evals.reports.tables import level, size
 
 ALPHA = 0.05
 NOTHING = "No question can be compared."

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from evals.records import Record
-from evals.reports.comparison import Measure
-from evals.reports.paired import bootstrap_interval, mcnemar
+from quorum.evals.records import Record
+from quorum.evals.reports.comparison import Measure
+from quorum.evals.reports.paired import bootstrap_interval, mcnemar
 
 LINKING = (
     ("table_recall", "table recall"),
@@ -15,7 +15,7 @@ LINKING = (
     ("column_recall", "column recall"),
     ("column_precision", "column precision"),
 )
-"""Fields of ``evals.records.Linking``, and what tables call them."""
+"""Fields of ``quorum.evals.records.Linking``, and what tables call them."""
 
 STRICT = (("table_recall", "no table of the gold missed"), ("column_recall", "no column of the gold missed"))
 

@@ -1,4 +1,4 @@
-"""What two evaluations say of each other, as data. ``evals.reports.compare.compare`` makes it."""
+"""What two evaluations say of each other, as data. ``quorum.evals.reports.compare.compare`` makes it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from evals.reports.statistics import Share
+from quorum.evals.reports.statistics import Share
 
 Change: TypeAlias = Literal["gained", "lost"]
 Letter: TypeAlias = Literal["a", "b"]
@@ -68,7 +68,7 @@ class Pair:
     """A figure of both.
 
     Attributes:
-        unit: Of a metric ``share`` or ``points``; of a cost as ``evals.reports.summary.Cost.unit``.
+        unit: Of a metric ``share`` or ``points``; of a cost as ``quorum.evals.reports.summary.Cost.unit``.
         ratio: B's to A's, of costs; None where it is not defined.
     """
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from evals.reports.calibration import Calibration, RiskPoint
-from evals.reports.format import amount, count, markdown
-from evals.reports.summary import Summary
-from evals.reports.tables import level, mean_cells, table, whole
+from quorum.evals.reports.calibration import Calibration, RiskPoint
+from quorum.evals.reports.format import amount, count, markdown
+from quorum.evals.reports.summary import Summary
+from quorum.evals.reports.tables import level, mean_cells, table, whole
 
 COVERAGES = (0.25, 0.5, 0.75, 1.0)
 """Where the risk-coverage curve is read off."""

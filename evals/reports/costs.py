@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
-from evals.records import Record
-from evals.reports.statistics import Spread, spread_of
+from quorum.evals.records import Record
+from quorum.evals.reports.statistics import Spread, spread_of
 
 COSTS = (
     ("model_calls", "model calls", "calls"),
@@ -31,7 +31,7 @@ class Cost:
     """What one question takes of one resource.
 
     Attributes:
-        name: Key of the ledger (``tools.ledger.Usage``), or ``seconds`` of wall clock.
+        name: Key of the ledger (``quorum.tools.ledger.Usage``), or ``seconds`` of wall clock.
         unit: ``calls``, ``tokens``, ``queries``, ``rows``, ``bytes``, ``seconds`` or ``dollars``.
         spread: Over the records with a ledger. Where a price is unknown for some of them, ``total`` is
             None and ``unknown`` counts them.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from evals.reports.answers import errors, execution, gold, metrics, scores, slices
-from evals.reports.confidence import confidence, linking, votes
-from evals.reports.format import amount, count, markdown, percent
-from evals.reports.running import costs, throughput
-from evals.reports.summary import Summary
-from evals.reports.tables import clock, plus_minus, price, table
+from quorum.evals.reports.answers import errors, execution, gold, metrics, scores, slices
+from quorum.evals.reports.confidence import confidence, linking, votes
+from quorum.evals.reports.format import amount, count, markdown, percent
+from quorum.evals.reports.running import costs, throughput
+from quorum.evals.reports.summary import Summary
+from quorum.evals.reports.tables import clock, plus_minus, price, table
 
 SECTIONS = (
     scores, metrics, slices, gold, execution, errors, confidence, linking, votes, costs, throughput

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from evals.folder import MANIFEST
-from evals.paths import check_folder
+from quorum.evals.folder import MANIFEST
+from quorum.evals.paths import check_folder
 
 
 def members_of(folder: Path) -> list[Path]:

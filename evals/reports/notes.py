@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from evals.records import Record
-from evals.reports.format import count
-from evals.reports.scores import Score, unscorable
+from quorum.evals.records import Record
+from quorum.evals.reports.format import count
+from quorum.evals.reports.scores import Score, unscorable
 
 WHY = {
     "missing": "the suite has no gold",
@@ -16,7 +16,7 @@ WHY = {
     "empty": "the gold SQL returns no row",
     "not_live": "no live database",
 }
-"""``evals.scorers.base.GoldState`` in words."""
+"""``quorum.evals.scorers.base.GoldState`` in words."""
 
 
 def notes(

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from evals.paths import write_text
-from evals.reports.format import count
-from evals.reports.notes import WHY
-from evals.reports.page_sections import Section, sections_of
-from evals.reports.plots import Plot, plots_of, scatter_of
-from evals.reports.summary import Line, Summary
-from evals.reports.templating import render
+from quorum.evals.paths import write_text
+from quorum.evals.reports.format import count
+from quorum.evals.reports.notes import WHY
+from quorum.evals.reports.page_sections import Section, sections_of
+from quorum.evals.reports.plots import Plot, plots_of, scatter_of
+from quorum.evals.reports.summary import Line, Summary
+from quorum.evals.reports.templating import render
 
 TRACE_PAGE = "trace.html"
 """The page of a run, in the run's folder, where somebody has written it."""

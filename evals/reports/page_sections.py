@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from evals.reports.markdown import SECTIONS
-from evals.reports.summary import Summary
+from quorum.evals.reports.markdown import SECTIONS
+from quorum.evals.reports.summary import Summary
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markupsafe import Markup
 
 _FOLDED = re.compile(r"<details><summary>(?P<title>[^<]*)</summary>\n\n(?P<text>.*)\n\n</details>", re.DOTALL)
-"""What ``evals.reports.tables.folded`` makes."""
+"""What ``quorum.evals.reports.tables.folded`` makes."""
 
 
 @dataclass(frozen=True)

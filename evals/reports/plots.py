@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evals.recorded.curves import STYLE
-from evals.reports.charts import INK, Drawing, confidence, costs, scores
-from evals.reports.summary import Summary
-from knowledge.errors import ConfigurationError
+from quorum.evals.recorded.curves import STYLE
+from quorum.evals.reports.charts import INK, Drawing, confidence, costs, scores
+from quorum.evals.reports.summary import Summary
+from quorum.knowledge.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -103,7 +103,7 @@ def _svg(drawing: Drawing) -> bytes:
     except ImportError as error:
         raise ConfigurationError(
             "The page's plots need matplotlib.",
-            hint="Install the extra quorum[plots]; in a checkout: pip install -e '.[plots]'.",
+            hint="pip install 'quorum-sql[plots]' (in a checkout: pip install -e '.[plots]').",
         ) from error
     with rc_context(LOOK), warnings.catch_warnings():  # type: ignore[arg-type,unused-ignore]
         warnings.filterwarnings("ignore", message="Glyph .* missing")  # names of databases; tables have them

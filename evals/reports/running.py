@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from evals.reports.costs import Cost
-from evals.reports.format import amount, count, markdown
-from evals.reports.summary import Summary
-from evals.reports.tables import LONG, PARTS, clock, folded, price, size, table, whole
+from quorum.evals.reports.costs import Cost
+from quorum.evals.reports.format import amount, count, markdown
+from quorum.evals.reports.summary import Summary
+from quorum.evals.reports.tables import LONG, PARTS, clock, folded, price, size, table, whole
 
 
 def costs(summary: Summary) -> Iterator[str]:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from evals.records import Asked, Record
-from evals.reports.statistics import Mean, Share, mean_of, share_of
-from evals.scorers.base import EX
+from quorum.evals.records import Asked, Record
+from quorum.evals.reports.statistics import Mean, Share, mean_of, share_of
+from quorum.evals.scorers.base import EX
 
 Pair: TypeAlias = tuple[Asked, Record | None]
 """A question asked for and its record, if it has one."""
@@ -87,7 +87,7 @@ class GoldGroup:
     """Questions whose gold is not sound; they count in ``Score.ex`` all the same.
 
     Attributes:
-        state: ``evals.scorers.base.GoldState``, not ``ok``.
+        state: ``quorum.evals.scorers.base.GoldState``, not ``ok``.
         right: Of ``ids``, as far as they could be scored.
         scored: Of ``ids``, those that could be scored.
     """

@@ -7,16 +7,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evals.folder import EvalFolder, merged
-from evals.records import Linking, Manifest, Record
-from evals.reports import taxonomy
-from evals.reports.calibration import calibrate
-from evals.reports.costs import agents, costs, throughput
-from evals.reports.names import members_of, names
-from evals.reports.notes import notes
-from evals.reports.scores import ALL, Pair, gold_groups, right, score, slices
-from evals.reports.statistics import mean_of, share_of, spread_of
-from evals.reports.summary import Execution, Line, LinkingScore, Summary, Votes
+from quorum.evals.folder import EvalFolder, merged
+from quorum.evals.records import Linking, Manifest, Record
+from quorum.evals.reports import taxonomy
+from quorum.evals.reports.calibration import calibrate
+from quorum.evals.reports.costs import agents, costs, throughput
+from quorum.evals.reports.names import members_of, names
+from quorum.evals.reports.notes import notes
+from quorum.evals.reports.scores import ALL, Pair, gold_groups, right, score, slices
+from quorum.evals.reports.statistics import mean_of, share_of, spread_of
+from quorum.evals.reports.summary import Execution, Line, LinkingScore, Summary, Votes
 
 NOT_ASKED = "not asked yet"
 TOKENS = ("input_tokens", "output_tokens")

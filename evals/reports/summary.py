@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evals.reports.calibration import Calibration
-from evals.reports.costs import AgentCost, Cost, Throughput
-from evals.reports.scores import GoldGroup, Score
-from evals.reports.statistics import Mean, Share, Spread
-from evals.reports.taxonomy import Category
-from graph.options import RunOptions
+from quorum.evals.reports.calibration import Calibration
+from quorum.evals.reports.costs import AgentCost, Cost, Throughput
+from quorum.evals.reports.scores import GoldGroup, Score
+from quorum.evals.reports.statistics import Mean, Share, Spread
+from quorum.evals.reports.taxonomy import Category
+from quorum.graph.options import RunOptions
 
 SLICES = ("difficulty", "dialect", "database", "external knowledge")
 """By what scores are told apart: keys of ``Summary.slices``."""

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Literal, TypeAlias, get_args
 
-from evals.reports.format import NONE, amount, dollars, markdown
-from evals.reports.statistics import Mean, Share, Spread
+from quorum.evals.reports.format import NONE, amount, dollars, markdown
+from quorum.evals.reports.statistics import Mean, Share, Spread
 
 LISTED = 5
 """Questions that are named; more are counted."""

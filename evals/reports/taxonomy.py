@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from evals.records import Record
+from quorum.evals.records import Record
 
 NO_ROWS, TABLES, COLUMNS = "no rows", "tables missed", "columns missed"
 ROWS, VALUES, RESULT = "row count differs", "values differ", "result differs"

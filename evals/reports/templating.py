@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evals.reports import format as shown
+from quorum.evals.reports import format as shown
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -43,8 +43,8 @@ def environment(templates: Path, **filters: Callable[..., Any]) -> Environment:
 
 @cache
 def _environment() -> Environment:
-    from evals.reports.compare_text import figures, measured, option, titled
-    from evals.reports.tables import clock, plus_minus
+    from quorum.evals.reports.compare_text import figures, measured, option, titled
+    from quorum.evals.reports.tables import clock, plus_minus
 
     return environment(
         Path(__file__).parent / "templates",

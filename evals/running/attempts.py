@@ -10,18 +10,18 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from evals.questions import EvalQuestion
-from evals.records import ENDPOINTS, Record
-from evals.running.databases import Databases, OpenDatabase, replace_options
-from evals.running.evaluation import Evaluation
-from evals.running.failures import OUTSIDE, check_machine, kind_of, message_of, wanted
-from evals.running.judging import judge, judge_nothing, judged, record_of
-from evals.running.writer import RUNS
-from graph.answer import Answer
-from graph.answering import answer_question
-from graph.context import Context, open_context
-from graph.runs import Event, RunFolder
-from knowledge.errors import ConfigurationError, QuorumError
+from quorum.evals.questions import EvalQuestion
+from quorum.evals.records import ENDPOINTS, Record
+from quorum.evals.running.databases import Databases, OpenDatabase, replace_options
+from quorum.evals.running.evaluation import Evaluation
+from quorum.evals.running.failures import OUTSIDE, check_machine, kind_of, message_of, wanted
+from quorum.evals.running.judging import judge, judge_nothing, judged, record_of
+from quorum.evals.running.writer import RUNS
+from quorum.graph.answer import Answer
+from quorum.graph.answering import answer_question
+from quorum.graph.context import Context, open_context
+from quorum.graph.runs import Event, RunFolder
+from quorum.knowledge.errors import ConfigurationError, QuorumError
 
 DISCARDED = "discarded"
 """Folder in the evaluation's: runs on their way out."""
@@ -173,7 +173,7 @@ class _Ear:
 
     @property
     def refusals(self) -> set[str]:
-        """Why model calls failed (``tools.models.base.FailureKind``) that nothing has made up for."""
+        """Why model calls failed (``quorum.tools.models.base.FailureKind``) that nothing has made up for."""
         return set().union(*self._failures.values())
 
     def __call__(self, event: Event) -> None:

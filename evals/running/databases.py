@@ -8,20 +8,20 @@ from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from evals.questions import EvalQuestion
-from evals.scorers.base import RunSql
-from graph.options import RunOptions
-from graph.resources import OpenModels, Resources, open_models, open_resources
-from knowledge.documents import Documents
-from knowledge.errors import DatabaseUnavailable
-from tools.execute import Database, QueryCache, execute
-from tools.ledger import Ledger
-from tools.query import ErrorKind, Limits, QueryError, QueryResult
+from quorum.evals.questions import EvalQuestion
+from quorum.evals.scorers.base import RunSql
+from quorum.graph.options import RunOptions
+from quorum.graph.resources import OpenModels, Resources, open_models, open_resources
+from quorum.knowledge.documents import Documents
+from quorum.knowledge.errors import DatabaseUnavailable
+from quorum.tools.execute import Database, QueryCache, execute
+from quorum.tools.ledger import Ledger
+from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-    from evals.running.evaluation import Evaluation
+    from quorum.evals.running.evaluation import Evaluation
 
 GOLD = "gold"
 """The agent to whose account gold queries go; it belongs to no question."""
@@ -38,7 +38,7 @@ Known: TypeAlias = MutableMapping[str, QueryResult | QueryError]
 
 @dataclass(frozen=True)
 class GoldRun:
-    """Runs gold queries, and predictions under the same limits; an ``evals.scorers.base.Rerun``.
+    """Runs gold queries, and predictions under the same limits; an ``quorum.evals.scorers.base.Rerun``.
 
     Raises ``DatabaseUnavailable`` where the connection is lost: that is no fault of the SQL.
 

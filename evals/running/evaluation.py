@@ -12,18 +12,18 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evals.ids import ID_HINT, is_id
-from evals.questions import EvalQuestion, Suite
-from evals.records import Asked, Manifest
-from graph.options import RunOptions
-from graph.recipes import find_recipe
-from knowledge.documents import Documents
-from knowledge.errors import ConfigurationError
+from quorum.evals.ids import ID_HINT, is_id
+from quorum.evals.questions import EvalQuestion, Suite
+from quorum.evals.records import Asked, Manifest
+from quorum.graph.options import RunOptions
+from quorum.graph.recipes import find_recipe
+from quorum.knowledge.documents import Documents
+from quorum.knowledge.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-    from evals.scorers.base import Scorer
+    from quorum.evals.scorers.base import Scorer
 
 NOT_KEPT = ("database", "home", "base_url", "timeout", "requests_per_second", "prices")
 """Options that are no part of what is measured: places, and the way to the endpoint."""
@@ -41,7 +41,7 @@ class Evaluation:
         folder: Where the evaluation is kept.
         concurrency: Questions at a time.
         shard: (2, 8) is the second of eight.
-        api_key, chat_models: As ``graph.resources.open_resources``.
+        api_key, chat_models: As ``quorum.graph.resources.open_resources``.
     """
 
     suite: Suite

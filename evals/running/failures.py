@@ -6,8 +6,8 @@ import errno
 import traceback
 from collections.abc import Collection
 
-from graph.answer import Answer
-from knowledge.errors import (
+from quorum.graph.answer import Answer
+from quorum.knowledge.errors import (
     BudgetExceeded,
     DatabaseUnavailable,
     MalformedReply,
@@ -24,7 +24,7 @@ REQUEST = "request"
 long: no want of it."""
 
 REFUSALS = {"request", "too_long"}
-"""Values of ``tools.models.base.FailureKind`` that say so."""
+"""Values of ``quorum.tools.models.base.FailureKind`` that say so."""
 
 OUTSIDE = (ModelUnavailable, DatabaseUnavailable, MalformedReply, BudgetExceeded)
 """Errors that are the world's: asking anew from the beginning would not help."""
@@ -45,7 +45,7 @@ def kind_of(error: Exception, refusals: Collection[str] = ()) -> str:
     """The kind of an error that ended a run without an answer.
 
     Args:
-        refusals: Why model calls of the run failed (``tools.models.base.FailureKind``).
+        refusals: Why model calls of the run failed (``quorum.tools.models.base.FailureKind``).
     """
     match error:
         case ModelUnavailable():

@@ -8,16 +8,16 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
-from evals.questions import EvalQuestion
-from evals.records import CandidateRow, Record
-from evals.running.databases import Known, OpenDatabase, run_on
-from evals.running.failures import FAULT, message_of, why
-from evals.running.linking import linking_of
-from evals.scorers.base import Prediction, Scorer, Verdict, unscorable
-from graph.answer import Answer, AnswerCandidate
-from knowledge.errors import DatabaseUnavailable, QuorumError
-from tools.guard import Refused, check
-from tools.results import read_result
+from quorum.evals.questions import EvalQuestion
+from quorum.evals.records import CandidateRow, Record
+from quorum.evals.running.databases import Known, OpenDatabase, run_on
+from quorum.evals.running.failures import FAULT, message_of, why
+from quorum.evals.running.linking import linking_of
+from quorum.evals.scorers.base import Prediction, Scorer, Verdict, unscorable
+from quorum.graph.answer import Answer, AnswerCandidate
+from quorum.knowledge.errors import DatabaseUnavailable, QuorumError
+from quorum.tools.guard import Refused, check
+from quorum.tools.results import read_result
 
 NOT_HERE = "Only the schema of its database is here."
 
@@ -38,7 +38,7 @@ async def judge(
 
     Args:
         folder: Of the evaluation; the run lies in ``runs/<question>/`` there.
-        refusals: Why model calls failed, see ``evals.running.failures.wanted``.
+        refusals: Why model calls failed, see ``quorum.evals.running.failures.wanted``.
 
     Raises:
         DatabaseUnavailable: The connection was lost while gold was run.
@@ -188,7 +188,7 @@ async def _row(candidate: AnswerCandidate, bench: _Bench) -> CandidateRow:
 
 
 def _valid(sql: str, database: OpenDatabase, *, ran: bool) -> bool:
-    """Whether guard and lint pass the SQL; both have seen what ran (``tools.execute``)."""
+    """Whether guard and lint pass the SQL; both have seen what ran (``quorum.tools.execute``)."""
     if ran:
         return True
     verdict = check(sql, database.resources.catalog.dialect)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from evals.records import Linking
-from knowledge.catalog import Catalog
-from tools.linking import Linked, used
-from tools.sql import SyntaxProblem
+from quorum.evals.records import Linking
+from quorum.knowledge.catalog import Catalog
+from quorum.tools.linking import Linked, used
+from quorum.tools.sql import SyntaxProblem
 
 
 def linking_of(sql: str, gold: Iterable[str], catalog: Catalog) -> Linking | None:

@@ -13,14 +13,14 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from evals.questions import EvalQuestion
-from evals.records import Record
-from evals.running.failures import MachineFailed
-from evals.running.frames import pack, unpack
-from knowledge.errors import ConfigurationError
+from quorum.evals.questions import EvalQuestion
+from quorum.evals.records import Record
+from quorum.evals.running.failures import MachineFailed
+from quorum.evals.running.frames import pack, unpack
+from quorum.knowledge.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from evals.running.evaluation import Evaluation
+    from quorum.evals.running.evaluation import Evaluation
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 STOP_SECONDS = 20.0
@@ -45,7 +45,7 @@ class WorkerProcess:
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            (sys.executable, "-P", "-m", "evals.running.worker"),
+            (sys.executable, "-P", "-m", "quorum.evals.running.worker"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,  # the terminal's Ctrl-C is this process's affair

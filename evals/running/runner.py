@@ -14,18 +14,18 @@ from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from typing import Protocol
 from uuid import uuid4
 
-from evals.folder import MANIFEST, EvalFolder
-from evals.questions import EvalQuestion
-from evals.records import Manifest, Record
-from evals.running.attempts import Attempts, begin_attempts
-from evals.running.databases import Databases, replace_options
-from evals.running.evaluation import Evaluation, check_same, now
-from evals.running.failures import ENDPOINT
-from evals.running.memory import Watch
-from evals.running.processes import Shares, WorkerProcess
-from evals.running.writer import EvalWriter
-from knowledge.errors import ConfigurationError, DatabaseUnavailable, QuorumError
-from tools.garbage import rare_collections
+from quorum.evals.folder import MANIFEST, EvalFolder
+from quorum.evals.questions import EvalQuestion
+from quorum.evals.records import Manifest, Record
+from quorum.evals.running.attempts import Attempts, begin_attempts
+from quorum.evals.running.databases import Databases, replace_options
+from quorum.evals.running.evaluation import Evaluation, check_same, now
+from quorum.evals.running.failures import ENDPOINT
+from quorum.evals.running.memory import Watch
+from quorum.evals.running.processes import Shares, WorkerProcess
+from quorum.evals.running.writer import EvalWriter
+from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable, QuorumError
+from quorum.tools.garbage import rare_collections
 
 __all__ = ["MAX_IN_A_ROW", "Evaluation", "GaveUp", "run_evaluation"]
 

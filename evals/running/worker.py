@@ -18,12 +18,12 @@ from typing import Any
 
 from langchain_core.tracers.langchain import wait_for_all_tracers
 
-from evals.running.attempts import Attempts
-from evals.running.databases import Databases
-from evals.running.evaluation import Evaluation
-from evals.running.frames import pack, unpack
-from knowledge.errors import QuorumError
-from tools.garbage import rare_collections
+from quorum.evals.running.attempts import Attempts
+from quorum.evals.running.databases import Databases
+from quorum.evals.running.evaluation import Evaluation
+from quorum.evals.running.frames import pack, unpack
+from quorum.knowledge.errors import QuorumError
+from quorum.tools.garbage import rare_collections
 
 
 class _Evaluation:

@@ -1,4 +1,4 @@
-"""Writing the folder of an evaluation (``evals.folder``): one process at a time, line by line."""
+"""Writing the folder of an evaluation (``quorum.evals.folder``): one process at a time, line by line."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from evals.folder import MANIFEST, RESULTS, EvalFolder
-from evals.records import Manifest, Record
-from knowledge.errors import ConfigurationError
+from quorum.evals.folder import MANIFEST, RESULTS, EvalFolder
+from quorum.evals.records import Manifest, Record
+from quorum.knowledge.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from pathlib import Path

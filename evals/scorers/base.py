@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
-from evals.questions import EvalQuestion
-from tools.query import QueryError, QueryResult
+from quorum.evals.questions import EvalQuestion
+from quorum.tools.query import QueryError, QueryResult
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 RunSql: TypeAlias = Callable[[str], Awaitable[QueryResult | QueryError]]
-"""Runs SQL on the question's database through ``tools.execute``; the same SQL runs once. Raises
+"""Runs SQL on the question's database through ``quorum.tools.execute``; the same SQL runs once. Raises
 ``DatabaseUnavailable`` where the connection is lost."""
 
 

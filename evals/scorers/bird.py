@@ -18,8 +18,8 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, replace
 
-from evals.questions import EvalQuestion
-from evals.scorers.base import (
+from quorum.evals.questions import EvalQuestion
+from quorum.evals.scorers.base import (
     EX,
     GoldCheck,
     Metric,
@@ -31,10 +31,10 @@ from evals.scorers.base import (
     predicted_by,
     unscorable,
 )
-from evals.scorers.bird_rules import reward, set_difference, soft_f1
-from evals.scorers.judged_sql import Given, Pair, check_gold, given_by
-from evals.scorers.rows import NoRows
-from tools.query import QueryError
+from quorum.evals.scorers.bird_rules import reward, set_difference, soft_f1
+from quorum.evals.scorers.judged_sql import Given, Pair, check_gold, given_by
+from quorum.evals.scorers.rows import NoRows
+from quorum.tools.query import QueryError
 
 SOFT_F1 = "soft_f1"
 R_VES = "r_ves"

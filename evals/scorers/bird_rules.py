@@ -11,7 +11,7 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from evals.scorers.rows import Rows
+from quorum.evals.scorers.rows import Rows
 
 REWARDS = ((2.0, 1.25), (1.0, 1.0), (0.5, 0.75), (0.25, 0.5), (0.0, 0.25))
 """Least ratio of the gold's time to the prediction's, and the reward for it."""

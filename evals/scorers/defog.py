@@ -1,4 +1,4 @@
-"""defog's match of results (sql-eval), as a scorer; ``evals.scorers.defog_rules`` has the rules.
+"""defog's match of results (sql-eval), as a scorer; ``quorum.evals.scorers.defog_rules`` has the rules.
 
 What differs from the official program besides what is said there:
 
@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from evals.questions import EvalQuestion
-from evals.scorers.base import (
+from quorum.evals.questions import EvalQuestion
+from quorum.evals.scorers.base import (
     EX,
     GoldCheck,
     GoldState,
@@ -30,13 +30,13 @@ from evals.scorers.base import (
     unscorable,
     wrong,
 )
-from evals.scorers.defog_rules import Grid, asks_for_order, exact, subset
-from evals.scorers.reproduction import check_queries
-from evals.scorers.rows import NoRows, given_rows, run_rows
-from evals.tabular.frames import frame_of, read_frame
-from evals.tabular.tables import NULLS
-from tools.query import QueryError
-from tools.results import csv_lines
+from quorum.evals.scorers.defog_rules import Grid, asks_for_order, exact, subset
+from quorum.evals.scorers.reproduction import check_queries
+from quorum.evals.scorers.rows import NoRows, given_rows, run_rows
+from quorum.evals.tabular.frames import frame_of, read_frame
+from quorum.evals.tabular.tables import NULLS
+from quorum.tools.query import QueryError
+from quorum.tools.results import csv_lines
 
 EXACT = "exact"
 """Name of the metric that wants the same result, without a column more."""

@@ -36,8 +36,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, TypeAlias
 
-from evals.tabular.frames import Frame
-from evals.tabular.inference import cells
+from quorum.evals.tabular.frames import Frame
+from quorum.evals.tabular.inference import cells
 
 Cells: TypeAlias = list[Any]
 """A column: int, float, bool, str, bytes, and None for NULL."""

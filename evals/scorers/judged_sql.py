@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from evals.questions import EvalQuestion
-from evals.scorers.base import GoldCheck, Prediction, RunSql, Scorer, Verdict, predicted_by, unscorable
-from evals.scorers.rows import NoRows, Rows, given_rows, loosely, run_rows
-from tools.query import QueryError
+from quorum.evals.questions import EvalQuestion
+from quorum.evals.scorers.base import GoldCheck, Prediction, RunSql, Scorer, Verdict, predicted_by, unscorable
+from quorum.evals.scorers.rows import NoRows, Rows, given_rows, loosely, run_rows
+from quorum.tools.query import QueryError
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The rule for people's own questions: Quorum's own equality of results (``tools.results.equal``).
+"""The rule for people's own questions: Quorum's own equality of results (``quorum.tools.results.equal``).
 
 Names and order of columns do not count. Rows are a multiset, unless the accepted query sorts its result (an
 ORDER BY outside of all brackets): then their order counts, that of rows that tie as well. Numbers agree
@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evals.questions import EvalQuestion
-from evals.scorers.base import (
+from quorum.evals.questions import EvalQuestion
+from quorum.evals.scorers.base import (
     EX,
     GoldCheck,
     GoldState,
@@ -30,13 +30,13 @@ from evals.scorers.base import (
     unscorable,
     wrong,
 )
-from evals.scorers.reproduction import check_queries
-from evals.tabular.tables import read_csv, read_table
-from knowledge.errors import QuorumError
-from tools.canonical import canonical
-from tools.query import QueryError, QueryResult
-from tools.results import equal, relation
-from tools.sql import SyntaxProblem, parse_statements
+from quorum.evals.scorers.reproduction import check_queries
+from quorum.evals.tabular.tables import read_csv, read_table
+from quorum.knowledge.errors import QuorumError
+from quorum.tools.canonical import canonical
+from quorum.tools.query import QueryError, QueryResult
+from quorum.tools.results import equal, relation
+from quorum.tools.sql import SyntaxProblem, parse_statements
 
 if TYPE_CHECKING:
     import pyarrow as pa

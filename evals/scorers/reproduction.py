@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from evals.questions import EvalQuestion
-from evals.scorers.base import GoldCheck, Prediction, Rerun, RunSql, Scorer
-from evals.scorers.volatile import volatile
-from tools.query import QueryError, QueryResult
-from tools.results import blank_reason, equal
+from quorum.evals.questions import EvalQuestion
+from quorum.evals.scorers.base import GoldCheck, Prediction, Rerun, RunSql, Scorer
+from quorum.evals.scorers.volatile import volatile
+from quorum.tools.query import QueryError, QueryResult
+from quorum.tools.results import blank_reason, equal
 
 
 async def check_queries(scorer: Scorer, question: EvalQuestion, run: RunSql | None) -> GoldCheck:

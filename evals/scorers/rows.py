@@ -23,10 +23,10 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from evals.scorers.base import Prediction, RunSql
-from evals.tabular.frames import UnreadableCsv
-from tools.query import QueryError, QueryResult
-from tools.results import plain_column
+from quorum.evals.scorers.base import Prediction, RunSql
+from quorum.evals.tabular.frames import UnreadableCsv
+from quorum.tools.query import QueryError, QueryResult
+from quorum.tools.results import plain_column
 
 Rows: TypeAlias = list[tuple[Any, ...]]
 

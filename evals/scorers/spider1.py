@@ -17,11 +17,11 @@ import asyncio
 from dataclasses import dataclass
 from functools import partial
 
-from evals.questions import EvalQuestion
-from evals.scorers.base import EX, GoldCheck, Metric, Prediction, RunSql, Scorer, Verdict, unscorable
-from evals.scorers.judged_sql import Given, check_gold, given_by
-from evals.scorers.rows import NoRows
-from evals.scorers.spider1_rules import difference, executed_text, order_counts
+from quorum.evals.questions import EvalQuestion
+from quorum.evals.scorers.base import EX, GoldCheck, Metric, Prediction, RunSql, Scorer, Verdict, unscorable
+from quorum.evals.scorers.judged_sql import Given, check_gold, given_by
+from quorum.evals.scorers.rows import NoRows
+from quorum.evals.scorers.spider1_rules import difference, executed_text, order_counts
 
 KEEP_DISTINCT = "ex_keep_distinct"
 """Name of the metric that judges the results as they are."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tools.sql import SyntaxProblem, parse_one_statement
+from quorum.tools.sql import SyntaxProblem, parse_one_statement
 
 if TYPE_CHECKING:
     from sqlglot import exp

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from evals.scorers.rows import Rows
+from quorum.evals.scorers.rows import Rows
 
 TYPED_APART = (("> =", ">="), ("< =", "<="), ("! =", "!="))
 """Operators that tokenised predictions write in two, mended wherever they stand (``postprocess``)."""
@@ -41,7 +41,7 @@ def _without_distinct(sql: str) -> str:
     from sqlglot.errors import SqlglotError
     from sqlglot.tokenizer_core import TokenType
 
-    from tools.sql import sqlglot_dialect
+    from quorum.tools.sql import sqlglot_dialect
 
     try:
         tokens = sqlglot_dialect("sqlite").tokenize(sql)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from evals.questions import EvalQuestion
-from evals.scorers.base import (
+from quorum.evals.questions import EvalQuestion
+from quorum.evals.scorers.base import (
     EX,
     GoldCheck,
     Metric,
@@ -21,9 +21,9 @@ from evals.scorers.base import (
     unscorable,
     wrong,
 )
-from evals.scorers.spider2_rules import STANDARDS, Score, Spider2Gold
-from evals.tabular.frames import UnreadableCsv, read_frame
-from tools.query import QueryError, QueryResult
+from quorum.evals.scorers.spider2_rules import STANDARDS, Score, Spider2Gold
+from quorum.evals.tabular.frames import UnreadableCsv, read_frame
+from quorum.tools.query import QueryError, QueryResult
 
 NO_GOLD = "no gold result is published"
 NOT_LIVE = "its database is not here, so no query of it can run"

@@ -10,7 +10,7 @@ The rules, as the suite's program applies them:
 4. With ``ignore_order`` each column is sorted by itself, so which cells share a row is not checked.
 5. Columns must be equally long. Numbers match within 0.01 absolute or 1e-9 relative, NULL is the number
    0, booleans are 0 and 1; all else must be equal as text.
-6. Both sides are read from CSV as pandas reads them (``evals.tabular.inference``).
+6. Both sides are read from CSV as pandas reads them (``quorum.evals.tabular.inference``).
 7. What the program fails on scores 0. So does a result that is missing, and one without rows: where the
    program runs the SQL itself it takes that for a failure, where it reads CSV it would let an empty result
    meet an empty gold. Here the first counts for both, so that a question's score does not depend on the way.
@@ -26,10 +26,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evals.scorers.spider2_columns import Edition, NoColumns, required
-from evals.tabular.frames import Frame, UnreadableCsv, frame_of, read_frame
-from evals.tabular.vectors import Vector, match, vectors
-from knowledge.errors import ConfigurationError
+from quorum.evals.scorers.spider2_columns import Edition, NoColumns, required
+from quorum.evals.tabular.frames import Frame, UnreadableCsv, frame_of, read_frame
+from quorum.evals.tabular.vectors import Vector, match, vectors
+from quorum.knowledge.errors import ConfigurationError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -154,7 +154,7 @@ class Spider2Gold:
 
 
 def _frame(table: pa.Table) -> Frame:
-    from evals.tabular.pandas_csv import pandas_csv
+    from quorum.evals.tabular.pandas_csv import pandas_csv
 
     return frame_of(io.StringIO("".join(pandas_csv(table)), newline=""))
 

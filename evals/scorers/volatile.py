@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tools.sql import SyntaxProblem, parse_one_statement
+from quorum.tools.sql import SyntaxProblem, parse_one_statement
 
 if TYPE_CHECKING:
     from sqlglot import exp

@@ -21,12 +21,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from evals.records import Asked, Manifest, Record
-from evals.reports.compare import open_evaluation
-from evals.submissions.predictions import BIRD_MARK
-from evals.tabular.pandas_csv import pandas_csv
-from knowledge.errors import ConfigurationError, QuorumError
-from tools.results import read_result
+from quorum.evals.records import Asked, Manifest, Record
+from quorum.evals.reports.compare import open_evaluation
+from quorum.evals.submissions.predictions import BIRD_MARK
+from quorum.evals.tabular.pandas_csv import pandas_csv
+from quorum.knowledge.errors import ConfigurationError, QuorumError
+from quorum.tools.results import read_result
 
 Format: TypeAlias = Literal["spider2-csv", "spider2-sql", "bird"]
 NOTE = ".quorum-export"

@@ -11,9 +11,9 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from evals.paths import check_folder
-from evals.questions import EvalQuestion
-from knowledge.errors import ConfigurationError
+from quorum.evals.paths import check_folder
+from quorum.evals.questions import EvalQuestion
+from quorum.knowledge.errors import ConfigurationError
 
 BIRD_MARK = "\t----- bird -----\t"
 """Stands between a query and the name of its database."""

@@ -7,17 +7,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from evals.paths import check_folder
-from evals.questions import EvalQuestion, Suite
-from evals.reports.statistics import Mean, mean_of
-from evals.scorers.base import EX, Metric, Prediction, RunSql, Scorer, Verdict, unscorable, wrong
-from evals.scorers.spider2 import Spider2Scorer
-from evals.scorers.spider2_rules import Score, Spider2Gold, load_gold
-from evals.submissions.predictions import Found, Predictions, bird_file, find_predictions, read_bird
-from evals.submissions.sweep import DATABASES_AT_ONCE, sweep
-from evals.tabular.frames import UnreadableCsv, read_frame
-from knowledge.errors import ConfigurationError
-from tools.query import QueryError
+from quorum.evals.paths import check_folder
+from quorum.evals.questions import EvalQuestion, Suite
+from quorum.evals.reports.statistics import Mean, mean_of
+from quorum.evals.scorers.base import EX, Metric, Prediction, RunSql, Scorer, Verdict, unscorable, wrong
+from quorum.evals.scorers.spider2 import Spider2Scorer
+from quorum.evals.scorers.spider2_rules import Score, Spider2Gold, load_gold
+from quorum.evals.submissions.predictions import Found, Predictions, bird_file, find_predictions, read_bird
+from quorum.evals.submissions.sweep import DATABASES_AT_ONCE, sweep
+from quorum.evals.tabular.frames import UnreadableCsv, read_frame
+from quorum.knowledge.errors import ConfigurationError
+from quorum.tools.query import QueryError
 
 GOLD_FOLDER = Path("evaluation_suite", "gold")
 MISSING = "there is no prediction"

@@ -8,14 +8,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Generic, TypeAlias, TypeVar
 
-from evals.questions import EvalQuestion
-from evals.running.databases import GOLD_LIMITS, GoldRun
-from evals.scorers.base import RunSql
-from knowledge.errors import DatabaseUnavailable, QuorumError
-from tools.databases import connect
-from tools.execute import Database
-from tools.ledger import Ledger
-from tools.lint import Linter
+from quorum.evals.questions import EvalQuestion
+from quorum.evals.running.databases import GOLD_LIMITS, GoldRun
+from quorum.evals.scorers.base import RunSql
+from quorum.knowledge.errors import DatabaseUnavailable, QuorumError
+from quorum.tools.databases import connect
+from quorum.tools.execute import Database
+from quorum.tools.ledger import Ledger
+from quorum.tools.lint import Linter
 
 T = TypeVar("T")
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evals.questions import EvalQuestion, Suite
-from evals.scorers.base import GoldCheck, GoldState, RunSql
-from evals.submissions.sweep import sweep
+from quorum.evals.questions import EvalQuestion, Suite
+from quorum.evals.scorers.base import GoldCheck, GoldState, RunSql
+from quorum.evals.submissions.sweep import sweep
 
 MEANINGS: dict[GoldState, str] = {
     "ok": "runs, and is as published",

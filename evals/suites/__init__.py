@@ -6,18 +6,18 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from knowledge.errors import ConfigurationError
+from quorum.knowledge.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from evals.questions import Loader, Suite
+    from quorum.evals.questions import Loader, Suite
 
 SUITES = {
     "spider1": "evals.suites.spider1:load",
-    "bird": "evals.suites.bird:load",
+    "bird": "quorum.evals.suites.bird:load",
     "spider2-lite": "evals.suites.spider2:load_lite",
     "spider2-local": "evals.suites.spider2:load_local",
     "spider2-snow": "evals.suites.spider2:load_snow",
-    "defog": "evals.suites.defog:load",
+    "defog": "quorum.evals.suites.defog:load",
 }
 """Name to ``module:function``; a module is imported when its suite is asked for."""
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from evals.questions import EvalQuestion, Suite
-from evals.scorers.bird import BirdScorer, TimedBirdScorer
-from evals.suites.files import read_lines, read_list, sqlite_url, text_of
-from knowledge.errors import ConfigurationError
+from quorum.evals.questions import EvalQuestion, Suite
+from quorum.evals.scorers.bird import BirdScorer, TimedBirdScorer
+from quorum.evals.suites.files import read_lines, read_list, sqlite_url, text_of
+from quorum.knowledge.errors import ConfigurationError
 
 SOURCE = "https://bird-bench.github.io"
 LAYOUTS = {

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from evals.questions import EvalQuestion, Suite
-from evals.scorers.defog import DefogScorer
-from evals.scorers.defog_rules import accepted_queries
-from evals.suites.files import read_lines, sqlite_url, text_of
-from knowledge.errors import ConfigurationError
+from quorum.evals.questions import EvalQuestion, Suite
+from quorum.evals.scorers.defog import DefogScorer
+from quorum.evals.scorers.defog_rules import accepted_queries
+from quorum.evals.suites.files import read_lines, sqlite_url, text_of
+from quorum.knowledge.errors import ConfigurationError
 
 SOURCE = "https://github.com/defog-ai/sql-eval"
 DATA_SOURCE = "https://github.com/defog-ai/defog-data"

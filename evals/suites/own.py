@@ -7,16 +7,16 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from evals.ids import ID_HINT, is_id
-from evals.questions import EvalQuestion, Suite
-from evals.scorers.own import OwnScorer
-from evals.suites.own_rows import Line, read_rows
-from evals.tabular.tables import SUFFIXES
-from knowledge.errors import ConfigurationError, DatabaseUnavailable
-from knowledge.folder import load_folder
-from tools.databases import connect
-from tools.databases.schema import folder_of
-from tools.urls import SAMPLE, anchored, mask_url
+from quorum.evals.ids import ID_HINT, is_id
+from quorum.evals.questions import EvalQuestion, Suite
+from quorum.evals.scorers.own import OwnScorer
+from quorum.evals.suites.own_rows import Line, read_rows
+from quorum.evals.tabular.tables import SUFFIXES
+from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
+from quorum.knowledge.folder import load_folder
+from quorum.tools.databases import connect
+from quorum.tools.databases.schema import folder_of
+from quorum.tools.urls import SAMPLE, anchored, mask_url
 
 KNOWLEDGE = ("knowledge", "evidence", "documents")
 FIELDS = ("question", "id", "sql", "result", "database", "db", "difficulty", *KNOWLEDGE)
@@ -27,7 +27,7 @@ def load_own(path: Path, database: str | None) -> Suite:
 
     ==========================================  =========================================================
     ``question``                                the question; required
-    ``id``                                      as ``evals.ids.is_id``; else its place, from ``0000``
+    ``id``                                      as ``quorum.evals.ids.is_id``; else its place, from ``0000``
     ``sql``                                     an accepted query; in JSON Lines also a list of them
     ``result``                                  a CSV or Parquet file with the accepted result
     ``database`` or ``db``                      URL or file; else ``database``

@@ -11,7 +11,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from knowledge.errors import ConfigurationError
+from quorum.knowledge.errors import ConfigurationError
 
 JSON_LINES, CSV = ".jsonl", ".csv"
 EXAMPLE = '{"question": "How many users are there?", "sql": "SELECT COUNT(*) FROM users"}'

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from evals.questions import Suite
-from evals.suites.spider2 import EDITIONS, lacking
+from quorum.evals.questions import Suite
+from quorum.evals.suites.spider2 import EDITIONS, lacking
 
 LEFT_OUT_ONLY = ("spider1", "bird", "defog")
 """Suites that tell in ``missing`` of nothing but questions that are left out."""

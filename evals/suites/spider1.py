@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from evals.questions import EvalQuestion, Suite
-from evals.scorers.spider1 import Spider1Scorer
-from evals.scorers.spider1_hardness import hardness
-from evals.suites.files import read_list, sqlite_url, text_of
-from knowledge.errors import ConfigurationError
+from quorum.evals.questions import EvalQuestion, Suite
+from quorum.evals.scorers.spider1 import Spider1Scorer
+from quorum.evals.scorers.spider1_hardness import hardness
+from quorum.evals.suites.files import read_list, sqlite_url, text_of
+from quorum.knowledge.errors import ConfigurationError
 
 SOURCE = "https://yale-lily.github.io/spider"
 QUESTIONS = "dev.json"

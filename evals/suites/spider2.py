@@ -20,11 +20,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from evals.questions import EvalQuestion, Suite
-from evals.scorers.spider2 import Spider2Scorer
-from evals.scorers.spider2_columns import Edition
-from evals.suites.files import read_lines, text_of
-from evals.suites.spider2_folder import (
+from quorum.evals.questions import EvalQuestion, Suite
+from quorum.evals.scorers.spider2 import Spider2Scorer
+from quorum.evals.scorers.spider2_columns import Edition
+from quorum.evals.suites.files import read_lines, text_of
+from quorum.evals.suites.spider2_folder import (
     DATABASES,
     DOCUMENT,
     DOCUMENTS,
@@ -37,7 +37,7 @@ from evals.suites.spider2_folder import (
     amount,
     listed,
 )
-from knowledge.errors import ConfigurationError
+from quorum.knowledge.errors import ConfigurationError
 
 LITE, SNOW = "spider2-lite.jsonl", "spider2-snow.jsonl"
 ENGINES = {"bq": "bigquery", "ga": "bigquery", "sf": "snowflake", "local": "sqlite"}

@@ -10,13 +10,13 @@ from pathlib import Path
 from string import ascii_lowercase
 from urllib.parse import quote
 
-from evals.questions import EvalQuestion
-from evals.scorers.spider2_columns import Edition
-from evals.scorers.spider2_rules import STANDARDS, Spider2Gold, load_gold
-from evals.submissions.predictions import read_sql
-from evals.suites.files import read_lines, sqlite_url
-from knowledge.errors import ConfigurationError
-from knowledge.folder import find_database_folders
+from quorum.evals.questions import EvalQuestion
+from quorum.evals.scorers.spider2_columns import Edition
+from quorum.evals.scorers.spider2_rules import STANDARDS, Spider2Gold, load_gold
+from quorum.evals.submissions.predictions import read_sql
+from quorum.evals.suites.files import read_lines, sqlite_url
+from quorum.knowledge.errors import ConfigurationError
+from quorum.knowledge.folder import find_database_folders
 
 SOURCE = "https://github.com/xlang-ai/Spider2"
 DATABASES = Path("resource", "databases")

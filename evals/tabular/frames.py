@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from evals.tabular.inference import NULLS, Column, infer, join
-from knowledge.errors import QuorumError
+from quorum.evals.tabular.inference import NULLS, Column, infer, join
+from quorum.knowledge.errors import QuorumError
 
 CELLS_AT_ONCE = 2**20  # pandas infers types for at most so many cells at a time
 END = ["end", "of file"]
@@ -26,7 +26,7 @@ class Frame:
 
     Attributes:
         names: As in the header; may repeat.
-        columns: Arrays of equal length, as ``evals.tabular.inference.infer`` makes them.
+        columns: Arrays of equal length, as ``quorum.evals.tabular.inference.infer`` makes them.
     """
 
     names: tuple[str, ...]

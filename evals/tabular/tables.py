@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evals.tabular.frames import Frame, read_frame
-from evals.tabular.inference import Column, cells
-from knowledge.errors import QuorumError
+from quorum.evals.tabular.frames import Frame, read_frame
+from quorum.evals.tabular.inference import Column, cells
+from quorum.knowledge.errors import QuorumError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,10 +30,10 @@ def read_csv(path: Path) -> pa.Table:
     """The table in a CSV file. Only empty fields are NULL.
 
     A column whose cells are of several kinds is one of texts, as they are in the file: comparing results
-    (``tools.compare``) sees numbers in texts, too.
+    (``quorum.tools.compare``) sees numbers in texts, too.
 
     Raises:
-        UnreadableCsv: It is no CSV (``evals.tabular.frames``).
+        UnreadableCsv: It is no CSV (``quorum.evals.tabular.frames``).
     """
     return table_of(read_frame(path, nulls=NULLS))
 

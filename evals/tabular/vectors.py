@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evals.tabular.inference import Column, kind, objects
+from quorum.evals.tabular.inference import Column, kind, objects
 
 TOLERANCE = 1e-2  # absolute, as in the official evaluation
 RELATIVE = 1e-9  # what Python's math.isclose allows beside it

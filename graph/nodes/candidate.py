@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from agents import action, schema_linker, self_refiner, sql_critique, validator
-from agents.self_refiner import Attempt
-from agents.turns import Turn, repeats
-from graph.context import Context
-from graph.nodes.planning import format_of
-from graph.nodes.results import keep_result, observation, summary
-from graph.nodes.step import Update
-from graph.state import CandidateRecord, CandidateState, ErrorState
-from knowledge.errors import MalformedReply
-from tools.execute import execute
-from tools.models import Model
-from tools.query import ErrorKind, QueryError
+from quorum.agents import action, schema_linker, self_refiner, sql_critique, validator
+from quorum.agents.self_refiner import Attempt
+from quorum.agents.turns import Turn, repeats
+from quorum.graph.context import Context
+from quorum.graph.nodes.planning import format_of
+from quorum.graph.nodes.results import keep_result, observation, summary
+from quorum.graph.nodes.step import Update
+from quorum.graph.state import CandidateRecord, CandidateState, ErrorState
+from quorum.knowledge.errors import MalformedReply
+from quorum.tools.execute import execute
+from quorum.tools.models import Model
+from quorum.tools.query import ErrorKind, QueryError
 
 REPEATED = "You have done exactly this before, so it was not done again. Do something else or terminate."
 

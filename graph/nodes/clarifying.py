@@ -11,16 +11,16 @@ from typing import Any, Literal
 
 from langgraph.types import interrupt
 
-from agents.judge import SAMPLE_ROWS
-from graph.ballots import Cluster
-from graph.clarification import MAX_ASKED, Choice, Clarification, Reply, extended, read_reply
-from graph.contest import LABELS, contest, sides
-from graph.context import Context
-from graph.disagreement import describe, disagreement, disagreements
-from graph.nodes.planning import NO_PLAN
-from graph.nodes.routes import limited
-from graph.nodes.step import Update
-from graph.state import RunState
+from quorum.agents.judge import SAMPLE_ROWS
+from quorum.graph.ballots import Cluster
+from quorum.graph.clarification import MAX_ASKED, Choice, Clarification, Reply, extended, read_reply
+from quorum.graph.contest import LABELS, contest, sides
+from quorum.graph.context import Context
+from quorum.graph.disagreement import describe, disagreement, disagreements
+from quorum.graph.nodes.planning import NO_PLAN
+from quorum.graph.nodes.routes import limited
+from quorum.graph.nodes.step import Update
+from quorum.graph.state import RunState
 
 SETTLED = 0.9
 """Confidence of an answer that the user chose: the reading is theirs, the SQL may still be wrong."""

@@ -12,17 +12,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-from agents import self_checker
-from agents.self_checker import Try
-from graph.context import Context
-from graph.nodes import candidate
-from graph.nodes.candidate import candidate_model, note
-from graph.nodes.routes import Routes, halted
-from graph.nodes.step import Update
-from graph.state import PREVIEW_ROWS, CandidateState, ResultState
-from tools.excerpt import excerpt, row_limit
-from tools.query import QueryResult
-from tools.results import read_result
+from quorum.agents import self_checker
+from quorum.agents.self_checker import Try
+from quorum.graph.context import Context
+from quorum.graph.nodes import candidate
+from quorum.graph.nodes.candidate import candidate_model, note
+from quorum.graph.nodes.routes import Routes, halted
+from quorum.graph.nodes.step import Update
+from quorum.graph.state import PREVIEW_ROWS, CandidateState, ResultState
+from quorum.tools.excerpt import excerpt, row_limit
+from quorum.tools.query import QueryResult
+from quorum.tools.results import read_result
 
 EARLIER_ROWS = 3
 """Rows shown of a result that a later query has replaced."""

@@ -12,19 +12,19 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
 
-from agents import column_explorer
-from agents.column_explorer import MAX_QUERIES, MAX_TRIES, Correction, ExplorationQuery, FailedTry
-from graph.ballots import Cluster
-from graph.contest import LABELS, contest, sides
-from graph.context import Context
-from graph.disagreement import Side, disagreements
-from graph.nodes.models import first_available
-from graph.nodes.step import Update
-from graph.state import AttemptState, ExplorationState, RunState
-from knowledge.errors import MalformedReply, ModelUnavailable
-from tools.excerpt import MAX_ROWS, excerpt, row_limit
-from tools.execute import QueryCache, execute
-from tools.query import ErrorKind, QueryError
+from quorum.agents import column_explorer
+from quorum.agents.column_explorer import MAX_QUERIES, MAX_TRIES, Correction, ExplorationQuery, FailedTry
+from quorum.graph.ballots import Cluster
+from quorum.graph.contest import LABELS, contest, sides
+from quorum.graph.context import Context
+from quorum.graph.disagreement import Side, disagreements
+from quorum.graph.nodes.models import first_available
+from quorum.graph.nodes.step import Update
+from quorum.graph.state import AttemptState, ExplorationState, RunState
+from quorum.knowledge.errors import MalformedReply, ModelUnavailable
+from quorum.tools.excerpt import MAX_ROWS, excerpt, row_limit
+from quorum.tools.execute import QueryCache, execute
+from quorum.tools.query import ErrorKind, QueryError
 
 NOTHING: ExplorationState = {
     "waiting": [],

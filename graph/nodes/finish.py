@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from graph.answer import Answer, AnswerCandidate, AnswerCluster, AnswerVote
-from graph.confidence import abstains
-from graph.context import Context
-from graph.live import close_own
-from graph.nodes.clarifying import dispute
-from graph.nodes.step import Update
-from graph.state import CandidateRecord, RunState
-from knowledge.errors import QuorumError
-from tools.experts import Feedback
-from tools.query import ErrorKind
+from quorum.graph.answer import Answer, AnswerCandidate, AnswerCluster, AnswerVote
+from quorum.graph.confidence import abstains
+from quorum.graph.context import Context
+from quorum.graph.live import close_own
+from quorum.graph.nodes.clarifying import dispute
+from quorum.graph.nodes.step import Update
+from quorum.graph.state import CandidateRecord, RunState
+from quorum.knowledge.errors import QuorumError
+from quorum.tools.experts import Feedback
+from quorum.tools.query import ErrorKind
 
 MAX_READINGS = 3
 MAX_READING = 240  # characters

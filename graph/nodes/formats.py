@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from agents import format_writer
-from graph.context import Context
-from graph.nodes.models import first_available
-from graph.nodes.planning import NO_PLAN
-from graph.nodes.step import Update
-from graph.state import RunState
-from knowledge.errors import MalformedReply
+from quorum.agents import format_writer
+from quorum.graph.context import Context
+from quorum.graph.nodes.models import first_available
+from quorum.graph.nodes.planning import NO_PLAN
+from quorum.graph.nodes.step import Update
+from quorum.graph.state import RunState
+from quorum.knowledge.errors import MalformedReply
 
 
 async def write_format(state: RunState, context: Context) -> Update:

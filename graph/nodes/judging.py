@@ -6,20 +6,20 @@ import asyncio
 import hashlib
 from collections.abc import Sequence
 
-from agents.judge import LABELS, Judgement, Rival, judge
-from graph.ballots import Ballot, Cluster
-from graph.contest import sides
-from graph.context import Context
-from graph.disagreement import disagreements
-from graph.nodes.models import first_available
-from graph.nodes.planning import format_of
-from graph.state import RunState
-from knowledge.errors import BudgetExceeded, MalformedReply, ModelUnavailable
-from tools.models import Model
+from quorum.agents.judge import LABELS, Judgement, Rival, judge
+from quorum.graph.ballots import Ballot, Cluster
+from quorum.graph.contest import sides
+from quorum.graph.context import Context
+from quorum.graph.disagreement import disagreements
+from quorum.graph.nodes.models import first_available
+from quorum.graph.nodes.planning import format_of
+from quorum.graph.state import RunState
+from quorum.knowledge.errors import BudgetExceeded, MalformedReply, ModelUnavailable
+from quorum.tools.models import Model
 
 
 class ModelJudge:
-    """``graph.ballots.Judge`` for one vote of a run.
+    """``quorum.graph.ballots.Judge`` for one vote of a run.
 
     It is asked once, when no candidate is still to come: in the vote of an earlier wave it cannot
     tell, unless it is asked ``early``. That a model fails it costs the judgement, never the vote.
@@ -72,7 +72,7 @@ class ModelJudge:
 
 
 class NoJudge:
-    """``graph.ballots.Judge`` where a verdict was given before, or none is wanted: it cannot tell."""
+    """``quorum.graph.ballots.Judge`` where a verdict was given before, or none is wanted: it cannot tell."""
 
     async def choose(self, clusters: Sequence[Cluster], ballots: Sequence[Ballot]) -> str | None:  # noqa: ARG002 (the interface's)
         """None."""

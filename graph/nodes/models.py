@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from graph.context import Context
-from knowledge.errors import ModelUnavailable
-from tools.models import Model
+from quorum.graph.context import Context
+from quorum.knowledge.errors import ModelUnavailable
+from quorum.tools.models import Model
 
 Reply = TypeVar("Reply")
 

@@ -6,16 +6,16 @@ import asyncio
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
-from agents import draft_linker, table_linker
-from graph.context import Context
-from graph.nodes.models import first_available
-from graph.nodes.step import Update
-from graph.state import RunState
-from knowledge.catalog import Catalog
-from knowledge.compress import SchemaText, render, render_plain
-from tools.linking import Linked, prune, union, used
-from tools.schema_parts import choose, chunks, needed, unit_texts, units
-from tools.sql import SyntaxProblem
+from quorum.agents import draft_linker, table_linker
+from quorum.graph.context import Context
+from quorum.graph.nodes.models import first_available
+from quorum.graph.nodes.step import Update
+from quorum.graph.state import RunState
+from quorum.knowledge.catalog import Catalog
+from quorum.knowledge.compress import SchemaText, render, render_plain
+from quorum.tools.linking import Linked, prune, union, used
+from quorum.tools.schema_parts import choose, chunks, needed, unit_texts, units
+from quorum.tools.sql import SyntaxProblem
 
 Linking: TypeAlias = Literal["tables", "drafts", "none"]
 """Ask of each table whether it is needed, draft SQL against each part, or leave the schema as it is."""

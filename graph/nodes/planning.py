@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, TypeAlias
 
-from agents import plan_critique
-from agents.planner import Plan, plan
-from graph.context import Context
-from graph.nodes.models import first_available
-from graph.nodes.step import Update
-from graph.state import PlanState, RunState
-from knowledge.errors import MalformedReply
+from quorum.agents import plan_critique
+from quorum.agents.planner import Plan, plan
+from quorum.graph.context import Context
+from quorum.graph.nodes.models import first_available
+from quorum.graph.nodes.step import Update
+from quorum.graph.state import PlanState, RunState
+from quorum.knowledge.errors import MalformedReply
 
 NO_PLAN: PlanState = {
     "steps": ["Answer the question with one query."],

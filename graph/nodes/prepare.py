@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
-from agents import knowledge_retriever, schema_linker, syntax_retriever
-from graph.context import Context
-from graph.nodes import planning
-from graph.nodes.models import first_available
-from graph.nodes.step import Update
-from graph.state import RunState
-from knowledge import syntax
-from knowledge.errors import MalformedReply
+from quorum.agents import knowledge_retriever, schema_linker, syntax_retriever
+from quorum.graph.context import Context
+from quorum.graph.nodes import planning
+from quorum.graph.nodes.models import first_available
+from quorum.graph.nodes.step import Update
+from quorum.graph.state import RunState
+from quorum.knowledge import syntax
+from quorum.knowledge.errors import MalformedReply
 
 
 async def open_run(_: RunState, context: Context) -> Update:

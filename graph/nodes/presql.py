@@ -10,16 +10,16 @@ import json
 from dataclasses import asdict
 from typing import Literal
 
-from graph.context import Context
-from graph.nodes.routes import limited
-from graph.nodes.step import Update
-from graph.nodes.voting import seat
-from graph.state import CandidateInput, RunState
-from knowledge.catalog import Catalog
-from knowledge.compress import render
-from tools.linking import Linked, prune, union, used
-from tools.sample_rows import SampleRows, sample_rows
-from tools.sql import SyntaxProblem
+from quorum.graph.context import Context
+from quorum.graph.nodes.routes import limited
+from quorum.graph.nodes.step import Update
+from quorum.graph.nodes.voting import seat
+from quorum.graph.state import CandidateInput, RunState
+from quorum.knowledge.catalog import Catalog
+from quorum.knowledge.compress import render
+from quorum.tools.linking import Linked, prune, union, used
+from quorum.tools.sample_rows import SampleRows, sample_rows
+from quorum.tools.sql import SyntaxProblem
 
 
 async def show_rows(state: RunState, context: Context, *, max_rows: int, max_tables: int) -> Update:

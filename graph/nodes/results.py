@@ -12,12 +12,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from agents.validator import SAMPLE_ROWS, ColumnSummary, ResultSummary, shown
-from graph.ordering import asks_for_order
-from graph.state import PREVIEW_ROWS, ResultState
-from tools.canonical import canonical
-from tools.query import QueryResult
-from tools.results import fingerprint, is_blank, write_result
+from quorum.agents.validator import SAMPLE_ROWS, ColumnSummary, ResultSummary, shown
+from quorum.graph.ordering import asks_for_order
+from quorum.graph.state import PREVIEW_ROWS, ResultState
+from quorum.tools.canonical import canonical
+from quorum.tools.query import QueryResult
+from quorum.tools.results import fingerprint, is_blank, write_result
 
 MAX_CELL = 200
 """Characters of a cell that state and checkpoints hold; the file holds all of it."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from graph.nodes.step import MODEL_ERRORS
-from graph.state import CandidateState, RunState
-from tools.query import ErrorKind
+from quorum.graph.nodes.step import MODEL_ERRORS
+from quorum.graph.state import CandidateState, RunState
+from quorum.tools.query import ErrorKind
 
 
 def halted(state: CandidateState) -> bool:

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from math import isclose
 from typing import Any, Literal, TypeAlias
 
-from graph.ballots import Cluster
-from graph.context import Context
-from graph.nodes.judging import ModelJudge
-from graph.nodes.step import Update
-from graph.nodes.voting import changed, draw_seed, seat
-from graph.state import RunState
+from quorum.graph.ballots import Cluster
+from quorum.graph.context import Context
+from quorum.graph.nodes.judging import ModelJudge
+from quorum.graph.nodes.step import Update
+from quorum.graph.nodes.voting import changed, draw_seed, seat
+from quorum.graph.state import RunState
 
 Told: TypeAlias = dict[str, Any]
-"""A vote, or a cluster of it, as the state holds it (``graph.ballots``)."""
+"""A vote, or a cluster of it, as the state holds it (``quorum.graph.ballots``)."""
 
 Among: TypeAlias = Literal["tied", "all"]
 """Whether an answer is drawn from the tied clusters or from all candidates that have a say."""

@@ -10,19 +10,19 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
 
-from agents import cte_refiner
-from agents.cte_refiner import MAX_REWRITES
-from graph.context import Context
-from graph.nodes import writing
-from graph.nodes.candidate import candidate_model, note
-from graph.nodes.routes import halted
-from graph.nodes.step import Update
-from graph.state import CandidateState
-from tools.excerpt import excerpt, row_limit
-from tools.execute import Database, QueryCache, execute
-from tools.query import ErrorKind, QueryError
-from tools.sql import SyntaxProblem
-from tools.stages import replace_stage, split_stages
+from quorum.agents import cte_refiner
+from quorum.agents.cte_refiner import MAX_REWRITES
+from quorum.graph.context import Context
+from quorum.graph.nodes import writing
+from quorum.graph.nodes.candidate import candidate_model, note
+from quorum.graph.nodes.routes import halted
+from quorum.graph.nodes.step import Update
+from quorum.graph.state import CandidateState
+from quorum.tools.excerpt import excerpt, row_limit
+from quorum.tools.execute import Database, QueryCache, execute
+from quorum.tools.query import ErrorKind, QueryError
+from quorum.tools.sql import SyntaxProblem
+from quorum.tools.stages import replace_stage, split_stages
 
 STAGE_ROWS = 20
 """Rows of a stage that are fetched and shown."""

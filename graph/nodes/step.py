@@ -8,11 +8,11 @@ from typing import Any, Protocol
 from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import Runtime
 
-from graph.context import Context
-from graph.live import close_own, context_of
-from graph.options import RunOptions
-from graph.recipes.recipe import Recipe
-from knowledge.errors import BudgetExceeded, ConfigurationError, MalformedReply, ModelUnavailable
+from quorum.graph.context import Context
+from quorum.graph.live import close_own, context_of
+from quorum.graph.options import RunOptions
+from quorum.graph.recipes.recipe import Recipe
+from quorum.knowledge.errors import BudgetExceeded, ConfigurationError, MalformedReply, ModelUnavailable
 
 Update = dict[str, Any]
 Step = Callable[[Any, Context], Awaitable[Update]]

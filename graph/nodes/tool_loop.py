@@ -10,18 +10,18 @@ import asyncio
 from collections.abc import Callable
 from typing import Literal
 
-from agents import tool_user
-from agents.turns import Turn, repeats
-from graph.context import Context
-from graph.nodes import candidate
-from graph.nodes.candidate import candidate_model, note
-from graph.nodes.results import keep_result
-from graph.nodes.routes import halted
-from graph.nodes.step import Update
-from graph.state import PREVIEW_ROWS, CandidateState, ErrorState, TurnState
-from tools.excerpt import excerpt, row_limit
-from tools.execute import execute
-from tools.query import ErrorKind, QueryError
+from quorum.agents import tool_user
+from quorum.agents.turns import Turn, repeats
+from quorum.graph.context import Context
+from quorum.graph.nodes import candidate
+from quorum.graph.nodes.candidate import candidate_model, note
+from quorum.graph.nodes.results import keep_result
+from quorum.graph.nodes.routes import halted
+from quorum.graph.nodes.step import Update
+from quorum.graph.state import PREVIEW_ROWS, CandidateState, ErrorState, TurnState
+from quorum.tools.excerpt import excerpt, row_limit
+from quorum.tools.execute import execute
+from quorum.tools.query import ErrorKind, QueryError
 
 AGENT = "tool_user"
 NOTHING_RAN = (

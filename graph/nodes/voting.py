@@ -8,16 +8,16 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from graph.consensus import Ballot, Cluster, Rules, Vote, confidence, hold_vote
-from graph.context import Context
-from graph.evidence import ResultEvidence
-from graph.nodes.judging import ModelJudge, NoJudge
-from graph.nodes.routes import limited
-from graph.nodes.step import UNAVAILABLE, Update
-from graph.state import CandidateInput, CandidateRecord, RunState
-from graph.stopping import next_wave
-from graph.strategies import WEIGHTED
-from knowledge.errors import ModelUnavailable
+from quorum.graph.consensus import Ballot, Cluster, Rules, Vote, confidence, hold_vote
+from quorum.graph.context import Context
+from quorum.graph.evidence import ResultEvidence
+from quorum.graph.nodes.judging import ModelJudge, NoJudge
+from quorum.graph.nodes.routes import limited
+from quorum.graph.nodes.step import UNAVAILABLE, Update
+from quorum.graph.state import CandidateInput, CandidateRecord, RunState
+from quorum.graph.stopping import next_wave
+from quorum.graph.strategies import WEIGHTED
+from quorum.knowledge.errors import ModelUnavailable
 
 
 async def deal(state: RunState, context: Context, *, greedy: bool = True) -> Update:

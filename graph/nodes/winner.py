@@ -6,22 +6,22 @@ from __future__ import annotations
 import asyncio
 from typing import Literal
 
-from agents import reviser, validator
-from graph.ballots import Cluster
-from graph.context import Context
-from graph.nodes.candidate import note
-from graph.nodes.judging import ModelJudge
-from graph.nodes.models import first_available
-from graph.nodes.planning import format_of
-from graph.nodes.results import summary
-from graph.nodes.routes import limited
-from graph.nodes.step import Update
-from graph.nodes.voting import changed, hold, seat
-from graph.state import CandidateRecord, CandidateState, RunState
-from knowledge.compress import render
-from knowledge.errors import MalformedReply, ModelUnavailable
-from tools.linking import Linked, prune, used
-from tools.sql import SyntaxProblem
+from quorum.agents import reviser, validator
+from quorum.graph.ballots import Cluster
+from quorum.graph.context import Context
+from quorum.graph.nodes.candidate import note
+from quorum.graph.nodes.judging import ModelJudge
+from quorum.graph.nodes.models import first_available
+from quorum.graph.nodes.planning import format_of
+from quorum.graph.nodes.results import summary
+from quorum.graph.nodes.routes import limited
+from quorum.graph.nodes.step import Update
+from quorum.graph.nodes.voting import changed, hold, seat
+from quorum.graph.state import CandidateRecord, CandidateState, RunState
+from quorum.knowledge.compress import render
+from quorum.knowledge.errors import MalformedReply, ModelUnavailable
+from quorum.tools.linking import Linked, prune, used
+from quorum.tools.sql import SyntaxProblem
 
 SCHEMA_TOKENS = 2_000
 """Budget for descriptions and samples of the tables that the Validator sees."""

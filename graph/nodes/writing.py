@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from agents import sql_writer
-from agents.sql_writer import Finding, Style
-from graph.context import Context
-from graph.nodes.candidate import candidate_model, note
-from graph.nodes.planning import NO_PLAN
-from graph.nodes.step import Update
-from graph.state import CandidateState
-from knowledge.demonstrations import Demonstration
+from quorum.agents import sql_writer
+from quorum.agents.sql_writer import Finding, Style
+from quorum.graph.context import Context
+from quorum.graph.nodes.candidate import candidate_model, note
+from quorum.graph.nodes.planning import NO_PLAN
+from quorum.graph.nodes.step import Update
+from quorum.graph.state import CandidateState
+from quorum.knowledge.demonstrations import Demonstration
 
 FREE: tuple[Style, ...] = ("",)
 """Every candidate writes as its model likes."""

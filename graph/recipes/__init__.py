@@ -7,20 +7,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from graph.recipes.recipe import Recipe
-from knowledge.errors import ConfigurationError
+from quorum.graph.recipes.recipe import Recipe
+from quorum.knowledge.errors import ConfigurationError
 
 
 class _Recipes(Mapping[str, Recipe]):
     """Recipes by name; a module is imported when its recipe is first asked for."""
 
     known: ClassVar[dict[str, str]] = {
-        "quorum": "graph.recipes.quorum",
-        "recap": "graph.recipes.recap",
-        "react": "graph.recipes.react",
-        "reforce": "graph.recipes.reforce",
-        "single": "graph.recipes.single",
-        "ssev": "graph.recipes.ssev",
+        "quorum": "quorum.graph.recipes.quorum",
+        "recap": "quorum.graph.recipes.recap",
+        "react": "quorum.graph.recipes.react",
+        "reforce": "quorum.graph.recipes.reforce",
+        "single": "quorum.graph.recipes.single",
+        "ssev": "quorum.graph.recipes.ssev",
     }
 
     def __getitem__(self, name: str) -> Recipe:

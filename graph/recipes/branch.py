@@ -14,12 +14,12 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Send
 
-from graph.nodes import candidate
-from graph.nodes.routes import Routes, after_model, after_refinement
-from graph.nodes.step import Step, Steps
-from graph.options import RunOptions
-from graph.recipes.recipe import Recipe
-from graph.state import CandidateInput, CandidateOutput, CandidateState, RunInput, RunOutput, RunState
+from quorum.graph.nodes import candidate
+from quorum.graph.nodes.routes import Routes, after_model, after_refinement
+from quorum.graph.nodes.step import Step, Steps
+from quorum.graph.options import RunOptions
+from quorum.graph.recipes.recipe import Recipe
+from quorum.graph.state import CandidateInput, CandidateOutput, CandidateState, RunInput, RunOutput, RunState
 
 Paths = dict[Hashable, str]
 RunGraph = StateGraph[RunState, RunOptions, RunInput, RunOutput]

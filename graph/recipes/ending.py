@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from langgraph.graph import END
 
-from graph.nodes import clarifying, finish
-from graph.nodes.step import Steps
-from graph.recipes.branch import Paths, RunGraph
+from quorum.graph.nodes import clarifying, finish
+from quorum.graph.nodes.step import Steps
+from quorum.graph.recipes.branch import Paths, RunGraph
 
 
 def add_answer(graph: RunGraph, steps: Steps, *, deal: str = "send_candidates") -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from graph.nodes import exploration
-from graph.nodes.step import Steps
-from graph.recipes.branch import Paths, RunGraph
+from quorum.graph.nodes import exploration
+from quorum.graph.nodes.step import Steps
+from quorum.graph.recipes.branch import Paths, RunGraph
 
 
 def add_exploration(

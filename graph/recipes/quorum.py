@@ -22,20 +22,20 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-from agents.sql_writer import Style
-from graph.contest import contest
-from graph.nodes import narrowing, planning, prepare, settling, voting, winner
-from graph.nodes.narrowing import Linking
-from graph.nodes.planning import Planning
-from graph.nodes.routes import limited
-from graph.nodes.step import Steps
-from graph.nodes.writing import FREE, write_sql
-from graph.options import RunOptions
-from graph.recipes.branch import Paths, RunGraph, add_chain, as_node, fan_out, run_graph, wire_branch
-from graph.recipes.ending import add_answer
-from graph.recipes.exploring import add_exploration
-from graph.recipes.recipe import Count, Recipe
-from graph.state import RunState
+from quorum.agents.sql_writer import Style
+from quorum.graph.contest import contest
+from quorum.graph.nodes import narrowing, planning, prepare, settling, voting, winner
+from quorum.graph.nodes.narrowing import Linking
+from quorum.graph.nodes.planning import Planning
+from quorum.graph.nodes.routes import limited
+from quorum.graph.nodes.step import Steps
+from quorum.graph.nodes.writing import FREE, write_sql
+from quorum.graph.options import RunOptions
+from quorum.graph.recipes.branch import Paths, RunGraph, add_chain, as_node, fan_out, run_graph, wire_branch
+from quorum.graph.recipes.ending import add_answer
+from quorum.graph.recipes.exploring import add_exploration
+from quorum.graph.recipes.recipe import Count, Recipe
+from quorum.graph.state import RunState
 
 STYLES: tuple[Style, ...] = ("direct", "decomposed", "plan-led")
 """How the candidates of the first wave are written; later ones take turns."""
@@ -52,7 +52,7 @@ class Quorum(Recipe):
 
     Attributes:
         linking: Of a schema above the run's ``link_above`` tokens: by ``drafts``, by ``tables``, or ``none``.
-        plan: ``auto`` plans for long questions and those with documents (``graph.nodes.planning``).
+        plan: ``auto`` plans for long questions and those with documents (``quorum.graph.nodes.planning``).
         styles: Off: every candidate is written as its model likes.
         exploration: Look into the database where strong answers disagree.
         judge: A model decides a tie that the waves leave.

@@ -16,11 +16,11 @@ from functools import partial
 
 from langgraph.graph import END, START
 
-from agents import schema_linker, tool_user
-from graph.nodes import prepare, tool_loop, voting
-from graph.nodes.step import Steps
-from graph.options import RunOptions
-from graph.recipes.branch import (
+from quorum.agents import schema_linker, tool_user
+from quorum.graph.nodes import prepare, tool_loop, voting
+from quorum.graph.nodes.step import Steps
+from quorum.graph.options import RunOptions
+from quorum.graph.recipes.branch import (
     CandidateGraph,
     Paths,
     RunGraph,
@@ -30,8 +30,8 @@ from graph.recipes.branch import (
     fan_out,
     run_graph,
 )
-from graph.recipes.ending import add_answer
-from graph.recipes.recipe import AtLeastOne, Count, Recipe
+from quorum.graph.recipes.ending import add_answer
+from quorum.graph.recipes.recipe import AtLeastOne, Count, Recipe
 
 
 @dataclass(frozen=True)

@@ -17,15 +17,23 @@ from functools import partial
 
 from langgraph.graph import END, START
 
-from agents import schema_linker, self_refiner
-from agents.plan_critique import MAX_ROUNDS as PLAN_ROUNDS
-from graph.nodes import candidate, planning, prepare, voting
-from graph.nodes.routes import Routes, after_action, after_model, after_refinement
-from graph.nodes.step import Steps
-from graph.options import RunOptions
-from graph.recipes.branch import CandidateGraph, Paths, RunGraph, as_node, branch_graph, fan_out, run_graph
-from graph.recipes.ending import add_answer
-from graph.recipes.recipe import AtLeastOne, Count, Recipe
+from quorum.agents import schema_linker, self_refiner
+from quorum.agents.plan_critique import MAX_ROUNDS as PLAN_ROUNDS
+from quorum.graph.nodes import candidate, planning, prepare, voting
+from quorum.graph.nodes.routes import Routes, after_action, after_model, after_refinement
+from quorum.graph.nodes.step import Steps
+from quorum.graph.options import RunOptions
+from quorum.graph.recipes.branch import (
+    CandidateGraph,
+    Paths,
+    RunGraph,
+    as_node,
+    branch_graph,
+    fan_out,
+    run_graph,
+)
+from quorum.graph.recipes.ending import add_answer
+from quorum.graph.recipes.recipe import AtLeastOne, Count, Recipe
 
 
 @dataclass(frozen=True)

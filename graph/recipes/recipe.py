@@ -9,8 +9,8 @@ from typing import Annotated, Any, ClassVar, get_type_hints
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
-from graph.options import RunOptions
-from knowledge.errors import ConfigurationError
+from quorum.graph.options import RunOptions
+from quorum.knowledge.errors import ConfigurationError
 
 MOST = 100
 """No limit of a recipe may be set higher."""
@@ -40,7 +40,7 @@ class Recipe:
         wire: Makes the uncompiled graph (a LangGraph ``StateGraph``) of a recipe, with a context schema.
         votes: Candidates at most, where the run's options do not say.
         strategy: Of the vote, where the options leave it at ``auto``.
-        stopping: When enough have voted (``graph.stopping``), where the options leave it at ``auto``.
+        stopping: When enough have voted (``quorum.graph.stopping``), where the options leave it at ``auto``.
         temperature: Of the candidates, where the options do not say.
     """
 

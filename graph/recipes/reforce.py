@@ -20,18 +20,18 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from agents import column_explorer, cte_refiner, self_refiner, table_linker
-from graph.nodes import formats, narrowing, prepare, settling, voting
-from graph.nodes.narrowing import Linking
-from graph.nodes.routes import limited
-from graph.nodes.step import Step, Steps
-from graph.options import RunOptions
-from graph.recipes.branch import Paths, RunGraph, add_chain, as_node, fan_out, run_graph
-from graph.recipes.ending import add_answer
-from graph.recipes.exploring import add_exploration
-from graph.recipes.recipe import Count, Names, Recipe
-from graph.recipes.reforce_branch import wire_candidate
-from graph.state import RunState
+from quorum.agents import column_explorer, cte_refiner, self_refiner, table_linker
+from quorum.graph.nodes import formats, narrowing, prepare, settling, voting
+from quorum.graph.nodes.narrowing import Linking
+from quorum.graph.nodes.routes import limited
+from quorum.graph.nodes.step import Step, Steps
+from quorum.graph.options import RunOptions
+from quorum.graph.recipes.branch import Paths, RunGraph, add_chain, as_node, fan_out, run_graph
+from quorum.graph.recipes.ending import add_answer
+from quorum.graph.recipes.exploring import add_exploration
+from quorum.graph.recipes.recipe import Count, Names, Recipe
+from quorum.graph.recipes.reforce_branch import wire_candidate
+from quorum.graph.state import RunState
 
 Tokens = Annotated[int, Field(ge=0)]
 Way = Literal["deal", "explore", "draw", "draw_any", "judge", "leave_open", "answer"]

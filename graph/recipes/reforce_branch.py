@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Literal
 
 from langgraph.graph import END, START
 
-from graph.context import Context
-from graph.nodes import candidate, consistency, stages, writing
-from graph.nodes.routes import Routes, after_model, after_refinement
-from graph.nodes.step import Steps, Update
-from graph.recipes.branch import CandidateGraph, Paths, branch_graph, wire_branch
-from graph.state import CandidateState
+from quorum.graph.context import Context
+from quorum.graph.nodes import candidate, consistency, stages, writing
+from quorum.graph.nodes.routes import Routes, after_model, after_refinement
+from quorum.graph.nodes.step import Steps, Update
+from quorum.graph.recipes.branch import CandidateGraph, Paths, branch_graph, wire_branch
+from quorum.graph.state import CandidateState
 
 if TYPE_CHECKING:
-    from graph.recipes.reforce import Reforce
+    from quorum.graph.recipes.reforce import Reforce
 
 WRITER = "sql_writer"
 

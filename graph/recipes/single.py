@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from graph.nodes import prepare, voting
-from graph.nodes.step import Steps
-from graph.nodes.writing import write_sql
-from graph.options import RunOptions
-from graph.recipes.branch import Paths, RunGraph, add_chain, as_node, fan_out, run_graph, wire_branch
-from graph.recipes.ending import add_answer
-from graph.recipes.recipe import Recipe
+from quorum.graph.nodes import prepare, voting
+from quorum.graph.nodes.step import Steps
+from quorum.graph.nodes.writing import write_sql
+from quorum.graph.options import RunOptions
+from quorum.graph.recipes.branch import Paths, RunGraph, add_chain, as_node, fan_out, run_graph, wire_branch
+from quorum.graph.recipes.ending import add_answer
+from quorum.graph.recipes.recipe import Recipe
 
 
 @dataclass(frozen=True)

@@ -33,17 +33,17 @@ from typing import Literal
 
 from langgraph.types import Send
 
-from agents import self_refiner
-from graph.nodes import prepare, presql, voting
-from graph.nodes.step import Steps
-from graph.nodes.writing import write_sql
-from graph.options import RunOptions
-from graph.recipes.branch import Paths, RunGraph, add_chain, as_node, fan_out, run_graph, wire_branch
-from graph.recipes.ending import add_answer
-from graph.recipes.recipe import Count, Recipe
-from graph.state import RunState
-from knowledge import demonstrations
-from tools import sample_rows
+from quorum.agents import self_refiner
+from quorum.graph.nodes import prepare, presql, voting
+from quorum.graph.nodes.step import Steps
+from quorum.graph.nodes.writing import write_sql
+from quorum.graph.options import RunOptions
+from quorum.graph.recipes.branch import Paths, RunGraph, add_chain, as_node, fan_out, run_graph, wire_branch
+from quorum.graph.recipes.ending import add_answer
+from quorum.graph.recipes.recipe import Count, Recipe
+from quorum.graph.state import RunState
+from quorum.knowledge import demonstrations
+from quorum.tools import sample_rows
 
 Stage = Literal["base", "sl", "sr", "sr_sl", "sr_vote", "full"]
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from knowledge.errors import QuorumError
 from quorum.cli import INTERRUPTED
 from quorum.commands.options import how_to_ask
+from quorum.knowledge.errors import QuorumError
 from quorum.pipes import standard_input, until_reader_leaves
 
 if TYPE_CHECKING:
-    from graph.answer import Answer
+    from quorum.graph.answer import Answer
 
 EXIT_CODES = {"answered": 0, "no_answer": 1, "stopped": 3}
 

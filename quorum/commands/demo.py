@@ -17,7 +17,7 @@ def command(quiet: bool) -> None:
     The offline model is a set of rules, not a language model: it shows how Quorum works, step by
     step, without a key and without a network. Exits with 0 if all three were answered.
     """
-    from tools.sample import DEMO_QUESTIONS
+    from quorum.tools.sample import DEMO_QUESTIONS
 
     flags = {"database": "sample", "models": ["offline"], "recipe": "recap", "votes": 3}
     failed, last = 0, ""

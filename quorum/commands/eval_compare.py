@@ -11,10 +11,10 @@ from urllib.parse import quote
 
 import click
 
-from knowledge.errors import QuorumError
+from quorum.knowledge.errors import QuorumError
 
 if TYPE_CHECKING:
-    from evals.reports.comparison import Comparison, Letter, Link, Side
+    from quorum.evals.reports.comparison import Comparison, Letter, Link, Side
 
 TRACE_PAGE = "trace.html"
 """A run's page, in the run's folder."""
@@ -40,10 +40,10 @@ def command(a: Path, b: Path, as_json: bool, page: Path | None, out: Path | None
     Files written with --html and --out link to the traces of the questions that flipped; each
     trace's page is written into its run's folder.
     """
-    from evals.paths import write_text
-    from evals.reports.compare import compare, open_evaluation
-    from evals.reports.compare_markdown import markdown_of
-    from evals.reports.compare_page import page_of
+    from quorum.evals.paths import write_text
+    from quorum.evals.reports.compare import compare, open_evaluation
+    from quorum.evals.reports.compare_markdown import markdown_of
+    from quorum.evals.reports.compare_page import page_of
 
     left, right = open_evaluation(a), open_evaluation(b)
     found = compare(left, right)
@@ -64,8 +64,8 @@ def command(a: Path, b: Path, as_json: bool, page: Path | None, out: Path | None
 
 def _write_traces(comparison: Comparison, folders: Mapping[Letter, Path]) -> set[Path]:
     """Write the page of every run that flipped; those that cannot be read are told of and left out."""
-    from evals.paths import write_text
-    from graph.runs import RunFolder
+    from quorum.evals.paths import write_text
+    from quorum.graph.runs import RunFolder
     from quorum.page import page_of
     from quorum.report import report_of
 

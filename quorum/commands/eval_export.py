@@ -10,7 +10,7 @@ import click
 from quorum.text import count, one_line
 
 if TYPE_CHECKING:
-    from evals.submissions.export import Answers, Exported, Format
+    from quorum.evals.submissions.export import Answers, Exported, Format
 
 FORMATS = ("spider2-csv", "spider2-sql", "bird")
 SHOWN = 20
@@ -39,8 +39,8 @@ def command(folder: Path, kind: Format, out: Path, force: bool, verbose: bool) -
     with its gold by their place, so there it has a query that fails. What a run ended with but did not
     stand by, a best effort, is written as well. An earlier export in FOLDER is replaced.
     """
-    from evals.paths import check_no_file
-    from evals.submissions.export import export, read_answers
+    from quorum.evals.paths import check_no_file
+    from quorum.evals.submissions.export import export, read_answers
 
     check_no_file(out, hint="Give another --out: a folder.")
     answers = read_answers(folder)

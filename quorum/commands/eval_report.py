@@ -29,13 +29,13 @@ def command(folders: tuple[Path, ...], as_json: bool, page: Path | None, out: Pa
 
     The report goes to standard output as Markdown, unless --out or --html names a file for it.
     """
-    from evals.paths import write_text
-    from evals.reports.markdown import report
-    from evals.reports.summarise import summaries
+    from quorum.evals.paths import write_text
+    from quorum.evals.reports.markdown import report
+    from quorum.evals.reports.summarise import summaries
 
     found = summaries(folders)
     if page is not None:
-        from evals.reports.page import write_page
+        from quorum.evals.reports.page import write_page
 
         write_page(found, page)
         click.echo(f"Page: {page}", err=True)

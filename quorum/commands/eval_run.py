@@ -15,10 +15,10 @@ import click
 from quorum.commands.options import how_to_ask
 
 if TYPE_CHECKING:
-    from evals.questions import EvalQuestion, Suite
-    from evals.running.processes import WorkerProcess
-    from evals.running.runner import Evaluation
     from quorum.eval_progress import Board
+    from quorum.evals.questions import EvalQuestion, Suite
+    from quorum.evals.running.processes import WorkerProcess
+    from quorum.evals.running.runner import Evaluation
     from quorum.settings import Settings
 
 UNFINISHED = 1
@@ -93,7 +93,7 @@ def command(
     if workers > concurrency:
         raise click.UsageError(f"{workers} workers cannot share {concurrency} questions at a time.")
     settings = Settings.load(**flags)
-    from evals.running.processes import worker_processes
+    from quorum.evals.running.processes import worker_processes
 
     _allow_files(concurrency)  # before there are workers, which inherit it
     with worker_processes(workers - 1) as others:  # they load what they need while this process does
@@ -117,9 +117,9 @@ def _opened(
     Raises:
         ConfigurationError: It cannot be read, or an option does not belong to it.
     """
-    from evals.ids import read_ids
-    from evals.suites.bird import timed
-    from evals.suites.part import part_of
+    from quorum.evals.ids import read_ids
+    from quorum.evals.suites.bird import timed
+    from quorum.evals.suites.part import part_of
     from quorum.suites import open_suite
 
     wanted = read_ids(ids) if ids else None
@@ -138,10 +138,10 @@ def _evaluation(
     *,
     timings: bool,
 ) -> Evaluation:
-    from evals.paths import check_no_file
-    from evals.running.runner import Evaluation
     from quorum.api import run_options
-    from tools.urls import SAMPLE
+    from quorum.evals.paths import check_no_file
+    from quorum.evals.running.runner import Evaluation
+    from quorum.tools.urls import SAMPLE
 
     options = run_options(settings.changed(database=SAMPLE))  # each question brings its own
     name = _name(suite.name + ("-timed" if timings else ""), options.recipe, options.models, shard)
@@ -165,9 +165,9 @@ def _name(suite: str, recipe: str, models: Sequence[str], shard: tuple[int, int]
 
 def _run(evaluation: Evaluation, workers: list[WorkerProcess], *, quiet: bool, as_json: bool) -> int:
     """Run it with progress on standard error and the summary on standard output; returns the exit status."""
-    from evals.running.runner import GaveUp, run_evaluation
     from quorum.eval_progress import Board
     from quorum.eval_tally import Tally
+    from quorum.evals.running.runner import GaveUp, run_evaluation
     from quorum.interrupts import Interrupted, interruptible
     from quorum.render import console
 

@@ -13,14 +13,14 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from knowledge.errors import ConfigurationError
+from quorum.knowledge.errors import ConfigurationError
 from quorum.text import count, one_line, printable
 
 if TYPE_CHECKING:
-    from evals.recorded.candidate_scores import CandidateScores
-    from evals.reports.statistics import Mean
-    from evals.scorers.base import Metric
-    from evals.submissions.scoring import Scores
+    from quorum.evals.recorded.candidate_scores import CandidateScores
+    from quorum.evals.reports.statistics import Mean
+    from quorum.evals.scorers.base import Metric
+    from quorum.evals.submissions.scoring import Scores
     from quorum.waiting import OnDone
 
 SPIDER2 = {"spider2": "", "spider2-lite": "lite", "spider2-local": "lite", "spider2-snow": "snow"}
@@ -79,7 +79,7 @@ def command(
 
     For candidates, --json prints {"<model>": {"<id>": {"final": 0 or 1, "0": 0 or 1, …}}}.
     """
-    from evals.ids import read_ids
+    from quorum.evals.ids import read_ids
     from quorum.waiting import counting
 
     ids = read_ids(ids_file) if ids_file else None
@@ -116,10 +116,10 @@ def _scored(
     *,
     timings: bool,
 ) -> Scores:
-    from evals.submissions.scoring import open_gold, score_results, score_suite
-    from evals.submissions.sweep import DATABASES_AT_ONCE
-    from evals.suites.bird import timed
-    from evals.suites.part import part_of
+    from quorum.evals.submissions.scoring import open_gold, score_results, score_suite
+    from quorum.evals.submissions.sweep import DATABASES_AT_ONCE
+    from quorum.evals.suites.bird import timed
+    from quorum.evals.suites.part import part_of
     from quorum.suites import needed, open_suite
 
     if suite in SPIDER2:
@@ -135,9 +135,9 @@ def _scored(
 def _score_candidates(
     pred: Path, gold: Path | None, ids: tuple[str, ...] | None, *, as_json: bool, verbose: bool
 ) -> None:
-    from evals.recorded.candidate_scores import score_candidates
-    from evals.recorded.candidates import load_candidates
-    from evals.submissions.scoring import open_gold
+    from quorum.evals.recorded.candidate_scores import score_candidates
+    from quorum.evals.recorded.candidates import load_candidates
+    from quorum.evals.submissions.scoring import open_gold
     from quorum.suites import needed
     from quorum.waiting import counting
 

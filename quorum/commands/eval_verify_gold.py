@@ -15,7 +15,7 @@ from rich.text import Text
 from quorum.text import count, one_line, printable
 
 if TYPE_CHECKING:
-    from evals.submissions.verification import Verification
+    from quorum.evals.submissions.verification import Verification
 
 NOT_ALL_OK = 1
 
@@ -52,10 +52,10 @@ def command(
     Exit codes: 0 all gold that can be checked here is as published; 1 some is not (it fails, differs
     or is empty); 2 usage, or a suite that cannot be read.
     """
-    from evals.ids import read_ids
-    from evals.paths import write_text
-    from evals.submissions.verification import verify_gold
-    from evals.suites.part import part_of
+    from quorum.evals.ids import read_ids
+    from quorum.evals.paths import write_text
+    from quorum.evals.submissions.verification import verify_gold
+    from quorum.evals.suites.part import part_of
     from quorum.suites import open_suite
     from quorum.waiting import counting
 
@@ -79,7 +79,7 @@ def command(
 
 def _show(name: str, found: Verification) -> None:
     """A table of states with counts, then every question that is not ok, with its reason."""
-    from evals.submissions.verification import MEANINGS
+    from quorum.evals.submissions.verification import MEANINGS
     from quorum.render import console
 
     out = console()

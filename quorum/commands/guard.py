@@ -32,7 +32,7 @@ def command(sql: str | None, dialect: str | None, file: Path | None, as_json: bo
     line that cannot be judged, a blank one too, is refused.
     """
     from quorum.text import printable
-    from tools.guard import Passed, check, judge_list
+    from quorum.tools.guard import Passed, check, judge_list
 
     if file is not None:
         if sql is not None or dialect is not None:

@@ -11,7 +11,7 @@ def command(as_json: bool) -> None:
     """List the recipes; choose one with `quorum ask --recipe NAME`."""
     import json
 
-    from graph.recipes import RECIPES
+    from quorum.graph.recipes import RECIPES
 
     recipes = [
         {"name": r.name, "summary": r.summary, "paper": r.paper, "agents": list(r.agents)}

@@ -12,11 +12,11 @@ from urllib.parse import quote
 
 import click
 
-from knowledge.errors import ConfigurationError
-from tools.urls import SAMPLE
+from quorum.knowledge.errors import ConfigurationError
+from quorum.tools.urls import SAMPLE
 
 if TYPE_CHECKING:
-    from knowledge.catalog import Catalog
+    from quorum.knowledge.catalog import Catalog
 
 budget_option = click.option(
     "--budget", type=click.IntRange(min=1), metavar="TOKENS", help="for descriptions and samples"
@@ -38,7 +38,7 @@ def command() -> None:
 @click.option("--json", "as_json", is_flag=True, help="print the catalog as one JSON object")
 def show_command(source: str, budget: int | None, as_json: bool) -> None:
     """Print the schema text that goes into prompts."""
-    from knowledge.compress import render
+    from quorum.knowledge.compress import render
     from quorum.text import printable
 
     catalogs = catalogs_of(source)
@@ -56,7 +56,7 @@ def show_command(source: str, budget: int | None, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help='print {"total": …, "databases": […]}')
 def stats_command(source: str, budget: int | None, as_json: bool) -> None:
     """Measure the schema text: tables, columns, bytes and tokens, per database and in all."""
-    from knowledge.stats import catalog_stats, stats
+    from quorum.knowledge.stats import catalog_stats, stats
 
     if Path(source).is_dir():
         found = stats(source, budget=budget)
@@ -97,7 +97,7 @@ def catalogs_of(source: str) -> list[Catalog]:
         DatabaseUnavailable: The database cannot be opened.
     """
     if Path(source).is_dir():
-        from knowledge.folder import find_database_folders, load_folder
+        from quorum.knowledge.folder import find_database_folders, load_folder
 
         return [load_folder(folder) for folder in find_database_folders(source)]
     if source != SAMPLE and "://" not in source and not Path(source).exists():
@@ -115,10 +115,10 @@ async def live_catalog(url: str, home: Path, *, samples: int = 3) -> Catalog:
         ConfigurationError: The URL is malformed, or its driver is missing.
         DatabaseUnavailable: It cannot be opened, or holds no table.
     """
-    from tools.databases import connect
+    from quorum.tools.databases import connect
 
     if url == SAMPLE:
-        from tools.sample import sample_database
+        from quorum.tools.sample import sample_database
 
         path = await asyncio.to_thread(sample_database, home / "sample")
         url = f"sqlite:///{quote(str(path.resolve()))}"

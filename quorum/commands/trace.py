@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from knowledge.errors import ConfigurationError
+from quorum.knowledge.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from graph.runs import RunFolder
+    from quorum.graph.runs import RunFolder
 
 home_option = click.option(
     "--home", type=click.Path(path_type=Path), metavar="DIR", help="folder of traces  [.quorum]"
@@ -33,7 +33,7 @@ def list_command(home: Path | None, as_json: bool, limit: int) -> None:
     """List the runs, the latest first."""
     from dataclasses import asdict
 
-    from graph.runs import list_runs
+    from quorum.graph.runs import list_runs
     from quorum.settings import Settings
     from quorum.text import one_line
 
@@ -62,7 +62,7 @@ def list_command(home: Path | None, as_json: bool, limit: int) -> None:
 @click.option("--json", "as_json", is_flag=True, help="print run, events and answer as one JSON object")
 def show_command(run: str, home: Path | None, page: Path | None, full: bool, as_json: bool) -> None:
     """Show a RUN step by step: its id, a unique beginning of it, or `last`."""
-    from graph.runs import RunFolder
+    from quorum.graph.runs import RunFolder
     from quorum.settings import Settings
 
     folder = RunFolder.open(Settings.load(home=home).home, run)

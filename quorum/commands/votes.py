@@ -14,14 +14,14 @@ import click
 from rich import box
 from rich.table import Table
 
-from knowledge.errors import ConfigurationError
+from quorum.knowledge.errors import ConfigurationError
 from quorum.text import count, one_line
 
 if TYPE_CHECKING:
     from rich.status import Status
 
-    from evals.recorded.online import OnlineWeights
-    from evals.recorded.replay import Replay, Row
+    from quorum.evals.recorded.online import OnlineWeights
+    from quorum.evals.recorded.replay import Replay, Row
 
 ORDERS = 20
 
@@ -63,11 +63,11 @@ def replay_command(
 
     EX counts all questions of FOLDER; those without candidate or gold are wrong. Ties and draws count at
     their expectation. With gold and several models, curves of weights, error and regret are written
-    as SVG and PNG (needs the extra quorum[plots]).
+    as SVG and PNG (needs the extra quorum-sql[plots]).
     """
-    from evals.recorded.candidates import load_candidates
-    from evals.recorded.replay import replay
-    from evals.scorers.spider2_rules import load_gold
+    from quorum.evals.recorded.candidates import load_candidates
+    from quorum.evals.recorded.replay import replay
+    from quorum.evals.scorers.spider2_rules import load_gold
     from quorum.render import console
     from quorum.settings import Settings
 
@@ -96,7 +96,7 @@ def _tell(status: Status | None, done: int, total: int) -> None:
 
 def _draw(learned: OnlineWeights, folder: Path) -> None:
     """Write the curves; where matplotlib is missing say so, the table is printed already."""
-    from evals.recorded.curves import draw
+    from quorum.evals.recorded.curves import draw
 
     try:
         files = draw(learned, folder)
@@ -160,7 +160,7 @@ def _percent(part: float | None) -> str:
 
 def _notes(found: Replay, *, known: bool) -> Iterator[str]:
     """What the figures rest on."""
-    from evals.recorded.online import DRAWN_EXPERT
+    from quorum.evals.recorded.online import DRAWN_EXPERT
 
     if found.rows:
         asked = count(found.rows[0].questions, "question")

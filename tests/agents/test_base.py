@@ -8,12 +8,12 @@ import pytest
 from langchain_core.messages import AIMessage
 from pydantic import BaseModel, field_validator
 
-from agents.base import PromptContext, ask
-from knowledge.errors import BudgetExceeded, MalformedReply
+from quorum.agents.base import PromptContext, ask
+from quorum.knowledge.errors import BudgetExceeded, MalformedReply
+from quorum.tools.ledger import Budget, Ledger
+from quorum.tools.models import Model, ModelSettings, make_model
+from quorum.tools.models.scripted import Prompt, scripted
 from tests.servers.chat_server import ChatServer, say
-from tools.ledger import Budget, Ledger
-from tools.models import Model, ModelSettings, make_model
-from tools.models.scripted import Prompt, scripted
 
 CONTEXT = PromptContext(dialect="sqlite", schema="orders(id:INTEGER)", database="shop")
 TASK = {"question": "How many orders?", "previous_steps": [], "critique": ""}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from agents import (
+from quorum.agents import (
     action,
     plan_critique,
     planner,
@@ -18,13 +18,13 @@ from agents import (
     syntax_retriever,
     validator,
 )
-from agents.base import PromptContext
-from agents.turns import Turn
-from knowledge.catalog import Catalog, Column, Table
-from knowledge.schema_files import SchemaFiles
-from tools.models import Model, make_model
-from tools.models.scripted import Prompt, scripted
-from tools.query import ErrorKind
+from quorum.agents.base import PromptContext
+from quorum.agents.turns import Turn
+from quorum.knowledge.catalog import Catalog, Column, Table
+from quorum.knowledge.schema_files import SchemaFiles
+from quorum.tools.models import Model, make_model
+from quorum.tools.models.scripted import Prompt, scripted
+from quorum.tools.query import ErrorKind
 
 CONTEXT = PromptContext(
     dialect="sqlite",

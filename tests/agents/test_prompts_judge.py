@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from agents.base import PromptContext
-from agents.judge import CANNOT_TELL, Judgement, Rival, judge
-from agents.reviser import SAMPLE_ROWS, revise
-from knowledge.errors import MalformedReply
-from tools.models import make_model
-from tools.models.scripted import Prompt, scripted
+from quorum.agents.base import PromptContext
+from quorum.agents.judge import CANNOT_TELL, Judgement, Rival, judge
+from quorum.agents.reviser import SAMPLE_ROWS, revise
+from quorum.knowledge.errors import MalformedReply
+from quorum.tools.models import make_model
+from quorum.tools.models.scripted import Prompt, scripted
 
 CONTEXT = PromptContext("sqlite", "orders(id:INTEGER, status:TEXT)", "[terms.md]\nA sale is paid.", "shop")
 QUESTION = "How many sales were there?"

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 from syrupy.assertion import SnapshotAssertion
 
-from agents import (
+from quorum.agents import (
     column_explorer,
     cte_refiner,
     draft_linker,
@@ -17,12 +17,12 @@ from agents import (
     self_checker,
     table_linker,
 )
-from agents.base import PromptContext
-from agents.column_explorer import Correction, ExplorationQuery, FailedTry, Rewrite
-from knowledge.errors import ModelUnavailable
-from tools.models import Model, make_model
-from tools.models.scripted import Prompt, scripted
-from tools.query import ErrorKind
+from quorum.agents.base import PromptContext
+from quorum.agents.column_explorer import Correction, ExplorationQuery, FailedTry, Rewrite
+from quorum.knowledge.errors import ModelUnavailable
+from quorum.tools.models import Model, make_model
+from quorum.tools.models.scripted import Prompt, scripted
+from quorum.tools.query import ErrorKind
 
 CONTEXT = PromptContext(dialect="sqlite", database="shop", schema="orders(id:INTEGER, city:TEXT)")
 QUESTION = "How many sales were there in Ghent?"
@@ -256,7 +256,7 @@ async def test_an_endpoint_that_fails_ends_the_linking_with_its_own_error() -> N
 async def test_calls_run_side_by_side_but_never_too_many() -> None:
     import asyncio
 
-    from agents.parallel import each
+    from quorum.agents.parallel import each
 
     under_way, most = 0, 0
 

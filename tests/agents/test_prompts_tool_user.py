@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
-from agents.tool_user import ToolStep, next_step
-from agents.turns import Turn, repeats
-from knowledge.errors import MalformedReply
+from quorum.agents.tool_user import ToolStep, next_step
+from quorum.agents.turns import Turn, repeats
+from quorum.knowledge.errors import MalformedReply
+from quorum.tools.models import make_model
+from quorum.tools.models.scripted import Prompt, scripted
 from tests.agents.test_prompts import CONTEXT, QUESTION, SQL
-from tools.models import make_model
-from tools.models.scripted import Prompt, scripted
 
 HISTORY = [
     Turn("look", "cat orders.txt", "table orders\n  id INTEGER\n  city TEXT [Ghent, Lyon]", "What is there?"),

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from agents.sql_writer import APPROACHES, Draft, Finding, Style, write_sql
-from knowledge.demonstrations import Demonstration
-from knowledge.errors import ConfigurationError, MalformedReply
+from quorum.agents.sql_writer import APPROACHES, Draft, Finding, Style, write_sql
+from quorum.knowledge.demonstrations import Demonstration
+from quorum.knowledge.errors import ConfigurationError, MalformedReply
+from quorum.tools.models import make_model
+from quorum.tools.models.scripted import Prompt, scripted
 from tests.agents.test_prompts import CONTEXT, QUESTION, SQL
-from tools.models import make_model
-from tools.models.scripted import Prompt, scripted
 
 EXTRAS: dict[str, Any] = {
     "expected_format": "sales (integer), one row",

@@ -79,7 +79,7 @@ class Figures:
 
 def measure(case: Case) -> Figures:
     """Run the case in this process, which should be a fresh one."""
-    from evals.running.processes import worker_processes
+    from quorum.evals.running.processes import worker_processes
 
     with tempfile.TemporaryDirectory() as name, worker_processes(case.workers - 1) as workers:
         found = asyncio.run(_measure(case, Path(name), workers))
@@ -87,7 +87,7 @@ def measure(case: Case) -> Figures:
 
 
 async def _measure(case: Case, folder: Path, workers: Sequence[Any]) -> Figures:
-    from evals.running.memory import peak_memory
+    from quorum.evals.running.memory import peak_memory
     from tests.evals.simulated import make_suite
 
     at_length = case.recipe.endswith("/plan")
@@ -116,7 +116,7 @@ async def _calls(
     case: Case, suite: Any, questions: Sequence[Any], folder: Path, workers: Sequence[Any]
 ) -> tuple[int, float]:
     """Model calls of the first question, and the seconds during which it waits for any."""
-    from graph.runs import RunFolder
+    from quorum.graph.runs import RunFolder
 
     await _run(case, suite, questions, folder, workers)
     calls = [e for e in RunFolder(folder / "runs" / questions[0].id).events() if e["kind"] == "model_call"]
@@ -124,8 +124,8 @@ async def _calls(
 
 
 async def _run(case: Case, suite: Any, questions: Sequence[Any], folder: Path, workers: Sequence[Any]) -> Any:
-    from evals.running.runner import Evaluation, run_evaluation
-    from graph.options import RunOptions
+    from quorum.evals.running.runner import Evaluation, run_evaluation
+    from quorum.graph.options import RunOptions
     from tests.evals.simulated import slow_model
 
     spec = "openai:simulated" if case.url else "simulated"

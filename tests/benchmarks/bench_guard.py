@@ -9,8 +9,8 @@ from __future__ import annotations
 import sys
 import time
 
-from tools.guard import Passed, check
-from tools.sql import DIALECTS, sqlglot_dialect
+from quorum.tools.guard import Passed, check
+from quorum.tools.sql import DIALECTS, sqlglot_dialect
 
 TOKENS = 600
 

@@ -17,13 +17,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from graph.builder import build_graph
-from graph.checkpoints import open_checkpoints
-from graph.context import open_context
-from graph.live import attach
-from graph.options import RunOptions
+from quorum.graph.builder import build_graph
+from quorum.graph.checkpoints import open_checkpoints
+from quorum.graph.context import open_context
+from quorum.graph.live import attach
+from quorum.graph.options import RunOptions
+from quorum.tools.models.scripted import scripted
 from tests.graph.shop import QUESTION, make_shop, script
-from tools.models.scripted import scripted
 
 
 async def one_question(folder: Path, votes: int) -> tuple[float, float, int]:

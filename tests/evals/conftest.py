@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from evals.reports.plots import Plot, plots_of
-from evals.reports.summary import Summary
+from quorum.evals.reports.plots import Plot, plots_of
+from quorum.evals.reports.summary import Summary
 from tests.evals.pictured import pictured
 
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from evals.folder import MANIFEST, RESULTS
-from evals.records import Asked, Linking, Manifest, Record
-from graph.options import RunOptions
+from quorum.evals.folder import MANIFEST, RESULTS
+from quorum.evals.records import Asked, Linking, Manifest, Record
+from quorum.graph.options import RunOptions
 
 EX = {"name": "ex", "title": "EX", "meaning": "The result is the gold's.", "unit": "share"}
 F1 = {"name": "soft_f1", "title": "Soft F1", "meaning": "Cells in common.", "unit": "share"}

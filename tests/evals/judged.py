@@ -9,15 +9,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from evals.questions import EvalQuestion
-from evals.records import Record
-from evals.running.databases import Databases, OpenDatabase
-from evals.running.judging import judge
-from evals.scorers.base import Scorer
-from graph.answer import Answer, AnswerCandidate
+from quorum.evals.questions import EvalQuestion
+from quorum.evals.records import Record
+from quorum.evals.running.databases import Databases, OpenDatabase
+from quorum.evals.running.judging import judge
+from quorum.evals.scorers.base import Scorer
+from quorum.graph.answer import Answer, AnswerCandidate
+from quorum.tools.results import write_result
 from tests.evals.running import GOLD, Knowing, ShopConnector, evaluation, questions
 from tests.evals.small_suite import SumScorer
-from tools.results import write_result
 
 SQL = GOLD.format(number=0)
 RIGHT, WRONG = {"orders": [40]}, {"orders": [7]}

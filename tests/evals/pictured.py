@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from evals.records import Record
-from evals.reports.summarise import summaries
-from evals.reports.summary import Summary
+from quorum.evals.records import Record
+from quorum.evals.reports.summarise import summaries
+from quorum.evals.reports.summary import Summary
 from tests.evals.evaluations import asked, linking, manifest, record, unanswered, usage, write
 
 HOSTILE = '<script>alert("x")</script><img src="http://outside.invalid/a.png">'

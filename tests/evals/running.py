@@ -17,18 +17,18 @@ from typing import Any, ClassVar, Self
 import pyarrow as pa
 import pytest
 
-from evals.questions import EvalQuestion, Suite
-from evals.running.runner import Evaluation
-from evals.scorers.base import Scorer
-from graph.options import RunOptions
-from knowledge.catalog import Catalog, Column, Table
-from knowledge.errors import DatabaseUnavailable
+from quorum.evals.questions import EvalQuestion, Suite
+from quorum.evals.running.runner import Evaluation
+from quorum.evals.scorers.base import Scorer
+from quorum.graph.options import RunOptions
+from quorum.knowledge.catalog import Catalog, Column, Table
+from quorum.knowledge.errors import DatabaseUnavailable
+from quorum.tools.databases import CONNECTORS
+from quorum.tools.databases.base import Connector, Estimate
+from quorum.tools.models.scripted import Prompt, ScriptedChatModel, scripted
+from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
 from tests.evals.small_suite import SumScorer
 from tests.graph.shop import script, sql
-from tools.databases import CONNECTORS
-from tools.databases.base import Connector, Estimate
-from tools.models.scripted import Prompt, ScriptedChatModel, scripted
-from tools.query import ErrorKind, Limits, QueryError, QueryResult
 
 MODEL = "test"
 GOLD = "SELECT COUNT(*) AS orders FROM orders WHERE total > {number}"

@@ -17,13 +17,13 @@ from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatResult
 from typing_extensions import override
 
-from evals.questions import EvalQuestion, Suite
-from evals.scorers.base import EX, GoldCheck, Metric, Prediction, RunSql, Scorer, Verdict
-from evals.suites.files import sqlite_url
+from quorum.evals.questions import EvalQuestion, Suite
+from quorum.evals.scorers.base import EX, GoldCheck, Metric, Prediction, RunSql, Scorer, Verdict
+from quorum.evals.suites.files import sqlite_url
+from quorum.tools.models.scripted import Prompt, ScriptedChatModel
+from quorum.tools.query import QueryResult
+from quorum.tools.results import equal
 from tests.servers.replies import GOLD, reply_to
-from tools.models.scripted import Prompt, ScriptedChatModel
-from tools.query import QueryResult
-from tools.results import equal
 
 CITIES = ("Ghent", "Lyon", "Porto", "Turin", "Graz", "Bern", "Cork", "Vaasa")
 ORDERS = 2000
@@ -54,7 +54,7 @@ AT_LENGTH = (
     " Count each order once, leave out those that no known customer placed, and show every city with one "
     "order or more beside the number of its orders."
 )
-"""Makes a question one that recipe ``quorum`` plans for (``graph.nodes.planning.LONG_QUESTION``)."""
+"""Makes a question one that recipe ``quorum`` plans for (``quorum.graph.nodes.planning.LONG_QUESTION``)."""
 
 
 def make_suite(folder: Path, questions: int, databases: int, *, at_length: bool = False) -> Suite:

@@ -6,8 +6,8 @@ import json
 import sqlite3
 from pathlib import Path
 
-from evals.questions import EvalQuestion, Suite
-from evals.scorers.base import (
+from quorum.evals.questions import EvalQuestion, Suite
+from quorum.evals.scorers.base import (
     EX,
     GoldCheck,
     Metric,
@@ -18,8 +18,8 @@ from evals.scorers.base import (
     unscorable,
     wrong,
 )
-from evals.suites.files import sqlite_url
-from tools.query import QueryError
+from quorum.evals.suites.files import sqlite_url
+from quorum.tools.query import QueryError
 
 GOLDS = {"q1": "SELECT COUNT(*) FROM pet", "q2": "SELECT name FROM pet WHERE age > 3", "q3": "SELECT 1"}
 

@@ -6,13 +6,13 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from evals.questions import EvalQuestion
-from tools.databases.sqlite_values import Collector
-from tools.query import ErrorKind, QueryError, QueryResult
+from quorum.evals.questions import EvalQuestion
+from quorum.tools.databases.sqlite_values import Collector
+from quorum.tools.query import ErrorKind, QueryError, QueryResult
 
 
 class SqliteRun:
-    """An ``evals.scorers.base.Rerun``.
+    """An ``quorum.evals.scorers.base.Rerun``.
 
     Attributes:
         asked: All texts that were run, in order.

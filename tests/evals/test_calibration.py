@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evals.reports.calibration import BINS, Calibration, Judged, calibrate
+from quorum.evals.reports.calibration import BINS, Calibration, Judged, calibrate
 
 ANSWERS = st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=15)
 TIED = st.lists(st.tuples(st.sampled_from([0.2, 0.5, 0.7]), st.booleans()), min_size=1, max_size=5)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from evals.recorded.candidates import load_candidates
-from knowledge.errors import ConfigurationError
-from tools.results import fingerprint
+from quorum.evals.recorded.candidates import load_candidates
+from quorum.knowledge.errors import ConfigurationError
+from quorum.tools.results import fingerprint
 
 
 @pytest.fixture

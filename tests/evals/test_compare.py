@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from evals.records import Linking, Record
-from evals.reports.compare import compare, open_evaluation
-from evals.reports.compare_markdown import markdown_of
-from evals.reports.compare_page import page_of
-from evals.reports.compare_text import notes, reading, result
-from evals.reports.comparison import Comparison
-from graph.options import RunOptions
-from knowledge.errors import ConfigurationError
+from quorum.evals.records import Linking, Record
+from quorum.evals.reports.compare import compare, open_evaluation
+from quorum.evals.reports.compare_markdown import markdown_of
+from quorum.evals.reports.compare_page import page_of
+from quorum.evals.reports.compare_text import notes, reading, result
+from quorum.evals.reports.comparison import Comparison
+from quorum.graph.options import RunOptions
+from quorum.knowledge.errors import ConfigurationError
 from tests.evals.evaluations import EX, F1, asked, linking, manifest, record, unanswered, usage, write
 
 IDS = "abcdefgh"

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from evals.records import Record
-from evals.running.runner import Evaluation, GaveUp, run_evaluation
-from graph.options import RunOptions
+from quorum.evals.records import Record
+from quorum.evals.running.runner import Evaluation, GaveUp, run_evaluation
+from quorum.graph.options import RunOptions
 from tests.evals.simulated import make_suite
 from tests.servers.chat_server import Answer, ChatServer, Request, closed_port, say, status
 from tests.servers.replies import reply_to

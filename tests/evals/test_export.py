@@ -12,16 +12,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from evals.records import Asked, Manifest, Record
-from evals.running.writer import EvalWriter
-from evals.scorers.spider2_rules import load_gold
-from evals.submissions.export import BIRD_FILE, NO_ANSWER, NOTE, Format, export, read_answers
-from evals.submissions.predictions import BIRD_MARK, find_predictions, read_bird
-from evals.submissions.scoring import score_results
-from knowledge.errors import ConfigurationError
+from quorum.evals.records import Asked, Manifest, Record
+from quorum.evals.running.writer import EvalWriter
+from quorum.evals.scorers.spider2_rules import load_gold
+from quorum.evals.submissions.export import BIRD_FILE, NO_ANSWER, NOTE, Format, export, read_answers
+from quorum.evals.submissions.predictions import BIRD_MARK, find_predictions, read_bird
+from quorum.evals.submissions.scoring import score_results
+from quorum.knowledge.errors import ConfigurationError
+from quorum.tools.results import write_result
 from tests.evals.recordings import write_gold
 from tests.evals.small_suite import small_suite
-from tools.results import write_result
 
 
 def asked(id: str) -> Asked:

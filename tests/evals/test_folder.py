@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evals.folder import MANIFEST, RESULTS, EvalFolder, differing, merged
-from evals.records import PASSING, CandidateRow, Linking, Manifest, Record
-from evals.running.writer import EvalWriter
-from knowledge.errors import ConfigurationError
+from quorum.evals.folder import MANIFEST, RESULTS, EvalFolder, differing, merged
+from quorum.evals.records import PASSING, CandidateRow, Linking, Manifest, Record
+from quorum.evals.running.writer import EvalWriter
+from quorum.knowledge.errors import ConfigurationError
 from tests.evals.evaluations import asked, manifest, record, write
 
 

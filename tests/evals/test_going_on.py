@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
-from evals.folder import differing
-from evals.questions import EvalQuestion
-from evals.records import Record
-from evals.running.attempts import Attempts, _Ear
-from evals.running.databases import Databases
-from evals.running.runner import run_evaluation
-from evals.scorers.own import OwnScorer
-from graph.trace import Trace
-from knowledge.errors import ConfigurationError
+from quorum.evals.folder import differing
+from quorum.evals.questions import EvalQuestion
+from quorum.evals.records import Record
+from quorum.evals.running.attempts import Attempts, _Ear
+from quorum.evals.running.databases import Databases
+from quorum.evals.running.runner import run_evaluation
+from quorum.evals.scorers.own import OwnScorer
+from quorum.graph.trace import Trace
+from quorum.knowledge.errors import ConfigurationError
+from quorum.tools.models.base import Failure, FailureKind
+from quorum.tools.models.local import LocalBackend
 from tests.evals.running import Knowing, evaluation, questions, shops
-from tools.models.base import Failure, FailureKind
-from tools.models.local import LocalBackend
 
 __all__ = ["shops"]
 
@@ -175,7 +175,7 @@ async def test_a_run_that_is_cut_short_leaves_its_trace_to_whoever_goes_on(
     async def cut_short(*_: Any, **__: Any) -> Any:
         raise asyncio.CancelledError
 
-    monkeypatch.setattr("evals.running.attempts.answer_question", cut_short)
+    monkeypatch.setattr("quorum.evals.running.attempts.answer_question", cut_short)
     given = evaluation(tmp_path, Knowing(), questions(1))
     databases = Databases(given.options, given.questions, chat_models=given.chat_models)
     try:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from evals.ids import is_id, read_ids
-from graph.trace import Trace
-from knowledge.errors import ConfigurationError
+from quorum.evals.ids import is_id, read_ids
+from quorum.graph.trace import Trace
+from quorum.knowledge.errors import ConfigurationError
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from evals.questions import EvalQuestion
-from evals.running.databases import Databases, OpenDatabase
-from evals.running.failures import FAULT, MachineFailed, check_machine, kind_of, wanted, why
-from evals.running.judging import judge_nothing
-from evals.scorers.base import Prediction, RunSql, Verdict
-from graph.answer import Answer
-from knowledge.errors import (
+from quorum.evals.questions import EvalQuestion
+from quorum.evals.running.databases import Databases, OpenDatabase
+from quorum.evals.running.failures import FAULT, MachineFailed, check_machine, kind_of, wanted, why
+from quorum.evals.running.judging import judge_nothing
+from quorum.evals.scorers.base import Prediction, RunSql, Verdict
+from quorum.graph.answer import Answer
+from quorum.knowledge.errors import (
     BudgetExceeded,
     ConfigurationError,
     DatabaseUnavailable,

@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from evals.questions import EvalQuestion
-from evals.running.databases import GOLD_LIMITS, Databases, GoldRun, Known, OpenDatabase, run_on
-from evals.running.judging import judge_nothing
-from evals.scorers.base import Rerun, Scorer, predicted_by
-from evals.scorers.bird import BirdScorer
-from evals.scorers.defog import DefogScorer
-from evals.scorers.own import OwnScorer
-from evals.scorers.spider1 import Spider1Scorer
+from quorum.evals.questions import EvalQuestion
+from quorum.evals.running.databases import GOLD_LIMITS, Databases, GoldRun, Known, OpenDatabase, run_on
+from quorum.evals.running.judging import judge_nothing
+from quorum.evals.scorers.base import Rerun, Scorer, predicted_by
+from quorum.evals.scorers.bird import BirdScorer
+from quorum.evals.scorers.defog import DefogScorer
+from quorum.evals.scorers.own import OwnScorer
+from quorum.evals.scorers.spider1 import Spider1Scorer
+from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
 from tests.evals.judged import RIGHT, SQL, WRONG, answer, candidate, database, judged, kept, question
 from tests.evals.running import Knowing, ShopConnector, evaluation, shops
 from tests.evals.small_suite import SumScorer
-from tools.query import ErrorKind, Limits, QueryError, QueryResult
 
 __all__ = ["database", "question", "shops"]
 
@@ -47,7 +47,7 @@ async def test_gold_runs_once_a_question_whatever_the_database_remembers(
     monkeypatch: pytest.MonkeyPatch,
     scorer: Scorer,
 ) -> None:
-    monkeypatch.setattr("tools.execute.KEPT_OUTCOMES", 0)
+    monkeypatch.setattr("quorum.tools.execute.KEPT_OUTCOMES", 0)
     right, wrong = kept(tmp_path, RIGHT), kept(tmp_path, WRONG)
     given = answer(candidate("c1", file=right), candidate("c2", "SELECT 7", wrong), result_file=right)
     record = await judged(question, given, database, tmp_path, scorer)

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evals.records import Linking
-from evals.running.linking import linking_of
-from knowledge.catalog import Catalog, Column, Table
+from quorum.evals.records import Linking
+from quorum.evals.running.linking import linking_of
+from quorum.knowledge.catalog import Catalog, Column, Table
 
 TABLES = {"orders": ("id", "city", "total"), "customers": ("id", "name")}
 CATALOG = Catalog(

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evals.records import CandidateRow, Record
-from evals.reports.calibration import calibrate
-from evals.reports.markdown import report
-from evals.reports.statistics import share_of, spread_of
-from evals.reports.summarise import summaries, summarise
-from evals.reports.tables import clock, interval, plus_minus, price, size
+from quorum.evals.records import CandidateRow, Record
+from quorum.evals.reports.calibration import calibrate
+from quorum.evals.reports.markdown import report
+from quorum.evals.reports.statistics import share_of, spread_of
+from quorum.evals.reports.summarise import summaries, summarise
+from quorum.evals.reports.tables import clock, interval, plus_minus, price, size
 from tests.evals.evaluations import EX, F1, VES, asked, linking, manifest, record, unanswered, usage, write
 
 HOSTILE = "a|b\n<script>alert(1)</script> `x` [l](u) *b* \x1b[31m \u202e # @me"

@@ -11,17 +11,17 @@ from urllib.parse import unquote
 
 import pytest
 
-from evals.reports.markdown import report
-from evals.reports.page import page_of, write_page
-from evals.reports.page_sections import html_of
-from evals.reports.plots import Plot
-from evals.reports.summarise import summaries
-from evals.reports.summary import Summary
-from knowledge.errors import ConfigurationError
+from quorum.evals.reports.markdown import report
+from quorum.evals.reports.page import page_of, write_page
+from quorum.evals.reports.page_sections import html_of
+from quorum.evals.reports.plots import Plot
+from quorum.evals.reports.summarise import summaries
+from quorum.evals.reports.summary import Summary
+from quorum.knowledge.errors import ConfigurationError
 from tests.evals.evaluations import asked, manifest, record, unanswered, write
 from tests.evals.pictured import HOSTILE, write_pictured
 
-pytest.importorskip("matplotlib", reason="the extra quorum[plots] is not installed")
+pytest.importorskip("matplotlib", reason="the extra quorum-sql[plots] is not installed")
 
 
 ONE = Plot("One", alt="one: 1", caption="One.", svg=b"<svg xmlns='http://www.w3.org/2000/svg'/>")
@@ -65,7 +65,7 @@ def summary(pictured_summary: Summary) -> Summary:
 
 @pytest.fixture
 def html(summary: Summary, pictured_plots: list[Plot], monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr("evals.reports.page.plots_of", lambda summary: pictured_plots)
+    monkeypatch.setattr("quorum.evals.reports.page.plots_of", lambda summary: pictured_plots)
     return page_of([summary], summary.folders[0])
 
 
@@ -108,9 +108,9 @@ def test_the_page_has_every_figure_of_the_markdown(summary: Summary, html: str) 
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages get the same small picture for every plot: drawing takes time."""
     monkeypatch.setattr(
-        "evals.reports.page.plots_of", lambda summary: [ONE, Plot("Two", why="There is no reason.")]
+        "quorum.evals.reports.page.plots_of", lambda summary: [ONE, Plot("Two", why="There is no reason.")]
     )
-    monkeypatch.setattr("evals.reports.page.scatter_of", lambda summaries: ONE)
+    monkeypatch.setattr("quorum.evals.reports.page.scatter_of", lambda summaries: ONE)
 
 
 @pytest.mark.usefixtures("undrawn")

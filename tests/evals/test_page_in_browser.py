@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from evals.reports.compare import compare, open_evaluation
-from evals.reports.compare_page import page_of
-from evals.reports.page import write_page
-from evals.reports.plots import Plot
-from evals.reports.summarise import summaries
-from evals.reports.summary import Summary
-from graph.options import RunOptions
+from quorum.evals.reports.compare import compare, open_evaluation
+from quorum.evals.reports.compare_page import page_of
+from quorum.evals.reports.page import write_page
+from quorum.evals.reports.plots import Plot
+from quorum.evals.reports.summarise import summaries
+from quorum.evals.reports.summary import Summary
+from quorum.graph.options import RunOptions
 from tests.browser import Browser, find_browser, running_browser
 from tests.evals.pictured import write_pictured
 
-pytest.importorskip("matplotlib", reason="the extra quorum[plots] is not installed")
-pytest.importorskip("PIL", reason="Pillow is not installed; it comes with quorum[plots]")
+pytest.importorskip("matplotlib", reason="the extra quorum-sql[plots] is not installed")
+pytest.importorskip("PIL", reason="Pillow is not installed; it comes with quorum-sql[plots]")
 
 ONE_PIXEL = "data:image/gif;base64,R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICTAEAOw=="
 WHITE = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' width='90' height='40'/%3E"
@@ -51,7 +51,7 @@ def html(tmp_path: Path) -> Write:
 def page(
     pictured_summary: Summary, pictured_plots: list[Plot], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Path:
-    monkeypatch.setattr("evals.reports.page.plots_of", lambda summary: pictured_plots)
+    monkeypatch.setattr("quorum.evals.reports.page.plots_of", lambda summary: pictured_plots)
     write_page([pictured_summary], tmp_path / "page.html")
     return tmp_path / "page.html"
 
@@ -60,7 +60,7 @@ def test_the_table_of_evaluations_needs_no_scrolling(
     browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its card scrolls by itself, so the page is laid out here without that."""
-    monkeypatch.setattr("evals.reports.page.plots_of", lambda summary: [])
+    monkeypatch.setattr("quorum.evals.reports.page.plots_of", lambda summary: [])
     options = RunOptions(models=["openai:gpt-4.1-2025-04-14", "anthropic:claude-sonnet-4-5"]).as_dict()
     folders = [
         write_pictured(

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evals.tabular.frames import frame_of
-from evals.tabular.pandas_csv import CELLS_AT_ONCE, pandas_csv
-from evals.tabular.vectors import match, vectors
-from tools.results import csv_lines
+from quorum.evals.tabular.frames import frame_of
+from quorum.evals.tabular.pandas_csv import CELLS_AT_ONCE, pandas_csv
+from quorum.evals.tabular.vectors import match, vectors
+from quorum.tools.results import csv_lines
 
 DAY = datetime(2020, 1, 1)
 

@@ -10,16 +10,16 @@ from xml.etree import ElementTree
 
 import pytest
 
-from evals.reports.charts import Drawing, costs
-from evals.reports.charts.scores import scatter
-from evals.reports.plots import CHARTS, LOOK, WIDTH, Plot, plot_of, plots_of, scatter_of
-from evals.reports.summarise import summaries
-from evals.reports.summary import Summary
-from knowledge.errors import ConfigurationError
+from quorum.evals.reports.charts import Drawing, costs
+from quorum.evals.reports.charts.scores import scatter
+from quorum.evals.reports.plots import CHARTS, LOOK, WIDTH, Plot, plot_of, plots_of, scatter_of
+from quorum.evals.reports.summarise import summaries
+from quorum.evals.reports.summary import Summary
+from quorum.knowledge.errors import ConfigurationError
 from tests.evals.evaluations import asked, manifest, record, unanswered, usage, write
 from tests.evals.pictured import pictured
 
-matplotlib = pytest.importorskip("matplotlib", reason="the extra quorum[plots] is not installed")
+matplotlib = pytest.importorskip("matplotlib", reason="the extra quorum-sql[plots] is not installed")
 
 
 @pytest.fixture
@@ -171,5 +171,5 @@ def test_without_matplotlib_the_extra_is_named(summary: Summary, monkeypatch: py
     for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ConfigurationError, match=r"quorum\[plots\]"):
+    with pytest.raises(ConfigurationError, match=r"quorum-sql\[plots\]"):
         plots_of(summary)

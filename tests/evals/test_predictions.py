@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from evals.submissions.predictions import BIRD_MARK, Found, bird_file, find_predictions, read_bird
-from knowledge.errors import ConfigurationError
+from quorum.evals.submissions.predictions import BIRD_MARK, Found, bird_file, find_predictions, read_bird
+from quorum.knowledge.errors import ConfigurationError
 from tests.evals.small_suite import small_suite
 
 

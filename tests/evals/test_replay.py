@@ -12,17 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evals.recorded.candidates import load_candidates
-from evals.recorded.curves import draw
-from evals.recorded.online import COMPARED, DRAWN_EXPERT, OnlineWeights
-from evals.recorded.polls import Poll, arrivals
-from evals.recorded.replay import STOPPINGS, Replay, Row, replay
-from evals.recorded.rounds import prepare
-from evals.scorers.spider2_rules import load_gold
-from graph.consensus import Rules, hold_vote
-from graph.stopping import find_stopping
-from graph.strategies import ASKING, STRATEGIES
-from knowledge.errors import ConfigurationError, QuorumError
+from quorum.evals.recorded.candidates import load_candidates
+from quorum.evals.recorded.curves import draw
+from quorum.evals.recorded.online import COMPARED, DRAWN_EXPERT, OnlineWeights
+from quorum.evals.recorded.polls import Poll, arrivals
+from quorum.evals.recorded.replay import STOPPINGS, Replay, Row, replay
+from quorum.evals.recorded.rounds import prepare
+from quorum.evals.scorers.spider2_rules import load_gold
+from quorum.graph.consensus import Rules, hold_vote
+from quorum.graph.stopping import find_stopping
+from quorum.graph.strategies import ASKING, STRATEGIES
+from quorum.knowledge.errors import ConfigurationError, QuorumError
 from tests.evals.recordings import Result, write_candidates, write_gold
 
 Answers = Mapping[str, Sequence[Result]]

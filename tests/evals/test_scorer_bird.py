@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evals.running.databases import GoldRun
-from evals.scorers.base import EX, Prediction, Rerun, Verdict
-from evals.scorers.bird import R_VES, SOFT_F1, BirdScorer
-from evals.scorers.bird_rules import reward, set_difference, soft_f1
-from evals.submissions.sweep import open_database
-from evals.suites.files import sqlite_url
+from quorum.evals.running.databases import GoldRun
+from quorum.evals.scorers.base import EX, Prediction, Rerun, Verdict
+from quorum.evals.scorers.bird import R_VES, SOFT_F1, BirdScorer
+from quorum.evals.scorers.bird_rules import reward, set_difference, soft_f1
+from quorum.evals.submissions.sweep import open_database
+from quorum.evals.suites.files import sqlite_url
+from quorum.tools.query import QueryError, QueryResult
 from tests.evals.sqlite_run import SqliteRun, question
-from tools.query import QueryError, QueryResult
 
 PETS = """
 CREATE TABLE pet (id INTEGER PRIMARY KEY, name TEXT, kind TEXT, age INTEGER);

@@ -7,10 +7,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from evals.scorers.base import GoldCheck, Prediction, Verdict
-from evals.scorers.defog import DefogScorer
-from evals.scorers.defog_rules import accepted_queries
-from evals.tabular.frames import UnreadableCsv
+from quorum.evals.scorers.base import GoldCheck, Prediction, Verdict
+from quorum.evals.scorers.defog import DefogScorer
+from quorum.evals.scorers.defog_rules import accepted_queries
+from quorum.evals.tabular.frames import UnreadableCsv
 from tests.evals.shop import Runner, question, write_shop
 
 SCORER = DefogScorer()

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evals.questions import EvalQuestion
-from evals.scorers.base import Prediction, Verdict
-from evals.scorers.own import OwnScorer
+from quorum.evals.questions import EvalQuestion
+from quorum.evals.scorers.base import Prediction, Verdict
+from quorum.evals.scorers.own import OwnScorer
 from tests.evals.shop import Runner, question, write_shop
 
 SCORER = OwnScorer()

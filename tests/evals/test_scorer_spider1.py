@@ -14,14 +14,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evals.running.databases import GoldRun
-from evals.scorers.base import EX, Prediction, Verdict
-from evals.scorers.spider1 import KEEP_DISTINCT, Spider1Scorer
-from evals.scorers.spider1_hardness import Components, components, hardness
-from evals.scorers.spider1_rules import difference, executed_text, order_counts
-from evals.submissions.sweep import open_database
-from evals.suites import load_suite
-from evals.tabular.frames import UnreadableCsv
+from quorum.evals.running.databases import GoldRun
+from quorum.evals.scorers.base import EX, Prediction, Verdict
+from quorum.evals.scorers.spider1 import KEEP_DISTINCT, Spider1Scorer
+from quorum.evals.scorers.spider1_hardness import Components, components, hardness
+from quorum.evals.scorers.spider1_rules import difference, executed_text, order_counts
+from quorum.evals.submissions.sweep import open_database
+from quorum.evals.suites import load_suite
+from quorum.evals.tabular.frames import UnreadableCsv
 from tests.evals.sqlite_run import SqliteRun, question, values
 
 SHOP = """

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evals.questions import EvalQuestion
-from evals.scorers.base import GoldCheck, Prediction, RunSql, Verdict
-from evals.scorers.spider2 import Spider2Scorer
-from evals.scorers.spider2_rules import load_gold
-from evals.submissions.sweep import sweep
-from evals.suites import load_suite
-from evals.tabular.pandas_csv import pandas_csv
+from quorum.evals.questions import EvalQuestion
+from quorum.evals.scorers.base import GoldCheck, Prediction, RunSql, Verdict
+from quorum.evals.scorers.spider2 import Spider2Scorer
+from quorum.evals.scorers.spider2_rules import load_gold
+from quorum.evals.submissions.sweep import sweep
+from quorum.evals.suites import load_suite
+from quorum.evals.tabular.pandas_csv import pandas_csv
+from quorum.tools.query import ErrorKind, QueryError, QueryResult
 from tests.evals.spider2_folders import write_gold
-from tools.query import ErrorKind, QueryError, QueryResult
 
 FAILED = QueryError(ErrorKind.SYNTAX, "There is an error near FROM.")
 

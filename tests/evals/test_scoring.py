@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from evals.questions import EvalQuestion, Suite
-from evals.recorded.candidate_scores import score_candidates
-from evals.recorded.candidates import load_candidates
-from evals.scorers.spider2_rules import load_gold
-from evals.submissions.scoring import open_gold, score_results, score_suite
-from knowledge.errors import ConfigurationError
+from quorum.evals.questions import EvalQuestion, Suite
+from quorum.evals.recorded.candidate_scores import score_candidates
+from quorum.evals.recorded.candidates import load_candidates
+from quorum.evals.scorers.spider2_rules import load_gold
+from quorum.evals.submissions.scoring import open_gold, score_results, score_suite
+from quorum.knowledge.errors import ConfigurationError
 from tests.evals.recordings import write_candidates, write_gold
 from tests.evals.small_suite import SqlScorer, small_suite
 

@@ -11,11 +11,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from evals.recorded.candidates import load_candidates
-from evals.scorers.spider2_columns import required
-from evals.scorers.spider2_rules import Score, Spider2Gold, load_gold
-from evals.tabular.frames import read_frame
-from knowledge.errors import ConfigurationError
+from quorum.evals.recorded.candidates import load_candidates
+from quorum.evals.scorers.spider2_columns import required
+from quorum.evals.scorers.spider2_rules import Score, Spider2Gold, load_gold
+from quorum.evals.tabular.frames import read_frame
+from quorum.knowledge.errors import ConfigurationError
 
 Judge = Callable[..., bool]
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evals.reports.statistics import mean_of, quantile, share_of, spread_of, wilson
+from quorum.evals.reports.statistics import mean_of, quantile, share_of, spread_of, wilson
 
 NUMBERS = st.floats(-1e6, 1e6)
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from evals.submissions.verification import verify_gold
-from evals.suites import load_suite
-from knowledge.errors import ConfigurationError
+from quorum.evals.submissions.verification import verify_gold
+from quorum.evals.suites import load_suite
+from quorum.knowledge.errors import ConfigurationError
 from tests.evals.shop import write_shop
 
 

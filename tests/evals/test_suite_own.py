@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from evals.questions import Suite
-from evals.running.databases import Databases
-from evals.submissions.verification import verify_gold
-from evals.suites.own import load_own
-from graph.options import RunOptions
-from knowledge.errors import ConfigurationError
+from quorum.evals.questions import Suite
+from quorum.evals.running.databases import Databases
+from quorum.evals.submissions.verification import verify_gold
+from quorum.evals.suites.own import load_own
+from quorum.graph.options import RunOptions
+from quorum.knowledge.errors import ConfigurationError
 from tests.evals.shop import write_shop
 
 ASK = "Which users?"

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from evals.questions import Suite
-from evals.scorers.base import Prediction
-from evals.scorers.bird import BirdScorer, TimedBirdScorer
-from evals.submissions.verification import verify_gold
-from evals.suites import load_suite
-from evals.suites.bird import load as load_bird
-from evals.suites.bird import timed
-from knowledge.errors import ConfigurationError
+from quorum.evals.questions import Suite
+from quorum.evals.scorers.base import Prediction
+from quorum.evals.scorers.bird import BirdScorer, TimedBirdScorer
+from quorum.evals.submissions.verification import verify_gold
+from quorum.evals.suites import load_suite
+from quorum.evals.suites.bird import load as load_bird
+from quorum.evals.suites.bird import timed
+from quorum.knowledge.errors import ConfigurationError
 
 BIRD: list[dict[str, Any]] = [
     {

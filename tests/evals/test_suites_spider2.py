@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
-from evals.questions import EvalQuestion, Suite
-from evals.running.runner import Evaluation, run_evaluation
-from evals.suites import load_suite
-from evals.suites.part import part_of
-from graph.options import RunOptions
-from knowledge.errors import ConfigurationError
+from quorum.evals.questions import EvalQuestion, Suite
+from quorum.evals.running.runner import Evaluation, run_evaluation
+from quorum.evals.suites import load_suite
+from quorum.evals.suites.part import part_of
+from quorum.graph.options import RunOptions
+from quorum.knowledge.errors import ConfigurationError
+from quorum.tools.databases import connect
+from quorum.tools.models.scripted import scripted
 from tests.evals.spider2_folders import (
     LITE,
     PETS,
@@ -27,8 +29,6 @@ from tests.evals.spider2_folders import (
 )
 from tests.graph.reforce_script import replies, written
 from tests.schema_folders import write_schema
-from tools.databases import connect
-from tools.models.scripted import scripted
 
 
 @pytest.fixture

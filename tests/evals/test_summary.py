@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from evals.records import Asked, CandidateRow, Record
-from evals.reports.scores import Score
-from evals.reports.statistics import Share, mean_of, share_of
-from evals.reports.summarise import summaries
-from evals.reports.summary import Summary
-from evals.scorers.base import GoldState
-from knowledge.errors import ConfigurationError
+from quorum.evals.records import Asked, CandidateRow, Record
+from quorum.evals.reports.scores import Score
+from quorum.evals.reports.statistics import Share, mean_of, share_of
+from quorum.evals.reports.summarise import summaries
+from quorum.evals.reports.summary import Summary
+from quorum.evals.scorers.base import GoldState
+from quorum.knowledge.errors import ConfigurationError
 from tests.evals.evaluations import (
     EX,
     F1,

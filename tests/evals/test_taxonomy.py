@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evals.records import ENDPOINTS, Record
-from evals.reports.taxonomy import UNANSWERED, WRONG, category, unanswered, wrong
-from graph.answer import Status
+from quorum.evals.records import ENDPOINTS, Record
+from quorum.evals.reports.taxonomy import UNANSWERED, WRONG, category, unanswered, wrong
+from quorum.graph.answer import Status
+from quorum.tools.query import ErrorKind
 from tests.evals.evaluations import linking, record
 from tests.evals.evaluations import unanswered as without_answer
-from tools.query import ErrorKind
 
 
 @pytest.mark.parametrize(

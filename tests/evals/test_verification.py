@@ -6,9 +6,9 @@ import dataclasses
 from pathlib import Path
 from typing import get_args
 
-from evals.questions import EvalQuestion, Suite
-from evals.scorers.base import GoldCheck, GoldState
-from evals.submissions.verification import MEANINGS, Verification, verify_gold
+from quorum.evals.questions import EvalQuestion, Suite
+from quorum.evals.scorers.base import GoldCheck, GoldState
+from quorum.evals.submissions.verification import MEANINGS, Verification, verify_gold
 from tests.evals.small_suite import small_suite
 
 GOLDS = {"q1": "SELECT COUNT(*) FROM pet", "q2": "SELECT nope FROM pet", "q3": "SELECT 1 WHERE 1 = 0"}

@@ -13,20 +13,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evals.folder import differing
-from evals.questions import EvalQuestion, Suite
-from evals.records import Record
-from evals.running import runner
-from evals.running.evaluation import Evaluation
-from evals.running.failures import MachineFailed
-from evals.running.frames import pack, unpack
-from evals.running.processes import Shares, WorkerProcess, worker_processes
-from evals.running.runner import run_evaluation
-from graph.options import RunOptions
-from knowledge import errors
-from knowledge.errors import ConfigurationError
+from quorum.evals.folder import differing
+from quorum.evals.questions import EvalQuestion, Suite
+from quorum.evals.records import Record
+from quorum.evals.running import runner
+from quorum.evals.running.evaluation import Evaluation
+from quorum.evals.running.failures import MachineFailed
+from quorum.evals.running.frames import pack, unpack
+from quorum.evals.running.processes import Shares, WorkerProcess, worker_processes
+from quorum.evals.running.runner import run_evaluation
+from quorum.graph.options import RunOptions
+from quorum.knowledge import errors
+from quorum.knowledge.errors import ConfigurationError
+from quorum.tools.models.scripted import scripted
 from tests.evals.simulated import make_suite, slow_model
-from tools.models.scripted import scripted
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from quorum.tools.models.scripted import Prompt
 from tests.graph.shop import GOOD
-from tools.models.scripted import Prompt
 
 OTHER = (
     "SELECT c.name, COUNT(*) AS orders FROM orders o JOIN customers c ON c.id = o.customer_id GROUP BY c.name"

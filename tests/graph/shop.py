@@ -13,15 +13,15 @@ from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 
-from graph.answer import Answer
-from graph.builder import build_graph
-from graph.checkpoints import open_checkpoints
-from graph.context import open_context
-from graph.live import attach
-from graph.options import RunOptions
-from graph.resources import Resources, open_resources
-from tools.models import make_models
-from tools.models.scripted import Script, scripted
+from quorum.graph.answer import Answer
+from quorum.graph.builder import build_graph
+from quorum.graph.checkpoints import open_checkpoints
+from quorum.graph.context import open_context
+from quorum.graph.live import attach
+from quorum.graph.options import RunOptions
+from quorum.graph.resources import Resources, open_resources
+from quorum.tools.models import make_models
+from quorum.tools.models.scripted import Script, scripted
 
 QUESTION = "How many orders did each city place?"
 GOOD = (

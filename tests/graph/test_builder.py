@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from graph.builder import build_graph, build_studio_graph
-from graph.options import RunOptions
-from graph.recipes import RECIPES, find_recipe
-from knowledge.errors import ConfigurationError
+from quorum.graph.builder import build_graph, build_studio_graph
+from quorum.graph.options import RunOptions
+from quorum.graph.recipes import RECIPES, find_recipe
+from quorum.knowledge.errors import ConfigurationError
 
 
 @pytest.mark.parametrize("name", list(RECIPES))

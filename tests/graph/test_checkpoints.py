@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from graph.checkpoints import RunSaver, open_checkpoints
+from quorum.graph.checkpoints import RunSaver, open_checkpoints
 
 
 async def test_a_cancelled_opening_closes_nothing_that_a_thread_still_uses(

@@ -10,19 +10,19 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from graph.ballots import Cluster
-from graph.builder import build_graph
-from graph.clarification import MAX_ASKED, MAX_REPLY, Clarification, read_reply
-from graph.contest import contest
-from graph.context import open_context
-from graph.live import attach
-from graph.nodes.clarifying import SETTLED
-from graph.options import RunOptions
-from graph.recipes import RECIPES
-from knowledge.errors import ModelUnavailable
+from quorum.graph.ballots import Cluster
+from quorum.graph.builder import build_graph
+from quorum.graph.clarification import MAX_ASKED, MAX_REPLY, Clarification, read_reply
+from quorum.graph.contest import contest
+from quorum.graph.context import open_context
+from quorum.graph.live import attach
+from quorum.graph.nodes.clarifying import SETTLED
+from quorum.graph.options import RunOptions
+from quorum.graph.recipes import RECIPES
+from quorum.knowledge.errors import ModelUnavailable
+from quorum.tools.experts import ExpertLedger
+from quorum.tools.models.scripted import Prompt, Script, scripted
 from tests.graph.shop import GOOD, QUESTION, Ran, Run, script, sql
-from tools.experts import ExpertLedger
-from tools.models.scripted import Prompt, Script, scripted
 
 ABOVE_SIX = GOOD.replace(" GROUP BY", " WHERE o.total > 6 GROUP BY")
 RENAMED = GOOD.replace("AS orders", "AS n")

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph.ballots import Cluster, Vote
-from graph.confidence import (
+from quorum.graph.ballots import Cluster, Vote
+from quorum.graph.confidence import (
     ABSTAIN,
     BLANK,
     FEATURES,
@@ -25,7 +25,7 @@ from graph.confidence import (
     fit,
     load,
 )
-from knowledge.errors import ConfigurationError
+from quorum.knowledge.errors import ConfigurationError
 
 
 def vote(*sizes: int, experts: int = 1, **more: object) -> Vote:

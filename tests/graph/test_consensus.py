@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph import consensus
-from graph.confidence import BLANK
-from graph.consensus import STRATEGIES, Ballot, Cluster, Rules, Vote, confidence
-from knowledge.errors import ConfigurationError
-from tools.overlap import Overlap
+from quorum.graph import consensus
+from quorum.graph.confidence import BLANK
+from quorum.graph.consensus import STRATEGIES, Ballot, Cluster, Rules, Vote, confidence
+from quorum.knowledge.errors import ConfigurationError
+from quorum.tools.overlap import Overlap
 
 
 class Evidence:

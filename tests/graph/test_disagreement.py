@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph.disagreement import MAX_PER_KIND, MAX_SENTENCE, Side, disagreement, disagreements
+from quorum.graph.disagreement import MAX_PER_KIND, MAX_SENTENCE, Side, disagreement, disagreements
 
 Query = Callable[[str], Side]
 JOINED = "FROM customers c JOIN orders o ON o.customer_id = c.id"

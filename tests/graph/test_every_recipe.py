@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from graph.options import RunOptions
-from graph.recipes import RECIPES
+from quorum.graph.options import RunOptions
+from quorum.graph.recipes import RECIPES
+from quorum.tools.models.scripted import Prompt, scripted
 from tests.graph.questions import Asked, spider1, spider2_local
 from tests.graph.reforce_script import replies, written
 from tests.graph.shop import FINE, PLAN, run_options
-from tools.models.scripted import Prompt, scripted
 
 SIMPLE = (0, 463)
 """Questions that the rules of the offline model understand."""

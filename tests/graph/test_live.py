@@ -14,17 +14,17 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 
-from graph.builder import build_graph
-from graph.checkpoints import open_checkpoints
-from graph.context import Context, open_context
-from graph.live import attach
-from graph.nodes import planning
-from graph.options import RunOptions
-from graph.recipes import find_recipe
-from graph.resources import open_resources
-from knowledge.errors import ConfigurationError, DatabaseUnavailable, ModelUnavailable
+from quorum.graph.builder import build_graph
+from quorum.graph.checkpoints import open_checkpoints
+from quorum.graph.context import Context, open_context
+from quorum.graph.live import attach
+from quorum.graph.nodes import planning
+from quorum.graph.options import RunOptions
+from quorum.graph.recipes import find_recipe
+from quorum.graph.resources import open_resources
+from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable, ModelUnavailable
+from quorum.tools.models.scripted import scripted
 from tests.graph.shop import GOOD, QUESTION, Run, run_graph, script, sql
-from tools.models.scripted import scripted
 
 SAMPLE = {"recipe": "recap", "models": ["offline"], "votes": 1}
 

@@ -11,11 +11,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from graph.disagreement import Side, disagreement
-from graph.ordering import asks_for_order
+from quorum.graph.disagreement import Side, disagreement
+from quorum.graph.ordering import asks_for_order
+from quorum.tools.overlap import overlap
 from tests.graph.reforce_script import replies, taking_turns, written
 from tests.graph.shop import FINE, GOOD, QUESTION, Ran, Run
-from tools.overlap import overlap
 
 ORDERED = "How many orders did each city place, most first?"
 DESC, ASC = f"{GOOD} ORDER BY orders DESC", f"{GOOD} ORDER BY orders ASC"

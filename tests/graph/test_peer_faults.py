@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph.builder import build_graph
-from graph.checkpoints import open_checkpoints
-from graph.context import open_context
-from graph.live import attach
-from graph.nodes.settling import drawn
-from graph.options import RunOptions
-from knowledge.errors import ModelUnavailable
+from quorum.graph.builder import build_graph
+from quorum.graph.checkpoints import open_checkpoints
+from quorum.graph.context import open_context
+from quorum.graph.live import attach
+from quorum.graph.nodes.settling import drawn
+from quorum.graph.options import RunOptions
+from quorum.knowledge.errors import ModelUnavailable
+from quorum.tools.models.scripted import Prompt, scripted
 from tests.graph.reforce_script import (
     BROKEN,
     CITIES,
@@ -31,7 +32,6 @@ from tests.graph.reforce_script import (
     written,
 )
 from tests.graph.shop import GOOD, QUESTION, Ran, Run
-from tools.models.scripted import Prompt, scripted
 
 DOWN = ModelUnavailable("The endpoint is unreachable.")
 TIED = taking_turns(GOOD, OTHER, found=GOOD)

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from graph.nodes.planning import LONG_QUESTION
-from graph.recipes.quorum import Quorum
-from knowledge.errors import ModelUnavailable
+from quorum.graph.nodes.planning import LONG_QUESTION
+from quorum.graph.recipes.quorum import Quorum
+from quorum.knowledge.errors import ModelUnavailable
+from quorum.tools.models.scripted import Prompt
 from tests.graph.reforce_script import BROKEN, CITIES, OTHER, THIRD, explored, taking_turns, written
 from tests.graph.reforce_script import replies as usual_replies
 from tests.graph.shop import FINE, GOOD, PLAN, QUESTION, Ran, Run
-from tools.models.scripted import Prompt
 
 LONG = QUESTION + " Leave no city out, " + "and then " * LONG_QUESTION + "stop."
 REVISED = GOOD + " ORDER BY orders DESC LIMIT 1"

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from graph.builder import build_graph
-from graph.nodes.tool_loop import NOTHING_RAN, REPEATED, after_query, after_step
-from graph.recipes import find_recipe
-from knowledge.errors import ConfigurationError, ModelUnavailable
 from quorum import ask_sync
+from quorum.graph.builder import build_graph
+from quorum.graph.nodes.tool_loop import NOTHING_RAN, REPEATED, after_query, after_step
+from quorum.graph.recipes import find_recipe
+from quorum.knowledge.errors import ConfigurationError, ModelUnavailable
 from tests.graph.shop import GOOD, Ran, Run, sql
 
 CITIES = "SELECT DISTINCT city FROM customers ORDER BY city"

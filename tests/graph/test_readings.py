@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from graph.nodes.finish import MAX_READING
+from quorum.graph.nodes.finish import MAX_READING
+from quorum.tools.models.scripted import Prompt
 from tests.graph.reforce_script import OTHER, number, replies, written
 from tests.graph.shop import GOOD, Run
-from tools.models.scripted import Prompt
 
 PAID = "Only the orders that were paid."
 HOME = "The city of the shop."

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from graph.confidence import BLANK
-from graph.nodes.candidate import REPEATED
-from knowledge.errors import ModelUnavailable
+from quorum.graph.confidence import BLANK
+from quorum.graph.nodes.candidate import REPEATED
+from quorum.knowledge.errors import ModelUnavailable
+from quorum.tools.query import ErrorKind
 from tests.graph.shop import FINE, GOOD, Run, script, sql
-from tools.query import ErrorKind
 
 BY_NAME = "SELECT c.name, COUNT(*) FROM orders o JOIN customers c ON c.id = o.customer_id GROUP BY c.name"
 

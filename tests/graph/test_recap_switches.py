@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from graph.recipes.recap import Recap
+from quorum.graph.recipes.recap import Recap
 from tests.graph.shop import FINE, GOOD, Run, script, sql
 
 BAD = "SELECT town FROM customers"

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from graph.confidence import BLANK
-from graph.options import RunOptions
-from graph.recipes import find_recipe
-from graph.recipes.reforce import Reforce
-from knowledge.errors import ConfigurationError
+from quorum.graph.confidence import BLANK
+from quorum.graph.options import RunOptions
+from quorum.graph.recipes import find_recipe
+from quorum.graph.recipes.reforce import Reforce
+from quorum.knowledge.errors import ConfigurationError
+from quorum.tools.models.scripted import Prompt
 from tests.graph.reforce_script import (
     BROKEN,
     CITIES,
@@ -31,7 +32,6 @@ from tests.graph.reforce_script import (
     written,
 )
 from tests.graph.shop import GOOD, Ran, Run, run_options
-from tools.models.scripted import Prompt
 
 
 @pytest.fixture

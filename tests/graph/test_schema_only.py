@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from quorum.tools.databases.schema import NOT_LIVE
 from tests.graph.reforce_script import replies, written
 from tests.graph.shop import FINE, PLAN, Ran, Run, run_graph, sql
 from tests.schema_folders import write_schema
-from tools.databases.schema import NOT_LIVE
 
 CITIES = "SELECT CITY, COUNT(*) FROM SHOP.PUBLIC.CUSTOMERS GROUP BY CITY"
 PROBE = "SELECT CITY FROM SHOP.PUBLIC.CUSTOMERS LIMIT 5"

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from graph.options import RunOptions
-from graph.recipes import find_recipe
-from knowledge.errors import ConfigurationError
+from quorum.graph.options import RunOptions
+from quorum.graph.recipes import find_recipe
+from quorum.knowledge.errors import ConfigurationError
 from tests.graph.questions import spider1, spider2_local
 from tests.graph.shop import GOOD, Run, run_graph, run_options
 

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from graph.answer import Answer
-from graph.builder import build_graph
-from graph.checkpoints import open_checkpoints
-from graph.context import open_context
-from graph.live import attach
-from graph.options import RunOptions
-from graph.recipes import find_recipe
-from knowledge.errors import ConfigurationError, ModelUnavailable
+from quorum.graph.answer import Answer
+from quorum.graph.builder import build_graph
+from quorum.graph.checkpoints import open_checkpoints
+from quorum.graph.context import open_context
+from quorum.graph.live import attach
+from quorum.graph.options import RunOptions
+from quorum.graph.recipes import find_recipe
+from quorum.knowledge.errors import ConfigurationError, ModelUnavailable
+from quorum.tools.models.scripted import scripted
 from tests.graph.questions import spider1, spider2_local
 from tests.graph.shop import GOOD, QUESTION, Ran, Run, run_graph, run_options
-from tools.models.scripted import scripted
 
 BAD = "SELECT town FROM customers"
 NAMES = "SELECT name FROM customers"

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph.consensus import Ballot, Rules, Vote, hold_vote
-from graph.stopping import find_stopping, lead, next_wave
-from knowledge.errors import ConfigurationError
+from quorum.graph.consensus import Ballot, Rules, Vote, hold_vote
+from quorum.graph.stopping import find_stopping, lead, next_wave
+from quorum.knowledge.errors import ConfigurationError
 
 
 def vote(*choices: str, weights: dict[str, float] | None = None) -> Vote:

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graph.ballots import Ballot, Cluster, Rules, Vote
-from graph.consensus import hold_vote
-from graph.evidence import ResultEvidence
-from graph.stopping import find_stopping
-from graph.strategies import STRATEGIES, WEIGHTED
-from knowledge.errors import ConfigurationError
-from tools.results import fingerprint, is_blank, write_result
+from quorum.graph.ballots import Ballot, Cluster, Rules, Vote
+from quorum.graph.consensus import hold_vote
+from quorum.graph.evidence import ResultEvidence
+from quorum.graph.stopping import find_stopping
+from quorum.graph.strategies import STRATEGIES, WEIGHTED
+from quorum.knowledge.errors import ConfigurationError
+from quorum.tools.results import fingerprint, is_blank, write_result
 
 Columns = dict[str, list[Any]]
 NAMES = ["Ada", "Bo", "Cy"]

@@ -21,10 +21,10 @@ from blockbuster import blockbuster_ctx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph.runs import RunFolder, RunIds, list_runs, new_run_id
-from graph.trace import LONG, REDACTED, Trace, plain
-from knowledge.errors import ConfigurationError, QuorumError
-from tools.ledger import Usage
+from quorum.graph.runs import RunFolder, RunIds, list_runs, new_run_id
+from quorum.graph.trace import LONG, REDACTED, Trace, plain
+from quorum.knowledge.errors import ConfigurationError, QuorumError
+from quorum.tools.ledger import Usage
 
 
 @pytest.fixture
@@ -362,7 +362,7 @@ def test_the_list_tells_finished_from_unfinished_and_unreadable(tmp_path: Path) 
 KILLED = """
 import sys, time
 from pathlib import Path
-from graph.trace import Trace
+from quorum.graph.trace import Trace
 
 trace = Trace.create(Path(sys.argv[1]), "killed")
 for step in range(1000):

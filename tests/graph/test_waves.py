@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from knowledge.errors import ConfigurationError, ModelUnavailable
+from quorum.knowledge.errors import ConfigurationError, ModelUnavailable
 from tests.graph.shop import GOOD, Run, script, sql
 
 OTHER = (

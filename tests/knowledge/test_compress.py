@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from knowledge.catalog import Catalog, Column, Field, ForeignKey, Table
-from knowledge.compress import render
-from knowledge.schema_text import parse_schema
-from knowledge.tokens import estimate_tokens
+from quorum.knowledge.catalog import Catalog, Column, Field, ForeignKey, Table
+from quorum.knowledge.compress import render
+from quorum.knowledge.schema_text import parse_schema
+from quorum.knowledge.tokens import estimate_tokens
 
 SHOP = Catalog(
     "shop",

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowledge.demonstrations import Demonstration, Demonstrations
-from knowledge.errors import ConfigurationError
+from quorum.knowledge.demonstrations import Demonstration, Demonstrations
+from quorum.knowledge.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from knowledge.index import Vectors
+    from quorum.knowledge.index import Vectors
 
 SHOP = Demonstrations(
     tuple(

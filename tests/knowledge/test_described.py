@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from graph.options import RunOptions
-from graph.resources import open_resources
-from knowledge.catalog import Catalog, Column, Table
-from knowledge.described import FOLDER, with_descriptions
+from quorum.graph.options import RunOptions
+from quorum.graph.resources import open_resources
+from quorum.knowledge.catalog import Catalog, Column, Table
+from quorum.knowledge.described import FOLDER, with_descriptions
 
 HEAD = "original_column_name,column_name,column_description,data_format,value_description\n"
 KIND = Column("kind", "TEXT", "as the vet says")

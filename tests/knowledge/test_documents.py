@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowledge.documents import Documents
-from knowledge.errors import ConfigurationError
-from knowledge.lexical import stem, terms
-from knowledge.passages import MAX_WORDS, read_folder, split
+from quorum.knowledge.documents import Documents
+from quorum.knowledge.errors import ConfigurationError
+from quorum.knowledge.lexical import stem, terms
+from quorum.knowledge.passages import MAX_WORDS, read_folder, split
 
 TERMS = """# Terms
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowledge.catalog import Catalog, Column, ForeignKey, Table
-from knowledge.field_groups import select_groups, signature
-from knowledge.layouts import find_layouts
-from knowledge.name_ranges import fold_names, read_item
-from knowledge.schema_grammar import SchemaTextError
+from quorum.knowledge.catalog import Catalog, Column, ForeignKey, Table
+from quorum.knowledge.field_groups import select_groups, signature
+from quorum.knowledge.layouts import find_layouts
+from quorum.knowledge.name_ranges import fold_names, read_item
+from quorum.knowledge.schema_grammar import SchemaTextError
 
 
 def table(name: str, *columns: str, **more: object) -> Table:

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from knowledge.catalog import Table
-from knowledge.ddl import nested_fields, parse_columns
-from knowledge.descriptions import trusted_descriptions
-from knowledge.errors import ConfigurationError
-from knowledge.folder import find_database_folders, load_folder
-from knowledge.stats import catalog_stats, stats
+from quorum.knowledge.catalog import Table
+from quorum.knowledge.ddl import nested_fields, parse_columns
+from quorum.knowledge.descriptions import trusted_descriptions
+from quorum.knowledge.errors import ConfigurationError
+from quorum.knowledge.folder import find_database_folders, load_folder
+from quorum.knowledge.stats import catalog_stats, stats
 
 GET_DDL = """create or replace TABLE EVENTS (
 \tDAY VARCHAR(16777216) NOT NULL,

@@ -14,10 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-import knowledge.index
-from knowledge.documents import Documents
-from knowledge.errors import ConfigurationError
-from knowledge.index import IndexMismatch, SentenceTransformerEmbedder, VectorIndex
+from quorum.knowledge.documents import Documents
+from quorum.knowledge.errors import ConfigurationError
+from quorum.knowledge.index import IndexMismatch, SentenceTransformerEmbedder, VectorIndex
 
 WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 TEXTS = ["aab", "bbc", "ccd", "dda"]
@@ -38,7 +37,7 @@ class Letters:
 
 @pytest.fixture
 def faiss() -> Any:
-    return pytest.importorskip("faiss", reason="the extra quorum[embeddings] is not installed")
+    return pytest.importorskip("faiss", reason="the extra quorum-sql[embeddings] is not installed")
 
 
 @pytest.mark.usefixtures("faiss")
@@ -105,21 +104,23 @@ def test_the_manifest_must_fit_the_index(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("missing", ["faiss", "sentence_transformers"])
 def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
-    found = knowledge.index.find_spec
-    monkeypatch.setattr(knowledge.index, "find_spec", lambda name: None if name == missing else found(name))
+    found = quorum.knowledge.index.find_spec
+    monkeypatch.setattr(
+        quorum.knowledge.index, "find_spec", lambda name: None if name == missing else found(name)
+    )
     calls: dict[str, Callable[[], object]] = {
         "faiss": lambda: VectorIndex.build(TEXTS, Letters()),
         "sentence_transformers": lambda: SentenceTransformerEmbedder("any").encode(["text"]),
     }
-    with pytest.raises(ConfigurationError, match=r"quorum\[embeddings\]"):
+    with pytest.raises(ConfigurationError, match=r"quorum-sql\[embeddings\]"):
         calls[missing]()
 
 
 def test_nothing_heavy_is_imported_before_it_is_used(root: Path) -> None:
     code = """
 import sys
-import graph.consensus, knowledge.documents, knowledge.index, knowledge.syntax, tools.experts
-from knowledge.index import SentenceTransformerEmbedder
+import quorum.graph.consensus, quorum.knowledge.documents, quorum.knowledge.index, quorum.knowledge.syntax, quorum.tools.experts
+from quorum.knowledge.index import SentenceTransformerEmbedder
 SentenceTransformerEmbedder("some/model").name
 heavy = {"torch", "faiss", "sentence_transformers", "bm25s", "langgraph", "sqlglot", "pyarrow", "numpy"}
 print(sorted(heavy & set(sys.modules)))
@@ -160,6 +161,6 @@ def test_hybrid_search_finds_what_shares_no_word(model_folder: Path, tmp_path: P
 
 
 def test_a_missing_model_is_a_clear_error(tmp_path: Path) -> None:
-    pytest.importorskip("sentence_transformers", reason="the extra quorum[embeddings] is not installed")
+    pytest.importorskip("sentence_transformers", reason="the extra quorum-sql[embeddings] is not installed")
     with pytest.raises(ConfigurationError, match="cannot be loaded"):
         SentenceTransformerEmbedder(tmp_path / "none").encode(["text"])

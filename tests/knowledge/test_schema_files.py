@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowledge.catalog import Catalog, Column, Table
-from knowledge.line_search import compile_search
-from knowledge.schema_files import SchemaFiles
+from quorum.knowledge.catalog import Catalog, Column, Table
+from quorum.knowledge.line_search import compile_search
+from quorum.knowledge.schema_files import SchemaFiles
 
 SALES = tuple(
     Table(f"sales_{d}", (Column("id", "INTEGER"), Column("total", "REAL", "gross"))) for d in (1, 2, 3)

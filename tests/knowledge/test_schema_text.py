@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from knowledge.catalog import Catalog, Column, Field, ForeignKey, Table
-from knowledge.compress import render
-from knowledge.schema_grammar import one_line
-from knowledge.schema_text import SchemaTextError, parse_schema
+from quorum.knowledge.catalog import Catalog, Column, Field, ForeignKey, Table
+from quorum.knowledge.compress import render
+from quorum.knowledge.schema_grammar import one_line
+from quorum.knowledge.schema_text import SchemaTextError, parse_schema
 
 PLENTY = 10**9
 

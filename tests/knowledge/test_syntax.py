@@ -12,8 +12,8 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from knowledge.syntax import Section, dialects, lookup, sections, topics
-from tools.guard import Passed, check
+from quorum.knowledge.syntax import Section, dialects, lookup, sections, topics
+from quorum.tools.guard import Passed, check
 
 EVERY = [pytest.param(s, id=f"{d}-{s.topic}") for d in dialects() for s in sections(d)]
 RUN: dict[str, Callable[[str], Any]] = {

@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowledge.catalog import Field
-from knowledge.variant import MAX_FIELDS, infer_fields, merge_fields
+from quorum.knowledge.catalog import Field
+from quorum.knowledge.variant import MAX_FIELDS, infer_fields, merge_fields
 
 
 def paths(*values: Any) -> dict[str, str]:

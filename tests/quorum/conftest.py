@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from graph.trace import Trace
-from tools.ledger import Usage
+from quorum.graph.trace import Trace
+from quorum.tools.ledger import Usage
 
 SQL = "SELECT name, AVG(rating) FROM reviews GROUP BY name"
 HOSTILE = "<script>alert(1)</script>\x1b[31m\u202e"

@@ -25,15 +25,15 @@ from quorum.cli import main as command
 
 OUTPUT = "output.txt"
 IMPORTED = (
-    "evals.running.runner",
+    "quorum.evals.running.runner",
     "evals.suites.spider1",
-    "graph.recipes.quorum",
+    "quorum.graph.recipes.quorum",
     "quorum.api",
     "quorum.commands.eval_run",
     "quorum.eval_progress",
     "quorum.render",
-    "tools.databases.sqlite",
-    "tools.offline.model",
+    "quorum.tools.databases.sqlite",
+    "quorum.tools.offline.model",
 )
 
 

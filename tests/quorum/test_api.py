@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from graph.runs import RunFolder, list_runs
-from knowledge.errors import ConfigurationError, DatabaseUnavailable, ModelUnavailable
 from quorum import Settings, ask, ask_sync
+from quorum.graph.runs import RunFolder, list_runs
+from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable, ModelUnavailable
+from quorum.tools.models.scripted import scripted
 from tests.graph.shop import GOOD, QUESTION, make_shop, script
 from tests.quorum.roles import by_role
 from tests.servers.chat_server import ChatServer, closed_port
-from tools.models.scripted import scripted
 
 
 @pytest.fixture

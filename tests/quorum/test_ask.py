@@ -16,11 +16,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 import quorum
-from graph.runs import list_runs
-from graph.trace import Trace
 from quorum.cli import cli
+from quorum.graph.runs import list_runs
+from quorum.graph.trace import Trace
+from quorum.tools.sample import DEMO_QUESTIONS
 from tests.servers.chat_server import ChatServer, status
-from tools.sample import DEMO_QUESTIONS
 
 QUESTION = "How many customers are there?"
 OFFLINE = ("--model", "offline")
@@ -190,7 +190,7 @@ def test_the_demo_answers_all_its_questions(workplace: Path) -> None:
 
 def test_the_names_of_the_package_are_loaded_when_used() -> None:
     assert quorum.Settings.__module__ == "quorum.settings"
-    assert quorum.Answer.__module__ == "graph.answer"
+    assert quorum.Answer.__module__ == "quorum.graph.answer"
     assert callable(quorum.ask)
     assert callable(quorum.ask_sync)
     with pytest.raises(AttributeError, match="has no attribute 'aks'"):

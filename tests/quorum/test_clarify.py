@@ -17,13 +17,13 @@ import psutil
 import pytest
 from click.testing import CliRunner
 
-from knowledge.errors import ConfigurationError
 from quorum import Clarification, ask
 from quorum.cli import cli
+from quorum.knowledge.errors import ConfigurationError
+from quorum.tools.models.scripted import scripted
 from tests.graph.shop import GOOD, QUESTION, make_shop, script, sql
 from tests.quorum.roles import by_role
 from tests.servers.chat_server import Answer, ChatServer, Request, say, tokens
-from tools.models.scripted import scripted
 
 ABOVE_SIX = GOOD.replace(" GROUP BY", " WHERE o.total > 6 GROUP BY")
 MODELS = {"m:a": scripted(script(action=sql(GOOD))), "m:b": scripted(script(action=sql(ABOVE_SIX)))}

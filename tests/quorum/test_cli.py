@@ -15,9 +15,9 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from graph.trace import Trace
-from knowledge.errors import ConfigurationError
 from quorum.cli import COMMANDS, cli, main
+from quorum.graph.trace import Trace
+from quorum.knowledge.errors import ConfigurationError
 
 
 def quorum(*arguments: str, given: str | None = None) -> Result:
@@ -63,7 +63,7 @@ def test_a_fault_of_ours_is_a_json_object_too(monkeypatch: pytest.MonkeyPatch) -
     def broken(*_: object) -> None:
         raise ZeroDivisionError("by nought")
 
-    monkeypatch.setattr("graph.runs.RunFolder.open", broken)
+    monkeypatch.setattr("quorum.graph.runs.RunFolder.open", broken)
     result = CliRunner().invoke(cli, ["trace", "show", "last", "--json"])
     assert isinstance(result.exception, ZeroDivisionError), "main makes it exit code 70"
     assert json.loads(result.stdout)["error"] == {"kind": "ZeroDivisionError", "message": "by nought"}
@@ -150,7 +150,7 @@ def test_what_an_error_quotes_moves_no_cursor(monkeypatch: pytest.MonkeyPatch) -
     def hostile(*_: object) -> None:
         raise ConfigurationError("the endpoint says \x1b[2J\x9b31m\u202e")
 
-    monkeypatch.setattr("graph.runs.RunFolder.open", hostile)
+    monkeypatch.setattr("quorum.graph.runs.RunFolder.open", hostile)
     for arguments in (["trace", "show", "last"], ["trace", "show", "last", "--json"]):
         result = quorum(*arguments)
         assert result.exit_code == 2

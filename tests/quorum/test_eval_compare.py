@@ -11,8 +11,8 @@ from urllib.parse import unquote
 import pytest
 from click.testing import CliRunner, Result
 
-from graph.trace import Trace
 from quorum.cli import cli
+from quorum.graph.trace import Trace
 from tests.evals.evaluations import asked, manifest, record, write
 from tests.quorum.conftest import HOSTILE
 

@@ -54,7 +54,7 @@ def test_the_page_is_written_where_it_is_wanted(
     page = SimpleNamespace(
         write_page=lambda found, path: written.update({path: [each.name for each in found]})
     )
-    monkeypatch.setitem(sys.modules, "evals.reports.page", page)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "quorum.evals.reports.page", page)  # type: ignore[arg-type]
     result = quorum(evaluation, "--html", workplace / "page.html")
     assert written == {workplace / "page.html": ["run"]}
     assert (result.stdout, result.exit_code) == ("", 0)

@@ -21,13 +21,13 @@ import pytest
 from click.testing import CliRunner, Result
 from rich.console import Console
 
-from evals.folder import EvalFolder, differing
-from evals.questions import Suite
-from evals.records import CandidateRow, Linking
 from quorum.cli import cli
 from quorum.commands.eval_run import _name
 from quorum.eval_progress import LINE_SECONDS, Board
 from quorum.eval_tally import Tally
+from quorum.evals.folder import EvalFolder, differing
+from quorum.evals.questions import Suite
+from quorum.evals.records import CandidateRow, Linking
 from quorum.interrupts import interruptible
 from tests.evals.evaluations import record, usage
 from tests.evals.running import questions, shops
@@ -144,7 +144,7 @@ def test_without_an_endpoint_it_ends_with_1_and_says_how_to_go_on(
     async def at_once(_: float) -> None:
         await asyncio.get_running_loop().create_task(asyncio.sleep(0.001))
 
-    monkeypatch.setattr("tools.models.pace.Timing.sleep", staticmethod(at_once))
+    monkeypatch.setattr("quorum.tools.models.pace.Timing.sleep", staticmethod(at_once))
     model = ("--model", "openai:m", "--base-url", f"http://127.0.0.1:{closed_port()}/v1")
     result = run("shops", *model, "--recipe", "single", "--limit", limit, "--json")
     assert result.exit_code == 1, result.output
@@ -478,7 +478,7 @@ def bird(workplace: Path) -> Path:
 def test_timings_are_in_records_and_report(
     workplace: Path, bird: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evals.scorers.bird.TimedBirdScorer.__init__.__defaults__", (True, 3))
+    monkeypatch.setattr("quorum.evals.scorers.bird.TimedBirdScorer.__init__.__defaults__", (True, 3))
     result = run("bird", *OFFLINE, "--data", str(bird), "--timings", "--out", "kept")
     assert result.exit_code == 0, result.output
     (found,) = EvalFolder(workplace / "kept").records().values()

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from evals.submissions.predictions import BIRD_MARK
 from quorum.cli import cli
+from quorum.evals.submissions.predictions import BIRD_MARK
 from tests.evals.recordings import write_candidates, write_gold
 from tests.evals.small_suite import write_database, write_spider1
 
@@ -142,7 +142,7 @@ def bird(workplace: Path) -> Path:
 
 
 def test_timings_measure_r_ves(workplace: Path, bird: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evals.scorers.bird.TimedBirdScorer.__init__.__defaults__", (True, 3))
+    monkeypatch.setattr("quorum.evals.scorers.bird.TimedBirdScorer.__init__.__defaults__", (True, 3))
     (workplace / "pred").mkdir()
     (workplace / "pred" / "7.sql").write_text("SELECT COUNT(name) FROM pet")
     told = quorum("bird", "--pred", "pred", "--gold", bird, "--timings").stdout

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from graph.builder import build_graph
 from quorum.cli import cli
+from quorum.graph.builder import build_graph
 from quorum.settings import Settings
 from tests.quorum.roles import by_role
 from tests.servers.chat_server import ChatServer

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from graph.runs import RunFolder
-from graph.trace import Trace
+from quorum.graph.runs import RunFolder
+from quorum.graph.trace import Trace
 from quorum.page import page_of
 from quorum.progress import Progress
 from quorum.render import show_answer

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from graph.runs import RunFolder, list_runs
-from graph.trace import REDACTED, Trace
-from knowledge.errors import ConfigurationError, ModelUnavailable
 from quorum import Settings, ask, ask_sync
 from quorum.cli import cli
+from quorum.graph.runs import RunFolder, list_runs
+from quorum.graph.trace import REDACTED, Trace
+from quorum.knowledge.errors import ConfigurationError, ModelUnavailable
 from quorum.resume import ANEW, resumed_options
 from tests.graph.shop import QUESTION, make_shop
 from tests.quorum.roles import by_role

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from graph.answer import Answer
-from knowledge.errors import QuorumError
+from quorum.graph.answer import Answer
+from quorum.knowledge.errors import QuorumError
 from quorum.rows import write_csv
 
 

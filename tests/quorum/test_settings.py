@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from knowledge.errors import ConfigurationError
 from quorum.api import run_options
+from quorum.knowledge.errors import ConfigurationError
 from quorum.settings import Settings, unknown_variables
-from tools.urls import anchored, mask_url, url_secrets
+from quorum.tools.urls import anchored, mask_url, url_secrets
 
 
 def test_each_source_wins_over_the_next(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,14 +173,14 @@ def test_variables_that_are_no_settings_are_named(monkeypatch: pytest.MonkeyPatc
 
 
 def test_settings_and_options_of_a_run_have_the_same_defaults() -> None:
-    from graph.options import RunOptions
+    from quorum.graph.options import RunOptions
 
     asked = run_options(Settings(database="sample", models=["offline"]))
     assert asked.as_dict() == RunOptions(home=str(Path(".quorum").absolute())).as_dict()
 
 
 def test_the_strategies_are_those_of_the_consensus() -> None:
-    from graph.strategies import STRATEGIES
+    from quorum.graph.strategies import STRATEGIES
 
     for name in ("auto", *STRATEGIES):
         assert Settings(strategy=name).strategy == name

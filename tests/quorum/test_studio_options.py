@@ -9,7 +9,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from graph.options import RunOptions
+from quorum.graph.options import RunOptions
 
 SET = {
     "QUORUM_VOTES": "5",

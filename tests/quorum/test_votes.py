@@ -81,7 +81,7 @@ def test_without_matplotlib_the_table_is_printed_and_the_extra_named(
     result = quorum(runs, "--gold", gold)
     assert result.exit_code == 0
     assert "majority" in result.stdout
-    assert "quorum[plots]" in result.stderr
+    assert "quorum-sql[plots]" in result.stderr
     assert not (workplace / ".quorum" / "replay").exists()
 
 

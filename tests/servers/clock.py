@@ -7,7 +7,7 @@ import heapq
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from tools.models.pace import Paces, Timing
+from quorum.tools.models.pace import Paces, Timing
 
 
 class FakeClock:

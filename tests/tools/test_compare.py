@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.results import (
+from quorum.tools.results import (
     cluster,
     cluster_keys,
     column_pairs,

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from knowledge.errors import BudgetExceeded
+from quorum.knowledge.errors import BudgetExceeded
+from quorum.tools.databases import connect
+from quorum.tools.execute import KEPT_OUTCOMES, Database, QueryCache, execute
+from quorum.tools.ledger import Budget, Ledger
+from quorum.tools.lint import Linter
+from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
 from tests.tools.databases.contract import children
-from tools.databases import connect
-from tools.execute import KEPT_OUTCOMES, Database, QueryCache, execute
-from tools.ledger import Budget, Ledger
-from tools.lint import Linter
-from tools.query import ErrorKind, Limits, QueryError, QueryResult
 
 SLOW = "SELECT count(*) FROM numbers AS a, numbers AS b, numbers AS c, numbers AS d WHERE a.n + b.n < d.n"
 

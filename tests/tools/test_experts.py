@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from knowledge.errors import ConfigurationError
-from tools.experts import ExpertLedger, best_epsilon, bounds
+from quorum.knowledge.errors import ConfigurationError
+from quorum.tools.experts import ExpertLedger, best_epsilon, bounds
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_a_damaged_file_is_reported_and_kept(ledger: ExpertLedger, content: str)
 WRITER = """
 import sys
 from pathlib import Path
-from tools.experts import ExpertLedger
+from quorum.tools.experts import ExpertLedger
 ledger = ExpertLedger(Path(sys.argv[1]))
 for _ in range(10):
     outcomes = {"right": True, "wrong": False, sys.argv[2]: True}
@@ -111,7 +111,7 @@ def test_sixteen_processes_lose_no_update(ledger: ExpertLedger, root: Path) -> N
 HOLDER = """
 import sys, time
 from pathlib import Path
-from tools.experts import _locked
+from quorum.tools.experts import _locked
 with _locked(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)

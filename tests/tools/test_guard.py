@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from knowledge.errors import ConfigurationError
-from tools.guard import Passed, Refused, check, judge_list
-from tools.guard.output import render
-from tools.guard.vocabulary import function_names, words
-from tools.query import ErrorKind
-from tools.sql import DIALECTS, parse_statements
+from quorum.knowledge.errors import ConfigurationError
+from quorum.tools.guard import Passed, Refused, check, judge_list
+from quorum.tools.guard.output import render
+from quorum.tools.guard.vocabulary import function_names, words
+from quorum.tools.query import ErrorKind
+from quorum.tools.sql import DIALECTS, parse_statements
 
 
 def passed(sql: str, dialect: str = "sqlite") -> Passed:

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from tools.guard import Passed, check
-from tools.guard.output import render
-from tools.sql import parse_statements
+from quorum.tools.guard import Passed, check
+from quorum.tools.guard.output import render
+from quorum.tools.sql import parse_statements
 
 
 def questions(shared: Path) -> Iterator[tuple[Path, str]]:

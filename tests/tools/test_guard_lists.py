@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.guard import Passed, Refused, check, judge_list
+from quorum.tools.guard import Passed, Refused, check, judge_list
 
 CASES = Path(__file__).parent / "guard_cases"
 GOLD = {"spider2-snow": "snowflake", "spider2-lite": "bigquery", "spider2-local": "sqlite"}

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from tools.guard import Passed, Refused, check
+from quorum.tools.guard import Passed, Refused, check
 
 COLUMNS = ["id", "customer_id", "total", "status", '"drop"', "o.id", "o.total"]
 PURE_CALLS = {

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowledge.errors import BudgetExceeded
-from tools.ledger import Budget, Ledger, Usage
+from quorum.knowledge.errors import BudgetExceeded
+from quorum.tools.ledger import Budget, Ledger, Usage
 
 
 def test_accounts_add_up_per_agent_and_in_all() -> None:

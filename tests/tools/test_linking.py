@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowledge.catalog import Catalog, Column, Field, ForeignKey, Table
-from knowledge.compress import render
-from knowledge.schema_text import parse_schema
-from tools.guard import Passed, check
-from tools.linking import Linked, prune, union, used
-from tools.lint import Linter
-from tools.sql import SyntaxProblem
+from quorum.knowledge.catalog import Catalog, Column, Field, ForeignKey, Table
+from quorum.knowledge.compress import render
+from quorum.knowledge.schema_text import parse_schema
+from quorum.tools.guard import Passed, check
+from quorum.tools.linking import Linked, prune, union, used
+from quorum.tools.lint import Linter
+from quorum.tools.sql import SyntaxProblem
 
 
 def table(name: str, columns: str, schema: str = "", database: str = "", **more: object) -> Table:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from knowledge.catalog import Catalog, Column, Table
-from tools.guard import Passed, check
-from tools.lint import Linter
-from tools.lint.names import likeness, nearest
-from tools.query import ErrorKind, QueryError
+from quorum.knowledge.catalog import Catalog, Column, Table
+from quorum.tools.guard import Passed, check
+from quorum.tools.lint import Linter
+from quorum.tools.lint.names import likeness, nearest
+from quorum.tools.query import ErrorKind, QueryError
 
 
 def table(name: str, columns: str, schema: str = "", database: str = "") -> Table:

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from sqlglot import exp
 
-from knowledge.catalog import Catalog, Column, Table
-from knowledge.folder import find_database_folders, load_folder
-from tools.guard import Passed, check
-from tools.lint import Linter
+from quorum.knowledge.catalog import Catalog, Column, Table
+from quorum.knowledge.folder import find_database_folders, load_folder
+from quorum.tools.guard import Passed, check
+from quorum.tools.lint import Linter
 
 NAMES = ("no such column", "no such table", "ambiguous column")
 

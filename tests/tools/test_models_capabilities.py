@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from pydantic import BaseModel
 
-from tools.models.base import Failure, FailureKind, Sampling
-from tools.models.capabilities import Capabilities, blamed
-from tools.models.structured import Method, schema_of
+from quorum.tools.models.base import Failure, FailureKind, Sampling
+from quorum.tools.models.capabilities import Capabilities, blamed
+from quorum.tools.models.structured import Method, schema_of
 
 ALL = {
     "temperature",

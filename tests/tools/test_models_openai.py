@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, SecretStr
 
-from knowledge.errors import BudgetExceeded, ConfigurationError, ModelUnavailable
-from knowledge.tokens import estimate_tokens
+from quorum.knowledge.errors import BudgetExceeded, ConfigurationError, ModelUnavailable
+from quorum.knowledge.tokens import estimate_tokens
+from quorum.tools.ledger import Budget, Ledger
+from quorum.tools.models import Method, Model, ModelSettings, ProblemKind, Reply, make_model, make_models
 from tests.servers.chat_server import Answer, ChatServer, Request, Script, closed_port, say, status, tokens
 from tests.servers.clock import FakeClock
-from tools.ledger import Budget, Ledger
-from tools.models import Method, Model, ModelSettings, ProblemKind, Reply, make_model, make_models
 
 SECRET = "sk-very-secret-key-0123456789"
 ASK = [{"role": "system", "content": "rules"}, {"role": "user", "content": "<task>planner</task> plan"}]

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quorum.tools.models.pace import Pace, Paces, backoff, retry_after
 from tests.servers.clock import FakeClock
-from tools.models.pace import Pace, Paces, backoff, retry_after
 
 
 @pytest.mark.parametrize(

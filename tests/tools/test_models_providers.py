@@ -16,11 +16,11 @@ from langchain_core.outputs import ChatResult
 from pydantic import BaseModel
 from typing_extensions import override
 
-from knowledge.errors import ConfigurationError, ModelUnavailable
-from tools.ledger import Budget, Ledger
-from tools.models import Method, ModelSettings, check_priced, make_model, make_models
-from tools.models import providers as registry
-from tools.models.scripted import Prompt, scripted
+from quorum.knowledge.errors import ConfigurationError, ModelUnavailable
+from quorum.tools.ledger import Budget, Ledger
+from quorum.tools.models import Method, ModelSettings, check_priced, make_model, make_models
+from quorum.tools.models import providers as registry
+from quorum.tools.models.scripted import Prompt, scripted
 
 ASK = [{"role": "user", "content": "<task>writer</task> write"}]
 
@@ -58,7 +58,7 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_fault_of_ours_is_not_taken_for_a_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    broken = registry.Provider("tools.models.no_such_module:make", "langchain-x", "broken:x")
+    broken = registry.Provider("quorum.tools.models.no_such_module:make", "langchain-x", "broken:x")
     monkeypatch.setattr(registry, "PROVIDERS", {"broken": broken})
     with pytest.raises(ModuleNotFoundError):
         make_model("broken:x")

@@ -10,15 +10,15 @@ from langchain_core.outputs import ChatResult
 from pydantic import PrivateAttr
 from typing_extensions import override
 
-from knowledge.errors import ModelUnavailable
+from quorum.knowledge.errors import ModelUnavailable
+from quorum.tools.ledger import Ledger
+from quorum.tools.models import Model, ModelSettings
+from quorum.tools.models.base import Failure, FailureKind
+from quorum.tools.models.call import REFUSED_SECONDS
+from quorum.tools.models.local import LocalBackend
+from quorum.tools.models.scripted import ScriptedChatModel
+from quorum.tools.record import no_record
 from tests.servers.clock import VirtualClock
-from tools.ledger import Ledger
-from tools.models import Model, ModelSettings
-from tools.models.base import Failure, FailureKind
-from tools.models.call import REFUSED_SECONDS
-from tools.models.local import LocalBackend
-from tools.models.scripted import ScriptedChatModel
-from tools.record import no_record
 
 ASK = [{"role": "user", "content": "How many?"}]
 LATENCY = 1.0

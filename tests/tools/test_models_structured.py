@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, RootModel
 
-from tools.models.structured import (
+from quorum.tools.models.structured import (
     Problem,
     ProblemKind,
     objects_in,

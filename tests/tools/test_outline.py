@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tools.outline import outline
+from quorum.tools.outline import outline
 
 
 @pytest.mark.parametrize(

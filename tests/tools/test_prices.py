@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from knowledge.errors import ConfigurationError
-from tools.models.prices import PRICES, Price, price_of
+from quorum.knowledge.errors import ConfigurationError
+from quorum.tools.models.prices import PRICES, Price, price_of
 
 
 def test_cached_tokens_are_part_of_the_input() -> None:

@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from knowledge.errors import QuorumError
-from tools.results import (
+from quorum.knowledge.errors import QuorumError
+from quorum.tools.results import (
     blank_reason,
     csv_lines,
     fingerprint,

@@ -10,8 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from knowledge.errors import ConfigurationError
-from tools.sample import DEMO_QUESTIONS, SampleQuestion, build_sample, sample_database, sample_documents
+from quorum.knowledge.errors import ConfigurationError
+from quorum.tools.sample import (
+    DEMO_QUESTIONS,
+    SampleQuestion,
+    build_sample,
+    sample_database,
+    sample_documents,
+)
 
 
 @pytest.fixture(scope="module")

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from knowledge.catalog import Catalog, Column, Table
-from knowledge.errors import BudgetExceeded
-from tools.databases import connect
-from tools.execute import Database
-from tools.ledger import Budget, Ledger
-from tools.linking import Linked, prune
-from tools.lint import Linter
-from tools.query import Limits
-from tools.sample_rows import SampleRows, sample_rows
+from quorum.knowledge.catalog import Catalog, Column, Table
+from quorum.knowledge.errors import BudgetExceeded
+from quorum.tools.databases import connect
+from quorum.tools.execute import Database
+from quorum.tools.ledger import Budget, Ledger
+from quorum.tools.linking import Linked, prune
+from quorum.tools.lint import Linter
+from quorum.tools.query import Limits
+from quorum.tools.sample_rows import SampleRows, sample_rows
 
 SCHEMA = """
 CREATE TABLE people (id INTEGER PRIMARY KEY, "full name" TEXT, password TEXT, "group" INTEGER);

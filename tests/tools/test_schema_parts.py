@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from knowledge.catalog import Catalog, Column, Table
-from knowledge.errors import ConfigurationError
-from knowledge.schema_text import parse_schema
-from tools.linking import prune
-from tools.schema_parts import choose, chunks, needed, unit_texts, units
+from quorum.knowledge.catalog import Catalog, Column, Table
+from quorum.knowledge.errors import ConfigurationError
+from quorum.knowledge.schema_text import parse_schema
+from quorum.tools.linking import prune
+from quorum.tools.schema_parts import choose, chunks, needed, unit_texts, units
 
 
 def table(name: str, *columns: str, schema: str = "") -> Table:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from knowledge.errors import ConfigurationError
-from tools.sql import (
+from quorum.knowledge.errors import ConfigurationError
+from quorum.tools.sql import (
     SyntaxProblem,
     dialect_name,
     format_sql,

@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from knowledge.errors import ConfigurationError, DatabaseUnavailable
-from tools.databases.files import engine_of
+from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
+from quorum.tools.databases.files import engine_of
 
 if TYPE_CHECKING:
-    from tools.databases.base import Connector
+    from quorum.tools.databases.base import Connector
 
 CONNECTORS = {
-    "sqlite": "tools.databases.sqlite:SqliteConnector",
-    "duckdb": "tools.databases.duckdb:DuckdbConnector",
-    "schema": "tools.databases.schema:SchemaConnector",
+    "sqlite": "quorum.tools.databases.sqlite:SqliteConnector",
+    "duckdb": "quorum.tools.databases.duckdb:DuckdbConnector",
+    "schema": "quorum.tools.databases.schema:SchemaConnector",
 }
 """URL scheme to ``module:Class``; a module is imported when its scheme is first asked for."""
 

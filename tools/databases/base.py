@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import ClassVar, Self
 
-from knowledge.catalog import Catalog
-from tools.query import Limits, QueryError, QueryResult
+from quorum.knowledge.catalog import Catalog
+from quorum.tools.query import Limits, QueryError, QueryResult
 
 
 @dataclass(frozen=True)

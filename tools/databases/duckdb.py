@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from knowledge.catalog import Catalog
-from tools.databases.base import Estimate
-from tools.databases.duckdb_errors import classify
-from tools.databases.embedded import EmbeddedConnector
-from tools.databases.process import EngineFailed
-from tools.query import Limits, QueryError
+from quorum.knowledge.catalog import Catalog
+from quorum.tools.databases.base import Estimate
+from quorum.tools.databases.duckdb_errors import classify
+from quorum.tools.databases.embedded import EmbeddedConnector
+from quorum.tools.databases.process import EngineFailed
+from quorum.tools.query import Limits, QueryError
 
 
 class DuckdbConnector(EmbeddedConnector):
@@ -19,10 +19,10 @@ class DuckdbConnector(EmbeddedConnector):
 
     dialect = "duckdb"
     scheme = "duckdb"
-    session = "tools.databases.duckdb_session:DuckdbSession"
+    session = "quorum.tools.databases.duckdb_session:DuckdbSession"
 
     async def catalog(self, *, samples: int = 3) -> Catalog:
-        from tools.databases.duckdb_catalog import introspect
+        from quorum.tools.databases.duckdb_catalog import introspect
 
         return await introspect(self, samples)
 

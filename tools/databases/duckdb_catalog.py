@@ -7,14 +7,14 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from knowledge.catalog import Catalog, Column, ForeignKey, Table
-from knowledge.errors import DatabaseUnavailable
-from tools.databases.duckdb_types import fields_of
-from tools.databases.introspection import TEXT_CHARACTERS, Introspection, quoted
-from tools.query import QueryError
+from quorum.knowledge.catalog import Catalog, Column, ForeignKey, Table
+from quorum.knowledge.errors import DatabaseUnavailable
+from quorum.tools.databases.duckdb_types import fields_of
+from quorum.tools.databases.introspection import TEXT_CHARACTERS, Introspection, quoted
+from quorum.tools.query import QueryError
 
 if TYPE_CHECKING:
-    from tools.databases.duckdb import DuckdbConnector
+    from quorum.tools.databases.duckdb import DuckdbConnector
 
 OURS = "database_name = current_database() AND NOT internal"
 OBJECTS = f"""

@@ -6,8 +6,8 @@ import json
 import re
 from typing import Any
 
-from tools.databases.process import EngineFailed
-from tools.query import ErrorKind, QueryError
+from quorum.tools.databases.process import EngineFailed
+from quorum.tools.query import ErrorKind, QueryError
 
 TYPES = {
     "parser": ErrorKind.SYNTAX,

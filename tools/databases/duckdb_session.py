@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from knowledge.errors import DatabaseUnavailable
-from tools.databases.files import check
-from tools.databases.session import Fetched
+from quorum.knowledge.errors import DatabaseUnavailable
+from quorum.tools.databases.files import check
+from quorum.tools.databases.session import Fetched
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,7 +56,7 @@ QUOTED = re.compile(r'("(?:[^"]|"")*")')
 
 
 class DuckdbSession:
-    """See ``tools.databases.session.Session``."""
+    """See ``quorum.tools.databases.session.Session``."""
 
     def __init__(self, path: str, memory: int) -> None:
         check(path, "duckdb")

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from knowledge.catalog import Field
+from quorum.knowledge.catalog import Field
 
 _LIST = re.compile(r"(?P<item>.*)\[\d*\]", re.DOTALL)
 _PLAIN_NAME = re.compile(r"\w+")

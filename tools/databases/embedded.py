@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 from urllib.parse import unquote
 
-from knowledge.errors import ConfigurationError, DatabaseUnavailable
-from tools.databases.base import Connector
-from tools.databases.process import EngineDied, EngineFailed, EngineTimeout, Pool, Reply
-from tools.query import ErrorKind, Limits, QueryError, QueryResult
-from tools.urls import mask_url
+from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
+from quorum.tools.databases.base import Connector
+from quorum.tools.databases.process import EngineDied, EngineFailed, EngineTimeout, Pool, Reply
+from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
+from quorum.tools.urls import mask_url
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,7 +32,7 @@ class EmbeddedConnector(Connector):
     """
 
     session: ClassVar[str]
-    """``module:Class`` of the engine's session, see ``tools.databases.session.Session``."""
+    """``module:Class`` of the engine's session, see ``quorum.tools.databases.session.Session``."""
 
     def __init__(self, path: str) -> None:
         """``path``: the file as the user wrote it; relative to the working directory, ``~`` allowed."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import struct
 
-from knowledge.errors import DatabaseUnavailable
+from quorum.knowledge.errors import DatabaseUnavailable
 
 SQLITE_MAGIC = b"SQLite format 3\x00"
 DUCKDB_MAGIC = b"DUCK"

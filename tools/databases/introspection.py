@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from knowledge.catalog import Column, Table
-from knowledge.errors import DatabaseUnavailable
-from knowledge.variant import infer_fields
-from tools.databases.base import Connector
-from tools.databases.privacy import is_private
-from tools.query import ErrorKind, Limits, QueryError, QueryResult
+from quorum.knowledge.catalog import Column, Table
+from quorum.knowledge.errors import DatabaseUnavailable
+from quorum.knowledge.variant import infer_fields
+from quorum.tools.databases.base import Connector
+from quorum.tools.databases.privacy import is_private
+from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
 
 CATALOG_SECONDS = 30.0
 """For all counts and samples together; what does not fit is left out and noted."""
@@ -44,7 +44,7 @@ class Introspection:
     Attributes:
         notes: What the catalog's reader should know.
         uncounted, unsampled: Tables for which the time was too short.
-        withheld: Columns whose values are nobody's business (``tools.databases.privacy``).
+        withheld: Columns whose values are nobody's business (``quorum.tools.databases.privacy``).
         estimated: Tables whose row count is an estimate.
         unsure: Tables of which some rows were read: the source as SQL and, by column, its text as SQL.
     """

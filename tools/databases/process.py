@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tools.databases.session import HEAD, pack
+from quorum.tools.databases.session import HEAD, pack
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 START_SECONDS = 30.0
@@ -102,7 +102,7 @@ class Child:
     async def spawn(cls, opening: Opening) -> Child:
         """Start a process, which has yet to ``open`` its database."""
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", "tools.databases.worker"),
+            *(sys.executable, "-P", "-m", "quorum.tools.databases.worker"),
             stdin=PIPE,
             stdout=PIPE,
             stderr=DEVNULL,

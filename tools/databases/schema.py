@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import unquote
 
-from knowledge.catalog import Catalog, Column, Table
-from knowledge.errors import ConfigurationError, DatabaseUnavailable
-from knowledge.folder import load_folder
-from tools.databases.base import Connector, Estimate
-from tools.databases.privacy import is_private
-from tools.query import ErrorKind, Limits, QueryError, QueryResult
-from tools.urls import mask_url
+from quorum.knowledge.catalog import Catalog, Column, Table
+from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
+from quorum.knowledge.folder import load_folder
+from quorum.tools.databases.base import Connector, Estimate
+from quorum.tools.databases.privacy import is_private
+from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
+from quorum.tools.urls import mask_url
 
 NOT_LIVE = "Only the schema of this database is here: there is no live database to run the query on."
 NAMED = 20
@@ -23,7 +23,7 @@ NAMED = 20
 
 
 class SchemaConnector(Connector):
-    """``schema:///absolute/path/to/DATABASE``, a folder that ``knowledge.folder.load_folder`` reads.
+    """``schema:///absolute/path/to/DATABASE``, a folder that ``quorum.knowledge.folder.load_folder`` reads.
 
     Guard, lint and linking work as on a live database; a query that passes them fails with
     ``unavailable``. Samples are of the rows that the folder shows, three a column at most; whether they

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from knowledge.catalog import Catalog
-from tools.databases.base import Estimate
-from tools.databases.embedded import EmbeddedConnector
-from tools.databases.process import EngineFailed
-from tools.databases.sqlite_errors import classify
-from tools.query import Limits, QueryError
+from quorum.knowledge.catalog import Catalog
+from quorum.tools.databases.base import Estimate
+from quorum.tools.databases.embedded import EmbeddedConnector
+from quorum.tools.databases.process import EngineFailed
+from quorum.tools.databases.sqlite_errors import classify
+from quorum.tools.query import Limits, QueryError
 
 
 class SqliteConnector(EmbeddedConnector):
@@ -15,10 +15,10 @@ class SqliteConnector(EmbeddedConnector):
 
     dialect = "sqlite"
     scheme = "sqlite"
-    session = "tools.databases.sqlite_session:SqliteSession"
+    session = "quorum.tools.databases.sqlite_session:SqliteSession"
 
     async def catalog(self, *, samples: int = 3) -> Catalog:
-        from tools.databases.sqlite_catalog import introspect
+        from quorum.tools.databases.sqlite_catalog import introspect
 
         return await introspect(self, samples)
 

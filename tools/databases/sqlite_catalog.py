@@ -10,14 +10,20 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from knowledge.catalog import Catalog, Column, ForeignKey, Table
-from knowledge.errors import DatabaseUnavailable
-from tools.databases.introspection import SAMPLE_ROWS, TEXT_CHARACTERS, Introspection, quoted, sample_query
-from tools.databases.sqlite_comments import comments_of
-from tools.query import QueryError, QueryResult
+from quorum.knowledge.catalog import Catalog, Column, ForeignKey, Table
+from quorum.knowledge.errors import DatabaseUnavailable
+from quorum.tools.databases.introspection import (
+    SAMPLE_ROWS,
+    TEXT_CHARACTERS,
+    Introspection,
+    quoted,
+    sample_query,
+)
+from quorum.tools.databases.sqlite_comments import comments_of
+from quorum.tools.query import QueryError, QueryResult
 
 if TYPE_CHECKING:
-    from tools.databases.sqlite import SqliteConnector
+    from quorum.tools.databases.sqlite import SqliteConnector
 
 OBJECTS = r"""
     SELECT type, name, coalesce(sql, '') AS sql FROM sqlite_master

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from tools.databases.process import EngineFailed
-from tools.query import ErrorKind, QueryError
+from quorum.tools.databases.process import EngineFailed
+from quorum.tools.query import ErrorKind, QueryError
 
 CODES = {
     "SQLITE_AUTH": ErrorKind.PERMISSION,

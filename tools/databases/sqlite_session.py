@@ -13,9 +13,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from knowledge.errors import DatabaseUnavailable
-from tools.databases.files import check
-from tools.databases.session import Fetched
+from quorum.knowledge.errors import DatabaseUnavailable
+from quorum.tools.databases.files import check
+from quorum.tools.databases.session import Fetched
 
 BUSY_SECONDS = 1.0
 """How long a locked database is waited for."""
@@ -45,7 +45,7 @@ FORBIDDEN_FUNCTIONS = {"load_extension", "fts3_tokenizer"}
 
 
 class SqliteSession:
-    """See ``tools.databases.session.Session``."""
+    """See ``quorum.tools.databases.session.Session``."""
 
     def __init__(self, path: str, memory: int) -> None:
         del memory  # SQLite has no limit per connection; the process has
@@ -73,7 +73,7 @@ class SqliteSession:
         _must_fail(self._connection, write, "SQLITE_AUTH")
 
     def warm_up(self) -> None:
-        import tools.databases.sqlite_values  # noqa: F401 - loads pyarrow
+        import quorum.tools.databases.sqlite_values  # noqa: F401 - loads pyarrow
 
     def run(self, sql: str, rows: int, size: int, seconds: float) -> Fetched:
         """Run one statement; see ``Session.run``. Text that is not UTF-8 comes with its bytes escaped."""
@@ -170,7 +170,7 @@ def _authorise(
 
 
 def _collect(cursor: sqlite3.Cursor, rows: int, size: int, overdue: Callable[[], bool]) -> Fetched:
-    from tools.databases.sqlite_values import Collector
+    from quorum.tools.databases.sqlite_values import Collector
 
     kept = Collector([item[0] for item in cursor.description], rows, size)
     while not kept.truncated and (batch := cursor.fetchmany(kept.next_batch)):

@@ -15,7 +15,7 @@ from importlib import import_module
 from queue import SimpleQueue
 from typing import IO, Any
 
-from tools.databases.session import HEAD, Fetched, Session, pack
+from quorum.tools.databases.session import HEAD, Fetched, Session, pack
 
 PR_SET_PDEATHSIG = 1  # prctl(2)
 LARGEST_FILE = 16 * 2**20

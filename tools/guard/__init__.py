@@ -5,7 +5,7 @@ server-side limits and killable processes do not trust it). SQL is judged by wha
 statement, nodes that are known to be harmless, functions on the dialect's list, tables that are tables.
 
 What runs is never the text as it came: comments and hints are gone, literals are encoded anew, and no word
-reaches the engine that the parser may have skipped (see ``tools.guard.output``).
+reaches the engine that the parser may have skipped (see ``quorum.tools.guard.output``).
 
 EXPLAIN ANALYZE executes the query that it explains; of a pure read that is a pure read, and it passes.
 """
@@ -18,15 +18,15 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from knowledge.errors import ConfigurationError
-from tools.garbage import own_garbage
-from tools.guard.forms import is_query, pragma, script, show, split_explain, variables
-from tools.guard.output import rebuild, render
-from tools.guard.rules import judge
-from tools.guard.text import Scanned, is_command, plain, scan
-from tools.guard.verdict import Passed, Refused
-from tools.guard.vocabulary import words
-from tools.sql import SyntaxProblem, dialect_name, parse_statements, sqlglot_dialect, without_hints
+from quorum.knowledge.errors import ConfigurationError
+from quorum.tools.garbage import own_garbage
+from quorum.tools.guard.forms import is_query, pragma, script, show, split_explain, variables
+from quorum.tools.guard.output import rebuild, render
+from quorum.tools.guard.rules import judge
+from quorum.tools.guard.text import Scanned, is_command, plain, scan
+from quorum.tools.guard.verdict import Passed, Refused
+from quorum.tools.guard.vocabulary import words
+from quorum.tools.sql import SyntaxProblem, dialect_name, parse_statements, sqlglot_dialect, without_hints
 
 __all__ = ["Passed", "Refused", "check", "judge_list"]
 
@@ -37,7 +37,7 @@ def check(sql: str, dialect: str) -> Passed | Refused:
     Args:
         sql: One statement, or on BigQuery a script of DECLARE, SET and SQL-language TEMP FUNCTIONs
             that ends in one query. EXPLAIN of a query and the dialect's inspection statements pass.
-        dialect: One of ``tools.sql.DIALECTS``.
+        dialect: One of ``quorum.tools.sql.DIALECTS``.
 
     Raises:
         ConfigurationError: The dialect is unknown.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from tools.guard.rules import judge
-from tools.guard.verdict import Passed, Refused
-from tools.guard.vocabulary import INSPECTION_PRAGMAS
+from quorum.tools.guard.rules import judge
+from quorum.tools.guard.verdict import Passed, Refused
+from quorum.tools.guard.vocabulary import INSPECTION_PRAGMAS
 
 if TYPE_CHECKING:
     from sqlglot import exp

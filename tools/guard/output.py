@@ -15,10 +15,10 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
-from tools.guard.rules import judge
-from tools.guard.verdict import Refused
-from tools.guard.vocabulary import SCRIPT_KEYWORDS, words
-from tools.sql import SyntaxProblem, parse_statements, sqlglot_dialect, without_hints
+from quorum.tools.guard.rules import judge
+from quorum.tools.guard.verdict import Refused
+from quorum.tools.guard.vocabulary import SCRIPT_KEYWORDS, words
+from quorum.tools.sql import SyntaxProblem, parse_statements, sqlglot_dialect, without_hints
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tools.guard.size import MAX_ROWS, constant
-from tools.guard.verdict import Refused
+from quorum.tools.guard.size import MAX_ROWS, constant
+from quorum.tools.guard.verdict import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tools.guard.recursion import endless_hierarchy, endless_recursion
-from tools.guard.size import too_big, too_many_rows
-from tools.guard.verdict import Refused
-from tools.guard.vocabulary import (
+from quorum.tools.guard.recursion import endless_hierarchy, endless_recursion
+from quorum.tools.guard.size import too_big, too_many_rows
+from quorum.tools.guard.verdict import Refused
+from quorum.tools.guard.vocabulary import (
     DESCRIBED,
     HARMLESS_SERVER_TABLES,
     NAMESPACES,

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from math import prod
 from typing import TYPE_CHECKING, TypeGuard
 
-from tools.guard.verdict import Refused
+from quorum.tools.guard.verdict import Refused
 
 if TYPE_CHECKING:
     from sqlglot import exp

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tools.guard.verdict import Refused
-from tools.sql import sqlglot_dialect
+from quorum.tools.guard.verdict import Refused
+from quorum.tools.sql import sqlglot_dialect
 
 if TYPE_CHECKING:
     from sqlglot.tokenizer_core import Token

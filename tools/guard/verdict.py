@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tools.query import ErrorKind, QueryError
+from quorum.tools.query import ErrorKind, QueryError
 
 if TYPE_CHECKING:
     from sqlglot import exp

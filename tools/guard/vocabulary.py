@@ -61,7 +61,7 @@ SCRIPT_KEYWORDS = frozenset({"DECLARE", "DEFAULT", "SET", "CREATE", "TEMP", "TEM
 @cache
 def words(name: str) -> frozenset[str]:
     """The words of ``lists/<name>.txt``; lines that begin with # are comments."""
-    text = files("tools.guard").joinpath("lists", f"{name}.txt").read_text(encoding="utf-8")
+    text = files("quorum.tools.guard").joinpath("lists", f"{name}.txt").read_text(encoding="utf-8")
     lines = (line for line in text.splitlines() if not line.startswith("#"))
     return frozenset(word for line in lines for word in line.split())
 

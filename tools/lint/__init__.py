@@ -9,18 +9,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tools.lint.messages import Messages
-from tools.lint.names import Names
-from tools.lint.resolver import Resolver
-from tools.lint.sources import Resolution
-from tools.lint.tables import Tables
-from tools.sql import dialect_name
+from quorum.tools.lint.messages import Messages
+from quorum.tools.lint.names import Names
+from quorum.tools.lint.resolver import Resolver
+from quorum.tools.lint.sources import Resolution
+from quorum.tools.lint.tables import Tables
+from quorum.tools.sql import dialect_name
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
-    from knowledge.catalog import Catalog
-    from tools.query import QueryError
+    from quorum.knowledge.catalog import Catalog
+    from quorum.tools.query import QueryError
 
 __all__ = ["Linter"]
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tools.lint.names import nearest
-from tools.lint.strings import maybe_text
-from tools.query import ErrorKind, QueryError
+from quorum.tools.lint.names import nearest
+from quorum.tools.lint.strings import maybe_text
+from quorum.tools.query import ErrorKind, QueryError
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
-    from knowledge.catalog import Table
-    from tools.lint.scope import Scope, Source
-    from tools.lint.sources import Issue
-    from tools.lint.tables import Tables
+    from quorum.knowledge.catalog import Table
+    from quorum.tools.lint.scope import Scope, Source
+    from quorum.tools.lint.sources import Issue
+    from quorum.tools.lint.tables import Tables
 
 _CLAUSES = {"expressions": "SELECT list", "joins": "ON"}
 _LISTED = 3  # other tables that are named

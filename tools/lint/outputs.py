@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tools.lint.scope import Columns, Scope
+from quorum.tools.lint.scope import Columns, Scope
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
-    from tools.lint.names import Names
+    from quorum.tools.lint.names import Names
 
 
 def output_columns(names: Names, node: exp.Select, scope: Scope) -> Columns:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from tools.lint.outputs import output_columns, star_columns
-from tools.lint.scope import Columns, Scope, Source, is_pseudo
-from tools.lint.sources import Issue, Sources
+from quorum.tools.lint.outputs import output_columns, star_columns
+from quorum.tools.lint.scope import Columns, Scope, Source, is_pseudo
+from quorum.tools.lint.sources import Issue, Sources
 
 if TYPE_CHECKING:
     from sqlglot import exp

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from sqlglot import exp
 
-    from knowledge.catalog import Table
+    from quorum.knowledge.catalog import Table
 
 Columns: TypeAlias = "dict[str, str] | None"
 """Column keys with the names people see, in order; None where the columns cannot be known."""

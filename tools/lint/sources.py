@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tools.lint.names import Names
-from tools.lint.scope import Columns, Scope, Source
-from tools.lint.tables import Tables
+from quorum.tools.lint.names import Names
+from quorum.tools.lint.scope import Columns, Scope, Source
+from quorum.tools.lint.tables import Tables
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
-    from knowledge.catalog import Column, Table
+    from quorum.knowledge.catalog import Column, Table
 
 _ROW_FUNCTIONS = {  # table functions whose columns are known
     "json_each": "key value type atom id parent fullkey path json root",

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from tools.lint.names import Names, nearest
+from quorum.tools.lint.names import Names, nearest
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
-    from knowledge.catalog import Catalog, Table
+    from quorum.knowledge.catalog import Catalog, Table
 
 _SYSTEM = re.compile(
     r"(^|\.)(information_schema|pg_catalog|performance_schema|account_usage|organization_usage|mysql|sys)(\.|$)"

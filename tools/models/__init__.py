@@ -5,11 +5,11 @@ Importing this package loads neither LangChain nor a provider's client; making a
 
 from __future__ import annotations
 
-from tools.models.base import Message, ModelSettings, Reply
-from tools.models.model import Model
-from tools.models.prices import PRICES_AS_OF, Price
-from tools.models.providers import PROVIDERS, check_priced, make_model, make_models
-from tools.models.structured import Method, Problem, ProblemKind
+from quorum.tools.models.base import Message, ModelSettings, Reply
+from quorum.tools.models.model import Model
+from quorum.tools.models.prices import PRICES_AS_OF, Price
+from quorum.tools.models.providers import PROVIDERS, check_priced, make_model, make_models
+from quorum.tools.models.structured import Method, Problem, ProblemKind
 
 __all__ = [
     "PRICES_AS_OF",

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, SecretStr
 
-from tools.ledger import Usage
-from tools.models.prices import Price
-from tools.models.structured import Method, Problem, Schema
+from quorum.tools.ledger import Usage
+from quorum.tools.models.prices import Price
+from quorum.tools.models.structured import Method, Problem, Schema
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from knowledge.errors import BudgetExceeded, ModelUnavailable
-from tools.models.base import Failure, FailureKind, Reply, Sampling
-from tools.models.pace import backoff
-from tools.models.reading import finish_reason, judge, text_of, usage_of
-from tools.models.structured import Method, Problem, ProblemKind, Schema, schema_of
+from quorum.knowledge.errors import BudgetExceeded, ModelUnavailable
+from quorum.tools.models.base import Failure, FailureKind, Reply, Sampling
+from quorum.tools.models.pace import backoff
+from quorum.tools.models.reading import finish_reason, judge, text_of, usage_of
+from quorum.tools.models.structured import Method, Problem, ProblemKind, Schema, schema_of
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage
 
-    from tools.ledger import Usage
-    from tools.models.model import Model
+    from quorum.tools.ledger import Usage
+    from quorum.tools.models.model import Model
 
 LONGEST_WAIT = 120.0
 """Seconds; an endpoint that asks for more is not waited for."""

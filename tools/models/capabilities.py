@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from tools.models.base import Failure, Sampling
-from tools.models.structured import Method, Schema
+from quorum.tools.models.base import Failure, Sampling
+from quorum.tools.models.structured import Method, Schema
 
 _LADDER = (Method.JSON_SCHEMA, Method.FUNCTION_CALLING, Method.JSON_MODE, Method.TEXT)
 

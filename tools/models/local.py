@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
-from tools.models.base import Backend, Failure, FailureKind, ModelSettings, Sampling, shorten
-from tools.models.prices import FREE, Price, price_of
-from tools.models.structured import Method, Schema
+from quorum.tools.models.base import Backend, Failure, FailureKind, ModelSettings, Sampling, shorten
+from quorum.tools.models.prices import FREE, Price, price_of
+from quorum.tools.models.structured import Method, Schema
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel

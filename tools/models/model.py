@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
-from tools.ledger import Ledger
-from tools.models.base import Backend, Message, Reply
-from tools.models.call import Call
-from tools.models.pace import Paces
-from tools.record import Recorder
+from quorum.tools.ledger import Ledger
+from quorum.tools.models.base import Backend, Message, Reply
+from quorum.tools.models.call import Call
+from quorum.tools.models.pace import Paces
+from quorum.tools.record import Recorder
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel

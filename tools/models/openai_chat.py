@@ -16,13 +16,13 @@ from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 from typing_extensions import override
 
-from knowledge.errors import ConfigurationError
-from tools.models.base import Backend, Failure, FailureKind, ModelSettings, Sampling, shorten
-from tools.models.capabilities import Capabilities
-from tools.models.pace import retry_after
-from tools.models.prices import price_of
-from tools.models.structured import Method, Schema
-from tools.models.transport import (
+from quorum.knowledge.errors import ConfigurationError
+from quorum.tools.models.base import Backend, Failure, FailureKind, ModelSettings, Sampling, shorten
+from quorum.tools.models.capabilities import Capabilities
+from quorum.tools.models.pace import retry_after
+from quorum.tools.models.prices import price_of
+from quorum.tools.models.structured import Method, Schema
+from quorum.tools.models.transport import (
     REPLY_BYTES,
     ReplyTooLong,
     causes,

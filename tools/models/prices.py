@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from knowledge.errors import ConfigurationError
+from quorum.knowledge.errors import ConfigurationError
 
 PRICES_AS_OF = "2026-03"
 

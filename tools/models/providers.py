@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from knowledge.errors import ConfigurationError
-from tools.ledger import Budget, Ledger
-from tools.models.base import Backend, ModelSettings
-from tools.models.model import Model
-from tools.models.pace import Paces, Timing
-from tools.record import Recorder, no_record
+from quorum.knowledge.errors import ConfigurationError
+from quorum.tools.ledger import Budget, Ledger
+from quorum.tools.models.base import Backend, ModelSettings
+from quorum.tools.models.model import Model
+from quorum.tools.models.pace import Paces, Timing
+from quorum.tools.record import Recorder, no_record
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -34,10 +34,12 @@ class Provider:
 
 
 PROVIDERS: Mapping[str, Provider] = {
-    "openai": Provider("tools.models.openai_chat:OpenAIBackend", "langchain-openai", "openai:gpt-4.1"),
-    "offline": Provider("tools.models.providers:offline", "langchain-core", "offline"),
-    "replay": Provider("tools.models.replay:replay", "langchain-core", "replay:events.jsonl"),
-    "scripted": Provider("tools.models.scripted:scripted_file", "langchain-core", "scripted:replies.json"),
+    "openai": Provider("quorum.tools.models.openai_chat:OpenAIBackend", "langchain-openai", "openai:gpt-4.1"),
+    "offline": Provider("quorum.tools.models.providers:offline", "langchain-core", "offline"),
+    "replay": Provider("quorum.tools.models.replay:replay", "langchain-core", "replay:events.jsonl"),
+    "scripted": Provider(
+        "quorum.tools.models.scripted:scripted_file", "langchain-core", "scripted:replies.json"
+    ),
 }
 
 
@@ -107,8 +109,8 @@ def check_priced(models: Iterable[Model], budget: Budget) -> None:
 
 def _backend(spec: str | BaseChatModel, settings: ModelSettings) -> Backend:
     if not isinstance(spec, str):
-        from tools.models.local import ForeignBackend
-        from tools.models.scripted import ScriptedChatModel, scripted_backend
+        from quorum.tools.models.local import ForeignBackend
+        from quorum.tools.models.scripted import ScriptedChatModel, scripted_backend
 
         if isinstance(spec, ScriptedChatModel):
             return scripted_backend(spec, settings)
@@ -138,8 +140,8 @@ def offline(name: str, settings: ModelSettings) -> Backend:
     """The rule-based demonstration model; it needs no key and no network."""
     if name not in ("", "demo"):
         raise ConfigurationError(f"There is no model offline:{name}.", hint="Write offline.")
-    from tools.models.local import LocalBackend
-    from tools.offline.model import OfflineChatModel
+    from quorum.tools.models.local import LocalBackend
+    from quorum.tools.offline.model import OfflineChatModel
 
     backend = LocalBackend("offline:demo", OfflineChatModel(), settings)
     backend.demonstration = True

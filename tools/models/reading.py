@@ -9,11 +9,18 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
-from knowledge.tokens import estimate_tokens
-from tools.ledger import Usage
-from tools.models.base import Message
-from tools.models.prices import Price
-from tools.models.structured import NOT_TEXT, Problem, ProblemKind, has_half_pair, parse, without_half_pairs
+from quorum.knowledge.tokens import estimate_tokens
+from quorum.tools.ledger import Usage
+from quorum.tools.models.base import Message
+from quorum.tools.models.prices import Price
+from quorum.tools.models.structured import (
+    NOT_TEXT,
+    Problem,
+    ProblemKind,
+    has_half_pair,
+    parse,
+    without_half_pairs,
+)
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage

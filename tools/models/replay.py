@@ -15,10 +15,10 @@ from typing import Any
 from langchain_core.messages import AIMessage
 from langchain_core.messages.ai import InputTokenDetails, UsageMetadata
 
-from knowledge.errors import ConfigurationError
-from tools.models.base import ModelSettings
-from tools.models.local import LocalBackend
-from tools.models.scripted import ScriptedChatModel, scripted_backend
+from quorum.knowledge.errors import ConfigurationError
+from quorum.tools.models.base import ModelSettings
+from quorum.tools.models.local import LocalBackend
+from quorum.tools.models.scripted import ScriptedChatModel, scripted_backend
 
 
 def replay(name: str, settings: ModelSettings) -> LocalBackend:

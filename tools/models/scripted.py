@@ -16,9 +16,9 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from pydantic import BaseModel, PrivateAttr
 from typing_extensions import override
 
-from knowledge.errors import ConfigurationError
-from tools.models.base import ModelSettings
-from tools.models.local import LocalBackend
+from quorum.knowledge.errors import ConfigurationError
+from quorum.tools.models.base import ModelSettings
+from quorum.tools.models.local import LocalBackend
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp, tokenize
 
-from knowledge.catalog import Table
-from tools.offline.schema import Place, Schema
+from quorum.knowledge.catalog import Table
+from quorum.tools.offline.schema import Place, Schema
 
 
 @dataclass

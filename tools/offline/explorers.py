@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from tools.offline.reading import Reading
+from quorum.tools.offline.reading import Reading
 
 if TYPE_CHECKING:
-    from tools.offline.roles import Prompt
+    from quorum.tools.offline.roles import Prompt
 
 
 def column_explorer(prompt: Prompt) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tools.offline.roles import Prompt
+    from quorum.tools.offline.roles import Prompt
 
 
 def judge(prompt: Prompt) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tools.offline.roles import Prompt
+    from quorum.tools.offline.roles import Prompt
 
 NO_ROWS = r"\n\(0 rows\)$"
 

@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatResult
 
-from tools.offline.roles import NOTE, Prompt, answer
+from quorum.tools.offline.roles import NOTE, Prompt, answer
 
 
 class OfflineChatModel(BaseChatModel):
@@ -23,7 +23,7 @@ class OfflineChatModel(BaseChatModel):
     Raises:
         ConfigurationError: The prompt's role is not one that the rules can play,
             or the schema in the prompt has no table.
-        SchemaTextError: The schema is not in the form of ``knowledge.schema_text``.
+        SchemaTextError: The schema is not in the form of ``quorum.knowledge.schema_text``.
     """
 
     demonstration: ClassVar[bool] = True

@@ -6,10 +6,10 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from knowledge.catalog import Column, Table
-from tools.offline.draft import Draft
-from tools.offline.lexicon import CUED, STOP, split_words, stems
-from tools.offline.schema import Hit, Mention, Place, Schema, kind
+from quorum.knowledge.catalog import Column, Table
+from quorum.tools.offline.draft import Draft
+from quorum.tools.offline.lexicon import CUED, STOP, split_words, stems
+from quorum.tools.offline.schema import Hit, Mention, Place, Schema, kind
 
 
 class Reading(Draft):

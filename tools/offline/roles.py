@@ -6,15 +6,15 @@ import re
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from knowledge.errors import ConfigurationError
-from knowledge.schema_text import parse_schema
-from tools.offline.explorers import EXPLORERS
-from tools.offline.judging import JUDGES
-from tools.offline.lexicon import stems
-from tools.offline.looping import LOOPERS
-from tools.offline.reading import Reading
-from tools.offline.rules import read
-from tools.offline.schema import Schema
+from quorum.knowledge.errors import ConfigurationError
+from quorum.knowledge.schema_text import parse_schema
+from quorum.tools.offline.explorers import EXPLORERS
+from quorum.tools.offline.judging import JUDGES
+from quorum.tools.offline.lexicon import stems
+from quorum.tools.offline.looping import LOOPERS
+from quorum.tools.offline.reading import Reading
+from quorum.tools.offline.rules import read
+from quorum.tools.offline.schema import Schema
 
 NOTE = "This is a demonstration: rules, no language model."
 CUES = {"date": "[0-9]{4}-[0-9]{2}|month|year", "json": "json", "set": "union"}  # for a topic of that word

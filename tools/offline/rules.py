@@ -8,8 +8,8 @@ from datetime import date, timedelta
 
 from sqlglot import exp, parse_one
 
-from tools.offline.draft import Draft
-from tools.offline.lexicon import (
+from quorum.tools.offline.draft import Draft
+from quorum.tools.offline.lexicon import (
     ABOUT,
     AGGREGATE,
     AGGREGATES,
@@ -28,8 +28,8 @@ from tools.offline.lexicon import (
     WHEN,
     stems,
 )
-from tools.offline.reading import Reading, measures
-from tools.offline.schema import Place, Schema, kind
+from quorum.tools.offline.reading import Reading, measures
+from quorum.tools.offline.schema import Place, Schema, kind
 
 Rule = Callable[[Reading, re.Match[str]], None]
 RULES: list[tuple[str, Rule]] = []

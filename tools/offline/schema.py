@@ -9,8 +9,8 @@ from dataclasses import replace
 from itertools import combinations
 from typing import NamedTuple
 
-from knowledge.catalog import Catalog, Column, Table
-from tools.offline.lexicon import AGGREGATES, STOP, stems
+from quorum.knowledge.catalog import Catalog, Column, Table
+from quorum.tools.offline.lexicon import AGGREGATES, STOP, stems
 
 Place = tuple[Table, Column]
 Join = tuple[Table, Column, Table, Column]

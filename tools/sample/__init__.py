@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools.sample.build import build_sample, sample_database, sample_documents
-from tools.sample.questions import DEMO_QUESTIONS, SampleQuestion
+from quorum.tools.sample.build import build_sample, sample_database, sample_documents
+from quorum.tools.sample.questions import DEMO_QUESTIONS, SampleQuestion
 
 __all__ = ["DEMO_QUESTIONS", "SampleQuestion", "build_sample", "sample_database", "sample_documents"]

@@ -12,8 +12,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from knowledge.errors import ConfigurationError
-from tools.sample import rows
+from quorum.knowledge.errors import ConfigurationError
+from quorum.tools.sample import rows
 
 if TYPE_CHECKING:
     import sqlite3

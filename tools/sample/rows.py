@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
-from tools.sample import words
+from quorum.tools.sample import words
 
 Row = tuple[Any, ...]
 Rows = list[Row]

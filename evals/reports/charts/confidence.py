@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evals.reports.charts import BLUE, GREEN, GREY, INK, SOFT, Drawing
-from evals.reports.format import count, percent
-from evals.reports.summary import Summary
+from quorum.evals.reports.charts import BLUE, GREEN, GREY, INK, SOFT, Drawing
+from quorum.evals.reports.format import count, percent
+from quorum.evals.reports.summary import Summary
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

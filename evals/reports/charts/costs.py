@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from evals.reports.charts import BAR, GREEN, GREY, INK, LABEL, ORANGE, SOFT, Drawing
-from evals.reports.format import amount, one_line
-from evals.reports.summary import Line, Summary
+from quorum.evals.reports.charts import BAR, GREEN, GREY, INK, LABEL, ORANGE, SOFT, Drawing
+from quorum.evals.reports.format import amount, one_line
+from quorum.evals.reports.summary import Line, Summary
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

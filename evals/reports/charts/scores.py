@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from evals.reports.charts import BAR, BLUE, HUES, INK, LABEL, MARKS, Drawing
-from evals.reports.format import amount, one_line, percent
-from evals.reports.scores import Score
-from evals.reports.statistics import Share
-from evals.reports.summary import Summary
+from quorum.evals.reports.charts import BAR, BLUE, HUES, INK, LABEL, MARKS, Drawing
+from quorum.evals.reports.format import amount, one_line, percent
+from quorum.evals.reports.scores import Score
+from quorum.evals.reports.statistics import Share
+from quorum.evals.reports.summary import Summary
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

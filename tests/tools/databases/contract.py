@@ -1,4 +1,4 @@
-"""What ``tools.databases.base.Connector`` promises, as tests that every connector runs.
+"""What ``quorum.tools.databases.base.Connector`` promises, as tests that every connector runs.
 
 A connector's test module subclasses ``ConnectorContract`` and supplies the engine's own ways to
 write a database and to misbehave.
@@ -19,12 +19,12 @@ from urllib.parse import quote
 import psutil
 import pytest
 
-from knowledge.catalog import Catalog, ForeignKey
-from knowledge.errors import ConfigurationError, DatabaseUnavailable
-from tools.databases import connect
-from tools.databases.base import Connector
-from tools.databases.introspection import Introspection
-from tools.query import ErrorKind, Limits, QueryError, QueryResult
+from quorum.knowledge.catalog import Catalog, ForeignKey
+from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
+from quorum.tools.databases import connect
+from quorum.tools.databases.base import Connector
+from quorum.tools.databases.introspection import Introspection
+from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
 
 SHOP = '''
 CREATE TABLE customers (id INTEGER PRIMARY KEY, name VARCHAR NOT NULL, credit DOUBLE);
@@ -85,7 +85,9 @@ def files(folder: Path) -> list[Path]:
 
 def children() -> list[psutil.Process]:
     """The engines' processes that this process has started."""
-    return [child for child in psutil.Process().children() if "tools.databases.worker" in child.cmdline()]
+    return [
+        child for child in psutil.Process().children() if "quorum.tools.databases.worker" in child.cmdline()
+    ]
 
 
 class ConnectorContract:
@@ -432,8 +434,8 @@ class ConnectorContract:
         program = f"""
 import asyncio
 import os
-from tools.databases import connect
-from tools.query import Limits
+from quorum.tools.databases import connect
+from quorum.tools.query import Limits
 
 async def main():
     connector = connect({str(path)!r})

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from knowledge.errors import ConfigurationError, DatabaseUnavailable
-from tools.databases import CONNECTORS, connect
-from tools.databases.embedded import file_of
+from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
+from quorum.tools.databases import CONNECTORS, connect
+from quorum.tools.databases.embedded import file_of
 
 
 def test_unknown_scheme_lists_the_known() -> None:
@@ -69,7 +69,7 @@ def test_looking_at_a_file_keeps_the_locks_of_this_process(tmp_path: Path) -> No
 def test_drivers_are_not_imported_before_they_are_needed(root: Path) -> None:
     program = """
 import sys
-from tools.databases import connect
+from quorum.tools.databases import connect
 connect("sqlite:///a.db"), connect("duckdb:///a.db")
 print(sorted({"sqlite3", "duckdb", "pyarrow", "sqlglot"} & set(sys.modules)))
 """

@@ -12,12 +12,12 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from knowledge.catalog import Field
-from knowledge.errors import DatabaseUnavailable
+from quorum.knowledge.catalog import Field
+from quorum.knowledge.errors import DatabaseUnavailable
+from quorum.tools.databases import connect
+from quorum.tools.databases.base import Connector
+from quorum.tools.query import ErrorKind, Limits, QueryResult
 from tests.tools.databases.contract import ConnectorContract, error, rows, table
-from tools.databases import connect
-from tools.databases.base import Connector
-from tools.query import ErrorKind, Limits, QueryResult
 
 ODD = """
 CREATE TABLE kinds AS SELECT

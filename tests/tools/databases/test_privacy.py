@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tools.databases.privacy import is_private
+from quorum.tools.databases.privacy import is_private
 
 
 @pytest.mark.parametrize(

@@ -9,15 +9,15 @@ from urllib.parse import quote
 
 import pytest
 
-from knowledge.errors import ConfigurationError, DatabaseUnavailable
+from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
+from quorum.tools.databases import connect
+from quorum.tools.databases.base import Connector
+from quorum.tools.databases.schema import NOT_LIVE, folder_of
+from quorum.tools.execute import Database, execute
+from quorum.tools.ledger import Ledger
+from quorum.tools.lint import Linter
+from quorum.tools.query import ErrorKind, Limits, QueryError
 from tests.schema_folders import write_schema
-from tools.databases import connect
-from tools.databases.base import Connector
-from tools.databases.schema import NOT_LIVE, folder_of
-from tools.execute import Database, execute
-from tools.ledger import Ledger
-from tools.lint import Linter
-from tools.query import ErrorKind, Limits, QueryError
 
 PEOPLE = {"PEOPLE": {"NAME": "TEXT", "PASSWORD": "TEXT"}}
 ROWS = {"PEOPLE": [{"NAME": f"n{i}" + 80 * "x", "PASSWORD": f"p{i}"} for i in range(5)]}

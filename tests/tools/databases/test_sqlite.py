@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from knowledge.catalog import ForeignKey
-from knowledge.errors import DatabaseUnavailable
+from quorum.knowledge.catalog import ForeignKey
+from quorum.knowledge.errors import DatabaseUnavailable
+from quorum.tools.databases import connect
+from quorum.tools.databases.base import Connector
+from quorum.tools.query import ErrorKind, Limits, QueryResult
 from tests.tools.databases.contract import ConnectorContract, error, rows, table
-from tools.databases import connect
-from tools.databases.base import Connector
-from tools.query import ErrorKind, Limits, QueryResult
 
 ODD = """
 CREATE TABLE parents (a INT, b INT, PRIMARY KEY (a, b)) WITHOUT ROWID;
@@ -119,7 +119,7 @@ async def test_samples_come_from_all_over_the_table(tmp_path: Path) -> None:
 
 
 async def test_lack_of_time_is_noted(odd: Connector, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tools.databases.introspection.TABLE_SECONDS", 0)
+    monkeypatch.setattr("quorum.tools.databases.introspection.TABLE_SECONDS", 0)
     catalog = await odd.catalog()
     assert catalog.tables
     assert any(note.startswith(("Not counted", "Without sample")) for note in catalog.notes)

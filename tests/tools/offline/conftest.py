@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from knowledge.compress import render
-from tools.databases.sqlite import SqliteConnector
-from tools.offline.roles import schema_of
-from tools.offline.schema import Schema
-from tools.sample import sample_database, sample_documents
+from quorum.knowledge.compress import render
+from quorum.tools.databases.sqlite import SqliteConnector
+from quorum.tools.offline.roles import schema_of
+from quorum.tools.offline.schema import Schema
+from quorum.tools.sample import sample_database, sample_documents
 
 Rows = Counter[tuple[str, ...]]
 

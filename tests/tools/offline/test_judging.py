@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agents.prompting import PromptContext, prompts
-from tools.offline.roles import Prompt, answer
+from quorum.agents.prompting import PromptContext, prompts
+from quorum.tools.offline.roles import Prompt, answer
 
 OWN = "SELECT COUNT(*)\nFROM customers\nWHERE LOWER(customers.country) = 'france'"
 ALL = "SELECT COUNT(*) FROM customers"

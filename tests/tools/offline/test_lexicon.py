@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.offline.lexicon import split_words, stems
+from quorum.tools.offline.lexicon import split_words, stems
 
 
 @pytest.mark.parametrize(

@@ -9,31 +9,31 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from pydantic import BaseModel
 
-from agents.action import Action
-from agents.column_explorer import Correction, Exploration, ExplorationQuery
-from agents.cte_refiner import StageReview
-from agents.draft_linker import ChunkDraft
-from agents.format_writer import AnswerFormat
-from agents.judge import Judgement
-from agents.plan_critique import PlanReview
-from agents.planner import Plan
-from agents.prompting import PromptContext, prompts
-from agents.reviser import Revision
-from agents.schema_linker import LinkStep, Look
-from agents.self_checker import SecondAnswer
-from agents.self_refiner import Attempt, Refinement
-from agents.sql_critique import SqlReview
-from agents.sql_writer import Draft
-from agents.syntax_retriever import SyntaxRequest
-from agents.table_linker import TableVerdict
-from agents.tool_user import ToolStep
-from agents.turns import Turn
-from agents.validator import ColumnSummary, Verdict
-from knowledge.errors import ConfigurationError
-from knowledge.schema_files import SchemaFiles
-from knowledge.schema_text import parse_schema
-from tools.offline.model import OfflineChatModel
-from tools.offline.roles import ROLES
+from quorum.agents.action import Action
+from quorum.agents.column_explorer import Correction, Exploration, ExplorationQuery
+from quorum.agents.cte_refiner import StageReview
+from quorum.agents.draft_linker import ChunkDraft
+from quorum.agents.format_writer import AnswerFormat
+from quorum.agents.judge import Judgement
+from quorum.agents.plan_critique import PlanReview
+from quorum.agents.planner import Plan
+from quorum.agents.prompting import PromptContext, prompts
+from quorum.agents.reviser import Revision
+from quorum.agents.schema_linker import LinkStep, Look
+from quorum.agents.self_checker import SecondAnswer
+from quorum.agents.self_refiner import Attempt, Refinement
+from quorum.agents.sql_critique import SqlReview
+from quorum.agents.sql_writer import Draft
+from quorum.agents.syntax_retriever import SyntaxRequest
+from quorum.agents.table_linker import TableVerdict
+from quorum.agents.tool_user import ToolStep
+from quorum.agents.turns import Turn
+from quorum.agents.validator import ColumnSummary, Verdict
+from quorum.knowledge.errors import ConfigurationError
+from quorum.knowledge.schema_files import SchemaFiles
+from quorum.knowledge.schema_text import parse_schema
+from quorum.tools.offline.model import OfflineChatModel
+from quorum.tools.offline.roles import ROLES
 
 FOREIGN = "What is the market share of our orders against competitors abroad?"
 QUESTION = "How many customers live in Germany?"

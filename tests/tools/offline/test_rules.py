@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from knowledge.catalog import Catalog, Column, ForeignKey, Table
-from tools.offline.rules import following, read
-from tools.offline.schema import Schema
-from tools.sample import DEMO_QUESTIONS, SampleQuestion
-from tools.sql import parse_one_statement
+from quorum.knowledge.catalog import Catalog, Column, ForeignKey, Table
+from quorum.tools.offline.rules import following, read
+from quorum.tools.offline.schema import Schema
+from quorum.tools.sample import DEMO_QUESTIONS, SampleQuestion
+from quorum.tools.sql import parse_one_statement
 
 ALL_EVENTS = " UNION ALL ".join(f"SELECT * FROM events_2024_{month:02d}" for month in range(1, 7))
 BY_ORDERS = "JOIN orders AS o USING (customer_id) GROUP BY c.customer_id ORDER BY COUNT(*) DESC"

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from knowledge.compress import render
+from quorum.knowledge.compress import render
+from quorum.tools.databases.sqlite import SqliteConnector
+from quorum.tools.offline.roles import schema_of
+from quorum.tools.offline.rules import read
 from tests.tools.offline.conftest import bag
-from tools.databases.sqlite import SqliteConnector
-from tools.offline.roles import schema_of
-from tools.offline.rules import read
 
 LEAST_EXECUTED = 0.97  # share of questions whose SQL runs
 LEAST_EXACT = 0.42  # share whose result is the gold's, the order of rows and columns aside

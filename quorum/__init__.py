@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from quorum.graph.clarification import Clarification
     from quorum.settings import Settings
 
+__version__ = "0.1.0"
+
 __all__ = ["Answer", "Clarification", "Settings", "ask", "ask_sync"]
 
 _HOMES = {

@@ -102,7 +102,7 @@ def _error_object(error: Exception) -> dict[str, Any]:
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="quorum-sql", prog_name="quorum")
+@click.version_option(__version__, prog_name="quorum")
 def cli() -> None:
     """Quorum answers questions about a database with SQL that several agents write, check and vote on.
 

@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from quorum import __version__
 from quorum.evals.ids import ID_HINT, is_id
 from quorum.evals.questions import EvalQuestion, Suite
 from quorum.evals.records import Asked, Manifest
@@ -92,7 +92,7 @@ class Evaluation:
             asked=tuple(_asked(question, scorer) for question in self.questions),
             shard=f"{self.shard[0]}/{self.shard[1]}",
             missing=self.suite.missing,
-            version=version("quorum"),
+            version=__version__,
             started=now(),
         )
 

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from quorum.knowledge import index
 from quorum.knowledge.documents import Documents
 from quorum.knowledge.errors import ConfigurationError
 from quorum.knowledge.index import IndexMismatch, SentenceTransformerEmbedder, VectorIndex
@@ -104,10 +105,8 @@ def test_the_manifest_must_fit_the_index(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("missing", ["faiss", "sentence_transformers"])
 def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
-    found = quorum.knowledge.index.find_spec
-    monkeypatch.setattr(
-        quorum.knowledge.index, "find_spec", lambda name: None if name == missing else found(name)
-    )
+    found = index.find_spec
+    monkeypatch.setattr(index, "find_spec", lambda name: None if name == missing else found(name))
     calls: dict[str, Callable[[], object]] = {
         "faiss": lambda: VectorIndex.build(TEXTS, Letters()),
         "sentence_transformers": lambda: SentenceTransformerEmbedder("any").encode(["text"]),
@@ -119,7 +118,8 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPat
 def test_nothing_heavy_is_imported_before_it_is_used(root: Path) -> None:
     code = """
 import sys
-import quorum.graph.consensus, quorum.knowledge.documents, quorum.knowledge.index, quorum.knowledge.syntax, quorum.tools.experts
+import quorum.graph.consensus, quorum.tools.experts
+from quorum.knowledge import documents, index, syntax
 from quorum.knowledge.index import SentenceTransformerEmbedder
 SentenceTransformerEmbedder("some/model").name
 heavy = {"torch", "faiss", "sentence_transformers", "bm25s", "langgraph", "sqlglot", "pyarrow", "numpy"}

@@ -42,11 +42,10 @@ def loaded(shared: Path) -> Loaded:
 @pytest.mark.parametrize("name", SETS)
 def test_the_texts_keep_to_their_size(loaded: Loaded, name: str) -> None:
     databases, limit, dialect = SETS[name]
-    catalogs, texts, _, seconds = loaded[name]
+    catalogs, texts, *_ = loaded[name]
     assert len(catalogs) == databases
     assert {catalog.dialect for catalog in catalogs} == {dialect}
     assert sum(text.bytes for text in texts) <= limit
-    assert seconds < 2  # of the processor's time, so that a busy machine does not count
 
 
 @pytest.mark.parametrize("name", SETS)

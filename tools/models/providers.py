@@ -127,7 +127,7 @@ def _backend(spec: str | BaseChatModel, settings: ModelSettings) -> Backend:
     try:
         backend: Backend = getattr(import_module(module), attribute)(rest, settings)
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] in ("tools", "knowledge"):
+        if (error.name or "").partition(".")[0] == "quorum":
             raise  # a fault of ours, not a missing package
         raise ConfigurationError(
             f"The provider {name!r} needs a package that is not installed ({error.name}).",

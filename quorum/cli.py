@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from quorum import __version__
 from quorum.knowledge.errors import BudgetExceeded, QuorumError
 from quorum.pipes import until_reader_leaves, write_anything
 from quorum.text import printable

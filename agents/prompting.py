@@ -44,6 +44,7 @@ class Prompts:
 
     def __init__(self, folder: Path = FOLDER) -> None:
         sources = {path.name: path.read_text("utf-8") for path in sorted(folder.glob("*.md"))}
+        self.templates = frozenset(sources)
         self._folder, self._tags = folder, _tags_in(sources.values())
         self._environment = Environment(
             loader=DictLoader(sources),  # no disk once an event loop runs
@@ -122,3 +123,8 @@ _PROMPTS = Prompts()
 def prompts() -> Prompts:
     """The templates of the project, read when this module is imported."""
     return _PROMPTS
+
+
+def prompt_file(role: str) -> str:
+    """The template of a role, relative to the project's root; empty where there is none."""
+    return f"agents/prompts/{role}.md" if f"{role}.md" in _PROMPTS.templates else ""

@@ -13,7 +13,6 @@ from quorum.graph.builder import build_graph
 from quorum.graph.checkpoints import open_checkpoints
 from quorum.graph.clarification import Clarification
 from quorum.graph.context import Context
-from quorum.graph.live import attach
 
 OnClarify: TypeAlias = Callable[[Clarification], str | Awaitable[str | None] | None]
 
@@ -33,7 +32,6 @@ async def answer_question(
     trace = context.trace
     try:
         trace.record("begun", agent="run", run=trace.run_id, resumed=resumed)
-        attach(context.options, context)
         return await _invoke(context, question, on_clarify, resumed=resumed)
     except Exception as error:  # of any kind: whoever looks at the run later wants to know
         trace.record("failed", agent="run", error=type(error).__name__, message=str(error))
@@ -48,11 +46,11 @@ async def _invoke(context: Context, question: str, on_clarify: OnClarify | None,
         graph = build_graph(context.recipe, checkpointer=saver)
         under_way = resumed and bool((await graph.aget_state(config)).values)
         start: Any = None if under_way else {"question": question}
-        output = await graph.ainvoke(start, config, context=context.options, durability="sync")
+        output = await graph.ainvoke(start, config, context=context, durability="sync")
         while asked := output.get("__interrupt__"):
             assert on_clarify is not None  # without it no run is begun that may ask
             reply: Command[Any] = Command(resume=await _reply(asked[0].value, on_clarify, context))
-            output = await graph.ainvoke(reply, config, context=context.options, durability="sync")
+            output = await graph.ainvoke(reply, config, context=context, durability="sync")
     return Answer.model_validate(output["answer"])
 
 

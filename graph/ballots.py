@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from quorum.tools.overlap import Overlap
 
 LEAST_WEIGHT = 1e-12
+
+Decided: TypeAlias = Literal["", "vote", "tie_rule", "draw", "judge", "revision", "user"]
+"""What chose the winner: the weights, the tie rule, a draw, a model, or the user; empty without a winner."""
 
 
 @dataclass(frozen=True)
@@ -81,10 +84,13 @@ class Cluster:
     share: float = 0.0
     approved: bool = False
 
+    def __post_init__(self) -> None:
+        _restore_tuples(self, "candidates", "experts")
+
 
 @dataclass(frozen=True)
 class Vote:
-    """The outcome of a vote.
+    """The outcome of a vote, and what was decided after it was held.
 
     Attributes:
         winner: Id of the candidate that stands for the answer; None if no candidate has a result.
@@ -94,16 +100,23 @@ class Vote:
             tie rule, and the answer is of low confidence.
         blank: Every result was empty, all NULL or all zero, so those voted after all.
         seed: Of a draw; None if nothing was drawn.
-        approved: The validator's verdict on the winner; None if it was not asked.
+        approved: The Validator's verdict on the winner; None if it was not asked.
         cast: Candidates in all, voting or not.
         experts: Distinct experts in all.
         excluded: Who did not vote, and why.
-        notes: For people: ties, draws, judgements, exclusions.
+        notes: For people: exclusions, blanks, objections.
+        decided: What chose the winner, and ``decision`` a sentence on it; empty where the weights did.
         tied: Keys of the heaviest clusters where they weigh the same, the winner's first; empty
             without a tie. ``clusters`` holds them first, each with the candidate that stands for it.
         judged: A judge chose between the clusters.
         margin: So much weight may still come, less by a hair, and the same answer wins, whatever it
             says; None where that cannot be promised. 0 and less promise nothing either.
+        upheld: The user chose what the vote had chosen; None if nobody was asked.
+        confidence: 0 to 1, of what the vote says now (``quorum.graph.confidence``).
+        weights: The experts', as the run found them.
+        stopping: The rule that says whether enough have voted.
+        enough: What it says.
+        saved: Candidates that it spared.
     """
 
     winner: str | None
@@ -118,9 +131,21 @@ class Vote:
     experts: int = 0
     excluded: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
+    decided: Decided = ""
+    decision: str = ""
     tied: tuple[str, ...] = ()
     judged: bool = False
     margin: float | None = None
+    upheld: bool | None = None
+    confidence: float = 0.0
+    weights: Mapping[str, float] = field(default_factory=dict)
+    stopping: str = ""
+    enough: bool = False
+    saved: int = 0
+
+    def __post_init__(self) -> None:
+        _restore_tuples(self, "clusters", "notes", "tied")
+        object.__setattr__(self, "excluded", tuple((name, reason) for name, reason in self.excluded))
 
     @property
     def winning(self) -> Cluster | None:
@@ -128,14 +153,25 @@ class Vote:
         return next((cluster for cluster in self.clusters if self.winner in cluster.candidates), None)
 
     @property
+    def voters(self) -> int:
+        """Candidates that voted."""
+        return sum(len(cluster.candidates) for cluster in self.clusters)
+
+    @property
     def low(self) -> bool:
         """Low confidence by rule: a tie, a single surviving candidate, or nothing but blanks."""
-        voters = sum(len(cluster.candidates) for cluster in self.clusters)
-        return self.tie or self.blank or voters < 2
+        return self.tie or self.blank or self.voters < 2
 
-    def as_dict(self) -> dict[str, Any]:
-        """JSON-ready, for the state and the trace."""
-        return asdict(self)
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Everything that people should know of it, as sentences."""
+        return (*self.notes, self.decision) if self.decision else self.notes
+
+
+def _restore_tuples(value: object, *names: str) -> None:
+    """A checkpoint gives tuples back as lists."""
+    for name in names:
+        object.__setattr__(value, name, tuple(getattr(value, name)))
 
 
 class Evidence(Protocol):

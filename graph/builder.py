@@ -16,7 +16,7 @@ from quorum.graph.recipes import RECIPES, find_recipe
 from quorum.graph.recipes.recipe import Recipe
 from quorum.graph.state import RunInput, RunOutput, RunState
 
-Graph = CompiledStateGraph[RunState, RunOptions, RunInput, RunOutput]
+Graph = CompiledStateGraph[RunState, Any, RunInput, RunOutput]
 
 
 def build_graph(
@@ -28,7 +28,8 @@ def build_graph(
     """Compile a recipe's graph.
 
     Its input is ``{"question": …}``, its context ``quorum.graph.options.RunOptions`` (or a dict of
-    them), its output ``{"answer": …}``, a ``quorum.graph.answer.Answer`` as a dict.
+    them) or an open ``quorum.graph.context.Context``, its output ``{"answer": …}``, a
+    ``quorum.graph.answer.Answer`` as a dict.
 
     Args:
         recipe: A name, or what ``find_recipe(name, switches)`` returns.

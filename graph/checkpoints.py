@@ -11,7 +11,10 @@ from typing import Any, TypeVar, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata, CheckpointTuple
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
+
+from quorum.graph.state import STATE_TYPES
 
 T = TypeVar("T")
 
@@ -93,6 +96,7 @@ def _opened(opening: AbstractContextManager[RunSaver], path: Path) -> RunSaver:
     if not path.exists():
         path.write_bytes(_empty())
     saver = opening.__enter__()
+    saver.serde = JsonPlusSerializer(allowed_msgpack_modules=STATE_TYPES)
     saver.conn.isolation_level = None
     saver.conn.execute("PRAGMA synchronous = NORMAL")
     saver.setup()

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from quorum.graph.ballots import Ballot, Cluster, Rules, Tally, Vote, rank
+from quorum.graph.ballots import Ballot, Cluster, Decided, Rules, Tally, Vote, rank
 from quorum.graph.confidence import confidence
 from quorum.graph.strategies import STRATEGIES, find_strategy
 
@@ -69,6 +69,7 @@ def _count(box: Vote, voters: Sequence[Ballot], tally: Tally) -> Vote:
     clusters = tuple(replace(cluster, share=cluster.weight / total) for cluster in (*top, *rest))
     winner = tally.drawn or clusters[0].candidates[0]
     tied = tuple(cluster.key for cluster in top) if len(top) > 1 and not tally.drawn else ()
+    decided, decision = _decision(len(tied), tally)
     return replace(
         box,
         winner=winner,
@@ -80,7 +81,9 @@ def _count(box: Vote, voters: Sequence[Ballot], tally: Tally) -> Vote:
         judged=tally.judged,
         margin=tally.margin,
         seed=tally.seed,
-        notes=_notes(box, len(voters), len(tied), tally),
+        notes=_notes(box, len(voters)),
+        decided=decided,
+        decision=decision,
     )
 
 
@@ -89,19 +92,27 @@ def _leads(cluster: Cluster, heaviest: float, chosen: str | None) -> bool:
     return cluster.key == chosen if chosen else math.isclose(cluster.weight, heaviest, rel_tol=1e-9)
 
 
-def _notes(box: Vote, voters: int, tied: int, tally: Tally) -> tuple[str, ...]:
+def _decision(tied: int, tally: Tally) -> tuple[Decided, str]:
+    """What chose the winner, and a sentence on it where the weights alone did not."""
+    if tally.drawn:
+        return "draw", f"{tally.drawn} was drawn with seed {tally.seed}."
+    if tied:
+        return (
+            "tie_rule",
+            f"{tied} answers tie; settled by approval, then fewest repairs, then the SQL's hash.",
+        )
+    if tally.judged:
+        return "judge", "The vote was close; a model compared the answers and chose this one."
+    return "vote", ""
+
+
+def _notes(box: Vote, voters: int) -> tuple[str, ...]:
     notes = []
     if box.blank:
         notes.append("Every result is empty, all NULL or all zero; these voted because there is no other.")
     if box.excluded:
-        said = ", ".join(f"{name} ({reason})" for name, reason in box.excluded)
-        notes.append(f"Did not vote: {said}.")
+        reasons = ", ".join(f"{name} ({reason})" for name, reason in box.excluded)
+        notes.append(f"Did not vote: {reasons}.")
     if voters == 1:
         notes.append("Only one candidate has a result that can vote.")
-    if tally.drawn:
-        notes.append(f"{tally.drawn} was drawn with seed {tally.seed}.")
-    elif tied:
-        notes.append(f"{tied} answers tie; settled by approval, then fewest repairs, then the SQL's hash.")
-    elif tally.judged:
-        notes.append("The vote was close; a model compared the answers and chose this one.")
     return tuple(notes)

@@ -11,17 +11,18 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 from uuid import uuid4
 
 from quorum.agents.base import PromptContext
 from quorum.graph.options import RunOptions
-from quorum.graph.recipes import find_recipe
 from quorum.graph.recipes.recipe import Recipe
 from quorum.graph.resources import Resources, open_resources
-from quorum.graph.runs import Event, Spent
+from quorum.graph.runs import Event, RunFolder, Spent
+from quorum.graph.state import VERSION
 from quorum.graph.stopping import Stopping, find_stopping
 from quorum.graph.trace import Trace
+from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.execute import Database
 from quorum.tools.experts import ExpertLedger
 from quorum.tools.ledger import Budget, Ledger
@@ -30,6 +31,13 @@ from quorum.tools.query import Limits
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
+
+
+class Shown(Protocol):
+    """A state that names what its prompts show."""
+
+    schema_ref: str
+    documents_ref: str
 
 
 @dataclass(frozen=True)
@@ -116,13 +124,13 @@ class Context:
             self._texts[ref] = await self.trace.aget(ref)
         return self._texts[ref] if ref else ""
 
-    async def prompt(self, schema_ref: str, documents_ref: str) -> PromptContext:
+    async def prompt(self, state: Shown) -> PromptContext:
         """The part of the prompt that all roles and candidates of the question share."""
         return PromptContext(
             dialect=self.dialect,
             database=self.resources.catalog.name,
-            schema=await self.text(schema_ref),
-            documents=await self.text(documents_ref),
+            schema=await self.text(state.schema_ref),
+            documents=await self.text(state.documents_ref),
         )
 
     async def aclose(self) -> None:
@@ -132,6 +140,7 @@ class Context:
 
 async def open_context(
     options: RunOptions,
+    recipe: Recipe,
     question: str,
     *,
     resume: str = "",
@@ -145,6 +154,7 @@ async def open_context(
     """Open everything that a run needs. Nothing is left behind if that fails, no run folder either.
 
     Args:
+        recipe: The one that ``options`` name, with their switches (``quorum.graph.recipes.find_recipe``).
         run_id: Of a new run; without it the run gets one that sorts by time.
         resume: Id of an interrupted run that goes on; its ledger continues.
         api_key, chat_models: As ``open_resources``.
@@ -152,10 +162,10 @@ async def open_context(
         resources: Shared ones, which stay open; without them the run opens and closes its own.
 
     Raises:
-        ConfigurationError: An option, a model or a folder is wrong.
+        ConfigurationError: An option, a model or a folder is wrong, or the run that is to go on was begun
+            by another version.
         DatabaseUnavailable: The database cannot be opened or read.
     """
-    recipe = find_recipe(options.recipe, options.switches)
     async with AsyncExitStack() as stack:
         if resources is None:
             resources = await open_resources(options, api_key=api_key, chat_models=chat_models)
@@ -209,9 +219,18 @@ def _trace(
 ) -> Trace:
     home = Path(options.home)
     if resume:
+        _check_version(RunFolder.open(home, resume))
         return Trace.resume(home, resume, redact=secrets, listener=listener)
-    meta = {"question": question, "options": options.as_dict()}
+    meta = {"question": question, "options": options.as_dict(), "state": VERSION}
     return Trace.create(home, run_id or None, meta=meta, redact=secrets, listener=listener)
+
+
+def _check_version(run: RunFolder) -> None:
+    if run.checkpoint.exists() and run.meta().get("state") != VERSION:
+        raise ConfigurationError(
+            f"The run {run.run_id} was begun by another version of Quorum and cannot go on.",
+            hint="Ask its question again; its trace can still be read.",
+        )
 
 
 def _ledger(options: RunOptions, spent: Spent | None) -> Ledger:

@@ -1,8 +1,8 @@
-"""Which context a running graph finds: the one attached to its options, or one it opens for itself.
+"""Which context a node works in: the open one that the graph was given, or one that the graph opens itself.
 
-The front door opens a context and attaches it. Where nobody did (Studio, ``build_graph`` by
-itself), the first node opens one for its run; it lives until the run has its answer, through
-interrupts too, and is closed when nothing has used it for ``IDLE_SECONDS``.
+The front door gives the graph an open ``Context``. Where a graph is given plain options (Studio,
+``build_graph`` by itself), its first node opens a context for the run; it lives until the run has its
+answer, through interrupts too, and is closed when nothing has used it for ``IDLE_SECONDS``.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from weakref import WeakKeyDictionary
 
 from quorum.graph.context import Context, open_context
 from quorum.graph.options import RunOptions
+from quorum.graph.recipes.recipe import Recipe
+from quorum.knowledge.errors import ConfigurationError
 
 IDLE_SECONDS = 600.0
 """An interrupted run keeps its context so long; when it goes on later, it opens a new one."""
@@ -33,33 +35,37 @@ class _Own:
 _loops: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, _Own]] = WeakKeyDictionary()
 
 
-def attach(options: RunOptions, context: Context) -> None:
-    """Make ``context`` the one that nodes find for these very options."""
-    options.attached = context
-
-
 @asynccontextmanager
-async def context_of(options: RunOptions, question: str, run_id: str) -> AsyncIterator[Context]:
+async def context_of(
+    given: Context | RunOptions, recipe: Recipe, question: str, run_id: str
+) -> AsyncIterator[Context]:
     """The context for one node's work.
 
     Args:
+        given: What the graph was invoked with.
+        recipe: That the graph was built from.
         run_id: The run that the state names; empty at its very beginning, which opens a new run.
 
     Raises:
-        ConfigurationError, DatabaseUnavailable: As ``open_context``.
+        ConfigurationError: Nothing was given, or it asks for another recipe than the graph's.
+        DatabaseUnavailable: As ``open_context``.
     """
-    if isinstance(options.attached, Context):
-        yield options.attached
+    if isinstance(given, Context):
+        _check(given.recipe == recipe)
+        yield given
         return
+    if not isinstance(given, RunOptions):
+        raise ConfigurationError("The graph has no context.", hint="Pass context=RunOptions(…).")
+    _check(given.recipe == recipe.name and recipe.has(given.switches))
     runs = _loops.setdefault(asyncio.get_running_loop(), {})
     if not run_id:
         await _close_idle(runs)
-        context = await open_context(options, question, owned=True)
+        context = await open_context(given, recipe, question, owned=True)
         run_id = context.trace.run_id
         runs[run_id] = _Own(asyncio.ensure_future(_ready(context)))
     elif run_id not in runs:
         _release(run_id)
-        opening = open_context(options, question, resume=run_id, owned=True)
+        opening = open_context(given, recipe, question, resume=run_id, owned=True)
         runs[run_id] = _Own(asyncio.ensure_future(opening))
     own = runs[run_id]
     own.users += 1
@@ -79,6 +85,14 @@ async def close_own(context: Context) -> None:
     if context.owned:
         _loops.get(asyncio.get_running_loop(), {}).pop(context.trace.run_id, None)
         await context.aclose()
+
+
+def _check(same: bool) -> None:
+    if not same:
+        raise ConfigurationError(
+            "The options ask for another recipe, or other switches, than the graph was built with.",
+            hint="Build it from find_recipe(name, switches).",
+        )
 
 
 async def _ready(context: Context) -> Context:

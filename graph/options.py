@@ -74,7 +74,6 @@ class RunOptions:
     home: str = ".quorum"
 
     def __post_init__(self) -> None:
-        self.attached: object = None  # the run's open context (graph.live); no field, so no form shows it
         self._check_types()
         if self.votes is not None and self.votes < 1:
             raise ConfigurationError(f"votes is {self.votes}; at least one candidate is needed.")

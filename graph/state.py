@@ -1,41 +1,61 @@
-"""The graph's state: small, plain, serialisable. Long texts and results are named by their hash.
+"""The graph's state: small, typed values. Long texts and results are named by their hash.
 
-LangGraph's checkpoints hold what stands here, once per step, so every value is a plain dict,
-list, string or number, and previews have at most 20 rows. Schema text, retrieved documents and
-syntax lie in the run folder's blobs (keys ending in ``_ref`` are their SHA-256), results in its
-``results`` folder.
+LangGraph's checkpoints hold what stands here, once per step; previews have at most 20 rows. Schema text,
+retrieved documents and syntax lie in the run folder's blobs (fields ending in ``_ref`` are their SHA-256),
+results in its ``results`` folder.
+
+Every default stands here and nowhere else: a new question starts from ``fresh``, so that nothing of an
+earlier question on the same thread is left.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NotRequired
+from dataclasses import dataclass, field, fields
+from typing import Annotated, Any, TypeVar
 
 from typing_extensions import TypedDict  # Python < 3.12: typing's own lacks what pydantic needs
 
+from quorum.agents.column_explorer import ExplorationQuery, FailedTry
+from quorum.agents.self_refiner import Attempt
+from quorum.agents.turns import Turn
+from quorum.graph.ballots import Cluster, Vote
+
 PREVIEW_ROWS = 20
 
+VERSION = 2
+"""Of the state's form; a run that was begun with another one cannot go on."""
 
-def gather(so_far: list[Any], more: list[Any] | None) -> list[Any]:
-    """The reducer of lists that branches add to; None empties the list, as a new run does."""
-    return [] if more is None else so_far + more
+Item = TypeVar("Item")
 
 
-class ErrorState(TypedDict):
-    """A ``QueryError``, or why a candidate could not go on, as plain values."""
+@dataclass(frozen=True)
+class Failure:
+    """Why a query, or a candidate, has no result.
+
+    Attributes:
+        kind: ``quorum.tools.query.ErrorKind``, or why a candidate could not go on.
+    """
 
     kind: str
     message: str
 
 
-class ResultState(TypedDict):
+@dataclass(frozen=True)
+class Result:
     """A finished result: its file (relative to the run folder) and what tells it apart.
 
-    ``ordered``: the order of its rows counts in the fingerprint, for the question asks for one.
+    Attributes:
+        ordered: The order of its rows counts in the fingerprint, for the question asks for one.
+        blank: Empty, or nothing but NULL or zero.
+        no_values: Empty, or nothing but NULL.
+        columns: The first; ``columns_left_out`` more are in the file.
+        preview: The first rows, long cells shortened.
+        nulls, distinct, types: Per column; ``distinct`` is None where values are nested.
     """
 
     file: str
     fingerprint: str
-    ordered: NotRequired[bool]
+    ordered: bool
     blank: bool
     no_values: bool
     columns: list[str]
@@ -48,15 +68,52 @@ class ResultState(TypedDict):
     types: list[str]
 
 
-class PlanState(TypedDict):
-    steps: list[str]
-    expected_format: str
+@dataclass(frozen=True)
+class PromptExtras:
+    """What prompts show beside schema, documents and plan: references to texts, empty where there is none.
+
+    Attributes:
+        rows: Sample rows of each table.
+        samples: The same as data, from which ``rows`` of a smaller schema are made.
+        demonstrations: A JSON list of questions with their SQL.
+        findings: A JSON list of what exploration found: purpose, sql, result.
+        differences: A JSON list of sentences on how earlier answers disagree.
+        revision: The Reviser's query.
+    """
+
+    rows: str = ""
+    samples: str = ""
+    demonstrations: str = ""
+    findings: str = ""
+    differences: str = ""
+    revision: str = ""
 
 
-class CandidateRecord(TypedDict):
+@dataclass(frozen=True)
+class CandidateInput:
+    """What a candidate starts from.
+
+    Attributes:
+        number: From 0, in the order of dispatch.
+        seed: Of its sampling.
+    """
+
+    id: str
+    number: int
+    model: str
+    temperature: float
+    seed: int
+    extras: PromptExtras = field(default_factory=PromptExtras)
+
+
+@dataclass(frozen=True)
+class Candidate:
     """A finished candidate, as consensus and the answer see it.
 
-    ``reading`` is what else its writer says the question could mean.
+    Attributes:
+        informed: It knew what exploration found.
+        approved: The Validator's verdict; None if it was not asked.
+        reading: What else its writer says the question could mean.
     """
 
     id: str
@@ -64,33 +121,53 @@ class CandidateRecord(TypedDict):
     temperature: float
     seed: int
     sql: str
-    result: ResultState | None
-    error: ErrorState | None
-    approved: bool | None
-    refinements: int
-    stopped_by: str
-    reading: NotRequired[str]
+    result: Result | None
+    error: Failure | None
+    approved: bool | None = None
+    refinements: int = 0
+    stopped_by: str = ""
+    reading: str = ""
+    informed: bool = False
 
 
-class AttemptState(TypedDict):
+@dataclass(frozen=True)
+class Finding:
+    """An exploration query that told something; ``ref`` is its result as text."""
+
+    purpose: str
     sql: str
-    error: str
+    ref: str
 
 
-class ExplorationState(TypedDict):
+@dataclass(frozen=True)
+class Exploration:
     """Column exploration under way (``quorum.graph.nodes.exploration``).
 
-    ``waiting`` are queries with ``purpose`` and ``sql``, the first under work: ``error`` of the kind
-    ``kind`` says why it gave nothing, ``tried`` are its earlier forms, ``mended`` what the others become
-    once it works. ``findings`` are ``purpose`` and ``sql`` with the ``ref`` of the result as text.
+    Attributes:
+        waiting: Queries to run, the first under work.
+        tried: Earlier forms of the first.
+        error: Why the first gave nothing.
+        mended: What the others become once the first works.
     """
 
-    waiting: list[dict[str, str]]
-    tried: list[AttemptState]
-    error: str
-    kind: str
-    mended: list[dict[str, str]]
-    findings: list[dict[str, str]]
+    waiting: list[ExplorationQuery] = field(default_factory=list)
+    tried: list[FailedTry] = field(default_factory=list)
+    error: Failure | None = None
+    mended: list[ExplorationQuery] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+
+
+def gather(so_far: list[Item], more: list[Item] | None) -> list[Item]:
+    """The reducer of lists that nodes add to; None empties the list, as a new run does."""
+    return [] if more is None else so_far + more
+
+
+def merge(so_far: list[Candidate], more: list[Candidate] | None) -> list[Candidate]:
+    """The reducer of candidates: one takes the place of its earlier form; None empties the list."""
+    if more is None:
+        return []
+    known = {candidate.id: candidate for candidate in so_far}
+    return list((known | {candidate.id: candidate for candidate in more}).values())
 
 
 class RunInput(TypedDict):
@@ -105,97 +182,137 @@ class RunOutput(TypedDict):
     answer: dict[str, Any]
 
 
-class CandidateInput(TypedDict):
-    """What ``Send`` gives to one branch.
+@dataclass
+class RunState:
+    """Shared by all nodes of a run.
 
-    ``material`` names what else its first prompt shows: blobs by kind (``quorum.graph.nodes.writing``).
+    Attributes:
+        steps, expected_format: Of the plan; each may be empty.
+        plans: Times a plan was written.
+        critique: Of the plan; empty if it stands.
+        batch: Candidates that are sent off now; ``dispatched`` counts all so far.
+        presql: Candidates of SSEV's first round, while they have no vote.
+        explored: There was an exploration, or none is possible.
+        objection: The Validator's, to the winner; ``revision`` is the Reviser's query.
+        stopped_by: The limit that ended the run.
+        reopened: The opening of a run in which candidates were asked anew because no model had answered.
+        clarified: The user has made the question more precise.
     """
 
-    question: str
-    run_id: str
-    schema_ref: str
-    documents_ref: str
-    syntax_ref: str
-    plan: PlanState
-    material: dict[str, str]
-    candidate: str
-    model: str
-    temperature: float
-    seed: int
+    question: str = ""
+    run_id: str = ""
+    schema_ref: str = ""
+    documents_ref: str = ""
+    syntax_ref: str = ""
+    steps: list[str] = field(default_factory=list)
+    expected_format: str = ""
+    plans: int = 0
+    critique: str = ""
+    extras: PromptExtras = field(default_factory=PromptExtras)
+    batch: list[CandidateInput] = field(default_factory=list)
+    dispatched: int = 0
+    candidates: Annotated[list[Candidate], merge] = field(default_factory=list)
+    presql: list[Candidate] = field(default_factory=list)
+    vote: Vote | None = None
+    exploration: Exploration = field(default_factory=Exploration)
+    explored: bool = False
+    objection: str = ""
+    revision: str = ""
+    stopped_by: str = ""
+    reopened: str = ""
+    clarified: bool = False
+    warnings: Annotated[list[str], gather] = field(default_factory=list)
+    answer: dict[str, Any] | None = None
+
+    @property
+    def winner(self) -> Candidate | None:
+        """The candidate that stands for the answer, if there is one."""
+        name = self.vote.winner if self.vote else None
+        return next((candidate for candidate in self.candidates if candidate.id == name), None)
+
+    @property
+    def limited(self) -> bool:
+        """A limit was reached, by the run or by one of its candidates: nothing more is begun."""
+        return bool(self.stopped_by) or any(candidate.stopped_by for candidate in self.candidates)
 
 
-class RunState(TypedDict, total=False):
-    """Shared by all nodes of a run."""
-
-    question: str
-    run_id: str
-    schema_ref: str
-    documents_ref: str
-    syntax_ref: str
-    plan: PlanState
-    material: dict[str, str]
-    plan_rounds: int
-    critique: str
-    seats: list[CandidateInput]
-    dealt: int
-    candidates: Annotated[list[CandidateRecord], gather]
-    presql: list[CandidateRecord]
-    vote: dict[str, Any]
-    exploration: ExplorationState
-    explored: bool
-    explored_at: int
-    approvals: dict[str, bool]
-    rejected: str
-    revision: str
-    stopped_by: str
-    redealt: str
-    clarified: str
-    warnings: Annotated[list[str], gather]
-    answer: dict[str, Any]
-
-
-class TurnState(TypedDict):
-    """One action of a candidate and what came of it."""
-
-    action: str
-    text: str
-    observation: str
-    thought: NotRequired[str]
-
-
-class CandidateState(CandidateInput, total=False):
+@dataclass
+class CandidateState:
     """The working state of one branch; none of it is shared with the other branches.
 
-    ``seen`` are fingerprints of plausible results (``quorum.graph.nodes.consistency``); ``stage`` to
-    ``rewrites`` belong to CTE-based refinement (``quorum.graph.nodes.stages``).
+    Attributes:
+        answer_sql: The query that gave ``result``; ``sql`` is the one under work.
+        linked_ref: What the SchemaLinker found.
+        seen: Fingerprints of plausible results (``quorum.graph.nodes.consistency``).
+        stage, stage_error, stage_ref, rewrites: Of CTE-based refinement (``quorum.graph.nodes.stages``).
     """
 
-    history: list[TurnState]
-    actions: int
-    feedback: str
-    next: str
-    sql: str
-    reading: str
-    error: ErrorState | None
-    result: ResultState | None
-    answer_sql: str
-    approved: bool | None
-    linked_ref: str
-    linkings: int
-    refinements: int
-    validations: int
-    earlier: list[AttemptState]
-    seen: list[str]
-    errors_in_a_row: int
-    stage: int
-    stage_error: str
-    stage_ref: str
-    rewrites: int
-    stopped_by: str
-    candidates: list[CandidateRecord]
+    question: str = ""
+    run_id: str = ""
+    schema_ref: str = ""
+    documents_ref: str = ""
+    syntax_ref: str = ""
+    steps: list[str] = field(default_factory=list)
+    expected_format: str = ""
+    input: CandidateInput = field(default_factory=lambda: CandidateInput("", 0, "", 0.0, 0))
+    history: list[Turn] = field(default_factory=list)
+    actions: int = 0
+    feedback: str = ""
+    next: str = ""
+    sql: str = ""
+    reading: str = ""
+    error: Failure | None = None
+    result: Result | None = None
+    answer_sql: str = ""
+    approved: bool | None = None
+    linked_ref: str = ""
+    linkings: int = 0
+    refinements: int = 0
+    validations: int = 0
+    earlier: list[Attempt] = field(default_factory=list)
+    seen: list[str] = field(default_factory=list)
+    errors_in_a_row: int = 0
+    stage: int = 0
+    stage_error: str = ""
+    stage_ref: str = ""
+    rewrites: int = 0
+    stopped_by: str = ""
+    candidates: list[Candidate] = field(default_factory=list)
 
 
 class CandidateOutput(TypedDict):
     """All that leaves a branch; a wider schema would make parallel branches clash."""
 
-    candidates: list[CandidateRecord]
+    candidates: list[Candidate]
+
+
+STATE_TYPES = (
+    Attempt,
+    Candidate,
+    CandidateInput,
+    CandidateState,
+    Cluster,
+    Exploration,
+    ExplorationQuery,
+    Failure,
+    FailedTry,
+    Finding,
+    PromptExtras,
+    Result,
+    Turn,
+    Vote,
+)
+"""What a checkpoint may hold beside plain values."""
+
+
+def fresh(question: str, run_id: str = "", **known: Any) -> dict[str, Any]:
+    """Every field of ``RunState`` as a new question finds it, but for what is ``known`` already."""
+    state = RunState(question=question, run_id=run_id, **known)
+    emptied = {"candidates": None, "warnings": None}
+    return {item.name: getattr(state, item.name) for item in fields(state)} | emptied
+
+
+def branch_input(state: RunState, start: CandidateInput) -> CandidateState:
+    """The state in which a candidate's branch begins."""
+    shared = ("question", "run_id", "schema_ref", "documents_ref", "syntax_ref", "steps", "expected_format")
+    return CandidateState(**{name: getattr(state, name) for name in shared}, input=start)

@@ -1,4 +1,4 @@
-"""When enough candidates have voted: candidates come in waves, and a rule looks at the vote after each.
+"""When enough candidates have voted: candidates come in batches, and a rule looks at the vote after each.
 
 ``never`` asks all candidates at once. ``decided`` stops when those still to come cannot change the winner,
 which the strategy says (``quorum.graph.ballots.Vote.margin``); where it draws, they always can.
@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from quorum.graph.ballots import Vote
 from quorum.knowledge.errors import ConfigurationError
 
-WAVES = (3, 2, 2, 1)
-"""Candidates of the first waves; later ones are of two."""
+BATCHES = (3, 2, 2, 1)
+"""Candidates of the first batches; later ones are of two."""
 
 BLANKS = 5
 """So many candidates must agree on a blank result before a posterior ends the sampling."""
@@ -37,8 +37,8 @@ class Stopping:
     posterior: float | None = None
 
     @property
-    def in_waves(self) -> bool:
-        """Whether candidates come in waves."""
+    def in_batches(self) -> bool:
+        """Whether candidates come in batches."""
         return self.name != "never"
 
     def enough(self, vote: Vote, to_come: Sequence[float]) -> bool:
@@ -51,7 +51,7 @@ class Stopping:
         if not to_come:
             return True
         winning = vote.winning
-        if not self.in_waves or winning is None or vote.tie:
+        if not self.in_batches or winning is None or vote.tie:
             return False
         if vote.blank and (self.posterior is None or len(winning.candidates) < BLANKS):
             return False  # one result with values would outvote them all
@@ -89,19 +89,19 @@ def find_stopping(name: str) -> Stopping:
     return Stopping(name, posterior)
 
 
-def next_wave(dealt: int, votes: int, stopping: Stopping, experts: int = 1) -> int:
+def next_batch(dispatched: int, votes: int, stopping: Stopping, experts: int = 1) -> int:
     """How many candidates to ask now.
 
     Args:
-        dealt: Candidates asked so far.
+        dispatched: Candidates asked so far.
         votes: Candidates at most.
-        experts: The first wave asks each of them once at least.
+        experts: The first batch asks each of them once at least.
     """
-    if not stopping.in_waves:
-        return votes - dealt
+    if not stopping.in_batches:
+        return votes - dispatched
     edge = 0
-    for size in WAVES:
+    for size in BATCHES:
         edge += max(size, experts) if edge == 0 else size
-        if dealt < edge:
-            return min(edge, votes) - dealt
-    return min(2, votes - dealt)
+        if dispatched < edge:
+            return min(edge, votes) - dispatched
+    return min(2, votes - dispatched)

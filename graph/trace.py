@@ -20,12 +20,15 @@ import json
 import math
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import datetime
 from enum import Enum
 from pathlib import Path
 from typing import Any, Self
 
+from quorum.agents.prompting import prompt_file
 from quorum.graph.runs import Event, RunFolder, new_run_id
 from quorum.graph.writer import Writer
 from quorum.knowledge.errors import ConfigurationError
@@ -42,6 +45,19 @@ _FIELD = json.JSONEncoder(ensure_ascii=False)
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
 _OTHER_HOME = "Set another folder with QUORUM_HOME or `home` in quorum.toml."
+
+
+_LOCATION: ContextVar[dict[str, str]] = ContextVar("_LOCATION", default={})  # noqa: B039 - never changed
+
+
+@contextmanager
+def located(**place: str) -> Iterator[None]:
+    """Events that are recorded inside name this place in the graph (``node``, ``recipe``)."""
+    token = _LOCATION.set(place)
+    try:
+        yield
+    finally:
+        _LOCATION.reset(token)
 
 
 def plain(value: Any, change: Callable[[str], Any] = str) -> Any:
@@ -178,8 +194,14 @@ class Trace(RunFolder):
         return cls(found.folder, redact=redact, listener=listener, spent_seconds=spent)
 
     def record(self, kind: str, **fields: Any) -> None:
-        """Write one step: ``kind`` and any JSON-like fields (``agent``, ``candidate``, ...)."""
-        moment = {"t": round(time.monotonic() - self._start, 4), "kind": kind}
+        """Write one step: ``kind`` and any JSON-like fields (``agent``, ``candidate``, ...).
+
+        An event also names the graph's ``node``, the ``recipe`` and the ``prompt`` file of its agent, as far
+        as it has one, so that one finds the code behind it.
+        """
+        moment = {"t": round(time.monotonic() - self._start, 4), "kind": kind} | _LOCATION.get()
+        if prompt := prompt_file(str(fields.get("agent", ""))):
+            moment["prompt"] = prompt
         if self._closed:  # a cancelled task's last words: recorders never raise
             return
         event = plain(moment | fields, self._told)

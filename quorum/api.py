@@ -181,6 +181,7 @@ async def _resume(question: str, run: str, settings: Settings, opening: _Opening
 async def _run(question: str, options: RunOptions, opening: _Opening, *, resume: str = "") -> Answer:
     from quorum.graph.answering import answer_question
     from quorum.graph.context import open_context
+    from quorum.graph.recipes import find_recipe
 
     if not question.strip():
         raise ConfigurationError("The question is empty.")
@@ -196,6 +197,7 @@ async def _run(question: str, options: RunOptions, opening: _Opening, *, resume:
         )
     context = await open_context(
         options,
+        find_recipe(options.recipe, options.switches),
         question,
         resume=resume,
         api_key=opening.api_key,

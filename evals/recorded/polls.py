@@ -11,7 +11,7 @@ from quorum.evals.recorded.rounds import Round
 from quorum.graph.ballots import Ballot, Rules, Vote
 from quorum.graph.confidence import confidence
 from quorum.graph.consensus import hold_vote
-from quorum.graph.stopping import Stopping, next_wave
+from quorum.graph.stopping import Stopping, next_batch
 from quorum.graph.strategies import WEIGHTED
 
 
@@ -67,7 +67,7 @@ class Poll:
 
     async def outcome(self, stopping: Stopping, orders: Sequence[Sequence[Ballot]]) -> Outcome:
         """Expected over the orders of arrival; without waves the order does not count."""
-        used = orders if stopping.in_waves else orders[:1]
+        used = orders if stopping.in_batches else orders[:1]
         parts = [part for order in used for part in await self._walk(stopping, order)]
         return expected((chance / len(used), outcome) for chance, outcome in parts)
 
@@ -77,7 +77,7 @@ class Poll:
         parts: list[tuple[float, Outcome]] = []
         left, dealt = 1.0, 0
         while left > 1e-12:
-            dealt += next_wave(dealt, len(order), stopping, experts)
+            dealt += next_batch(dealt, len(order), stopping, experts)
             chance, outcome = await self._stop(stopping, order[:dealt], order[dealt:])
             if chance:
                 parts.append((left * chance, replace(outcome, samples=dealt)))

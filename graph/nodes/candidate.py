@@ -2,92 +2,83 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from quorum.agents import action, schema_linker, self_refiner, sql_critique, validator
 from quorum.agents.self_refiner import Attempt
 from quorum.agents.turns import Turn, repeats
+from quorum.agents.validator import Verdict
 from quorum.graph.context import Context
-from quorum.graph.nodes.planning import format_of
 from quorum.graph.nodes.results import keep_result, observation, summary
-from quorum.graph.nodes.step import Update
-from quorum.graph.state import CandidateRecord, CandidateState, ErrorState
-from quorum.knowledge.errors import MalformedReply
+from quorum.graph.nodes.step import Update, ask_role, known, record, try_role
+from quorum.graph.state import Candidate, CandidateState, Failure, RunState
 from quorum.tools.execute import execute
 from quorum.tools.models import Model
 from quorum.tools.query import ErrorKind, QueryError
 
+NO_PLAN = ["Answer the question with one query."]
+"""What Action and its critics are shown where nobody planned."""
+
 REPEATED = "You have done exactly this before, so it was not done again. Do something else or terminate."
-
-
-def candidate_model(state: CandidateState, context: Context) -> Model:
-    """The candidate's model, sampled as the candidate was dealt."""
-    return context.models[state["model"]].at(
-        temperature=state["temperature"], seed=state["seed"], candidate=state["candidate"]
-    )
-
-
-def judging_model(state: CandidateState, context: Context) -> Model:
-    """The candidate's model at temperature 0: candidates are sampled, judgements are not."""
-    return candidate_model(state, context).at(temperature=0.0)
-
-
-def note(context: Context, state: CandidateState, kind: str, agent: str, **fields: object) -> None:
-    """Record an event of the candidate."""
-    context.trace.record(kind, agent=agent, candidate=state["candidate"], **fields)
 
 
 async def act(state: CandidateState, context: Context, *, max_actions: int) -> Update:
     """Action: predict the next action; one taken before is not taken again."""
-    history = [Turn(**turn) for turn in state.get("history", [])]
-    taken = state.get("actions", 0)
-    steps_left = max_actions - taken
+    steps_left = max_actions - state.actions
     if steps_left <= 0:
         return {"next": "terminate"}
-    predicted = await action.predict(
-        candidate_model(state, context),
-        await context.prompt(state["schema_ref"], state["documents_ref"]),
-        state["question"],
-        steps=state["plan"]["steps"],
-        expected_format=state["plan"]["expected_format"],
-        syntax=await context.text(state["syntax_ref"]),
-        history=history,
-        feedback=state.get("feedback", ""),
-        steps_left=steps_left,
+    prompt, syntax = await context.prompt(state), await context.text(state.syntax_ref)
+    predicted = await ask_role(
+        state,
+        context,
+        "action",
+        lambda model: action.predict(
+            model,
+            prompt,
+            state.question,
+            steps=state.steps or NO_PLAN,
+            expected_format=state.expected_format,
+            syntax=syntax,
+            history=state.history,
+            feedback=state.feedback,
+            steps_left=steps_left,
+        ),
+        event="action",
     )
-    note(context, state, "action", "action", **predicted.model_dump())
-    if repeats(predicted.action, predicted.text, history):
-        stuck = bool(history) and history[-1].observation == REPEATED
-        turn = {"action": predicted.action, "text": predicted.text, "observation": REPEATED}
-        update = {"history": [*state.get("history", []), turn], "actions": taken + 1}
-        return {"next": "terminate" if stuck else "act", **update}
+    taken: Update = {"actions": state.actions + 1}
+    turn = Turn(predicted.action, predicted.text, REPEATED)
+    if repeats(predicted.action, predicted.text, state.history):
+        stuck = bool(state.history) and state.history[-1].observation == REPEATED
+        return taken | {"next": "terminate" if stuck else "act", "history": [*state.history, turn]}
     if predicted.action == "sql":
-        return {"next": "sql", "sql": predicted.text.strip(), "error": None, "actions": taken + 1}
+        return taken | {"next": "sql", "sql": predicted.text.strip(), "error": None}
     if predicted.action == "look":
-        output = context.resources.files.run(predicted.text)
-        turn = {"action": "look", "text": predicted.text, "observation": output}
-        return {"next": "act", "history": [*state.get("history", []), turn], "actions": taken + 1}
+        turn = Turn("look", predicted.text, context.resources.files.run(predicted.text))
+        return taken | {"next": "act", "history": [*state.history, turn]}
     return {"next": "terminate"}
 
 
 async def review_sql(state: CandidateState, context: Context) -> Update:
     """SQLCritique: after each SQL generation; a corrected query takes the place of the faulty one."""
-    try:
-        review = await sql_critique.critique_sql(
-            judging_model(state, context),
-            await context.prompt(state["schema_ref"], state["documents_ref"]),
-            state["question"],
-            state["sql"],
-            steps=state["plan"]["steps"],
-            expected_format=state["plan"]["expected_format"],
-            syntax=await context.text(state["syntax_ref"]),
-        )
-    except MalformedReply as error:
-        note(context, state, "sql_review", "sql_critique", error=str(error))
+    prompt, syntax = await context.prompt(state), await context.text(state.syntax_ref)
+    review = await try_role(
+        state,
+        context,
+        "sql_critique",
+        lambda model: sql_critique.critique_sql(
+            model.at(temperature=0.0),
+            prompt,
+            state.question,
+            state.sql,
+            steps=state.steps or NO_PLAN,
+            expected_format=state.expected_format,
+            syntax=syntax,
+        ),
+        event="sql_review",
+    )
+    if review is None or review.correct or not review.sql:
         return {}
-    note(context, state, "sql_review", "sql_critique", **review.model_dump())
-    failed = {attempt["sql"] for attempt in state.get("earlier", [])}
-    if review.correct or not review.sql or review.sql in failed:
-        return {}
-    return {"sql": review.sql.strip()}
+    return {} if known(review.sql, [tried.sql for tried in state.earlier]) else {"sql": review.sql.strip()}
 
 
 async def run_sql(state: CandidateState, context: Context, *, agent: str = "action") -> Update:
@@ -95,116 +86,141 @@ async def run_sql(state: CandidateState, context: Context, *, agent: str = "acti
 
     ``agent`` wrote the query and is charged for it.
     """
-    outcome = await execute(context.database, state["sql"], agent=agent, candidate=state["candidate"])
+    outcome = await execute(context.database, state.sql, agent=agent, candidate=state.input.id)
     if isinstance(outcome, QueryError):
-        error: ErrorState = {"kind": outcome.kind.value, "message": outcome.describe()}
-        turn = {"action": "sql", "text": state["sql"], "observation": f"Error: {error['message']}"}
-        return {"error": error, "history": [*state.get("history", []), turn]}
-    result = await keep_result(outcome, context.trace.folder, state["question"])
-    note(context, state, "result", agent, sql=state["sql"], **result)
-    turn = {"action": "sql", "text": state["sql"], "observation": observation(result)}
-    update: Update = {"error": None, "history": [*state.get("history", []), turn]}
-    if result["no_values"]:
-        message = "The query ran and returned no row." if result["row_count"] == 0 else "All values are NULL."
-        update["error"] = {"kind": ErrorKind.EMPTY_RESULT.value, "message": message}
-    if update["error"] is None or state.get("result") is None:
-        update |= {"result": result, "answer_sql": state["sql"], "approved": None}
+        error = Failure(outcome.kind.value, outcome.describe())
+        turn = Turn("sql", state.sql, f"Error: {error.message}")
+        return {"error": error, "history": [*state.history, turn]}
+    result = await keep_result(outcome, context.trace.folder, state.question)
+    record(context, state, "result", agent, sql=state.sql, **asdict(result))
+    update: Update = {
+        "error": None,
+        "history": [*state.history, Turn("sql", state.sql, observation(result))],
+    }
+    if result.no_values:
+        message = "The query ran and returned no row." if result.row_count == 0 else "All values are NULL."
+        update["error"] = Failure(ErrorKind.EMPTY_RESULT.value, message)
+    if update["error"] is None or state.result is None:
+        update |= {"result": result, "answer_sql": state.sql, "approved": None}
     return update
 
 
 async def link(state: CandidateState, context: Context, *, max_steps: int) -> Update:
     """SchemaLinker: when a table or column was not found (ReCAPAgent-SQL, Table 1)."""
-    error = state["error"]
-    try:
+    error = state.error.message if state.error else ""
+    linked = await link_schema(state, context, sql=state.sql, error=error, max_steps=max_steps)
+    return {"linkings": state.linkings + 1, "linked_ref": context.put(linked) if linked else ""}
+
+
+async def link_schema(
+    state: RunState | CandidateState, context: Context, *, max_steps: int, sql: str = "", error: str = ""
+) -> str:
+    """The SchemaLinker's compact form of what it found; empty if it found nothing, or its reply is lost."""
+
+    async def call(model: Model) -> dict[str, str]:
         linked = await schema_linker.link_schema(
-            candidate_model(state, context),
+            model,
             context.dialect,
-            state["question"],
+            state.question,
             context.resources.files,
-            sql=state["sql"],
-            error=error["message"] if error else "",
+            sql=sql,
+            error=error,
             max_steps=max_steps,
         )
-    except MalformedReply as problem:
-        note(context, state, "linking", "schema_linker", error=str(problem))
-        linked = ""
-    note(context, state, "linking", "schema_linker", linked_schema=linked)
-    return {"linkings": state.get("linkings", 0) + 1, "linked_ref": context.put(linked) if linked else ""}
+        return {"linked_schema": linked}
+
+    found = await try_role(state, context, "schema_linker", call, event="linking")
+    return found["linked_schema"] if found else ""
 
 
 async def refine(state: CandidateState, context: Context) -> Update:
     """SelfRefiner: upon an execution error or an empty result."""
-    error = state["error"]
+    error = state.error
     assert error is not None  # the router comes here with an error only
-    earlier = state.get("earlier", [])
-    refined = await self_refiner.refine(
-        candidate_model(state, context),
-        await context.prompt(state["schema_ref"], state["documents_ref"]),
-        state["question"],
-        state["sql"],
-        kind=ErrorKind(error["kind"]),
-        error=error["message"],
-        expected_format=state["plan"]["expected_format"],
-        syntax=await context.text(state["syntax_ref"]),
-        linked_schema=await context.text(state.get("linked_ref", "")),
-        earlier=[Attempt(**attempt) for attempt in earlier],
+    prompt, syntax = await context.prompt(state), await context.text(state.syntax_ref)
+    linked = await context.text(state.linked_ref)
+    refined = await ask_role(
+        state,
+        context,
+        "self_refiner",
+        lambda model: self_refiner.refine(
+            model,
+            prompt,
+            state.question,
+            state.sql,
+            kind=ErrorKind(error.kind),
+            error=error.message,
+            expected_format=state.expected_format,
+            syntax=syntax,
+            linked_schema=linked,
+            earlier=state.earlier,
+        ),
+        event="refinement",
+        repaired=error,
     )
-    note(context, state, "refinement", "self_refiner", error=error, **refined.model_dump())
-    if " ".join(refined.sql.split()) in {" ".join(a["sql"].split()) for a in [*earlier, state]}:
-        return {"refinements": state.get("refinements", 0) + 1}  # nothing new will come: the error stands
-    return {
-        "sql": refined.sql,
-        "error": None,
-        "refinements": state.get("refinements", 0) + 1,
-        "earlier": [*earlier, {"sql": state["sql"], "error": error["message"]}],
-    }
+    update: Update = {"refinements": state.refinements + 1}
+    if known(refined.sql, [state.sql, *(tried.sql for tried in state.earlier)]):
+        return update  # nothing new will come: the error stands
+    earlier = [*state.earlier, Attempt(state.sql, error.message)]
+    return update | {"sql": refined.sql, "error": None, "earlier": earlier}
 
 
 async def validate(state: CandidateState, context: Context, *, max_validations: int) -> Update:
     """Validator: after a successful execution; a rejected result goes back to Action as feedback."""
-    result = state["result"]
+    result = state.result
     assert result is not None  # the router comes here with a result only
-    try:
-        verdict = await validator.validate(
-            judging_model(state, context),
+    verdict = await try_role(
+        state,
+        context,
+        "validator",
+        lambda model: validator.validate(
+            model.at(temperature=0.0),
             context.dialect,
-            state["question"],
-            state["sql"],
+            state.question,
+            state.sql,
             summary(result),
-            expected_format=format_of(state["plan"]),
-        )
-    except MalformedReply as error:
-        note(context, state, "validation", "validator", error=str(error))
+            expected_format=state.expected_format,
+        ),
+        event="validation",
+    )
+    if verdict is None:
         return {"validations": max_validations}
-    note(context, state, "validation", "validator", **verdict.model_dump())
-    superfluous = ", ".join(verdict.columns_not_needed)
-    parts = [verdict.suggest_fix, f"Columns not needed: {superfluous}." if superfluous else ""]
     return {
         "approved": verdict.accepted,
-        "validations": state.get("validations", 0) + 1,
-        "feedback": "" if verdict.accepted else " ".join(part for part in parts if part),
+        "validations": state.validations + 1,
+        "feedback": "" if verdict.accepted else objection(verdict),
     }
+
+
+def objection(verdict: Verdict) -> str:
+    """What a Validator that does not accept a result says of it."""
+    superfluous = ", ".join(verdict.columns_not_needed)
+    parts = [verdict.suggest_fix, f"Columns not needed: {superfluous}." if superfluous else ""]
+    return " ".join(filter(None, parts)) or verdict.reasoning
 
 
 async def finish(state: CandidateState, context: Context) -> Update:
     """Hand the candidate to the consensus: its last good result, or its last error."""
-    result, error = state.get("result"), state.get("error")
-    limit = state.get("stopped_by", "")
-    if result is None and error is None:
+    start, error = state.input, state.error
+    if state.result is None and error is None:
+        limit = state.stopped_by
         reason = f"stopped by {limit} before it had a result" if limit else "the model gave up"
-        error = {"kind": "stopped" if limit else "gave_up", "message": f"No result: {reason}."}
-    record: CandidateRecord = {
-        "id": state["candidate"],
-        "model": state["model"],
-        "temperature": state["temperature"],
-        "seed": state["seed"],
-        "sql": state.get("answer_sql") or state.get("sql", ""),
-        "result": result,
-        "error": None if result else error,
-        "approved": state.get("approved"),
-        "refinements": state.get("refinements", 0),
-        "stopped_by": limit,
-        "reading": state.get("reading", ""),
-    }
-    note(context, state, "candidate", "candidate", **{k: v for k, v in record.items() if k != "id"})
-    return {"candidates": [record]}
+        error = Failure("stopped" if limit else "gave_up", f"No result: {reason}.")
+    done = Candidate(
+        id=start.id,
+        model=start.model,
+        temperature=start.temperature,
+        seed=start.seed,
+        sql=state.answer_sql or state.sql,
+        result=state.result,
+        error=None if state.result else error,
+        approved=state.approved,
+        refinements=state.refinements,
+        stopped_by=state.stopped_by,
+        reading=state.reading,
+        informed=bool(start.extras.findings),
+    )
+    about = asdict(done)
+    del about["id"]
+    record(context, state, "candidate", "candidate", **about)
+    return {"candidates": [done]}

@@ -7,20 +7,19 @@ nothing is billed, and nothing is recorded before the reply is there.
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Literal
 
 from langgraph.types import interrupt
 
 from quorum.agents.judge import SAMPLE_ROWS
-from quorum.graph.ballots import Cluster
+from quorum.graph.ballots import Cluster, Vote
 from quorum.graph.clarification import MAX_ASKED, Choice, Clarification, Reply, extended, read_reply
-from quorum.graph.contest import LABELS, contest, sides
+from quorum.graph.close_rivals import LABELS, close_rivals, sides
 from quorum.graph.context import Context
-from quorum.graph.disagreement import describe, disagreement, disagreements
-from quorum.graph.nodes.planning import NO_PLAN
-from quorum.graph.nodes.routes import limited
+from quorum.graph.disagreement import Side, describe, disagreement, disagreements
 from quorum.graph.nodes.step import Update
-from quorum.graph.state import RunState
+from quorum.graph.state import Candidate, RunState, fresh
 
 SETTLED = 0.9
 """Confidence of an answer that the user chose: the reading is theirs, the SQL may still be wrong."""
@@ -32,12 +31,12 @@ async def clarify(state: RunState, context: Context) -> Update:
     Nobody is asked in a run that a limit ended.
 
     A label makes that answer the winner. The user's own words are added to the question and the
-    candidates are dealt anew, once in a run. Nothing, or ``MAX_ASKED`` replies of no use, keeps the vote.
+    candidates are asked anew, once in a run. Nothing, or ``MAX_ASKED`` replies of no use, keeps the vote.
     """
-    vote = state["vote"]
-    if not context.options.clarify or not vote or limited(state):
+    vote = state.vote
+    if not context.options.clarify or vote is None or state.limited:
         return {}
-    asked = await asyncio.to_thread(_clarification, state, context)
+    asked = await asyncio.to_thread(_clarification, state, vote, context)
     if asked is None:
         return {}
     payload, clusters = asked
@@ -46,47 +45,35 @@ async def clarify(state: RunState, context: Context) -> Update:
         "clarification", agent="user", differences=payload.differences, reply=reply.kind, text=reply.text
     )
     if reply.kind == "words":
-        question = extended(state["question"], reply.text)
-        return {"question": question, "clarified": state["run_id"], **_anew(state)}
+        return _asked_anew(state, reply.text)
     if reply.kind == "label":
-        return {"vote": vote | _settled(vote, reply.text, clusters[reply.text])}
+        return {"vote": _chosen(vote, reply.text, clusters[reply.text])}
     return {}
 
 
-def _anew(state: RunState) -> Update:
-    """Forget what was found, planned and judged for the question as it was."""
-    of_the_old = ("findings", "differences", "revision")
-    material = {kind: ref for kind, ref in state.get("material", {}).items() if kind not in of_the_old}
-    return {
-        "candidates": None,
-        "dealt": 0,
-        "vote": {},
-        "approvals": {},
-        "rejected": "",
-        "revision": "",
-        "explored": False,
-        "plan": NO_PLAN,
-        "plan_rounds": 0,
-        "critique": "",
-        "material": material,
-    }
+def _asked_anew(state: RunState, words: str) -> Update:
+    """The question with the user's addition; what was found, planned and judged before is forgotten."""
+    extras = replace(state.extras, findings="", differences="", revision="")
+    kept = ("schema_ref", "documents_ref", "syntax_ref")
+    known = {name: getattr(state, name) for name in kept}
+    again = fresh(extended(state.question, words), state.run_id, extras=extras, clarified=True, **known)
+    del again["warnings"]  # they are about the database and the documents
+    return again
 
 
-def after_clarification(state: RunState) -> Literal["deal", "answer"]:
-    """Without a vote the candidates are dealt anew."""
-    return "answer" if state["vote"] else "deal"
+def after_clarification(state: RunState) -> Literal["dispatch", "answer"]:
+    """Without a vote the candidates are asked anew."""
+    return "answer" if state.vote else "dispatch"
 
 
 async def dispute(state: RunState, context: Context) -> list[str]:
-    """How the strong answers of a close vote disagree, in words; empty if it is clear or settled."""
-    vote = state.get("vote", {})
-    clusters = contest(vote)
-    if not clusters or vote.get("settled"):
+    """How the strong answers of a close vote disagree, in words; empty if it is clear or the user chose."""
+    clusters = close_rivals(state.vote)
+    if not clusters or (state.vote and state.vote.decided == "user"):
         return []
-    records, folder = state.get("candidates", []), context.trace.folder
-    found = await asyncio.to_thread(sides, clusters, records, folder)
-    said = await asyncio.to_thread(disagreements, [side for side, _ in found], context.dialect)
-    return [_who(clusters), *said] if said else []
+    found = await asyncio.to_thread(sides, clusters, state.candidates, context.trace.folder)
+    differences = await asyncio.to_thread(disagreements, [side for side, _ in found], context.dialect)
+    return [_who(clusters), *differences] if differences else []
 
 
 def _who(clusters: list[Cluster]) -> str:
@@ -98,40 +85,43 @@ def _who(clusters: list[Cluster]) -> str:
     return f"Answer A is the one shown, of {first}; {rest}."
 
 
-def _clarification(state: RunState, context: Context) -> tuple[Clarification, dict[str, Cluster]] | None:
+def _clarification(
+    state: RunState, vote: Vote, context: Context
+) -> tuple[Clarification, dict[str, Cluster]] | None:
     """What to ask, and the cluster behind each label; None where all strong answers are the same."""
-    clusters = contest(state["vote"])
-    found = sides(clusters, state["candidates"], context.trace.folder)
+    clusters = close_rivals(vote)
+    found = sides(clusters, state.candidates, context.trace.folder)
     different = [
-        (side, record, cluster)
-        for place, ((side, record), cluster) in enumerate(zip(found, clusters, strict=True))
+        (side, candidate, cluster)
+        for place, ((side, candidate), cluster) in enumerate(zip(found, clusters, strict=True))
         if place == 0 or disagreement(found[0][0], side, context.dialect)
     ]
     if len(different) < 2:
         return None
-    choices = []
-    for side, record, cluster in different:
-        result = record["result"]
-        assert result is not None  # only candidates with a result vote
-        choices.append(
-            Choice(
-                label=side.label,
-                says=describe(side, context.dialect),
-                sql=side.sql,
-                columns=result["columns"],
-                rows=result["preview"][:SAMPLE_ROWS],
-                row_count=result["row_count"],
-                candidates=len(cluster.candidates),
-            )
-        )
     payload = Clarification(
-        question=state["question"],
-        choices=choices,
+        question=state.question,
+        choices=[
+            _choice(side, candidate, cluster, context.dialect) for side, candidate, cluster in different
+        ],
         differences=disagreements([side for side, _, _ in different], context.dialect),
         dialect=context.dialect,
-        own_words=state.get("clarified") != state["run_id"],
+        own_words=not state.clarified,
     )
     return payload, {side.label: cluster for side, _, cluster in different}
+
+
+def _choice(side: Side, candidate: Candidate, cluster: Cluster, dialect: str) -> Choice:
+    result = candidate.result
+    assert result is not None  # only candidates with a result vote
+    return Choice(
+        label=side.label,
+        says=describe(side, dialect),
+        sql=side.sql,
+        columns=result.columns,
+        rows=result.preview[:SAMPLE_ROWS],
+        row_count=result.row_count,
+        candidates=len(cluster.candidates),
+    )
 
 
 def _reply(payload: Clarification) -> Reply:
@@ -144,15 +134,16 @@ def _reply(payload: Clarification) -> Reply:
     return Reply(kind="keep")
 
 
-def _settled(vote: dict[str, Any], label: str, cluster: Cluster) -> dict[str, Any]:
-    """What the user's choice changes in the vote."""
-    winner = cluster.candidates[0]
-    upheld = vote["winner"] in cluster.candidates
-    return {
-        "winner": vote["winner"] if upheld else winner,
-        "share": cluster.share,
-        "settled": "user",
-        "upheld": upheld,
-        "confidence": SETTLED,
-        "notes": [*vote["notes"], f"Then the user chose answer {label}, of {', '.join(cluster.candidates)}."],
-    }
+def _chosen(vote: Vote, label: str, cluster: Cluster) -> Vote:
+    """The vote after the user's choice."""
+    upheld = vote.winner in cluster.candidates
+    return replace(
+        vote,
+        winner=vote.winner if upheld else cluster.candidates[0],
+        share=cluster.share,
+        decided="user",
+        upheld=upheld,
+        confidence=SETTLED,
+        notes=vote.remarks,
+        decision=f"Then the user chose answer {label}, of {', '.join(cluster.candidates)}.",
+    )

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 from quorum.agents import self_checker
 from quorum.agents.self_checker import Try
+from quorum.agents.self_refiner import Attempt
 from quorum.graph.context import Context
 from quorum.graph.nodes import candidate
-from quorum.graph.nodes.candidate import candidate_model, note
 from quorum.graph.nodes.routes import Routes, halted
-from quorum.graph.nodes.step import Update
-from quorum.graph.state import PREVIEW_ROWS, CandidateState, ResultState
+from quorum.graph.nodes.step import Update, ask_role, known, record
+from quorum.graph.state import PREVIEW_ROWS, CandidateState, Result
 from quorum.tools.excerpt import excerpt, row_limit
 from quorum.tools.query import QueryResult
 from quorum.tools.results import read_result
@@ -35,46 +36,43 @@ async def run_and_compare(state: CandidateState, context: Context, *, agent: str
     """Execute, and note whether the result has come before."""
     update = await candidate.run_sql(state, context, agent=agent)
     if update["error"] is not None:
-        return {**update, "errors_in_a_row": state.get("errors_in_a_row", 0) + 1}
-    result, seen = update["result"], state.get("seen", [])
-    update["errors_in_a_row"] = 0
-    if not result["blank"]:
-        seen = [*seen, result["fingerprint"]]
-        update |= {"seen": seen}
-    if seen.count(result["fingerprint"]) >= TWICE:
+        return {**update, "errors_in_a_row": state.errors_in_a_row + 1}
+    result: Result = update["result"]
+    seen = state.seen if result.blank else [*state.seen, result.fingerprint]
+    update |= {"errors_in_a_row": 0, "seen": seen}
+    if seen.count(result.fingerprint) >= TWICE:
         update["approved"] = True
     return update
 
 
 async def answer_again(state: CandidateState, context: Context) -> Update:
     """SelfChecker: the model sees its result and writes the query it trusts now, perhaps the same."""
-    result = state["result"]
+    result = state.result
     assert result is not None  # the router comes here with a result only
-    shown, kept = await asyncio.to_thread(
-        _excerpts, result, state["sql"], context.dialect, context.trace.folder
+    shown, kept = await asyncio.to_thread(_excerpts, result, state.sql, context.dialect, context.trace.folder)
+    prompt = await context.prompt(state)
+    again = await ask_role(
+        state,
+        context,
+        "self_checker",
+        lambda model: self_checker.answer_again(
+            model,
+            prompt,
+            state.question,
+            state.sql,
+            shown,
+            expected_format=state.expected_format,
+            earlier=[Try(tried.sql, tried.error) for tried in state.earlier],
+        ),
+        event="second_answer",
     )
-    said = await self_checker.answer_again(
-        candidate_model(state, context),
-        await context.prompt(state["schema_ref"], state["documents_ref"]),
-        state["question"],
-        state["sql"],
-        shown,
-        expected_format=state["plan"]["expected_format"],
-        earlier=[Try(attempt["sql"], attempt["error"]) for attempt in state.get("earlier", [])],
-    )
-    note(context, state, "second_answer", "self_checker", **said.model_dump())
-    tried = {"sql": state["sql"], "error": kept}
-    same = " ".join(said.sql.split()) == " ".join(state["sql"].split())
-    return {
-        "sql": said.sql,
-        "refinements": state.get("refinements", 0) + 1,
-        "earlier": state.get("earlier", []) if same else [*state.get("earlier", []), tried],
-    }
+    tried = [] if known(again.sql, [state.sql]) else [Attempt(state.sql, kept)]
+    return {"sql": again.sql, "refinements": state.refinements + 1, "earlier": [*state.earlier, *tried]}
 
 
-def _excerpts(result: ResultState, sql: str, dialect: str, folder: Path) -> tuple[str, str]:
+def _excerpts(result: Result, sql: str, dialect: str, folder: Path) -> tuple[str, str]:
     """A result as it is shown now, and as it will be shown beside later ones; reads its file."""
-    whole = QueryResult(read_result(folder / result["file"]), 0.0, result["truncated"])
+    whole = QueryResult(read_result(folder / result.file), 0.0, result.truncated)
     limit = row_limit(sql, dialect)
     now, later = (excerpt(whole, rows=rows, limit=limit) for rows in (PREVIEW_ROWS, EARLIER_ROWS))
     return now, later
@@ -82,11 +80,10 @@ def _excerpts(result: ResultState, sql: str, dialect: str, folder: Path) -> tupl
 
 async def conclude(state: CandidateState, context: Context) -> Update:
     """A result that was never confirmed is treated as an empty one."""
-    result = state.get("result")
-    if result is None or state.get("approved"):
+    if state.result is None or state.approved:
         return {}
-    note(context, state, "unconfirmed", "self_checker", fingerprint=result["fingerprint"])
-    return {"result": {**result, "blank": True}}
+    record(context, state, "unconfirmed", "self_checker", fingerprint=state.result.fingerprint)
+    return {"result": replace(state.result, blank=True)}
 
 
 def after_run(max_refinements: int) -> Callable[[CandidateState], Literal["again", "refine", "end"]]:
@@ -94,11 +91,10 @@ def after_run(max_refinements: int) -> Callable[[CandidateState], Literal["again
     plain = Routes(max_refinements)
 
     def route(state: CandidateState) -> Literal["again", "refine", "end"]:
-        if state.get("error"):
-            if state.get("errors_in_a_row", 0) >= ERRORS_IN_A_ROW:
-                return "end"
-            return "end" if plain.after_run(state) == "finish" else "refine"
-        rounds_left = state.get("refinements", 0) < max_refinements
-        return "again" if rounds_left and not state.get("approved") and not halted(state) else "end"
+        if state.error:
+            ended = state.errors_in_a_row >= ERRORS_IN_A_ROW or plain.after_run(state) == "finish"
+            return "end" if ended else "refine"
+        over = state.refinements >= max_refinements or state.approved or halted(state)
+        return "end" if over else "again"
 
     return route

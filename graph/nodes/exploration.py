@@ -13,27 +13,19 @@ from dataclasses import replace
 from typing import Literal
 
 from quorum.agents import column_explorer
-from quorum.agents.column_explorer import MAX_QUERIES, MAX_TRIES, Correction, ExplorationQuery, FailedTry
-from quorum.graph.ballots import Cluster
-from quorum.graph.contest import LABELS, contest, sides
+from quorum.agents.column_explorer import MAX_QUERIES, MAX_TRIES, ExplorationQuery, FailedTry
+from quorum.graph.close_rivals import LABELS, close_rivals, sides
 from quorum.graph.context import Context
 from quorum.graph.disagreement import Side, disagreements
-from quorum.graph.nodes.models import first_available
-from quorum.graph.nodes.step import Update
-from quorum.graph.state import AttemptState, ExplorationState, RunState
+from quorum.graph.nodes.step import Update, ask_role, known, record
+from quorum.graph.state import Exploration, Failure, Finding, RunState
 from quorum.knowledge.errors import MalformedReply, ModelUnavailable
 from quorum.tools.excerpt import MAX_ROWS, excerpt, row_limit
 from quorum.tools.execute import QueryCache, execute
+from quorum.tools.models import Model
 from quorum.tools.query import ErrorKind, QueryError
 
-NOTHING: ExplorationState = {
-    "waiting": [],
-    "tried": [],
-    "error": "",
-    "kind": "",
-    "mended": [],
-    "findings": [],
-}
+EXPLORER = "column_explorer"
 EMPTY = "The query ran and returned no row."
 NO_ROW = "(0 rows)"
 
@@ -41,40 +33,38 @@ NO_ROW = "(0 rows)"
 async def begin(state: RunState, context: Context, *, max_queries: int = MAX_QUERIES) -> Update:
     """ColumnExplorer: write the queries, aimed at what strong answers disagree on.
 
-    How they disagree becomes material for the candidates that are dealt from now on. Where only the
+    How they disagree is shown to the candidates that are dispatched from now on. Where only the
     schema is here nothing can be looked at, so nothing is written.
     """
     if not context.live:
-        return {**_ended(context, NOTHING, "only the schema of the database is here."), "explored": True}
-    prompt = await context.prompt(state["schema_ref"], state["documents_ref"])
-    syntax = await _hints(context)
-    told = await asyncio.to_thread(_rivals, state, context)
-    rivals = [side.sql for side in told]
-    differences = await asyncio.to_thread(disagreements, told, context.dialect) if told else []
-    begun: Update = {"explored": True, "explored_at": state.get("dealt", 0)}
+        return {**_ended(state, context, "only the schema of the database is here."), "explored": True}
+    prompt, syntax = await context.prompt(state), await _hints(context)
+    found = await asyncio.to_thread(_rivals, state, context)
+    rivals = [side.sql for side in found]
+    differences = await asyncio.to_thread(disagreements, found, context.dialect) if found else []
+    begun: Update = {"explored": True}
     if differences:
         ref = context.put(json.dumps(differences, ensure_ascii=False))
-        begun["material"] = {**state.get("material", {}), "differences": ref}
-    try:
-        queries = await first_available(
-            context,
-            lambda model: column_explorer.write_queries(
-                model,
-                prompt,
-                state["question"],
-                syntax=syntax,
-                rivals=rivals,
-                differences=differences,
-                max_queries=max_queries,
-            ),
+        begun["extras"] = replace(state.extras, differences=ref)
+
+    async def call(model: Model) -> dict[str, list[ExplorationQuery]]:
+        queries = await column_explorer.write_queries(
+            model,
+            prompt,
+            state.question,
+            syntax=syntax,
+            rivals=rivals,
+            differences=differences,
+            max_queries=max_queries,
         )
+        return {"queries": queries}
+
+    about = {"rivals": rivals, "differences": differences}
+    try:
+        written = await ask_role(state, context, EXPLORER, call, event="exploration", **about)
     except (MalformedReply, ModelUnavailable) as error:
-        return {**_ended(context, NOTHING, str(error)), **begun}
-    waiting = [query.model_dump() for query in queries]
-    context.trace.record(
-        "exploration", agent="column_explorer", queries=waiting, rivals=rivals, differences=differences
-    )
-    return {"exploration": {**NOTHING, "waiting": waiting}, **begun}
+        return {**_ended(state, context, str(error)), **begun}
+    return {"exploration": Exploration(waiting=written["queries"]), **begun}
 
 
 async def run_query(state: RunState, context: Context) -> Update:
@@ -82,22 +72,21 @@ async def run_query(state: RunState, context: Context) -> Update:
 
     An empty result is corrected once, then it is a finding itself.
     """
-    now = state["exploration"]
-    query, *rest = now["waiting"]
+    now = state.exploration
+    query, *rest = now.waiting
     limits = replace(context.database.limits, rows=min(MAX_ROWS, context.database.limits.rows))
     bounded = replace(context.database, limits=limits, cache=QueryCache())  # its rows are cut: not shared
-    outcome = await execute(bounded, query["sql"], agent="column_explorer")
+    outcome = await execute(bounded, query.sql, agent=EXPLORER)
     if isinstance(outcome, QueryError):
         if outcome.kind is ErrorKind.UNAVAILABLE:
-            return _ended(context, now, outcome.describe())
-        return {"exploration": {**now, "error": outcome.describe(), "kind": outcome.kind.value}}
-    if outcome.row_count == 0 and not now["tried"]:
-        return {"exploration": {**now, "error": EMPTY, "kind": ErrorKind.EMPTY_RESULT.value}}
-    limit = await asyncio.to_thread(row_limit, query["sql"], context.dialect)
+            return _ended(state, context, outcome.describe())
+        return {"exploration": replace(now, error=Failure(outcome.kind.value, outcome.describe()))}
+    if outcome.row_count == 0 and not now.tried:
+        return {"exploration": replace(now, error=Failure(ErrorKind.EMPTY_RESULT.value, EMPTY))}
+    limit = await asyncio.to_thread(row_limit, query.sql, context.dialect)
     text = await asyncio.to_thread(excerpt, outcome, limit=limit)
-    mended = bool(now["tried"]) and (outcome.row_count > 0 or now["tried"][-1]["error"] != EMPTY)
-    waiting = now["mended"] if mended else rest
-    return _found(context, now, text, waiting)
+    mended = bool(now.tried) and (outcome.row_count > 0 or now.tried[-1].error != EMPTY)
+    return _found(state, context, text, now.mended if mended else rest)
 
 
 async def correct_query(state: RunState, context: Context) -> Update:
@@ -107,73 +96,64 @@ async def correct_query(state: RunState, context: Context) -> Update:
     nothing wrong makes an empty result a finding; one that is malformed, or nothing new, gives the
     query up.
     """
-    now = state["exploration"]
-    queries = [ExplorationQuery(**query) for query in now["waiting"]]
-    failed, rest = queries[0], queries[1:]
+    now, error = state.exploration, state.exploration.error
+    failed, rest = now.waiting[0], now.waiting[1:]
+    assert error is not None  # the router comes here with an error only
+    prompt, syntax = await context.prompt(state), await _hints(context)
     try:
-        said = await _correction(state, context, failed, rest)
-    except ModelUnavailable as error:
-        return _ended(context, now, str(error))
-    except MalformedReply as error:
-        return _given_up(context, now, str(error))
-    if said.sql is None and now["kind"] == ErrorKind.EMPTY_RESULT:
-        return _found(context, now, NO_ROW, now["waiting"][1:])
-    if said.sql is None:
-        return _given_up(context, now, "The correction has no query.")
-    tried: list[AttemptState] = [*now["tried"], {"sql": failed.sql, "error": now["error"]}]
-    if " ".join(said.sql.split()) in {" ".join(attempt["sql"].split()) for attempt in tried}:
-        return _given_up(context, now, "The correction is a query that failed before.")
-    context.trace.record("correction", agent="column_explorer", error=now["error"], **said.model_dump())
-    corrected = failed.model_copy(update={"sql": said.sql})
+        correction = await ask_role(
+            state,
+            context,
+            "exploration_corrector",
+            lambda model: column_explorer.correct_query(
+                model,
+                prompt,
+                state.question,
+                failed,
+                error.message,
+                kind=ErrorKind(error.kind),
+                tried=now.tried,
+                waiting=rest,
+                syntax=syntax,
+            ),
+            event="correction",
+            repaired=error.message,
+        )
+    except ModelUnavailable as problem:
+        return _ended(state, context, str(problem))
+    except MalformedReply as problem:
+        return _given_up(state, context, str(problem))
+    if correction.sql is None:
+        if error.kind == ErrorKind.EMPTY_RESULT:
+            return _found(state, context, NO_ROW, rest)
+        return _given_up(state, context, "The correction has no query.")
+    tried = [*now.tried, FailedTry(failed.sql, error.message)]
+    if known(correction.sql, [attempt.sql for attempt in tried]):
+        return _given_up(state, context, "The correction is a query that failed before.")
+    corrected = failed.model_copy(update={"sql": correction.sql})
     return {
-        "exploration": {
-            **now,
-            "waiting": [query.model_dump() for query in (corrected, *rest)],
-            "mended": [query.model_dump() for query in said.mended(rest)],
-            "tried": tried,
-            "error": "",
-            "kind": "",
-        }
+        "exploration": replace(
+            now, waiting=[corrected, *rest], mended=correction.mended(rest), tried=tried, error=None
+        )
     }
-
-
-async def _correction(
-    state: RunState, context: Context, failed: ExplorationQuery, rest: list[ExplorationQuery]
-) -> Correction:
-    now = state["exploration"]
-    prompt = await context.prompt(state["schema_ref"], state["documents_ref"])
-    syntax = await _hints(context)
-    return await first_available(
-        context,
-        lambda model: column_explorer.correct_query(
-            model,
-            prompt,
-            state["question"],
-            failed,
-            now["error"],
-            kind=ErrorKind(now["kind"]),
-            tried=[FailedTry(**attempt) for attempt in now["tried"]],
-            waiting=rest,
-            syntax=syntax,
-        ),
-    )
 
 
 async def give_up_query(state: RunState, context: Context) -> Update:
     """Leave a query whose corrections are used up and go on with the next."""
-    return _given_up(context, state["exploration"], state["exploration"]["error"])
+    error = state.exploration.error
+    return _given_up(state, context, error.message if error else "")
 
 
 async def keep_findings(state: RunState, context: Context) -> Update:
-    """What was found becomes material for the candidates that are dealt from now on."""
+    """What was found is shown to the candidates that are dispatched from now on."""
     findings = [
-        {"purpose": found["purpose"], "sql": found["sql"], "result": await context.text(found["ref"])}
-        for found in state.get("exploration", NOTHING)["findings"]
+        {"purpose": finding.purpose, "sql": finding.sql, "result": await context.text(finding.ref)}
+        for finding in state.exploration.findings
     ]
     if not findings:
         return {"warnings": ["Column exploration found nothing."]}
     ref = context.put(json.dumps(findings, ensure_ascii=False))
-    return {"material": {**state.get("material", {}), "findings": ref}}
+    return {"extras": replace(state.extras, findings=ref)}
 
 
 def after_query(
@@ -182,45 +162,45 @@ def after_query(
     """The router of the loop: the next query, a correction, giving up, or the end."""
 
     def route(state: RunState) -> Literal["run", "correct", "drop", "done"]:
-        now = state.get("exploration", NOTHING)
-        if state.get("stopped_by") or not now["waiting"]:
+        now = state.exploration
+        if state.stopped_by or not now.waiting:
             return "done"
-        if not now["error"]:
+        if now.error is None:
             return "run"
-        return "correct" if len(now["tried"]) < max_tries else "drop"
+        return "correct" if len(now.tried) < max_tries else "drop"
 
     return route
 
 
-def _found(context: Context, now: ExplorationState, text: str, waiting: list[dict[str, str]]) -> Update:
+def _found(state: RunState, context: Context, text: str, waiting: list[ExplorationQuery]) -> Update:
     """The query under work has told something; ``waiting`` are those that are left."""
-    query, corrected = now["waiting"][0], bool(now["tried"])
-    context.trace.record("finding", agent="column_explorer", **query, text=text, corrected=corrected)
-    found = {**query, "ref": context.put(text)}
-    return {"exploration": {**NOTHING, "waiting": waiting, "findings": [*now["findings"], found]}}
+    now = state.exploration
+    query, corrected = now.waiting[0], bool(now.tried)
+    record(context, state, "finding", EXPLORER, **query.model_dump(), text=text, corrected=corrected)
+    findings = [*now.findings, Finding(query.purpose, query.sql, context.put(text))]
+    return {"exploration": Exploration(waiting=waiting, findings=findings)}
 
 
-def _given_up(context: Context, now: ExplorationState, message: str) -> Update:
-    context.trace.record(
-        "exploration_given_up", agent="column_explorer", message=message, **now["waiting"][0]
-    )
-    return {"exploration": {**NOTHING, "waiting": now["waiting"][1:], "findings": now["findings"]}}
+def _given_up(state: RunState, context: Context, message: str) -> Update:
+    now = state.exploration
+    about = now.waiting[0].model_dump()
+    record(context, state, "exploration_given_up", EXPLORER, message=message, **about)
+    return {"exploration": Exploration(waiting=now.waiting[1:], findings=now.findings)}
 
 
-def _ended(context: Context, now: ExplorationState, message: str) -> Update:
-    context.trace.record("exploration_ended", agent="column_explorer", message=message)
+def _ended(state: RunState, context: Context, message: str) -> Update:
+    record(context, state, "exploration_ended", EXPLORER, message=message)
     return {
-        "exploration": {**NOTHING, "findings": now["findings"]},
+        "exploration": Exploration(findings=state.exploration.findings),
         "warnings": [f"Column exploration ended early: {message}"],
     }
 
 
 def _rivals(state: RunState, context: Context) -> list[Side]:
     """The strong answers of a close vote, else the heaviest, in an order that says nothing of them."""
-    vote = state.get("vote", {})
-    heaviest = [Cluster(**told) for told in vote.get("clusters", [])[: len(LABELS)]]
-    clusters = sorted(contest(vote) or heaviest, key=lambda cluster: cluster.key)
-    return [side for side, _ in sides(clusters, state.get("candidates", []), context.trace.folder)]
+    heaviest = state.vote.clusters[: len(LABELS)] if state.vote else ()
+    clusters = sorted(close_rivals(state.vote) or heaviest, key=lambda cluster: cluster.key)
+    return [side for side, _ in sides(clusters, state.candidates, context.trace.folder)]
 
 
 async def _hints(context: Context) -> str:

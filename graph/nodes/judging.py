@@ -6,22 +6,20 @@ import asyncio
 import hashlib
 from collections.abc import Sequence
 
-from quorum.agents.judge import LABELS, Judgement, Rival, judge
+from quorum.agents.judge import LABELS, Rival, judge
 from quorum.graph.ballots import Ballot, Cluster
-from quorum.graph.contest import sides
+from quorum.graph.close_rivals import sides
 from quorum.graph.context import Context
 from quorum.graph.disagreement import disagreements
-from quorum.graph.nodes.models import first_available
-from quorum.graph.nodes.planning import format_of
+from quorum.graph.nodes.step import UNUSABLE_OR_GONE, try_role
 from quorum.graph.state import RunState
-from quorum.knowledge.errors import BudgetExceeded, MalformedReply, ModelUnavailable
-from quorum.tools.models import Model
+from quorum.knowledge.errors import BudgetExceeded
 
 
 class ModelJudge:
     """``quorum.graph.ballots.Judge`` for one vote of a run.
 
-    It is asked once, when no candidate is still to come: in the vote of an earlier wave it cannot
+    It is asked once, when no candidate is still to come: in the vote of an earlier batch it cannot
     tell, unless it is asked ``early``. That a model fails it costs the judgement, never the vote.
     """
 
@@ -30,45 +28,37 @@ class ModelJudge:
 
     async def choose(self, clusters: Sequence[Cluster], ballots: Sequence[Ballot]) -> str | None:  # noqa: ARG002 (the interface's)
         """The key of the better cluster; None where the model cannot tell. Every verdict is recorded."""
-        if self._state["dealt"] < self._context.votes and not self._early:
-            return None
-        shown = sorted(clusters, key=lambda cluster: _order(self._state["question"], cluster))[: len(LABELS)]
-        try:
-            judged = await self._ask(shown)
-        except (MalformedReply, ModelUnavailable, BudgetExceeded) as error:
-            self._context.trace.record("judgement", agent="judge", error=str(error))
-            return None
-        by_label: dict[str, Cluster] = dict(zip(LABELS, shown, strict=False))
-        named = {label: cluster.candidates for label, cluster in by_label.items()}
-        self._context.trace.record("judgement", agent="judge", answers=named, **judged.model_dump())
-        better = by_label.get(judged.choice)
-        return better.key if better else None
-
-    async def _ask(self, clusters: Sequence[Cluster]) -> Judgement:
         state, context = self._state, self._context
-        prompt = await context.prompt(state["schema_ref"], state["documents_ref"])
-        records = state["candidates"]
-        found = await asyncio.to_thread(sides, clusters, records, context.trace.folder)
-        told = [side for side, _ in found]
-        differences = await asyncio.to_thread(disagreements, told, context.dialect)
-        results = [(record["sql"], record["result"]) for _, record in found]
+        if state.dispatched < context.votes and not self._early:
+            return None
+        shown = sorted(clusters, key=lambda cluster: _order(state.question, cluster))[: len(LABELS)]
+        found = await asyncio.to_thread(sides, shown, state.candidates, context.trace.folder)
+        differences = await asyncio.to_thread(disagreements, [side for side, _ in found], context.dialect)
         rivals = [
-            Rival(sql, result["columns"], result["row_count"], result["preview"])
-            for sql, result in results
-            if result is not None
+            Rival(candidate.sql, result.columns, result.row_count, result.preview)
+            for _, candidate in found
+            if (result := candidate.result) is not None
         ]
-
-        async def call(model: Model) -> Judgement:
-            return await judge(
+        prompt = await context.prompt(state)
+        judged = await try_role(
+            state,
+            context,
+            "judge",
+            lambda model: judge(
                 model.at(temperature=0.0),
                 prompt,
-                state["question"],
+                state.question,
                 rivals,
                 differences,
-                expected_format=format_of(state["plan"]),
-            )
-
-        return await first_available(context, call)
+                expected_format=state.expected_format,
+            ),
+            event="judgement",
+            spare=(*UNUSABLE_OR_GONE, BudgetExceeded),
+            answers={label: cluster.candidates for label, cluster in zip(LABELS, shown, strict=False)},
+        )
+        by_label: dict[str, Cluster] = dict(zip(LABELS, shown, strict=False))
+        better = by_label.get(judged.choice) if judged else None
+        return better.key if better else None
 
 
 class NoJudge:

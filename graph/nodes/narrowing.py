@@ -8,8 +8,7 @@ from typing import Literal, TypeAlias
 
 from quorum.agents import draft_linker, table_linker
 from quorum.graph.context import Context
-from quorum.graph.nodes.models import first_available
-from quorum.graph.nodes.step import Update
+from quorum.graph.nodes.step import Update, ask_role
 from quorum.graph.state import RunState
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.compress import SchemaText, render, render_plain
@@ -71,12 +70,15 @@ async def _by_tables(state: RunState, context: Context, above: int) -> tuple[Lin
     catalog = context.resources.catalog
     parts = await asyncio.to_thread(units, catalog)
     texts = await asyncio.to_thread(unit_texts, parts)
-    documents = await context.text(state["documents_ref"])
-    said = await first_available(
+    documents = await context.text(state.documents_ref)
+    said = await ask_role(
+        state,
         context,
+        "table_linker",
         lambda model: table_linker.link_tables(
-            model, context.dialect, state["question"], texts, documents=documents
+            model, context.dialect, state.question, texts, documents=documents
         ),
+        event="tables_judged",
     )
     whole = dict.fromkeys((*said.needed, *said.unjudged))
     linked = needed(parts, whole)
@@ -94,12 +96,15 @@ async def _by_drafts(state: RunState, context: Context, _: int) -> tuple[Linked,
     catalog = context.resources.catalog
     parts = await asyncio.to_thread(chunks, catalog)
     texts = [(await asyncio.to_thread(_text, part, context)).text for part in parts]
-    documents = await context.text(state["documents_ref"])
-    said = await first_available(
+    documents = await context.text(state.documents_ref)
+    said = await ask_role(
+        state,
         context,
+        "draft_linker",
         lambda model: draft_linker.draft_chunks(
-            model, context.dialect, state["question"], texts, documents=documents
+            model, context.dialect, state.question, texts, documents=documents
         ),
+        event="drafts",
     )
     found, notes = await asyncio.to_thread(_used, catalog, said.drafts)
     for number in said.unread:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
-from quorum.agents import knowledge_retriever, schema_linker, syntax_retriever
+from quorum.agents import knowledge_retriever, syntax_retriever
 from quorum.graph.context import Context
-from quorum.graph.nodes import planning
-from quorum.graph.nodes.models import first_available
-from quorum.graph.nodes.step import Update
-from quorum.graph.state import RunState
+from quorum.graph.nodes.candidate import NO_PLAN, link_schema
+from quorum.graph.nodes.step import Update, lost, try_role
+from quorum.graph.state import RunState, fresh
 from quorum.knowledge import syntax
-from quorum.knowledge.errors import MalformedReply
+from quorum.tools.models import Model
 
 
-async def open_run(_: RunState, context: Context) -> Update:
+async def open_run(state: RunState, context: Context) -> Update:
     """Name the run, put the schema text where all nodes find it, and forget an earlier run of the thread."""
     schema = context.resources.schema
     context.trace.record(
@@ -28,22 +28,8 @@ async def open_run(_: RunState, context: Context) -> Update:
         left_out=list(schema.left_out),
         notes=list(context.resources.catalog.notes),
     )
-    return {
-        "run_id": context.trace.run_id,
-        "plan": planning.NO_PLAN,
-        "material": {},
-        "plan_rounds": 0,
-        "critique": "",
-        "dealt": 0,
-        "candidates": None,
-        "warnings": None,
-        "vote": {},
-        "explored": False,
-        "stopped_by": "",
-        "schema_ref": context.put(schema.text),
-        "documents_ref": "",
-        "syntax_ref": "",
-    }
+    schema_ref = context.put(schema.text)
+    return fresh(state.question, context.trace.run_id, schema_ref=schema_ref)
 
 
 async def retrieve_documents(state: RunState, context: Context) -> Update:
@@ -52,7 +38,7 @@ async def retrieve_documents(state: RunState, context: Context) -> Update:
     if documents is None:
         return {}
     embedder = context.resources.embedder
-    text = await knowledge_retriever.retrieve(documents, state["question"], embedder=embedder)
+    text = await knowledge_retriever.retrieve(documents, state.question, embedder=embedder)
     context.trace.record("retrieval", agent="knowledge_retriever", text=text)
     notes = [f"Documents: {note}" for note in documents.notes]
     return {"documents_ref": context.put(text) if text else "", "warnings": notes}
@@ -62,20 +48,7 @@ async def link_large_schema(state: RunState, context: Context, *, max_steps: int
     """SchemaLinker on the whole question, only where the schema text exceeds ``link_above`` tokens."""
     if context.resources.schema.tokens <= context.options.link_above:
         return {}
-    try:
-        linked = await first_available(
-            context,
-            lambda model: schema_linker.link_schema(
-                model,
-                context.dialect,
-                state["question"],
-                context.resources.files,
-                max_steps=max_steps,
-            ),
-        )
-    except MalformedReply:
-        linked = ""
-    context.trace.record("linking", agent="schema_linker", linked_schema=linked)
+    linked = await link_schema(state, context, max_steps=max_steps)
     if not linked:
         return {"warnings": ["The schema is large and linking found nothing; the whole schema was used."]}
     return {"schema_ref": context.put(linked)}
@@ -86,17 +59,15 @@ async def retrieve_syntax(state: RunState, context: Context) -> Update:
     topics = await asyncio.to_thread(syntax.topics, context.dialect)
     if not topics:
         return {}
-    steps = state["plan"]["steps"]
-    try:
-        wanted = await first_available(
-            context,
-            lambda model: syntax_retriever.request_syntax(
-                model, context.dialect, state["question"], steps, topics
-            ),
+
+    async def call(model: Model) -> dict[str, Any]:
+        wanted = await syntax_retriever.request_syntax(
+            model, context.dialect, state.question, state.steps or NO_PLAN, topics
         )
-    except MalformedReply:
-        return {"warnings": ["The Syntax Retriever's reply could not be used; no reference was given."]}
-    sections = await asyncio.to_thread(syntax.lookup, context.dialect, wanted) if wanted else []
-    text = "\n\n".join(section.text for section in sections)
-    context.trace.record("syntax", agent="syntax_retriever", features=wanted, text=text)
-    return {"syntax_ref": context.put(text) if text else ""}
+        sections = await asyncio.to_thread(syntax.lookup, context.dialect, wanted) if wanted else []
+        return {"features": wanted, "text": "\n\n".join(section.text for section in sections)}
+
+    found = await try_role(state, context, "syntax_retriever", call, event="syntax")
+    if found is None:
+        return {"warnings": lost("SyntaxRetriever")}
+    return {"syntax_ref": context.put(found["text"]) if found["text"] else ""}

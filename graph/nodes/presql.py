@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Literal
 
 from quorum.graph.context import Context
-from quorum.graph.nodes.routes import limited
 from quorum.graph.nodes.step import Update
-from quorum.graph.nodes.voting import seat
-from quorum.graph.state import CandidateInput, RunState
+from quorum.graph.nodes.voting import candidate_input
+from quorum.graph.state import RunState
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.compress import render
 from quorum.tools.linking import Linked, prune, union, used
@@ -31,8 +30,8 @@ async def show_rows(state: RunState, context: Context, *, max_rows: int, max_tab
     )
     if not text:
         return {"warnings": list(found.notes)}
-    refs = {"samples": context.put(found.to_json()), "rows": context.put(text)}
-    return {"material": {**state.get("material", {}), **refs}, "warnings": list(found.notes)}
+    extras = replace(state.extras, samples=context.put(found.to_json()), rows=context.put(text))
+    return {"extras": extras, "warnings": list(found.notes)}
 
 
 async def show_demonstrations(state: RunState, context: Context, *, max_shots: int) -> Update:
@@ -40,20 +39,18 @@ async def show_demonstrations(state: RunState, context: Context, *, max_shots: i
     demonstrations, embedder = context.resources.demonstrations, context.resources.embedder
     if demonstrations is None or not max_shots:
         return {}
-    near = await asyncio.to_thread(demonstrations.nearest, state["question"], max_shots, embedder=embedder)
+    near = await asyncio.to_thread(demonstrations.nearest, state.question, max_shots, embedder=embedder)
     shots = [asdict(shot) for shot in reversed(near)]  # the nearest stands next to the question
     context.trace.record("demonstrations", agent="demonstrations", shots=shots)
     ref = context.put(json.dumps(shots, ensure_ascii=False))
-    return {"material": {**state.get("material", {}), "demonstrations": ref}}
+    return {"extras": replace(state.extras, demonstrations=ref)}
 
 
-async def deal_presql(state: RunState, context: Context) -> Update:
-    """Give all candidates of the first round their seats: a rule that stops early is for the last vote."""
+async def dispatch_presql(state: RunState, context: Context) -> Update:
+    """All candidates of the first round at once: a rule that stops early is for the last vote."""
     votes = context.votes
-    seats: list[CandidateInput] = [
-        {**seat(state, context, number), "candidate": f"p{number + 1}"} for number in range(votes)
-    ]
-    return {"seats": seats, "dealt": votes}
+    batch = [candidate_input(state, context, number, prefix="p") for number in range(votes)]
+    return {"batch": batch, "dispatched": votes}
 
 
 async def link_presql(state: RunState, context: Context) -> Update:
@@ -62,15 +59,13 @@ async def link_presql(state: RunState, context: Context) -> Update:
     The schema that follows shows these, and so do the sample rows. SQL that failed links as well; what
     cannot be read links nothing, and if nothing is linked the whole schema stays.
     """
-    records = state.get("candidates", [])
-    winner = state["vote"].get("winner")
-    chosen = [record for record in records if record["id"] == winner] or records
+    chosen = [state.winner] if state.winner else state.candidates
     catalog = context.resources.catalog
-    linked, unread = await asyncio.to_thread(_link, [record["sql"] for record in chosen], catalog)
+    linked, unread = await asyncio.to_thread(_link, [candidate.sql for candidate in chosen], catalog)
     context.trace.record(
         "linking",
         agent="presql_linker",
-        candidates=[record["id"] for record in chosen],
+        candidates=[candidate.id for candidate in chosen],
         linked_schema=str(linked),
         tables=list(linked.tables),
         columns=[list(column) for column in linked.columns],
@@ -81,12 +76,9 @@ async def link_presql(state: RunState, context: Context) -> Update:
         return {"warnings": ["No PreSQL names a table of the schema, so PostSQL saw the whole schema."]}
     pruned = await asyncio.to_thread(prune, catalog, linked, bare="key")
     schema = await asyncio.to_thread(render, pruned, budget=context.options.schema_tokens)
-    material = dict(state.get("material", {}))
-    if rows := SampleRows.from_json(await context.text(material.get("samples", ""))).text(pruned):
-        material["rows"] = context.put(rows)
-    else:
-        material.pop("rows", None)
-    return {"schema_ref": context.put(schema.text), "material": material}
+    samples = SampleRows.from_json(await context.text(state.extras.samples)).text(pruned)
+    extras = replace(state.extras, rows=context.put(samples) if samples else "")
+    return {"schema_ref": context.put(schema.text), "extras": extras}
 
 
 def _link(queries: list[str], catalog: Catalog) -> tuple[Linked, list[str]]:
@@ -101,31 +93,30 @@ def _link(queries: list[str], catalog: Catalog) -> tuple[Linked, list[str]]:
 
 
 async def begin_postsql(state: RunState, _: Context, *, presql_votes: bool) -> Update:
-    """The second round's candidates are dealt anew; those of the first wait, unless they vote as well."""
-    fresh: Update = {"dealt": 0, "vote": {}, "presql": []}
-    return fresh if presql_votes else {**fresh, "candidates": None, "presql": state.get("candidates", [])}
+    """The second round begins; the candidates of the first wait, unless they vote as well."""
+    again: Update = {"dispatched": 0, "vote": None, "presql": []}
+    return again if presql_votes else {**again, "candidates": None, "presql": state.candidates}
 
 
 async def recall_presql(state: RunState, context: Context) -> Update:
     """PreSQL votes after all where no PostSQL has a result and none will come: better than no answer."""
-    records, presql = state.get("candidates", []), state.get("presql", [])
-    to_come = state["dealt"] < context.votes and not limited(state)
-    if to_come or any(r["result"] for r in records) or not any(r["result"] for r in presql):
+    to_come = state.dispatched < context.votes and not state.limited
+    if to_come or any(c.result for c in state.candidates) or not any(c.result for c in state.presql):
         return {}
     return {
-        "candidates": presql,
+        "candidates": state.presql,
         "presql": [],
         "warnings": ["No PostSQL has a result, so the vote was on PreSQL."],
     }
 
 
-def after_vote(state: RunState) -> Literal["deal", "link", "answer"]:
+def after_vote(state: RunState) -> Literal["dispatch", "link", "answer"]:
     """On to linking; to the answer where a limit was reached; back where no model answered at all."""
-    if limited(state):
+    if state.limited:
         return "answer"
-    return "link" if state["vote"] else "deal"
+    return "link" if state.vote else "dispatch"
 
 
 def after_link(state: RunState) -> Literal["begin", "vote"]:
     """On to PostSQL; the PreSQL itself is voted on where a limit was reached."""
-    return "vote" if limited(state) else "begin"
+    return "vote" if state.limited else "begin"

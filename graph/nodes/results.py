@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 import json
 import threading
 from pathlib import Path
@@ -14,7 +13,7 @@ import pyarrow.compute as pc
 
 from quorum.agents.validator import SAMPLE_ROWS, ColumnSummary, ResultSummary, shown
 from quorum.graph.ordering import asks_for_order
-from quorum.graph.state import PREVIEW_ROWS, ResultState
+from quorum.graph.state import PREVIEW_ROWS, Result
 from quorum.tools.canonical import canonical
 from quorum.tools.query import QueryResult
 from quorum.tools.results import fingerprint, is_blank, write_result
@@ -35,13 +34,13 @@ INT64 = 2**63
 """Checkpoints hold integers below this; larger ones go as text."""
 
 
-_known: dict[tuple[str, str, bool, str], ResultState] = {}
+_known: dict[tuple[str, str, bool, str], Result] = {}
 """By the file's name, which is the hash of its content, and the types, which the file may not have."""
 
 _knowing = threading.Lock()
 
 
-async def keep_result(result: QueryResult, folder: Path, question: str) -> ResultState:
+async def keep_result(result: QueryResult, folder: Path, question: str) -> Result:
     """Write the result to the run folder and describe it; heavy work runs in a thread.
 
     Where the question asks for an order (``graph.ordering``), that of the rows is part of the fingerprint.
@@ -49,7 +48,7 @@ async def keep_result(result: QueryResult, folder: Path, question: str) -> Resul
     return await asyncio.to_thread(_keep, result, folder, asks_for_order(question))
 
 
-def _keep(result: QueryResult, folder: Path, ordered: bool) -> ResultState:
+def _keep(result: QueryResult, folder: Path, ordered: bool) -> Result:
     path = write_result(result.table, folder / "results")
     key = (path.name, str(result.table.schema), ordered, result.truncated)
     with _knowing:
@@ -60,27 +59,27 @@ def _keep(result: QueryResult, folder: Path, ordered: bool) -> ResultState:
             _known[key] = found
             if len(_known) > MAX_KNOWN:
                 del _known[next(iter(_known))]
-    return copy.deepcopy(found)
+    return found
 
 
-def _described(result: QueryResult, file: Path, ordered: bool) -> ResultState:
+def _described(result: QueryResult, file: Path, ordered: bool) -> Result:
     form = canonical(result.table)
     shown = result.table.select(range(min(MAX_COLUMNS, result.table.num_columns)))
-    return {
-        "file": str(file),
-        "fingerprint": fingerprint(form, ordered=ordered),
-        "ordered": ordered,
-        "blank": is_blank(result.table, form),
-        "no_values": all(column.null_count == result.row_count for column in result.table.columns),
-        "columns": list(shown.column_names),
-        "columns_left_out": result.table.num_columns - shown.num_columns,
-        "row_count": result.row_count,
-        "truncated": result.truncated,
-        "preview": _preview(QueryResult(shown, result.seconds).preview(PREVIEW_ROWS)),
-        "nulls": [int(column.null_count) for column in shown.columns],
-        "distinct": [_distinct(column) for column in shown.columns],
-        "types": [str(column.type) for column in shown.columns],
-    }
+    return Result(
+        file=str(file),
+        fingerprint=fingerprint(form, ordered=ordered),
+        ordered=ordered,
+        blank=is_blank(result.table, form),
+        no_values=all(column.null_count == result.row_count for column in result.table.columns),
+        columns=list(shown.column_names),
+        columns_left_out=result.table.num_columns - shown.num_columns,
+        row_count=result.row_count,
+        truncated=result.truncated,
+        preview=_preview(QueryResult(shown, result.seconds).preview(PREVIEW_ROWS)),
+        nulls=[int(column.null_count) for column in shown.columns],
+        distinct=[_distinct(column) for column in shown.columns],
+        types=[str(column.type) for column in shown.columns],
+    )
 
 
 def _distinct(column: pa.ChunkedArray) -> int | None:
@@ -124,24 +123,18 @@ def _portable(value: Any) -> Any:
     return str(value) if isinstance(value, int) and not -INT64 <= value < INT64 else value
 
 
-def summary(result: ResultState) -> ResultSummary:
+def summary(result: Result) -> ResultSummary:
     """What the Validator sees of a result."""
-    columns = [
-        ColumnSummary(*described)
-        for described in zip(
-            result["columns"], result["types"], result["nulls"], result["distinct"], strict=True
-        )
-    ]
+    columns = zip(result.columns, result.types, result.nulls, result.distinct, strict=True)
     return ResultSummary(
-        row_count=result["row_count"],
-        truncated=bool(result["truncated"]),
-        columns=columns,
-        sample_rows=result["preview"][: shown(result["row_count"])],
+        row_count=result.row_count,
+        truncated=bool(result.truncated),
+        columns=[ColumnSummary(*column) for column in columns],
+        sample_rows=result.preview[: shown(result.row_count)],
     )
 
 
-def observation(result: ResultState) -> str:
+def observation(result: Result) -> str:
     """A result as an action's observation: columns, row count and the first rows."""
-    head = f"{result['row_count']} rows; columns: {', '.join(result['columns'])}"
-    rows = [str(row) for row in result["preview"][:SAMPLE_ROWS]]
-    return "\n".join([head, *rows])
+    head = f"{result.row_count} rows; columns: {', '.join(result.columns)}"
+    return "\n".join([head, *(str(row) for row in result.preview[:SAMPLE_ROWS])])

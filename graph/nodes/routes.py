@@ -5,27 +5,25 @@ from __future__ import annotations
 from typing import Literal
 
 from quorum.graph.nodes.step import MODEL_ERRORS
-from quorum.graph.state import CandidateState, RunState
+from quorum.graph.state import CandidateState
 from quorum.tools.query import ErrorKind
 
 
 def halted(state: CandidateState) -> bool:
     """A limit was reached or the model failed: the branch must end."""
-    error = state.get("error")
-    return bool(state.get("stopped_by")) or (error is not None and error["kind"] in MODEL_ERRORS)
+    return bool(state.stopped_by) or (state.error is not None and state.error.kind in MODEL_ERRORS)
 
 
-def limited(state: RunState) -> bool:
-    """A limit was reached, by the run or by one of its candidates: nothing more is begun."""
-    limits = [state.get("stopped_by"), *(record["stopped_by"] for record in state.get("candidates", []))]
-    return any(limits)
+def unavailable(state: CandidateState) -> bool:
+    """The database could not be asked: no other SQL would help."""
+    return state.error is not None and state.error.kind == ErrorKind.UNAVAILABLE
 
 
 def after_action(state: CandidateState) -> Literal["sql", "act", "finish"]:
     """On to the query, to another action, or to the end."""
-    if halted(state) or state["next"] == "terminate":
+    if halted(state) or state.next == "terminate":
         return "finish"
-    return "sql" if state["next"] == "sql" else "act"
+    return "sql" if state.next == "sql" else "act"
 
 
 def after_model(state: CandidateState) -> Literal["go_on", "finish"]:
@@ -35,7 +33,7 @@ def after_model(state: CandidateState) -> Literal["go_on", "finish"]:
 
 def after_refinement(state: CandidateState) -> Literal["go_on", "finish"]:
     """A repaired query runs; without one (the error still stands) the branch ends."""
-    return "finish" if halted(state) or state.get("error") else "go_on"
+    return "finish" if halted(state) or state.error else "go_on"
 
 
 class Routes:
@@ -49,25 +47,20 @@ class Routes:
 
         A second empty result in a row of repairs is believed: an empty answer can be right.
         """
-        error = state.get("error")
-        if halted(state):
+        error = state.error
+        if halted(state) or unavailable(state):
             return "finish"
         if error is None:
             return "validate"
-        kind = ErrorKind(error["kind"])
-        if kind is ErrorKind.UNAVAILABLE:  # no other SQL would help
+        kind = ErrorKind(error.kind)
+        if kind is ErrorKind.EMPTY_RESULT and any(tried.error == error.message for tried in state.earlier):
             return "finish"
-        empty_before = any(turn["error"] == error["message"] for turn in state.get("earlier", []))
-        if kind is ErrorKind.EMPTY_RESULT and empty_before:
+        if state.refinements >= self.max_refinements:
             return "finish"
-        if state.get("refinements", 0) >= self.max_refinements:
-            return "finish"
-        if kind.about_schema and not state.get("linkings"):
-            return "link"
-        return "refine"
+        return "link" if kind.about_schema and not state.linkings else "refine"
 
     def after_validation(self, state: CandidateState) -> Literal["act", "finish"]:
         """A rejected result goes back to Action while there are validations left."""
-        if halted(state) or state.get("approved"):
+        if halted(state) or state.approved:
             return "finish"
-        return "act" if state.get("validations", 0) < self.max_validations else "finish"
+        return "act" if state.validations < self.max_validations else "finish"

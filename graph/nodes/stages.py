@@ -14,13 +14,12 @@ from quorum.agents import cte_refiner
 from quorum.agents.cte_refiner import MAX_REWRITES
 from quorum.graph.context import Context
 from quorum.graph.nodes import writing
-from quorum.graph.nodes.candidate import candidate_model, note
-from quorum.graph.nodes.routes import halted
-from quorum.graph.nodes.step import Update
+from quorum.graph.nodes.routes import halted, unavailable
+from quorum.graph.nodes.step import Update, ask_role, record
 from quorum.graph.state import CandidateState
 from quorum.tools.excerpt import excerpt, row_limit
 from quorum.tools.execute import Database, QueryCache, execute
-from quorum.tools.query import ErrorKind, QueryError
+from quorum.tools.query import QueryError
 from quorum.tools.sql import SyntaxProblem
 from quorum.tools.stages import replace_stage, split_stages
 
@@ -37,47 +36,54 @@ async def decompose(state: CandidateState, context: Context) -> Update:
 async def run_stage(state: CandidateState, context: Context) -> Update:
     """Run the stage under work; the last one is the whole query."""
     try:
-        stage = split_stages(state["sql"], context.dialect)[state["stage"]]
+        stage = split_stages(state.sql, context.dialect)[state.stage]
     except SyntaxProblem as problem:
         return {"stage_error": str(problem), "stage_ref": ""}
     except IndexError:  # a rewrite left fewer stages
         return {"stage_error": "The rewritten query has lost this stage.", "stage_ref": ""}
     database = context.database if stage.last else _bounded(context.database)
-    outcome = await execute(database, stage.sql, agent="cte_refiner", candidate=state["candidate"])
+    outcome = await execute(database, stage.sql, agent="cte_refiner", candidate=state.input.id)
     if isinstance(outcome, QueryError):
         return {"stage_error": outcome.describe(), "stage_ref": ""}
     limit = await asyncio.to_thread(row_limit, stage.body, context.dialect)
     text = await asyncio.to_thread(excerpt, outcome, rows=STAGE_ROWS, limit=limit)
-    note(context, state, "stage", "cte_refiner", name=stage.name, sql=stage.sql, text=text)
+    record(context, state, "stage", "cte_refiner", name=stage.name, sql=stage.sql, text=text)
     return {"stage_error": "", "stage_ref": context.put(text)}
 
 
 async def review_stage(state: CandidateState, context: Context) -> Update:
     """CteRefiner: accept the stage, or put another in its place and run that."""
     try:
-        stages = split_stages(state["sql"], context.dialect)
-        stage = stages[state["stage"]]
+        stages = split_stages(state.sql, context.dialect)
+        stage = stages[state.stage]
         (start, end), whole = stage.span, stages[-1].sql
     except (SyntaxProblem, IndexError):
         return {"stage": -1}  # no stages to be judged: the whole query runs as it is
-    review = await cte_refiner.review_stage(
-        candidate_model(state, context).at(temperature=0.0),
-        await context.prompt(state["schema_ref"], state["documents_ref"]),
-        state["question"],
-        stage=stage.name,
-        body=stage.body,
-        before=whole[:start],
-        after=whole[end:],
-        result=await context.text(state["stage_ref"]),
-        error=state["stage_error"],
-        expected_format=state["plan"]["expected_format"],
-        last=stage.last,
+    prompt, shown = await context.prompt(state), await context.text(state.stage_ref)
+    review = await ask_role(
+        state,
+        context,
+        "cte_refiner",
+        lambda model: cte_refiner.review_stage(
+            model.at(temperature=0.0),
+            prompt,
+            state.question,
+            stage=stage.name,
+            body=stage.body,
+            before=whole[:start],
+            after=whole[end:],
+            result=shown,
+            error=state.stage_error,
+            expected_format=state.expected_format,
+            last=stage.last,
+        ),
+        event="stage_review",
+        name=stage.name,
     )
-    note(context, state, "stage_review", "cte_refiner", name=stage.name, **review.model_dump())
     if review.accept or not review.sql:
-        return {"stage": -1 if stage.last else state["stage"] + 1}
-    sql = replace_stage(state["sql"], context.dialect, state["stage"], review.sql)
-    return {"sql": sql, "rewrites": state["rewrites"] + 1}
+        return {"stage": -1 if stage.last else state.stage + 1}
+    sql = replace_stage(state.sql, context.dialect, state.stage, review.sql)
+    return {"sql": sql, "rewrites": state.rewrites + 1}
 
 
 def after_review(
@@ -88,7 +94,7 @@ def after_review(
     def route(state: CandidateState) -> Literal["stage", "whole", "finish"]:
         if halted(state):
             return "finish"
-        return "whole" if state["stage"] < 0 or state["rewrites"] >= max_rewrites else "stage"
+        return "whole" if state.stage < 0 or state.rewrites >= max_rewrites else "stage"
 
     return route
 
@@ -98,9 +104,8 @@ def fruitless(state: CandidateState) -> bool:
 
     Not where the database could not be asked: no stage would fare better.
     """
-    result, error = state.get("result"), state.get("error")
-    gone = error is not None and error["kind"] == ErrorKind.UNAVAILABLE
-    return not (halted(state) or gone) and (result is None or result["blank"])
+    nothing = state.result is None or state.result.blank
+    return nothing and not (halted(state) or unavailable(state))
 
 
 def _bounded(database: Database) -> Database:

@@ -1,97 +1,185 @@
-"""What every node has in common: it finds its context, obeys the budget and flushes the trace."""
+"""What every node has in common: it finds its context, obeys the budget, asks roles and flushes the trace."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import asdict, is_dataclass
+from typing import Any, Protocol, TypeVar
 
 from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import Runtime
+from pydantic import BaseModel
 
 from quorum.graph.context import Context
 from quorum.graph.live import close_own, context_of
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.recipe import Recipe
+from quorum.graph.state import CandidateState, Failure, RunState
+from quorum.graph.trace import located
 from quorum.knowledge.errors import BudgetExceeded, ConfigurationError, MalformedReply, ModelUnavailable
+from quorum.tools.models import Model
 
 Update = dict[str, Any]
 Step = Callable[[Any, Context], Awaitable[Update]]
+Reply = TypeVar("Reply")
 
 MALFORMED, UNAVAILABLE = "malformed_reply", "model_unavailable"
-"""``ErrorState.kind`` of a candidate whose model failed it, beside the kinds of ``ErrorKind``."""
+"""``Failure.kind`` of a candidate whose model failed it, beside the kinds of ``ErrorKind``."""
 
 MODEL_ERRORS = (MALFORMED, UNAVAILABLE)
 
+UNUSABLE: tuple[type[Exception], ...] = (MalformedReply,)
+UNUSABLE_OR_GONE: tuple[type[Exception], ...] = (MalformedReply, ModelUnavailable)
+"""Failures of a role that a run can do without."""
+
 
 class Node(Protocol):
-    async def __call__(self, state: Any, runtime: Runtime[RunOptions]) -> Update: ...
+    async def __call__(self, state: Any, runtime: Runtime[RunOptions | Context]) -> Update: ...
 
 
-class Steps:
-    """Makes nodes of steps, for the graph of one recipe."""
+def make_node(name: str, step: Step, recipe: Recipe, *, first: bool = False) -> Node:
+    """The node of a step.
 
-    def __init__(self, recipe: Recipe) -> None:
-        self.recipe = recipe
+    A limit that is reached is noted in ``stopped_by``: the run ends in order. In a candidate's branch a
+    model that fails ends this candidate, never the others.
 
-    def first(self, step: Step) -> Node:
-        """The node that begins a run, with a context of its own even on a thread that had a run before."""
+    Args:
+        first: It begins a run, with a context of its own even on a thread that had a run before.
+    """
 
-        async def node(state: Any, runtime: Runtime[RunOptions]) -> Update:
-            return await self._run({**state, "run_id": ""}, runtime, step)
-
-        return node
-
-    def run(self, step: Step) -> Node:
-        """A node of the run; a limit that is reached is noted in ``stopped_by``: the run ends in order."""
-
-        async def node(state: Any, runtime: Runtime[RunOptions]) -> Update:
-            return await self._run(state, runtime, step)
-
-        return node
-
-    def branch(self, step: Step) -> Node:
-        """A node of a candidate's branch: a model that fails ends this candidate, never the others."""
-
-        async def guarded(state: Any, context: Context) -> Update:
-            try:
-                return await step(state, context)
-            except (MalformedReply, ModelUnavailable) as error:
-                kind = MALFORMED if isinstance(error, MalformedReply) else UNAVAILABLE
-                _record(context, state, "candidate_failed", message=str(error))
-                return {"error": {"kind": kind, "message": str(error)}}
-
-        return self.run(guarded)
-
-    async def _run(self, state: Any, runtime: Runtime[RunOptions], step: Step) -> Update:
-        question = state.get("question", "")
-        if not isinstance(question, str) or not question.strip():
+    async def node(state: Any, runtime: Runtime[RunOptions | Context]) -> Update:
+        if not isinstance(state.question, str) or not state.question.strip():
             raise ConfigurationError("There is no question.", hint='The input is {"question": "…"}.')
-        if not isinstance(runtime.context, RunOptions):
-            raise ConfigurationError("The graph has no context.", hint="Pass context=RunOptions(…).")
-        async with context_of(runtime.context, question, state.get("run_id", "")) as context:
-            try:
-                self._check(context)
-                update = await step(state, context)
-            except BudgetExceeded as error:
-                _record(context, state, "stopped", limit=error.limit, message=str(error))
-                update = {"stopped_by": error.limit}
-            except GraphBubbleUp:  # an interrupt: the run goes on later, with the same context
-                raise
-            except BaseException:
-                await close_own(context)
-                raise
-            await context.trace.aflush()
-            return update
+        run_id = "" if first else state.run_id
+        async with context_of(runtime.context, recipe, state.question, run_id) as context:
+            with located(node=name, recipe=recipe.name):
+                return await _run(step, state, context)
 
-    def _check(self, context: Context) -> None:
-        if context.recipe != self.recipe:
-            raise ConfigurationError(
-                "The options ask for another recipe, or other switches, than the graph was built with.",
-                hint="Build it from find_recipe(name, switches).",
-            )
+    return node
 
 
-def _record(context: Context, state: Any, kind: str, **fields: Any) -> None:
-    candidate = state.get("candidate", "")
-    agent = "candidate" if candidate else "run"
-    context.trace.record(kind, agent=agent, candidate=candidate, **fields)
+async def _run(step: Step, state: RunState | CandidateState, context: Context) -> Update:
+    try:
+        update = await step(state, context)
+    except BudgetExceeded as error:
+        record(context, state, "stopped", _account(state), limit=error.limit, message=str(error))
+        update = {"stopped_by": error.limit}
+    except (MalformedReply, ModelUnavailable) as error:
+        if not isinstance(state, CandidateState):
+            await close_own(context)
+            raise
+        kind = MALFORMED if isinstance(error, MalformedReply) else UNAVAILABLE
+        record(context, state, "candidate_failed", _account(state), message=str(error))
+        update = {"error": Failure(kind, str(error))}
+    except GraphBubbleUp:  # an interrupt: the run goes on later, with the same context
+        raise
+    except BaseException:
+        await close_own(context)
+        raise
+    await context.trace.aflush()
+    return update
+
+
+def _account(state: RunState | CandidateState) -> str:
+    return "candidate" if isinstance(state, CandidateState) else "run"
+
+
+def record(
+    context: Context, state: RunState | CandidateState, kind: str, agent: str, **fields: object
+) -> None:
+    """Record an event; in a candidate's branch it names the candidate."""
+    candidate = {"candidate": state.input.id} if isinstance(state, CandidateState) else {}
+    context.trace.record(kind, agent=agent, **(candidate | fields))
+
+
+async def ask_role(
+    state: RunState | CandidateState,
+    context: Context,
+    role: str,
+    call: Callable[[Model], Awaitable[Reply]],
+    *,
+    event: str,
+    **about: object,
+) -> Reply:
+    """Ask a role and record its reply: the one way from a node to an agent.
+
+    A candidate asks its own model. Roles that all candidates share ask the first of the run's models whose
+    endpoint answers; that another one stood in is recorded.
+
+    Args:
+        call: The agent's function with its arguments, over the model.
+        event: Kind of the event that holds the reply's fields, and those given as ``about``.
+
+    Raises:
+        MalformedReply, ModelUnavailable, BudgetExceeded: As the agent's function.
+    """
+    if isinstance(state, CandidateState):
+        reply = await call(candidate_model(state, context))
+    else:
+        reply = await _first_available(context, call)
+    record(context, state, event, role, **about, **_fields(reply))
+    return reply
+
+
+def _fields(reply: object) -> dict[str, object]:
+    """A reply as fields of an event."""
+    if isinstance(reply, BaseModel):
+        return reply.model_dump()
+    if is_dataclass(reply) and not isinstance(reply, type):
+        return asdict(reply)
+    if isinstance(reply, Mapping):
+        return dict(reply)
+    return {"reply": reply}
+
+
+async def try_role(
+    state: RunState | CandidateState,
+    context: Context,
+    role: str,
+    call: Callable[[Model], Awaitable[Reply]],
+    *,
+    event: str,
+    spare: tuple[type[Exception], ...] = UNUSABLE,
+    **about: object,
+) -> Reply | None:
+    """``ask_role`` where a run can do without the role: a failure in ``spare`` is recorded and gives None.
+
+    Raises:
+        MalformedReply, ModelUnavailable, BudgetExceeded: As the agent's function, but for those in ``spare``.
+    """
+    try:
+        return await ask_role(state, context, role, call, event=event, **about)
+    except spare as error:
+        record(context, state, event, role, **about, error=str(error))
+        return None
+
+
+async def _first_available(context: Context, call: Callable[[Model], Awaitable[Reply]]) -> Reply:
+    *others, last = context.models.values()
+    for model in others:
+        try:
+            return await call(model)
+        except ModelUnavailable as error:
+            context.trace.record("model_replaced", agent="run", model=model.name, message=str(error))
+    return await call(last)
+
+
+def candidate_model(state: CandidateState, context: Context) -> Model:
+    """The candidate's model, sampled as its input says; a judgement asks ``.at(temperature=0.0)``."""
+    start = state.input
+    return context.models[start.model].at(temperature=start.temperature, seed=start.seed, candidate=start.id)
+
+
+def lost(title: str) -> list[str]:
+    """The warning that a role's reply was of no use."""
+    return [f"The {title}'s reply could not be used."]
+
+
+def one_line(sql: str) -> str:
+    """SQL with single blanks: two queries that are the same so are the same query."""
+    return " ".join(sql.split())
+
+
+def known(sql: str, queries: Iterable[str]) -> bool:
+    """Whether a query is among others, white space aside."""
+    return one_line(sql) in map(one_line, queries)

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import asdict, replace
 from typing import Literal
 
 from quorum.agents import tool_user
 from quorum.agents.turns import Turn, repeats
 from quorum.graph.context import Context
 from quorum.graph.nodes import candidate
-from quorum.graph.nodes.candidate import candidate_model, note
 from quorum.graph.nodes.results import keep_result
-from quorum.graph.nodes.routes import halted
-from quorum.graph.nodes.step import Update
-from quorum.graph.state import PREVIEW_ROWS, CandidateState, ErrorState, TurnState
+from quorum.graph.nodes.routes import halted, unavailable
+from quorum.graph.nodes.step import Update, ask_role, record
+from quorum.graph.state import PREVIEW_ROWS, CandidateState, Failure
 from quorum.tools.excerpt import excerpt, row_limit
 from quorum.tools.execute import execute
 from quorum.tools.query import ErrorKind, QueryError
@@ -37,34 +37,37 @@ async def take_step(state: CandidateState, context: Context, *, max_steps: int) 
     An action that was taken before is not taken again; two of them in a row end the loop. So do two
     answers in a row that name no query while none has run without an error.
     """
-    told = state.get("history", [])
-    history, taken = [Turn(**turn) for turn in told], state.get("actions", 0)
-    step = await tool_user.next_step(
-        candidate_model(state, context),
-        await context.prompt(state["schema_ref"], state["documents_ref"]),
-        state["question"],
-        history=history,
-        steps_left=max_steps - taken,
-        documents=context.resources.documents is not None,
+    prompt = await context.prompt(state)
+    step = await ask_role(
+        state,
+        context,
+        AGENT,
+        lambda model: tool_user.next_step(
+            model,
+            prompt,
+            state.question,
+            history=state.history,
+            steps_left=max_steps - state.actions,
+            documents=context.resources.documents is not None,
+        ),
+        event="action",
     )
-    note(context, state, "action", AGENT, **step.model_dump())
-    update: Update = {"actions": taken + 1, "next": "again"}
-    accepts = step.action == "answer" and step.text in ("", state.get("answer_sql"))
-    insists = bool(history) and history[-1].observation == NOTHING_RAN
-    if accepts and (state.get("answer_sql") or insists):
+    update: Update = {"actions": state.actions + 1, "next": "again"}
+    last = state.history[-1].observation if state.history else ""
+    accepts = step.action == "answer" and step.text in ("", state.answer_sql)
+    if accepts and (state.answer_sql or last == NOTHING_RAN):
         return update | {"next": "finish"}
-    turn: TurnState = {"action": step.action, "text": step.text, "observation": "", "thought": step.thought}
+    observation = ""
     if accepts:
-        turn["observation"] = NOTHING_RAN
-    elif repeats(step.action, step.text, history):
-        stuck = bool(history) and history[-1].observation == REPEATED
-        turn["observation"] = REPEATED
-        update["next"] = "finish" if stuck else "again"
+        observation = NOTHING_RAN
+    elif repeats(step.action, step.text, state.history):
+        observation = REPEATED
+        update["next"] = "finish" if last == REPEATED else "again"
     elif step.action == "look":
-        turn["observation"] = context.resources.files.run(step.text)
+        observation = context.resources.files.run(step.text)
     else:
         update |= {"next": step.action, "sql": step.text}
-    return update | {"history": [*told, turn]}
+    return update | {"history": [*state.history, Turn(step.action, step.text, observation, step.thought)]}
 
 
 async def run_query(state: CandidateState, context: Context) -> Update:
@@ -72,27 +75,26 @@ async def run_query(state: CandidateState, context: Context) -> Update:
 
     Where only the schema is here, a query that is not the answer yet is told so, and the loop goes on.
     """
-    *before, turn = state["history"]
-    outcome = await execute(context.database, state["sql"], agent=AGENT, candidate=state["candidate"])
+    *before, turn = state.history
+    outcome = await execute(context.database, state.sql, agent=AGENT, candidate=state.input.id)
     if isinstance(outcome, QueryError):
-        error: ErrorState = {"kind": outcome.kind.value, "message": outcome.describe()}
-        seen: TurnState = {**turn, "observation": f"Error: {error['message']}"}
-        only_asked = outcome.kind is ErrorKind.UNAVAILABLE and not context.live and state["next"] != "answer"
+        error = Failure(outcome.kind.value, outcome.describe())
+        seen = replace(turn, observation=f"Error: {error.message}")
+        only_asked = outcome.kind is ErrorKind.UNAVAILABLE and not context.live and state.next != "answer"
         return {"error": None if only_asked else error, "history": [*before, seen]}
-    result = await keep_result(outcome, context.trace.folder, state["question"])
-    note(context, state, "result", AGENT, sql=state["sql"], **result)
-    limit = await asyncio.to_thread(row_limit, state["sql"], context.dialect)
+    result = await keep_result(outcome, context.trace.folder, state.question)
+    record(context, state, "result", AGENT, sql=state.sql, **asdict(result))
+    limit = await asyncio.to_thread(row_limit, state.sql, context.dialect)
     shown = await asyncio.to_thread(excerpt, outcome, rows=PREVIEW_ROWS, limit=limit)
-    history = [*before, {**turn, "observation": shown}]
-    return {"error": None, "result": result, "answer_sql": state["sql"], "history": history}
+    history = [*before, replace(turn, observation=shown)]
+    return {"error": None, "result": result, "answer_sql": state.sql, "history": history}
 
 
 async def finish(state: CandidateState, context: Context, *, max_steps: int) -> Update:
     """Hand the candidate to the consensus; one whose steps ran out before any query did says so."""
-    ran_out = state.get("actions", 0) >= max_steps and state.get("next") != "finish"
-    if ran_out and not state.get("result") and not state.get("error"):
-        error: ErrorState = {"kind": "gave_up", "message": f"No query ran in {max_steps} steps."}
-        return await candidate.finish({**state, "error": error}, context)
+    ran_out = state.actions >= max_steps and state.next != "finish"
+    if ran_out and not state.result and not state.error:
+        state = replace(state, error=Failure("gave_up", f"No query ran in {max_steps} steps."))
     return await candidate.finish(state, context)
 
 
@@ -100,11 +102,11 @@ def after_step(max_steps: int) -> Callable[[CandidateState], Literal["run_query"
     """The router after a step: to the query it asks for, to another step if one is left, or to the end."""
 
     def route(state: CandidateState) -> Literal["run_query", "take_step", "finish"]:
-        if halted(state) or state["next"] == "finish":
+        if halted(state) or state.next == "finish":
             return "finish"
-        if state["next"] != "again":
+        if state.next != "again":
             return "run_query"
-        return "take_step" if state["actions"] < max_steps else "finish"
+        return "take_step" if state.actions < max_steps else "finish"
 
     return route
 
@@ -113,11 +115,9 @@ def after_query(max_steps: int) -> Callable[[CandidateState], Literal["take_step
     """The router after a query: an answer that ran ends the loop, and so does a database that is gone."""
 
     def route(state: CandidateState) -> Literal["take_step", "finish"]:
-        error = state.get("error")
-        answered = state["next"] == "answer" and error is None
-        gone = error is not None and error["kind"] == ErrorKind.UNAVAILABLE
-        if halted(state) or answered or gone:
+        answered = state.next == "answer" and state.error is None
+        if halted(state) or answered or unavailable(state):
             return "finish"
-        return "take_step" if state["actions"] < max_steps else "finish"
+        return "take_step" if state.actions < max_steps else "finish"
 
     return route

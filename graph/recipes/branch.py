@@ -1,4 +1,4 @@
-"""What recipes share: the graph of a run, a candidate's branch as one of its nodes, and the plain branch.
+"""What recipes share: graphs whose nodes are steps, a candidate's branch as one node, and the plain branch.
 
 write → run → finish
         run → refine → run ...     on an error, and on a first empty result
@@ -8,30 +8,118 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from functools import partial, update_wrapper
-from typing import Any, Protocol, Self, cast
+from typing import Any, Protocol, Self
 
 from langgraph.graph import END, START, StateGraph
-from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Send
 
-from quorum.graph.nodes import candidate
+from quorum.graph.nodes import candidate, clarifying, exploration, finish, prepare, voting
 from quorum.graph.nodes.routes import Routes, after_model, after_refinement
-from quorum.graph.nodes.step import Step, Steps
+from quorum.graph.nodes.step import Step, make_node
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.recipe import Recipe
-from quorum.graph.state import CandidateInput, CandidateOutput, CandidateState, RunInput, RunOutput, RunState
+from quorum.graph.state import (
+    CandidateOutput,
+    CandidateState,
+    RunInput,
+    RunOutput,
+    RunState,
+    branch_input,
+)
 
 Paths = dict[Hashable, str]
-RunGraph = StateGraph[RunState, RunOptions, RunInput, RunOutput]
-CandidateGraph = StateGraph[CandidateState, RunOptions, CandidateInput, CandidateOutput]
 
 
-class _Graph(StateGraph[Any, RunOptions, Any, Any]):
-    """A graph whose routers run where they are called: LangGraph hands each one that is no coroutine to a
-    thread, which takes a hundred times as long as a look at the state."""
+class BranchNode(Protocol):
+    """A node of the run that is a candidate's whole branch."""
+
+    async def __call__(self, state: CandidateState) -> CandidateOutput: ...
+
+
+class RecipeGraph(StateGraph[Any, RunOptions, Any, Any]):
+    """A graph of one recipe: its nodes are steps, and its routers run where they are called.
+
+    LangGraph hands each router that is no coroutine to a thread, which takes a hundred times as long as a
+    look at the state.
+    """
+
+    def __init__(self, recipe: Recipe, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.recipe = recipe
+
+    def add_step(self, name: str, step: Step, *, first: bool = False, defer: bool = False) -> Self:
+        """A node that runs ``step``; ``first`` begins a run, ``defer`` waits for all branches."""
+        node: Any = make_node(name, step, self.recipe, first=first)
+        return self.add_node(name, node, defer=defer)
+
+    def add_branch(self, name: str, branch: RecipeGraph) -> Self:
+        """A candidate's branch as a node.
+
+        As a node itself it would, under event streaming, write all its channels instead of its narrow
+        output, and parallel branches would clash.
+        """
+        compiled = branch.compile()
+
+        async def candidate(state: CandidateState) -> CandidateOutput:
+            output = await compiled.ainvoke(vars(state))
+            return CandidateOutput(candidates=output["candidates"])
+
+        return self.add_node(name, candidate)
 
     def add_conditional_edges(self, source: str, path: Any, path_map: Any = None) -> Self:
         return super().add_conditional_edges(source, _routed(path), path_map)
+
+    def add_chain(self, *names: str) -> None:
+        """Edges from each node to the next; the first follows START."""
+        for before, after in zip((START, *names), names, strict=False):
+            self.add_edge(before, after)
+
+    def add_batch(self, dispatch: Step, branch: RecipeGraph, *, vote: bool = True) -> None:
+        """The nodes ``send_candidates`` and ``candidate``, and ``consensus`` once all of a batch are in."""
+        self.add_step("send_candidates", dispatch)
+        self.add_branch("candidate", branch)
+        self.add_conditional_edges("send_candidates", fan_out("candidate"), ["candidate"])
+        self.add_step("consensus", voting.consensus, defer=True)
+        if vote:
+            self.add_edge("candidate", "consensus")
+
+    def add_answer(self, *, again: str = "send_candidates") -> str:
+        """How every recipe ends: the user may be asked which answer is meant, then the answer is made.
+
+        Args:
+            again: The node to which the user's own words lead: candidates are asked anew.
+
+        Returns:
+            The name of the first node: where a vote that is decided goes.
+        """
+        self.add_step("clarify", clarifying.clarify)
+        self.add_step("answer", finish.answer)
+        ways: Paths = {"dispatch": again, "answer": "answer"}
+        self.add_conditional_edges("clarify", clarifying.after_clarification, ways)
+        self.add_edge("answer", END)
+        return "clarify"
+
+    def add_exploration(self, *, max_queries: int, max_corrections: int) -> tuple[str, str]:
+        """The loop that runs queries one by one and corrects each as often as it may be.
+
+        Returns:
+            The names of the first node and of the last, after which the findings are kept.
+        """
+        self.add_step("begin_exploration", partial(exploration.begin, max_queries=max_queries))
+        self.add_step("explore", exploration.run_query)
+        self.add_step("correct_query", exploration.correct_query)
+        self.add_step("give_up_query", exploration.give_up_query)
+        self.add_step("keep_findings", exploration.keep_findings)
+        loop: Paths = {
+            "run": "explore",
+            "correct": "correct_query",
+            "drop": "give_up_query",
+            "done": "keep_findings",
+        }
+        route = exploration.after_query(max_corrections)
+        for name in ("begin_exploration", "explore", "correct_query", "give_up_query"):
+            self.add_conditional_edges(name, route, loop)
+        return "begin_exploration", "keep_findings"
 
 
 def _routed(route: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -41,60 +129,41 @@ def _routed(route: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return update_wrapper(routed, getattr(route, "func", route))
 
 
-class BranchNode(Protocol):
-    """A node of the run that is a candidate's whole branch."""
-
-    async def __call__(self, state: CandidateInput) -> CandidateOutput: ...
-
-
-def run_graph(options: type[RunOptions]) -> RunGraph:
-    """The empty graph of a run."""
-    return _Graph(RunState, context_schema=options, input_schema=RunInput, output_schema=RunOutput)
-
-
-def branch_graph() -> CandidateGraph:
-    """The empty graph of a candidate's branch."""
-    return _Graph(
-        CandidateState,
-        context_schema=RunOptions,
-        input_schema=CandidateInput,
-        output_schema=CandidateOutput,
+def run_graph(recipe: Recipe, options: type[RunOptions]) -> RecipeGraph:
+    """The graph of a run, with the nodes with which every recipe begins."""
+    graph = RecipeGraph(
+        recipe, RunState, context_schema=options, input_schema=RunInput, output_schema=RunOutput
     )
+    graph.add_step("open_run", prepare.open_run, first=True)
+    graph.add_step("retrieve_documents", prepare.retrieve_documents)
+    return graph
 
 
-def as_node(branch: CompiledStateGraph[Any, Any, Any, Any]) -> BranchNode:
-    """A branch as a node. As a node itself it would, under event streaming, write all its channels
-    instead of its narrow output, and parallel branches would clash."""
-
-    async def candidate(state: CandidateInput) -> CandidateOutput:
-        return cast(CandidateOutput, await branch.ainvoke(state))
-
-    return candidate
+def branch_graph(recipe: Recipe) -> RecipeGraph:
+    """The empty graph of a candidate's branch."""
+    return RecipeGraph(recipe, CandidateState, context_schema=RunOptions, output_schema=CandidateOutput)
 
 
-def fan_out(state: RunState, *, to: str = "candidate") -> list[Send]:
-    """One branch for each candidate that was dealt."""
-    return [Send(to, seat) for seat in state["seats"]]
+def fan_out(node: str) -> Callable[[RunState], list[Send]]:
+    """The router that starts one branch for each candidate of the batch."""
+
+    def send(state: RunState) -> list[Send]:
+        return [Send(node, branch_input(state, start)) for start in state.batch]
+
+    return send
 
 
-def add_chain(graph: RunGraph, *names: str) -> None:
-    """Edges from each node to the next; the first follows START."""
-    for before, after in zip((START, *names), names, strict=False):
-        graph.add_edge(before, after)
-
-
-def wire_branch(recipe: Recipe, write: Step, *, max_refinements: int) -> CandidateGraph:
-    """The uncompiled plain branch: ``write`` gives the first ``sql``, the SelfRefiner repairs it.
+def wire_branch(recipe: Recipe, write: Step, *, max_refinements: int) -> RecipeGraph:
+    """The plain branch: ``write`` gives the first ``sql``, the SelfRefiner repairs it.
 
     Args:
         max_refinements: 0 for a candidate that has one try.
     """
-    steps = Steps(recipe)
-    graph = branch_graph()
-    graph.add_node("write", steps.branch(write))
-    graph.add_node("run_sql", steps.branch(partial(candidate.run_sql, agent="sql_writer")))
-    graph.add_node("refine", steps.branch(candidate.refine))
-    graph.add_node("finish", steps.branch(candidate.finish))
+    graph = branch_graph(recipe)
+    graph.add_step("write", write)
+    graph.add_step("run_sql", partial(candidate.run_sql, agent="sql_writer"))
+    graph.add_step("refine", candidate.refine)
+    graph.add_step("finish", candidate.finish)
     graph.add_edge(START, "write")
     graph.add_conditional_edges("write", after_model, {"go_on": "run_sql", "finish": "finish"})
     after_run: Paths = {"validate": "finish", "link": "refine", "refine": "refine", "finish": "finish"}

@@ -1,9 +1,9 @@
 """Quorum's own recipe: as few calls as an answer can be trusted with, more only where candidates disagree.
 
-    open → documents → schema (→ plan) ─ Send × wave ─ consensus ┬─ all agree: answer
+    open → documents → schema (→ plan) ─ Send × batch ─ consensus ┬─ all agree: answer
                                                                  ├─ decided:   validate → answer
-                                                                 ├─ open:      another wave
-                                                                 └─ dispute:   explore → another wave
+                                                                 ├─ open:      another batch
+                                                                 └─ dispute:   explore → another batch
     validate → revise → judge → answer    where the Validator rejects the winner
     one candidate:  write → run ⇄ refine → finish
 
@@ -20,30 +20,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 from quorum.agents.sql_writer import Style
-from quorum.graph.contest import contest
-from quorum.graph.nodes import narrowing, planning, prepare, settling, voting, winner
+from quorum.graph.ballots import Vote
+from quorum.graph.close_rivals import close_rivals
+from quorum.graph.nodes import narrowing, planning, tie_breaking, voting, winner
 from quorum.graph.nodes.narrowing import Linking
 from quorum.graph.nodes.planning import Planning
-from quorum.graph.nodes.routes import limited
-from quorum.graph.nodes.step import Steps
 from quorum.graph.nodes.writing import FREE, write_sql
 from quorum.graph.options import RunOptions
-from quorum.graph.recipes.branch import Paths, RunGraph, add_chain, as_node, fan_out, run_graph, wire_branch
-from quorum.graph.recipes.ending import add_answer
-from quorum.graph.recipes.exploring import add_exploration
+from quorum.graph.recipes.branch import Paths, RecipeGraph, fan_out, run_graph, wire_branch
 from quorum.graph.recipes.recipe import Count, Recipe
 from quorum.graph.state import RunState
 
 STYLES: tuple[Style, ...] = ("direct", "decomposed", "plan-led")
-"""How the candidates of the first wave are written; later ones take turns."""
+"""How the candidates of the first batch are written; later ones take turns."""
 
 Validation = Literal["doubt", "always", "never"]
 """When the winner is validated: where not all candidates agree, in any case, or not at all."""
 
-Way = Literal["deal", "explore", "judge", "validate", "answer"]
+Way = Literal["dispatch", "explore", "judge", "validate", "answer"]
 
 
 @dataclass(frozen=True)
@@ -55,7 +52,7 @@ class Quorum(Recipe):
         plan: ``auto`` plans for long questions and those with documents (``quorum.graph.nodes.planning``).
         styles: Off: every candidate is written as its model likes.
         exploration: Look into the database where strong answers disagree.
-        judge: A model decides a tie that the waves leave.
+        judge: A model decides a tie that the batches leave.
         validation: Validate the winner, and revise it once if it is rejected: ``doubt`` where not all agree.
         max_refinements: Repairs of one candidate.
         max_queries, max_corrections: Exploration queries, corrections of each.
@@ -81,56 +78,50 @@ class Quorum(Recipe):
         return 250 + self.max_queries * (2 * self.max_corrections + 2) + 2 * self.max_refinements
 
 
-def wire(recipe: Quorum, options: type[RunOptions] = RunOptions) -> RunGraph:
+def wire(recipe: Quorum, options: type[RunOptions] = RunOptions) -> RecipeGraph:
     """The uncompiled graph of a run; ``options`` is its context schema."""
-    steps = Steps(recipe)
-    graph = run_graph(options)
+    graph = run_graph(recipe, options)
     write = partial(write_sql, styles=STYLES if recipe.styles else FREE)
-    branch = wire_branch(recipe, write, max_refinements=recipe.max_refinements)
+    graph.add_batch(voting.dispatch, wire_branch(recipe, write, max_refinements=recipe.max_refinements))
     before = ["open_run", "retrieve_documents", "link_schema"]
-    graph.add_node("open_run", steps.first(prepare.open_run))
-    graph.add_node("retrieve_documents", steps.run(prepare.retrieve_documents))
-    graph.add_node("link_schema", steps.run(partial(narrowing.link_schema, linking=recipe.linking)))
+    graph.add_step("link_schema", partial(narrowing.link_schema, linking=recipe.linking))
+    again = "send_candidates"
     if recipe.plan != "never":
-        graph.add_node("write_plan", steps.run(partial(planning.plan_if_needed, when=recipe.plan)))
+        graph.add_step("write_plan", partial(planning.plan_if_needed, when=recipe.plan))
         before.append("write_plan")
-    graph.add_node("send_candidates", steps.run(voting.deal))
-    graph.add_node("candidate", as_node(branch.compile()))
-    graph.add_node("consensus", steps.run(voting.consensus), defer=True)
-    add_chain(graph, *before, "send_candidates")
-    graph.add_conditional_edges("send_candidates", fan_out, ["candidate"])
-    graph.add_edge("candidate", "consensus")
-
-    settled = add_answer(graph, steps, deal=before[-1] if recipe.plan != "never" else "send_candidates")
-    checked = settled if recipe.validation == "never" else _add_validation(graph, steps, recipe, settled)
-    ways: Paths = {"deal": "send_candidates", "validate": checked, "answer": settled}
+        again = "write_plan"
+    graph.add_chain(*before, "send_candidates")
+    decided = graph.add_answer(again=again)
+    checked = decided if recipe.validation == "never" else _add_validation(graph, recipe, decided)
+    ways: Paths = {"dispatch": "send_candidates", "validate": checked, "answer": decided}
     if recipe.judge:
-        graph.add_node("judge", steps.run(settling.ask_judge))
+        graph.add_step("judge", tie_breaking.ask_judge)
         graph.add_edge("judge", checked)
         ways["judge"] = "judge"
     if recipe.explores:
-        limits = {"max_queries": recipe.max_queries, "max_corrections": recipe.max_corrections}
-        ways["explore"], found = add_exploration(graph, steps, **limits)
+        ways["explore"], found = graph.add_exploration(
+            max_queries=recipe.max_queries, max_corrections=recipe.max_corrections
+        )
         graph.add_edge(found, "send_candidates")
     graph.add_conditional_edges("consensus", after_vote(recipe), ways)
     return graph
 
 
-def _add_validation(graph: RunGraph, steps: Steps, recipe: Quorum, settled: str) -> str:
+def _add_validation(graph: RecipeGraph, recipe: Quorum, decided: str) -> str:
     """Validate the winner; where it is rejected, a revision may be written, run and weighed against it."""
     branch = wire_branch(recipe, winner.take_revision, max_refinements=recipe.max_refinements)
-    graph.add_node("validate_winner", steps.run(winner.validate_winner))
-    graph.add_node("revise_winner", steps.run(winner.revise_winner))
-    graph.add_node("send_revision", steps.run(winner.send_revision))
-    graph.add_node("revision", as_node(branch.compile()))
-    graph.add_node("weigh_revision", steps.run(winner.weigh_revision), defer=True)
-    rejected: Paths = {"revise": "revise_winner", "go_on": settled}
+    graph.add_step("validate_winner", winner.validate_winner)
+    graph.add_step("revise_winner", winner.revise_winner)
+    graph.add_step("send_revision", winner.send_revision)
+    graph.add_branch("revision", branch)
+    graph.add_step("weigh_revision", winner.weigh_revision, defer=True)
+    rejected: Paths = {"revise": "revise_winner", "go_on": decided}
     graph.add_conditional_edges("validate_winner", winner.after_validation, rejected)
-    revised: Paths = {"send": "send_revision", "go_on": settled}
+    revised: Paths = {"send": "send_revision", "go_on": decided}
     graph.add_conditional_edges("revise_winner", winner.after_revision, revised)
-    graph.add_conditional_edges("send_revision", partial(fan_out, to="revision"), ["revision"])
+    graph.add_conditional_edges("send_revision", fan_out("revision"), ["revision"])
     graph.add_edge("revision", "weigh_revision")
-    graph.add_edge("weigh_revision", settled)
+    graph.add_edge("weigh_revision", decided)
     return "validate_winner"
 
 
@@ -138,22 +129,22 @@ def after_vote(recipe: Quorum) -> Callable[[RunState], Way]:
     """The router after a vote."""
 
     def route(state: RunState) -> Way:
-        if voting.after_vote(state) == "deal":
-            disputed = bool(state["vote"]) and bool(contest(state["vote"]))
-            return "explore" if recipe.explores and disputed and not state.get("explored") else "deal"
-        if limited(state) or not state["vote"]["clusters"]:
+        vote = state.vote
+        if voting.after_vote(state) == "dispatch":
+            explore = recipe.explores and not state.explored and close_rivals(vote)
+            return "explore" if explore else "dispatch"
+        if vote is None or state.limited or not vote.clusters:
             return "answer"
-        if recipe.judge and state["vote"]["tie"]:
+        if recipe.judge and vote.tie:
             return "judge"
-        return "answer" if recipe.validation == "doubt" and unanimous(state["vote"]) else "validate"
+        return "answer" if recipe.validation == "doubt" and unanimous(vote) else "validate"
 
     return route
 
 
-def unanimous(vote: dict[str, Any]) -> bool:
+def unanimous(vote: Vote) -> bool:
     """Whether three candidates or more have a result that can vote, none has another, and none failed."""
-    voters = sum(len(cluster["candidates"]) for cluster in vote["clusters"])
-    return len(vote["clusters"]) == 1 and voters == vote["cast"] >= 3 and not vote["blank"]
+    return len(vote.clusters) == 1 and vote.voters == vote.cast >= 3 and not vote.blank
 
 
 RECIPE = Quorum(

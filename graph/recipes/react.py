@@ -18,19 +18,8 @@ from langgraph.graph import END, START
 
 from quorum.agents import schema_linker, tool_user
 from quorum.graph.nodes import prepare, tool_loop, voting
-from quorum.graph.nodes.step import Steps
 from quorum.graph.options import RunOptions
-from quorum.graph.recipes.branch import (
-    CandidateGraph,
-    Paths,
-    RunGraph,
-    add_chain,
-    as_node,
-    branch_graph,
-    fan_out,
-    run_graph,
-)
-from quorum.graph.recipes.ending import add_answer
+from quorum.graph.recipes.branch import Paths, RecipeGraph, branch_graph, run_graph
 from quorum.graph.recipes.recipe import AtLeastOne, Count, Recipe
 
 
@@ -51,35 +40,28 @@ class React(Recipe):
         return 2 * self.max_steps + 200
 
 
-def wire(recipe: React, options: type[RunOptions] = RunOptions) -> RunGraph:
+def wire(recipe: React, options: type[RunOptions] = RunOptions) -> RecipeGraph:
     """The uncompiled graph of a run; ``options`` is its context schema."""
-    steps = Steps(recipe)
-    graph = run_graph(options)
-    graph.add_node("open_run", steps.first(prepare.open_run))
-    graph.add_node("retrieve_documents", steps.run(prepare.retrieve_documents))
+    graph = run_graph(recipe, options)
+    graph.add_batch(voting.dispatch, wire_candidate(recipe))
     before = ["open_run", "retrieve_documents"]
     if recipe.max_link_steps:
         link = partial(prepare.link_large_schema, max_steps=recipe.max_link_steps)
-        graph.add_node("link_large_schema", steps.run(link))
+        graph.add_step("link_large_schema", link)
         before.append("link_large_schema")
-    graph.add_node("send_candidates", steps.run(voting.deal))
-    graph.add_node("candidate", as_node(wire_candidate(recipe).compile()))
-    graph.add_node("consensus", steps.run(voting.consensus), defer=True)
-    add_chain(graph, *before, "send_candidates")
-    graph.add_conditional_edges("send_candidates", fan_out, ["candidate"])
-    graph.add_edge("candidate", "consensus")
-    again: Paths = {"deal": "send_candidates", "answer": add_answer(graph, steps)}
+    graph.add_chain(*before, "send_candidates")
+    again: Paths = {"dispatch": "send_candidates", "answer": graph.add_answer()}
     graph.add_conditional_edges("consensus", voting.after_vote, again)
     return graph
 
 
-def wire_candidate(recipe: React) -> CandidateGraph:
+def wire_candidate(recipe: React) -> RecipeGraph:
     """The uncompiled graph of one candidate's branch."""
-    steps, most = Steps(recipe), recipe.max_steps
-    graph = branch_graph()
-    graph.add_node("take_step", steps.branch(partial(tool_loop.take_step, max_steps=most)))
-    graph.add_node("run_query", steps.branch(tool_loop.run_query))
-    graph.add_node("finish", steps.branch(partial(tool_loop.finish, max_steps=most)))
+    most = recipe.max_steps
+    graph = branch_graph(recipe)
+    graph.add_step("take_step", partial(tool_loop.take_step, max_steps=most))
+    graph.add_step("run_query", tool_loop.run_query)
+    graph.add_step("finish", partial(tool_loop.finish, max_steps=most))
     graph.add_edge(START, "take_step")
     nodes = ["run_query", "take_step", "finish"]
     graph.add_conditional_edges("take_step", tool_loop.after_step(most), nodes)

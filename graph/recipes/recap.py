@@ -21,18 +21,8 @@ from quorum.agents import schema_linker, self_refiner
 from quorum.agents.plan_critique import MAX_ROUNDS as PLAN_ROUNDS
 from quorum.graph.nodes import candidate, planning, prepare, voting
 from quorum.graph.nodes.routes import Routes, after_action, after_model, after_refinement
-from quorum.graph.nodes.step import Steps
 from quorum.graph.options import RunOptions
-from quorum.graph.recipes.branch import (
-    CandidateGraph,
-    Paths,
-    RunGraph,
-    as_node,
-    branch_graph,
-    fan_out,
-    run_graph,
-)
-from quorum.graph.recipes.ending import add_answer
+from quorum.graph.recipes.branch import Paths, RecipeGraph, branch_graph, run_graph
 from quorum.graph.recipes.recipe import AtLeastOne, Count, Recipe
 
 
@@ -63,73 +53,54 @@ class Recap(Recipe):
         return max(run, 4 * (self.max_actions + self.max_refinements) + 20)
 
 
-def wire(recipe: Recap, options: type[RunOptions] = RunOptions) -> RunGraph:
+def wire(recipe: Recap, options: type[RunOptions] = RunOptions) -> RecipeGraph:
     """The uncompiled graph of a run; ``options`` is its context schema."""
-    steps = Steps(recipe)
-    graph = run_graph(options)
-    graph.add_node("open_run", steps.first(prepare.open_run))
-    graph.add_node("retrieve_documents", steps.run(prepare.retrieve_documents))
-    graph.add_node(
-        "link_large_schema", steps.run(partial(prepare.link_large_schema, max_steps=recipe.max_link_steps))
-    )
-    graph.add_node("write_plan", steps.run(planning.write_plan))
-    graph.add_node("send_candidates", steps.run(voting.deal))
-    graph.add_node("candidate", as_node(wire_candidate(recipe).compile()))
-    graph.add_node("consensus", steps.run(voting.consensus), defer=True)
-
-    graph.add_edge(START, "open_run")
-    graph.add_edge("open_run", "retrieve_documents")
-    graph.add_edge("retrieve_documents", "link_large_schema")
-    graph.add_edge("link_large_schema", "write_plan")
-    last = "write_plan"
+    graph = run_graph(recipe, options)
+    graph.add_step("link_large_schema", partial(prepare.link_large_schema, max_steps=recipe.max_link_steps))
+    graph.add_step("write_plan", planning.write_plan)
+    graph.add_batch(voting.dispatch, wire_candidate(recipe))
+    graph.add_chain("open_run", "retrieve_documents", "link_large_schema", "write_plan")
+    following = "send_candidates"
+    if recipe.syntax:
+        graph.add_step("retrieve_syntax", prepare.retrieve_syntax)
+        graph.add_edge("retrieve_syntax", following)
+        following = "retrieve_syntax"
     if recipe.plan_critique:
-        graph.add_node("review_plan", steps.run(planning.review_plan))
-        graph.add_edge(last, "review_plan")
-        following = "retrieve_syntax" if recipe.syntax else "send_candidates"
+        graph.add_step("review_plan", planning.review_plan)
+        graph.add_edge("write_plan", "review_plan")
         routes: Paths = {"write_plan": "write_plan", "go_on": following}
         graph.add_conditional_edges("review_plan", planning.after_review(recipe.max_plans), routes)
-        last = ""
-    if recipe.syntax:
-        graph.add_node("retrieve_syntax", steps.run(prepare.retrieve_syntax))
-        if last:
-            graph.add_edge(last, "retrieve_syntax")
-        last = "retrieve_syntax"
-    if last:
-        graph.add_edge(last, "send_candidates")
-    graph.add_conditional_edges("send_candidates", fan_out, ["candidate"])
-    graph.add_edge("candidate", "consensus")
-    again: Paths = {"deal": "send_candidates", "answer": add_answer(graph, steps, deal="write_plan")}
+    else:
+        graph.add_edge("write_plan", following)
+    again: Paths = {"dispatch": "send_candidates", "answer": graph.add_answer(again="write_plan")}
     graph.add_conditional_edges("consensus", voting.after_vote, again)
     return graph
 
 
-def wire_candidate(recipe: Recap) -> CandidateGraph:
+def wire_candidate(recipe: Recap) -> RecipeGraph:
     """The uncompiled graph of one candidate's branch."""
-    steps = Steps(recipe)
-    graph = branch_graph()
+    graph = branch_graph(recipe)
     routes = Routes(recipe.max_refinements, recipe.max_validations)
     to_run = "review_sql" if recipe.sql_critique else "run_sql"
-    graph.add_node("act", steps.branch(partial(candidate.act, max_actions=recipe.max_actions)))
-    graph.add_node("run_sql", steps.branch(candidate.run_sql))
-    graph.add_node("refine", steps.branch(candidate.refine))
-    graph.add_node("finish", steps.branch(candidate.finish))
+    graph.add_step("act", partial(candidate.act, max_actions=recipe.max_actions))
+    graph.add_step("run_sql", candidate.run_sql)
+    graph.add_step("refine", candidate.refine)
+    graph.add_step("finish", candidate.finish)
     graph.add_edge(START, "act")
     graph.add_conditional_edges("act", after_action, {"sql": to_run, "act": "act", "finish": "finish"})
     graph.add_conditional_edges("refine", after_refinement, {"go_on": to_run, "finish": "finish"})
     if recipe.sql_critique:
-        graph.add_node("review_sql", steps.branch(candidate.review_sql))
+        graph.add_step("review_sql", candidate.review_sql)
         graph.add_conditional_edges("review_sql", after_model, {"go_on": "run_sql", "finish": "finish"})
     after_run: Paths = {"refine": "refine", "finish": "finish"}
     after_run["validate"] = "validate" if recipe.validation else "finish"
     after_run["link"] = "link" if recipe.link_on_error else "refine"
     graph.add_conditional_edges("run_sql", routes.after_run, after_run)
     if recipe.link_on_error:
-        link = partial(candidate.link, max_steps=recipe.max_link_steps)
-        graph.add_node("link", steps.branch(link))
+        graph.add_step("link", partial(candidate.link, max_steps=recipe.max_link_steps))
         graph.add_conditional_edges("link", after_model, {"go_on": "refine", "finish": "finish"})
     if recipe.validation:
-        validate = partial(candidate.validate, max_validations=recipe.max_validations)
-        graph.add_node("validate", steps.branch(validate))
+        graph.add_step("validate", partial(candidate.validate, max_validations=recipe.max_validations))
         graph.add_conditional_edges("validate", routes.after_validation, ["act", "finish"])
     graph.add_edge("finish", END)
     return graph

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar, get_type_hints
 
@@ -75,6 +75,13 @@ class Recipe:
     def switches(cls) -> tuple[str, ...]:
         """Names of the switches and limits that may be set otherwise."""
         return tuple(item.name for item in fields(cls) if item.name not in cls.FIXED)
+
+    def has(self, switches: Mapping[str, Any]) -> bool:
+        """Whether it is the recipe with these switches set otherwise, and no others."""
+        plain: dict[str, Any] = {
+            item.name: item.default for item in fields(self) if item.name in self.switches()
+        }
+        return self == replace(self, **(plain | dict(switches)))
 
     @property
     def recursion_limit(self) -> int:

@@ -21,20 +21,17 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from quorum.agents import column_explorer, cte_refiner, self_refiner, table_linker
-from quorum.graph.nodes import formats, narrowing, prepare, settling, voting
+from quorum.graph.nodes import narrowing, planning, tie_breaking, voting
 from quorum.graph.nodes.narrowing import Linking
-from quorum.graph.nodes.routes import limited
-from quorum.graph.nodes.step import Step, Steps
+from quorum.graph.nodes.step import Step
 from quorum.graph.options import RunOptions
-from quorum.graph.recipes.branch import Paths, RunGraph, add_chain, as_node, fan_out, run_graph
-from quorum.graph.recipes.ending import add_answer
-from quorum.graph.recipes.exploring import add_exploration
+from quorum.graph.recipes.branch import Paths, RecipeGraph, fan_out, run_graph
 from quorum.graph.recipes.recipe import Count, Names, Recipe
 from quorum.graph.recipes.reforce_branch import wire_candidate
 from quorum.graph.state import RunState
 
 Tokens = Annotated[int, Field(ge=0)]
-Way = Literal["deal", "explore", "draw", "draw_any", "judge", "leave_open", "answer"]
+Way = Literal["dispatch", "explore", "draw", "draw_any", "judge", "leave_open", "answer"]
 
 
 @dataclass(frozen=True)
@@ -88,31 +85,24 @@ class Reforce(Recipe):
         return 200 + max(queries, branch)
 
 
-def wire(recipe: Reforce, options: type[RunOptions] = RunOptions) -> RunGraph:
+def wire(recipe: Reforce, options: type[RunOptions] = RunOptions) -> RecipeGraph:
     """The uncompiled graph of a run; ``options`` is its context schema."""
-    steps = Steps(recipe)
-    graph = run_graph(options)
-    graph.add_node("open_run", steps.first(prepare.open_run))
-    graph.add_node("retrieve_documents", steps.run(prepare.retrieve_documents))
-    graph.add_node("show_schema", steps.run(_schema(recipe)))
-    graph.add_node("send_candidates", steps.run(partial(voting.deal, greedy=False)))
-    graph.add_node("candidate", as_node(wire_candidate(recipe).compile()))
-    graph.add_node("consensus", steps.run(voting.consensus), defer=True)
-    chain = ["open_run", "retrieve_documents", "show_schema"]
+    graph = run_graph(recipe, options)
+    graph.add_step("show_schema", _schema(recipe))
+    graph.add_batch(partial(voting.dispatch, greedy=False), wire_candidate(recipe))
+    chain, again = ["open_run", "retrieve_documents", "show_schema"], "send_candidates"
     if recipe.expected_format:
-        graph.add_node("write_format", steps.run(formats.write_format))
+        graph.add_step("write_format", planning.write_format)
         chain.append("write_format")
-    graph.add_conditional_edges("send_candidates", fan_out, ["candidate"])
-    graph.add_edge("candidate", "consensus")
-    again = "write_format" if recipe.expected_format else "send_candidates"
-    ways: Paths = {"deal": "send_candidates", "answer": add_answer(graph, steps, deal=again)}
-    ways |= _add_settling(graph, steps, recipe, ways["answer"])
+        again = "write_format"
+    ways: Paths = {"dispatch": "send_candidates", "answer": graph.add_answer(again=again)}
+    ways |= _add_tie_breaking(graph, recipe, ways["answer"])
     first = "send_candidates"
     if recipe.explores:
-        begin = _add_exploration(graph, steps, recipe, ways)
+        begin = _add_exploration(graph, recipe, ways)
         first = begin if recipe.exploration == "always" else first
         ways["explore"] = begin
-    add_chain(graph, *chain, first)
+    graph.add_chain(*chain, first)
     graph.add_conditional_edges("consensus", after_vote(recipe), ways)
     return graph
 
@@ -126,31 +116,36 @@ def _schema(recipe: Reforce) -> Step:
     return partial(narrowing.link_schema, linking=recipe.linking, above=recipe.link_above)
 
 
-def _add_exploration(graph: RunGraph, steps: Steps, recipe: Reforce, ways: Paths) -> str:
+def _add_exploration(graph: RecipeGraph, recipe: Reforce, ways: Paths) -> str:
     """The loop of exploration and the candidates that follow; the name of its first node."""
-    begin, end = add_exploration(
-        graph, steps, max_queries=recipe.max_queries, max_corrections=recipe.max_corrections
-    )
+    begin, end = graph.add_exploration(max_queries=recipe.max_queries, max_corrections=recipe.max_corrections)
     if recipe.exploration == "always":
         graph.add_edge(end, "send_candidates")
     else:
-        graph.add_node("send_more", steps.run(settling.deal_again))
-        graph.add_conditional_edges("send_more", fan_out, ["candidate"])
-        graph.add_conditional_edges(end, after_exploration(recipe), {**ways, "deal": "send_more"})
+        graph.add_step("send_more", tie_breaking.dispatch_again)
+        graph.add_conditional_edges("send_more", fan_out("candidate"), ["candidate"])
+        graph.add_conditional_edges(end, after_exploration(recipe), {**ways, "dispatch": "send_more"})
     return begin
 
 
-def _add_settling(graph: RunGraph, steps: Steps, recipe: Reforce, answer: str) -> Paths:
+def _add_tie_breaking(graph: RecipeGraph, recipe: Reforce, answer: str) -> Paths:
     """How a vote that stays open ends."""
     last = _last(recipe)
-    ends: dict[str, Step] = {"draw_any": partial(settling.draw, among="all"), "draw": settling.draw}
-    graph.add_node(last, steps.run(ends.get(last, settling.leave_open)))
+    ends: dict[str, Step] = {
+        "draw_any": partial(tie_breaking.draw, among="all"),
+        "draw": tie_breaking.draw,
+        "leave_open": tie_breaking.leave_open,
+    }
+    graph.add_step(last, ends[last])
     graph.add_edge(last, answer)
     if not recipe.model_vote:
         return {last: last}
-    graph.add_node("judge", steps.run(settling.ask_judge))
-    after: Paths = {last: last, "answer": answer}
-    graph.add_conditional_edges("judge", lambda state: last if state["vote"]["tie"] else "answer", after)
+
+    def after_judge(state: RunState) -> Way:
+        return last if state.vote and state.vote.tie else "answer"
+
+    graph.add_step("judge", tie_breaking.ask_judge)
+    graph.add_conditional_edges("judge", after_judge, {last: last, "answer": answer})
     return {last: last, "judge": "judge"}
 
 
@@ -164,10 +159,10 @@ def after_vote(recipe: Reforce) -> Callable[[RunState], Way]:
     """The router after a vote: more candidates, exploration, how a tie ends, or the answer."""
 
     def route(state: RunState) -> Way:
-        if voting.after_vote(state) == "deal":
-            return "deal"
-        open_still = settling.unresolved(state) and not limited(state)
-        if open_still and recipe.explores and not state.get("explored"):
+        if voting.after_vote(state) == "dispatch":
+            return "dispatch"
+        open_still = tie_breaking.unresolved(state) and not state.limited
+        if open_still and recipe.explores and not state.explored:
             return "explore"
         return _end(recipe, state)
 
@@ -178,17 +173,17 @@ def after_exploration(recipe: Reforce) -> Callable[[RunState], Way]:
     """The router after exploration: candidates anew if it found anything, else the vote as it is."""
 
     def route(state: RunState) -> Way:
-        more = "findings" in state.get("material", {}) and not limited(state)
-        return "deal" if more else _end(recipe, state)
+        more = state.extras.findings and not state.limited
+        return "dispatch" if more else _end(recipe, state)
 
     return route
 
 
 def _end(recipe: Reforce, state: RunState) -> Way:
-    vote = state.get("vote") or {}
-    if not vote.get("clusters") or (recipe.majority_vote and not vote["tie"]):
+    vote = state.vote
+    if vote is None or not vote.clusters or (recipe.majority_vote and not vote.tie):
         return "answer"
-    return "judge" if recipe.model_vote and vote["tie"] else _last(recipe)
+    return "judge" if recipe.model_vote and vote.tie else _last(recipe)
 
 
 RECIPE = Reforce(

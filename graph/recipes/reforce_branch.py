@@ -15,8 +15,8 @@ from langgraph.graph import END, START
 from quorum.graph.context import Context
 from quorum.graph.nodes import candidate, consistency, stages, writing
 from quorum.graph.nodes.routes import Routes, after_model, after_refinement
-from quorum.graph.nodes.step import Steps, Update
-from quorum.graph.recipes.branch import CandidateGraph, Paths, branch_graph, wire_branch
+from quorum.graph.nodes.step import Update
+from quorum.graph.recipes.branch import Paths, RecipeGraph, branch_graph, wire_branch
 from quorum.graph.state import CandidateState
 
 if TYPE_CHECKING:
@@ -25,31 +25,30 @@ if TYPE_CHECKING:
 WRITER = "sql_writer"
 
 
-def wire_candidate(recipe: Reforce) -> CandidateGraph:
+def wire_candidate(recipe: Reforce) -> RecipeGraph:
     """The uncompiled graph of one candidate's branch; the plain one where no option is on."""
     if not (recipe.self_consistency or recipe.cte_refinement):
         return wire_branch(recipe, writing.write_sql, max_refinements=recipe.max_refinements)
-    steps = Steps(recipe)
-    graph = branch_graph()
-    graph.add_node("write", steps.branch(writing.write_sql))
-    graph.add_node("refine", steps.branch(candidate.refine))
-    graph.add_node("conclude", steps.branch(consistency.conclude if recipe.self_consistency else accept))
-    graph.add_node("finish", steps.branch(candidate.finish))
+    graph = branch_graph(recipe)
+    graph.add_step("write", writing.write_sql)
+    graph.add_step("refine", candidate.refine)
+    graph.add_step("conclude", consistency.conclude if recipe.self_consistency else accept)
+    graph.add_step("finish", candidate.finish)
     graph.add_edge(START, "write")
     graph.add_conditional_edges("write", after_model, {"go_on": "run_sql", "finish": "finish"})
     graph.add_conditional_edges("refine", after_refinement, {"go_on": "run_sql", "finish": "conclude"})
     if recipe.self_consistency:
-        graph.add_node("run_sql", steps.branch(partial(consistency.run_and_compare, agent=WRITER)))
-        graph.add_node("answer_again", steps.branch(consistency.answer_again))
+        graph.add_step("run_sql", partial(consistency.run_and_compare, agent=WRITER))
+        graph.add_step("answer_again", consistency.answer_again)
         again: Paths = {"again": "answer_again", "refine": "refine", "end": "conclude"}
         graph.add_conditional_edges("run_sql", consistency.after_run(recipe.max_refinements), again)
         graph.add_conditional_edges("answer_again", after_model, {"go_on": "run_sql", "finish": "finish"})
     else:
-        graph.add_node("run_sql", steps.branch(partial(candidate.run_sql, agent=WRITER)))
+        graph.add_step("run_sql", partial(candidate.run_sql, agent=WRITER))
         routes: Paths = {"validate": "conclude", "link": "refine", "refine": "refine", "finish": "conclude"}
         graph.add_conditional_edges("run_sql", Routes(recipe.max_refinements).after_run, routes)
     if recipe.cte_refinement:
-        _add_stages(graph, steps, recipe)
+        _add_stages(graph, recipe)
     else:
         graph.add_edge("conclude", "finish")
     graph.add_edge("finish", END)
@@ -61,16 +60,16 @@ async def accept(_: CandidateState, __: Context) -> Update:
     return {}
 
 
-def _add_stages(graph: CandidateGraph, steps: Steps, recipe: Reforce) -> None:
+def _add_stages(graph: RecipeGraph, recipe: Reforce) -> None:
     """From ``conclude`` on: a candidate without an answer builds one stage by stage."""
 
     def route(state: CandidateState) -> Literal["decompose", "finish"]:
         return "decompose" if stages.fruitless(state) else "finish"
 
-    graph.add_node("decompose", steps.branch(stages.decompose))
-    graph.add_node("run_stage", steps.branch(stages.run_stage))
-    graph.add_node("review_stage", steps.branch(stages.review_stage))
-    graph.add_node("run_whole", steps.branch(partial(candidate.run_sql, agent="cte_refiner")))
+    graph.add_step("decompose", stages.decompose)
+    graph.add_step("run_stage", stages.run_stage)
+    graph.add_step("review_stage", stages.review_stage)
+    graph.add_step("run_whole", partial(candidate.run_sql, agent="cte_refiner"))
     graph.add_conditional_edges("conclude", route, ["decompose", "finish"])
     graph.add_conditional_edges("decompose", after_model, {"go_on": "run_stage", "finish": "finish"})
     graph.add_conditional_edges("run_stage", after_model, {"go_on": "review_stage", "finish": "finish"})

@@ -31,17 +31,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from langgraph.types import Send
-
 from quorum.agents import self_refiner
-from quorum.graph.nodes import prepare, presql, voting
-from quorum.graph.nodes.step import Steps
+from quorum.graph.nodes import presql, voting
 from quorum.graph.nodes.writing import write_sql
 from quorum.graph.options import RunOptions
-from quorum.graph.recipes.branch import Paths, RunGraph, add_chain, as_node, fan_out, run_graph, wire_branch
-from quorum.graph.recipes.ending import add_answer
+from quorum.graph.recipes.branch import Paths, RecipeGraph, fan_out, run_graph, wire_branch
 from quorum.graph.recipes.recipe import Count, Recipe
-from quorum.graph.state import RunState
 from quorum.knowledge import demonstrations
 from quorum.tools import sample_rows
 
@@ -88,65 +83,47 @@ class Ssev(Recipe):
         return self.first_repairs if self.stage != "sr_sl" else 0
 
 
-def wire(recipe: Ssev, options: type[RunOptions] = RunOptions) -> RunGraph:
+def wire(recipe: Ssev, options: type[RunOptions] = RunOptions) -> RecipeGraph:
     """The uncompiled graph of a run; ``options`` is its context schema."""
-    steps = Steps(recipe)
-    graph = run_graph(options)
+    graph = run_graph(recipe, options)
     rows = partial(presql.show_rows, max_rows=recipe.max_rows, max_tables=recipe.max_tables)
-    shots = partial(presql.show_demonstrations, max_shots=recipe.max_shots)
-    graph.add_node("open_run", steps.first(prepare.open_run))
-    graph.add_node("retrieve_documents", steps.run(prepare.retrieve_documents))
-    graph.add_node("show_rows", steps.run(rows))
-    graph.add_node("show_demonstrations", steps.run(shots))
-    graph.add_node("send_candidates", steps.run(voting.deal))
+    graph.add_step("show_rows", rows)
+    graph.add_step("show_demonstrations", partial(presql.show_demonstrations, max_shots=recipe.max_shots))
     last = wire_branch(recipe, write_sql, max_refinements=recipe.last_repairs)
-    graph.add_node("candidate", as_node(last.compile()))
-    graph.add_node("consensus", steps.run(voting.consensus), defer=True)
-
+    graph.add_batch(voting.dispatch, last, vote=not recipe.writes_twice)
     first = "send_presql" if recipe.writes_twice else "send_candidates"
-    add_chain(graph, "open_run", "retrieve_documents", "show_rows", "show_demonstrations", first)
+    graph.add_chain("open_run", "retrieve_documents", "show_rows", "show_demonstrations", first)
     if recipe.writes_twice:
-        _add_presql(graph, recipe, steps)
-    else:
-        graph.add_edge("candidate", "consensus")
-    graph.add_conditional_edges("send_candidates", fan_out, ["candidate"])
-    voted: Paths = {"deal": "send_candidates", "answer": add_answer(graph, steps)}
+        _add_presql(graph, recipe)
+    voted: Paths = {"dispatch": "send_candidates", "answer": graph.add_answer()}
     if recipe.stage == "sr_vote":
-        graph.add_node("link", steps.run(presql.link_presql))
-        graph.add_edge("link", "clarify")
+        graph.add_step("link", presql.link_presql)
+        graph.add_edge("link", voted["answer"])
         voted["answer"] = "link"
     graph.add_conditional_edges("consensus", voting.after_vote, voted)
     return graph
 
 
-def _add_presql(graph: RunGraph, recipe: Ssev, steps: Steps) -> None:
+def _add_presql(graph: RecipeGraph, recipe: Ssev) -> None:
     """The first round, up to where the second one begins; with a vote of its own in stage 6."""
-    branch = wire_branch(recipe, write_sql, max_refinements=recipe.first_repairs)
-    begin = partial(presql.begin_postsql, presql_votes=recipe.presql_votes)
-    graph.add_node("send_presql", steps.run(presql.deal_presql))
-    graph.add_node("presql", as_node(branch.compile()))
-    graph.add_node("begin_postsql", steps.run(begin))
-    graph.add_conditional_edges("send_presql", _fan_out, ["presql"])
+    graph.add_step("send_presql", presql.dispatch_presql)
+    graph.add_branch("presql", wire_branch(recipe, write_sql, max_refinements=recipe.first_repairs))
+    graph.add_step("begin_postsql", partial(presql.begin_postsql, presql_votes=recipe.presql_votes))
+    graph.add_conditional_edges("send_presql", fan_out("presql"), ["presql"])
+    graph.add_step("link", presql.link_presql, defer=recipe.stage != "full")
     if recipe.stage == "full":
-        graph.add_node("vote_presql", steps.run(voting.consensus), defer=True)
-        graph.add_node("link", steps.run(presql.link_presql))
+        graph.add_step("vote_presql", voting.consensus, defer=True)
         graph.add_edge("presql", "vote_presql")
-        voted: Paths = {"deal": "send_presql", "link": "link", "answer": "clarify"}
+        voted: Paths = {"dispatch": "send_presql", "link": "link", "answer": "clarify"}
         graph.add_conditional_edges("vote_presql", presql.after_vote, voted)
     else:
-        graph.add_node("link", steps.run(presql.link_presql), defer=True)
         graph.add_edge("presql", "link")
     linked: Paths = {"begin": "begin_postsql", "vote": "consensus"}
     graph.add_conditional_edges("link", presql.after_link, linked)
     graph.add_edge("begin_postsql", "send_candidates")
-    graph.add_node("recall_presql", steps.run(presql.recall_presql), defer=True)
+    graph.add_step("recall_presql", presql.recall_presql, defer=True)
     graph.add_edge("candidate", "recall_presql")
     graph.add_edge("recall_presql", "consensus")
-
-
-def _fan_out(state: RunState) -> list[Send]:
-    """One branch for each PreSQL candidate."""
-    return [Send("presql", seat) for seat in state["seats"]]
 
 
 RECIPE = Ssev(

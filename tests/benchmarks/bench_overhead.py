@@ -20,8 +20,8 @@ from typing import Any
 from quorum.graph.builder import build_graph
 from quorum.graph.checkpoints import open_checkpoints
 from quorum.graph.context import open_context
-from quorum.graph.live import attach
 from quorum.graph.options import RunOptions
+from quorum.graph.recipes import find_recipe
 from quorum.tools.models.scripted import scripted
 from tests.graph.shop import QUESTION, make_shop, script
 
@@ -32,15 +32,19 @@ async def one_question(folder: Path, votes: int) -> tuple[float, float, int]:
         database=f"sqlite:///{folder / 'shop.db'}", home=str(folder), models=["scripted:bench"], votes=votes
     )
     begun = time.perf_counter()
-    context = await open_context(options, QUESTION, chat_models={"scripted:bench": scripted(script())})
+    context = await open_context(
+        options,
+        find_recipe(options.recipe, options.switches),
+        QUESTION,
+        chat_models={"scripted:bench": scripted(script())},
+    )
     opened = time.perf_counter() - begun
     try:
-        attach(options, context)
         async with open_checkpoints(context.trace.checkpoint) as saver:
             graph = build_graph(context.recipe, checkpointer=saver)
             config: Any = {"configurable": {"thread_id": context.trace.run_id}}
             begun = time.perf_counter()
-            await graph.ainvoke({"question": QUESTION}, config, context=options, durability="sync")
+            await graph.ainvoke({"question": QUESTION}, config, context=context, durability="sync")
             spent = time.perf_counter() - begun
         total = context.ledger.total
         return spent - total.query_seconds - total.model_seconds, opened, total.model_calls

@@ -17,8 +17,8 @@ from quorum.graph.answer import Answer
 from quorum.graph.builder import build_graph
 from quorum.graph.checkpoints import open_checkpoints
 from quorum.graph.context import open_context
-from quorum.graph.live import attach
 from quorum.graph.options import RunOptions
+from quorum.graph.recipes import find_recipe
 from quorum.graph.resources import Resources, open_resources
 from quorum.tools.models import make_models
 from quorum.tools.models.scripted import Script, scripted
@@ -152,13 +152,18 @@ async def run_options(
 ) -> Ran:
     """Run the graph as the options say, with real models (``offline``) where none are given."""
     shared = await opened.resources(options, chat_models) if opened and chat_models else None
-    context = await open_context(options, question, chat_models=chat_models, resources=shared)
+    context = await open_context(
+        options,
+        find_recipe(options.recipe, options.switches),
+        question,
+        chat_models=chat_models,
+        resources=shared,
+    )
     try:
-        attach(options, context)
         config: Any = {"configurable": {"thread_id": context.trace.run_id}}
         async with open_checkpoints(context.trace.checkpoint) as saver:
             graph = build_graph(context.recipe, checkpointer=saver)
-            output = await graph.ainvoke({"question": question}, config, context=options, durability="sync")
+            output = await graph.ainvoke({"question": question}, config, context=context, durability="sync")
         await context.trace.aflush()
         events = [context.trace.expand(event) for event in context.trace.events()]
         return Ran(Answer.model_validate(output["answer"]), events)

@@ -10,15 +10,14 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from quorum.graph.ballots import Cluster
+from quorum.graph.ballots import Cluster, Vote
 from quorum.graph.builder import build_graph
 from quorum.graph.clarification import MAX_ASKED, MAX_REPLY, Clarification, read_reply
-from quorum.graph.contest import contest
+from quorum.graph.close_rivals import close_rivals
 from quorum.graph.context import open_context
-from quorum.graph.live import attach
 from quorum.graph.nodes.clarifying import SETTLED
 from quorum.graph.options import RunOptions
-from quorum.graph.recipes import RECIPES
+from quorum.graph.recipes import RECIPES, find_recipe
 from quorum.knowledge.errors import ModelUnavailable
 from quorum.tools.experts import ExpertLedger
 from quorum.tools.models.scripted import Prompt, Script, scripted
@@ -73,14 +72,18 @@ class Asked:
         self.events: list[dict[str, Any]] = []
 
     async def __call__(self, *replies: Any) -> dict[str, Any]:
-        context = await open_context(self.options, QUESTION, chat_models=self.chat_models)
+        context = await open_context(
+            self.options,
+            find_recipe(self.options.recipe, self.options.switches),
+            QUESTION,
+            chat_models=self.chat_models,
+        )
         try:
-            attach(self.options, context)
             config: Any = {"configurable": {"thread_id": context.trace.run_id}}
             graph = build_graph(context.recipe, checkpointer=InMemorySaver())
             start: Any = {"question": QUESTION}
             for reply in (*replies, None):
-                output = await graph.ainvoke(start, config, context=self.options)
+                output = await graph.ainvoke(start, config, context=context)
                 if "__interrupt__" not in output:
                     break
                 self.questions.append(Clarification.model_validate(output["__interrupt__"][0].value))
@@ -239,20 +242,21 @@ async def test_the_judge_is_not_asked_where_the_vote_is_clear_or_goes_on(run: Ru
     assert len(waves.of("judgement")) == 1, "in the last wave only"
 
 
-def contested(winner: str, *clusters: tuple[float, str]) -> list[str]:
+def rivals_of(winner: str, *clusters: tuple[float, str]) -> list[str]:
     """The keys of the strong clusters; a cluster is its weight and its candidates, a letter each."""
-    made = [Cluster(names, "", tuple(names), ("m",), weight) for weight, names in clusters]
-    return [found.key for found in contest({"winner": winner, "clusters": [vars(c) for c in made]})]
+    made = tuple(Cluster(names, "", tuple(names), ("m",), weight) for weight, names in clusters)
+    vote = Vote(winner=winner, clusters=made, share=0.5, tie=False, strategy="wma")
+    return [found.key for found in close_rivals(vote)]
 
 
 def test_strong_answers_have_half_the_weight_and_half_the_candidates() -> None:
-    assert contested("a", (2, "ab"), (1, "c")) == ["ab", "c"]
-    assert contested("a", (3, "abc"), (1, "d")) == []
-    assert contested("a", (4, "abcd"), (1.9, "ef")) == [], "two weak experts"
-    assert contested("a", (5, "abcd"), (4.5, "e")) == [], "weight borrowed from the others"
-    assert contested("b", (1, "a"), (1, "d"), (1, "b"), (1, "c")) == ["b", "a", "c"], "the winner's own first"
-    assert contested("x", (1, "a"), (1, "b")) == []
-    assert contest({}) == []
+    assert rivals_of("a", (2, "ab"), (1, "c")) == ["ab", "c"]
+    assert rivals_of("a", (3, "abc"), (1, "d")) == []
+    assert rivals_of("a", (4, "abcd"), (1.9, "ef")) == [], "two weak experts"
+    assert rivals_of("a", (5, "abcd"), (4.5, "e")) == [], "weight borrowed from the others"
+    assert rivals_of("b", (1, "a"), (1, "d"), (1, "b"), (1, "c")) == ["b", "a", "c"], "the winner's own first"
+    assert rivals_of("x", (1, "a"), (1, "b")) == []
+    assert close_rivals(None) == []
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ from langgraph.types import Command, interrupt
 from quorum.graph.builder import build_graph
 from quorum.graph.checkpoints import open_checkpoints
 from quorum.graph.context import Context, open_context
-from quorum.graph.live import attach
 from quorum.graph.nodes import planning
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import find_recipe
@@ -71,9 +70,8 @@ async def test_a_run_leaves_nothing_in_memory(shop: Path, tmp_path: Path) -> Non
     alive: list[weakref.ref[Context]] = []
     for _ in range(2):
         given = RunOptions(database=f"sqlite:///{shop}", home=str(tmp_path / "home"), **SAMPLE)
-        context = await open_context(given, QUESTION)
-        attach(given, context)
-        await build_graph("recap").ainvoke({"question": "How many customers are there?"}, context=given)
+        context = await open_context(given, find_recipe(given.recipe, given.switches), QUESTION)
+        await build_graph("recap").ainvoke({"question": "How many customers are there?"}, context=context)
         await context.aclose()
         alive.append(weakref.ref(context))
         del context, given
@@ -111,10 +109,11 @@ async def test_resources_are_shared_between_runs_and_stay_open(options: Callable
     try:
         catalogs = set()
         for _ in range(2):
-            context = await open_context(given, QUESTION, resources=resources)
-            attach(given, context)
+            context = await open_context(
+                given, find_recipe(given.recipe, given.switches), QUESTION, resources=resources
+            )
             output = await build_graph("recap").ainvoke(
-                {"question": "How many orders are there?"}, context=given
+                {"question": "How many orders are there?"}, context=context
             )
             assert output["answer"]["rows"] == [[4]]
             assert context.ledger.total.model_calls == 6, "each run has a ledger of its own"
@@ -135,7 +134,7 @@ async def test_a_run_that_cannot_open_leaves_no_folder(
         given = options(**{k: v for k, v in wrong.items() if k != "database"})
         given.database = str(wrong.get("database", given.database))
         with pytest.raises(error):
-            await open_context(given, QUESTION)
+            await open_context(given, find_recipe(given.recipe, given.switches), QUESTION)
     assert not (tmp_path / "home" / "runs").exists()
 
 
@@ -212,9 +211,14 @@ async def test_a_run_whose_endpoint_failed_asks_anew_when_it_is_resumed(shop: Pa
     down = script(action=ModelUnavailable("The endpoint is unreachable."))
     run_id = ""
     for replies, resume in ((down, ""), (script(), "again")):
-        context = await open_context(given, QUESTION, resume=run_id, chat_models={"m": scripted(replies)})
+        context = await open_context(
+            given,
+            find_recipe(given.recipe, given.switches),
+            QUESTION,
+            resume=run_id,
+            chat_models={"m": scripted(replies)},
+        )
         run_id = context.trace.run_id
-        attach(given, context)
         config: Any = {"configurable": {"thread_id": run_id}}
         try:
             async with open_checkpoints(context.trace.checkpoint) as saver:
@@ -222,9 +226,9 @@ async def test_a_run_whose_endpoint_failed_asks_anew_when_it_is_resumed(shop: Pa
                 start = None if resume else {"question": QUESTION}
                 if not resume:
                     with pytest.raises(ModelUnavailable, match="unreachable"):
-                        await graph.ainvoke(start, config, context=given, durability="sync")  # type: ignore[arg-type]
+                        await graph.ainvoke(start, config, context=context, durability="sync")  # type: ignore[arg-type]
                 else:
-                    output = await graph.ainvoke(start, config, context=given, durability="sync")  # type: ignore[arg-type]
+                    output = await graph.ainvoke(start, config, context=context, durability="sync")  # type: ignore[arg-type]
                     assert output["answer"]["sql"] == GOOD
                     assert len(output["answer"]["candidates"]) == 2
         finally:

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quorum.graph.ballots import Cluster
 from quorum.graph.builder import build_graph
 from quorum.graph.checkpoints import open_checkpoints
 from quorum.graph.context import open_context
-from quorum.graph.live import attach
-from quorum.graph.nodes.settling import drawn
+from quorum.graph.nodes.tie_breaking import drawn
 from quorum.graph.options import RunOptions
+from quorum.graph.recipes import find_recipe
 from quorum.knowledge.errors import ModelUnavailable
 from quorum.tools.models.scripted import Prompt, scripted
 from tests.graph.reforce_script import (
@@ -155,20 +156,20 @@ async def test_ties_are_never_resolved_by_order(run: Run) -> None:
 
 @given(st.permutations(["a", "b", "c", "light"]), st.integers(0, 2**32), st.sampled_from(["tied", "all"]))
 def test_a_draw_knows_no_order(order: list[str], seed: int, among: Any) -> None:
-    def clusters(names: list[str]) -> list[dict[str, Any]]:
+    def clusters(names: list[str]) -> list[Cluster]:
         return [
-            {"key": name, "weight": 1 if name == "light" else 2, "candidates": [f"{name}1", f"{name}2"]}
+            Cluster(name, name, (f"{name}1", f"{name}2"), ("m",), 1 if name == "light" else 2)
             for name in names
         ]
 
     winner, chosen = drawn(clusters(order), seed, among)
-    assert (winner, chosen["key"]) == (drawn(clusters(sorted(order)), seed, among)[0], winner[:-1])
-    assert among == "all" or chosen["key"] != "light"
+    assert (winner, chosen.key) == (drawn(clusters(sorted(order)), seed, among)[0], winner[:-1])
+    assert among == "all" or chosen.key != "light"
 
 
 def test_a_draw_gives_every_tied_answer_its_chance() -> None:
-    told = [{"key": key, "weight": 2.0, "candidates": [key]} for key in "abc"]
-    assert {drawn(told, seed)[0] for seed in range(50)} == {"a", "b", "c"}
+    clusters = [Cluster(key, key, (key,), ("m",), 2.0) for key in "abc"]
+    assert {drawn(clusters, seed)[0] for seed in range(50)} == {"a", "b", "c"}
 
 
 async def test_results_that_were_cut_are_flagged(run: Run) -> None:
@@ -226,8 +227,13 @@ async def test_a_run_that_was_killed_half_way_goes_on_where_it_was(shop: Path, t
 
 async def one_session(options: RunOptions, said: Any, resume: str) -> tuple[str, dict[str, Any] | None]:
     """One process's share of a run: from the start, or from where ``resume`` was killed."""
-    context = await open_context(options, QUESTION, resume=resume, chat_models={"m": scripted(said)})
-    attach(options, context)
+    context = await open_context(
+        options,
+        find_recipe(options.recipe, options.switches),
+        QUESTION,
+        resume=resume,
+        chat_models={"m": scripted(said)},
+    )
     config: Any = {"configurable": {"thread_id": context.trace.run_id}}
     start: Any = None if resume else {"question": QUESTION}
     try:
@@ -235,7 +241,7 @@ async def one_session(options: RunOptions, said: Any, resume: str) -> tuple[str,
             graph = build_graph(context.recipe, checkpointer=saver)
             try:
                 return context.trace.run_id, await graph.ainvoke(
-                    start, config, context=options, durability="sync"
+                    start, config, context=context, durability="sync"
                 )
             except Killed:
                 return context.trace.run_id, None

@@ -13,6 +13,7 @@ from quorum import ask_sync
 from quorum.graph.builder import build_graph
 from quorum.graph.nodes.tool_loop import NOTHING_RAN, REPEATED, after_query, after_step
 from quorum.graph.recipes import find_recipe
+from quorum.graph.state import CandidateState, Failure
 from quorum.knowledge.errors import ConfigurationError, ModelUnavailable
 from tests.graph.shop import GOOD, Ran, Run, sql
 
@@ -272,17 +273,18 @@ async def test_a_schema_too_large_is_linked_first_unless_switched_off(react: Run
         ({"next": "again", "actions": 1}, "take_step", "take_step"),
         ({"next": "again", "actions": 2}, "finish", "finish"),
         ({"next": "sql", "actions": 2}, "run_query", "finish"),
-        ({"next": "sql", "actions": 1, "error": {"kind": "timeout"}}, "run_query", "take_step"),
-        ({"next": "sql", "actions": 1, "error": {"kind": "unavailable"}}, "run_query", "finish"),
+        ({"next": "sql", "actions": 1, "error": Failure("timeout", "")}, "run_query", "take_step"),
+        ({"next": "sql", "actions": 1, "error": Failure("unavailable", "")}, "run_query", "finish"),
         ({"next": "answer", "actions": 1}, "run_query", "finish"),
-        ({"next": "answer", "actions": 1, "error": {"kind": "syntax"}}, "run_query", "take_step"),
+        ({"next": "answer", "actions": 1, "error": Failure("syntax", "")}, "run_query", "take_step"),
         ({"next": "sql", "actions": 1, "stopped_by": "max_calls"}, "finish", "finish"),
-        ({"next": "again", "actions": 1, "error": {"kind": "malformed_reply"}}, "finish", "finish"),
+        ({"next": "again", "actions": 1, "error": Failure("malformed_reply", "")}, "finish", "finish"),
     ],
 )
-def test_the_ways_of_the_loop(state: Any, on_step: str, on_query: str) -> None:
-    assert after_step(2)(state) == on_step
-    assert after_query(2)(state) == on_query
+def test_the_ways_of_the_loop(state: dict[str, Any], on_step: str, on_query: str) -> None:
+    here = CandidateState(**state)
+    assert after_step(2)(here) == on_step
+    assert after_query(2)(here) == on_query
 
 
 def test_its_limits_are_its_only_switches() -> None:

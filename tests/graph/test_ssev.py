@@ -13,7 +13,6 @@ from quorum.graph.answer import Answer
 from quorum.graph.builder import build_graph
 from quorum.graph.checkpoints import open_checkpoints
 from quorum.graph.context import open_context
-from quorum.graph.live import attach
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import find_recipe
 from quorum.knowledge.errors import ConfigurationError, ModelUnavailable
@@ -310,14 +309,19 @@ async def test_a_run_that_broke_off_between_the_rounds_goes_on_without_writing_p
     for replies, resume in ((broken, ""), (script("SELECT 0", GOOD), "last")):
         run_id = config["configurable"]["thread_id"] if resume else ""
         chat_models = {"scripted:test": scripted(replies)}
-        context = await open_context(options, QUESTION, resume=run_id, chat_models=chat_models)
+        context = await open_context(
+            options,
+            find_recipe(options.recipe, options.switches),
+            QUESTION,
+            resume=run_id,
+            chat_models=chat_models,
+        )
         config = {"configurable": {"thread_id": context.trace.run_id}}
-        attach(options, context)
         async with open_checkpoints(context.trace.checkpoint) as saver:
             graph = build_graph(context.recipe, checkpointer=saver)
             given = None if resume else {"question": QUESTION}
             with contextlib.suppress(RuntimeError):
-                output = await graph.ainvoke(given, config, context=options, durability="sync")
+                output = await graph.ainvoke(given, config, context=context, durability="sync")
         await context.aclose()
     assert output["answer"]["sql"] == GOOD
     events = [context.trace.expand(event) for event in context.trace.events()]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quorum.graph.consensus import Ballot, Rules, Vote, hold_vote
-from quorum.graph.stopping import find_stopping, lead, next_wave
+from quorum.graph.stopping import find_stopping, lead, next_batch
 from quorum.knowledge.errors import ConfigurationError
 
 
@@ -101,17 +101,17 @@ def test_an_unknown_rule_is_named(name: str) -> None:
 def test_waves_add_up(votes: int, experts: int) -> None:
     sizes: list[int] = []
     while sum(sizes) < votes:
-        sizes.append(next_wave(sum(sizes), votes, find_stopping("decided"), experts))
+        sizes.append(next_batch(sum(sizes), votes, find_stopping("decided"), experts))
         assert sizes[-1] > 0
     assert sum(sizes) == votes
     assert sizes[0] == min(votes, max(3, experts))
-    assert next_wave(0, votes, find_stopping("never")) == votes
+    assert next_batch(0, votes, find_stopping("never")) == votes
 
 
 def test_the_default_waves() -> None:
     rule = find_stopping("beta:0.9")
-    assert [next_wave(dealt, 8, rule) for dealt in (0, 3, 5, 7)] == [3, 2, 2, 1]
-    assert next_wave(4, 8, rule) == 1  # a wave that was cut short is filled up
+    assert [next_batch(asked, 8, rule) for asked in (0, 3, 5, 7)] == [3, 2, 2, 1]
+    assert next_batch(4, 8, rule) == 1  # a batch that was cut short is filled up
 
 
 def test_blank_results_need_more_that_agree() -> None:

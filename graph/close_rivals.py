@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from quorum.graph.ballots import Cluster
+from quorum.graph.ballots import Cluster, Vote
 from quorum.graph.disagreement import Side
-from quorum.graph.state import CandidateRecord
+from quorum.graph.state import Candidate
 from quorum.graph.strategies import CLOSE, RIVALS
 from quorum.tools.results import read_result
 
 LABELS = ("A", "B", "C")
 
 
-def contest(vote: Mapping[str, Any]) -> list[Cluster]:
-    """The strong clusters of a vote (``Vote.as_dict()``), the winner's first, at most ``RIVALS``.
+def close_rivals(vote: Vote | None) -> list[Cluster]:
+    """The strong clusters of a vote, the winner's first, at most ``RIVALS``.
 
     Strong is an answer with ``CLOSE`` times the heaviest one's weight, given by ``CLOSE`` times as
     many candidates as the winner: weight alone may be borrowed from answers that resemble it
@@ -25,15 +24,14 @@ def contest(vote: Mapping[str, Any]) -> list[Cluster]:
     Returns:
         Nothing if the vote is clear, or has no winner.
     """
-    clusters = [Cluster(**cluster) for cluster in vote.get("clusters", [])]
-    winning = next((c for c in clusters if vote.get("winner") in c.candidates), None)
-    if winning is None:
+    winning = vote.winning if vote else None
+    if vote is None or winning is None:
         return []
-    weight = CLOSE * max(cluster.weight for cluster in clusters) * (1 - 1e-9)
+    weight = CLOSE * max(cluster.weight for cluster in vote.clusters) * (1 - 1e-9)
     voices = CLOSE * len(winning.candidates)
     rivals = [
         cluster
-        for cluster in clusters
+        for cluster in vote.clusters
         if cluster is not winning and cluster.weight >= weight and len(cluster.candidates) >= voices
     ]
     rivals.sort(key=lambda cluster: (-cluster.weight, cluster.key))
@@ -41,19 +39,18 @@ def contest(vote: Mapping[str, Any]) -> list[Cluster]:
 
 
 def sides(
-    clusters: Sequence[Cluster], records: Sequence[CandidateRecord], folder: Path
-) -> list[tuple[Side, CandidateRecord]]:
+    clusters: Sequence[Cluster], candidates: Sequence[Candidate], folder: Path
+) -> list[tuple[Side, Candidate]]:
     """The best candidate of each cluster as a side called A, B or C in this order; reads the results.
 
     Raises:
         QuorumError: A result's file cannot be read.
     """
-    by_id = {record["id"]: record for record in records}
+    by_id = {candidate.id: candidate for candidate in candidates}
     found = []
     for label, cluster in zip(LABELS, clusters, strict=False):
-        record = by_id[cluster.candidates[0]]
-        assert record["result"] is not None  # only candidates with a result vote
-        table = read_result(folder / record["result"]["file"])
-        ordered = record["result"].get("ordered", False)
-        found.append((Side(label, record["sql"], table, ordered=ordered), record))
+        candidate = by_id[cluster.candidates[0]]
+        assert candidate.result is not None  # only candidates with a result vote
+        table = read_result(folder / candidate.result.file)
+        found.append((Side(label, candidate.sql, table, ordered=candidate.result.ordered), candidate))
     return found

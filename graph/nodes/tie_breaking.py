@@ -1,0 +1,90 @@
+"""What ReFoRCE does with a vote: look into a tie, draw where it stays, or leave it open (section 3.2.3)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from math import isclose
+from typing import Any, Literal, TypeAlias
+
+from quorum.graph.ballots import Cluster, Vote
+from quorum.graph.context import Context
+from quorum.graph.nodes.judging import ModelJudge
+from quorum.graph.nodes.step import Update
+from quorum.graph.nodes.voting import changed, dispatched, draw_seed
+from quorum.graph.state import RunState
+
+Among: TypeAlias = Literal["tied", "all"]
+"""Whether an answer is drawn from the tied clusters or from all candidates that have a say."""
+
+
+def unresolved(state: RunState) -> bool:
+    """Whether the vote has no answer of its own: a tie, nothing but blanks, or no result at all."""
+    vote = state.vote
+    return vote is not None and (vote.tie or vote.blank or vote.winner is None)
+
+
+async def dispatch_again(state: RunState, context: Context) -> Update:
+    """As many candidates as the run began with, now with the findings; the old ones keep their votes."""
+    return dispatched(state, context, context.votes, greedy=False)
+
+
+async def draw(state: RunState, context: Context, *, among: Among = "tied") -> Update:
+    """Draw the answer with the run's seed, which is recorded (ReFoRCE, equation 7)."""
+    vote, seed = _vote(state), draw_seed(state, context)
+    winner, chosen = drawn(vote.clusters, seed, among)
+    decided = {"decided": "draw", "decision": f"{winner} was drawn with seed {seed}.", "seed": seed}
+    context.trace.record("draw", agent="consensus", among=among, winner=winner, seed=seed)
+    return {"vote": _decided(state, winner, chosen, **decided)}
+
+
+def drawn(clusters: Sequence[Cluster], seed: int, among: Among = "tied") -> tuple[str, Cluster]:
+    """A candidate and its cluster: of the tied clusters each with the same chance, or of all candidates.
+
+    The order in which clusters and candidates came in plays no part.
+    """
+    lot = random.Random(seed)
+    if among == "tied":
+        chosen = lot.choice(tied(clusters))
+        return chosen.candidates[0], chosen
+    lots = [(cluster.key, cluster) for cluster in clusters for _ in cluster.candidates]
+    _, chosen = lot.choice(sorted(lots, key=lambda item: item[0]))
+    return lot.choice(sorted(chosen.candidates)), chosen
+
+
+def tied(clusters: Sequence[Cluster]) -> list[Cluster]:
+    """The heaviest clusters, in an order that depends on what they say alone."""
+    heaviest = max(cluster.weight for cluster in clusters)
+    top = [cluster for cluster in clusters if isclose(cluster.weight, heaviest, rel_tol=1e-9)]
+    return sorted(top, key=lambda cluster: cluster.key)
+
+
+async def ask_judge(state: RunState, context: Context) -> Update:
+    """A model decides between the answers that tie; where it cannot tell the tie stays (003, 3.2.5)."""
+    clusters = tied(_vote(state).clusters)
+    key = await ModelJudge(state, context).choose(clusters, ())
+    chosen = next((cluster for cluster in clusters if cluster.key == key), None)
+    if chosen is None:
+        return {}
+    decision = f"{len(clusters)} answers tied; a model compared them and chose this one."
+    decided = {"decided": "judge", "decision": decision, "tie": False, "tied": (), "judged": True}
+    return {"vote": _decided(state, chosen.candidates[0], chosen, **decided)}
+
+
+async def leave_open(state: RunState, context: Context) -> Update:
+    """Without random selection a tie has no answer (an ablation of ReFoRCE's Table 3)."""
+    context.trace.record("tie_left_open", agent="consensus", winner=None)
+    warning = "The candidates tie and random selection is switched off: no answer was chosen."
+    vote = changed(state, _vote(state), winner=None, share=0.0, decided="", decision="")
+    return {"vote": vote, "warnings": [warning]}
+
+
+def _vote(state: RunState) -> Vote:
+    assert state.vote is not None  # the routers come here after a vote
+    return state.vote
+
+
+def _decided(state: RunState, winner: str, chosen: Cluster, **changes: Any) -> Vote:
+    """The vote with its answer; what decided it before no longer counts."""
+    of_chosen = {"share": chosen.share, "approved": chosen.approved or None}
+    return changed(state, _vote(state), winner=winner, **of_chosen, **changes)

@@ -1,0 +1,118 @@
+"""A second question on a thread: its answer is, to the byte, the one that it gets on a fresh thread."""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import aclosing
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+
+from quorum.graph.builder import build_graph
+from quorum.graph.context import open_context
+from quorum.graph.options import RunOptions
+from quorum.graph.recipes import RECIPES, find_recipe
+from quorum.graph.state import RunState, fresh
+from quorum.tools.models.scripted import Prompt, scripted
+from tests.graph.shop import FINE, GOOD, PLAN, QUESTION, sql
+
+ALL_ORDERS = "SELECT COUNT(*) AS orders FROM orders"
+REJECTED = {**FINE, "valid_result": False, "suggest_fix": "Count by city."}
+LONG = f"{QUESTION} Say it for every city that the table of customers names, in any order of cities at all."
+EXPLORED = {"queries": [{"purpose": "Which cities are there?", "sql": "SELECT DISTINCT city FROM customers"}]}
+
+
+def says(query: str, verdict: dict[str, Any]) -> Any:
+    """A model that writes one query in every role, and judges results as told."""
+    written = {"reasoning": "So.", "sql": query, "other_reading": "Another one."}
+    replies = {
+        "planner": PLAN,
+        "plan_critique": {"update_plan": False, "feedback": ""},
+        "syntax_retriever": {"features": []},
+        "action": sql(query),
+        "sql_writer": written,
+        "sql_critique": {"reasoning": "Right.", "correct": True, "sql": None},
+        "validator": verdict,
+        "self_refiner": {"explanation": "As before.", "sql": query},
+        "reviser": {"explanation": "It holds.", "sql": GOOD + " ORDER BY 1"},
+        "judge": {"reason": "B is by city.", "choice": "B"},
+        "column_explorer": EXPLORED,
+    }
+
+    def reply(prompt: Prompt) -> Any:
+        if prompt.role == "tool_user":
+            return sql(query) | ({"action": "answer", "sql": None} if prompt.turn else {})
+        return replies[prompt.role]
+
+    return scripted(reply)
+
+
+def disagreeing() -> dict[str, Any]:
+    """Models whose answers differ and are rejected: they leave all there is to leave in the state."""
+    return {"first": says(GOOD, REJECTED), "second": says(ALL_ORDERS, REJECTED)}
+
+
+def agreeing() -> dict[str, Any]:
+    """A model that is right."""
+    return {"first": says(GOOD, FINE)}
+
+
+class Thread:
+    """A graph with a checkpointer of its own and one thread."""
+
+    def __init__(self, recipe: str, database: Path, home: Path, *, streamed: bool) -> None:
+        self.options = {"database": f"sqlite:///{database}", "recipe": recipe, "home": str(home)}
+        self.recipe, self.streamed = find_recipe(recipe), streamed
+        self.graph = build_graph(self.recipe, checkpointer=InMemorySaver())
+
+    async def ask(self, question: str, models: dict[str, Any], **given: Any) -> dict[str, Any]:
+        """The answer as the graph gives it."""
+        options = RunOptions(models=list(models), **self.options, **given)
+        context = await open_context(options, self.recipe, question, chat_models=models)
+        config: Any = {"configurable": {"thread_id": "t"}}
+        try:
+            if not self.streamed:
+                output = await self.graph.ainvoke({"question": question}, config, context=context)
+                return dict(output["answer"])
+            found: dict[str, Any] = {}
+            stream = self.graph.astream(
+                {"question": question}, config, context=context, stream_mode="updates"
+            )
+            async with aclosing(stream) as updates:  # type: ignore[type-var]
+                async for update in updates:
+                    found |= next(iter(update.values())) or {}
+            return dict(found["answer"])
+        finally:
+            await context.aclose()
+
+
+def plain(answer: dict[str, Any]) -> str:
+    """An answer as text, without what names the run and the time it took."""
+    text = json.dumps(answer, sort_keys=True, default=str)
+    for own in (answer["trace"], answer["run_id"]):
+        text = text.replace(own, "RUN")
+    return re.sub(r'("\w*seconds": )[^,}]+', r"\1", text)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("recipe", list(RECIPES))
+async def test_a_second_question_on_a_thread_is_answered_as_on_a_fresh_one(
+    recipe: str, streamed: bool, shop: Path, tmp_path: Path
+) -> None:
+    used = Thread(recipe, shop, tmp_path / "used", streamed=streamed)
+    first = await used.ask(LONG, disagreeing(), votes=4)
+    second = await used.ask(QUESTION, agreeing(), votes=3)
+    alone = await Thread(recipe, shop, tmp_path / "alone", streamed=streamed).ask(
+        QUESTION, agreeing(), votes=3
+    )
+    assert len(first["candidates"]) >= 4
+    assert second["status"] == "answered"
+    assert plain(second) == plain(alone)
+
+
+def test_a_new_question_sets_every_field_of_the_state() -> None:
+    assert set(fresh("?")) == {item.name for item in fields(RunState)}

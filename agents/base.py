@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
-
-from pydantic import BaseModel
+from typing import Any
 
 from quorum.agents.prompting import PromptContext, prompts
+from quorum.agents.role import R, Role
 from quorum.knowledge.errors import MalformedReply
 from quorum.tools.models import Model, Problem, ProblemKind, Reply
 
@@ -15,28 +14,18 @@ __all__ = ["MOST_REPAIRS", "PromptContext", "ask"]
 MOST_REPAIRS = 2
 _ECHO = 4_000  # characters of a bad reply that are sent back; a runaway reply would be billed again
 
-Output = TypeVar("Output", bound=BaseModel)
 
-
-async def ask(
-    model: Model,
-    role: str,
-    output: type[Output],
-    *,
-    context: PromptContext | None = None,
-    **variables: Any,
-) -> Output:
+async def ask(model: Model, role: Role[R], *, context: PromptContext | None = None, **variables: Any) -> R:
     """Put a role's task to a model and return its validated reply.
 
     The system message holds the house rules and, with ``context``, schema and documents: it is the
     same to the byte for all roles and candidates of a question, so that providers cache it. The user
-    message is the role's template ``agents/prompts/<role>.md``.
+    message is the role's template, with the form of its reply.
 
     A reply of the wrong form is sent back with one line on what is wrong, at most twice.
 
     Args:
-        output: The form of the reply; its field descriptions are shown to the model.
-        variables: What the role's template asks for.
+        variables: What the role's template asks for, beside ``reply_form``.
 
     Raises:
         MalformedReply: Still of the wrong form after the repairs, or the model refused.
@@ -46,12 +35,12 @@ async def ask(
     """
     messages = prompts().messages(role, context, variables)
     for attempt in range(1, MOST_REPAIRS + 2):
-        reply = await model.complete(messages, role=role, output=output, attempt=attempt)
-        if isinstance(reply.parsed, output):
+        reply = await model.complete(messages, role=role.name, output=role.reply, attempt=attempt)
+        if isinstance(reply.parsed, role.reply):
             return reply.parsed
         problem = reply.problem or Problem(ProblemKind.NO_JSON, "The reply holds no JSON object.")
         if problem.kind is ProblemKind.REFUSAL or attempt > MOST_REPAIRS:
-            raise _malformed(model, role, reply, problem)
+            raise _malformed(model, role.name, reply, problem)
         messages = [*messages, *_repair(reply, problem)]
     raise AssertionError("unreachable: the last attempt returns or raises")
 

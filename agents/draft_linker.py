@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 
 from quorum.agents.base import ask
 from quorum.agents.parallel import AT_ONCE, each
+from quorum.agents.role import Role
 from quorum.knowledge.errors import MalformedReply
 from quorum.tools.models import Model
 
@@ -20,8 +21,13 @@ from quorum.tools.models import Model
 class ChunkDraft(BaseModel):
     """A query over one part of the schema, or none."""
 
-    missing: str = Field(description="What must come from other tables, in one sentence; may be empty.")
-    sql: str | None = Field(description="A query that uses what this part offers; null if it offers nothing.")
+    missing: str = Field(
+        description="What tables of other parts must give, in one sentence; empty if nothing."
+    )
+    sql: str | None = Field(description="The draft; null if this part has nothing to do with the question.")
+
+
+ROLE = Role("draft_linker", "DraftLinker", "drafts {sql}", ChunkDraft)
 
 
 @dataclass(frozen=True)
@@ -40,20 +46,8 @@ class Drafting:
 async def draft_chunk(
     model: Model, dialect: str, question: str, schema: str, *, documents: str = ""
 ) -> ChunkDraft:
-    """Draft SQL for ``question`` from one part of the schema.
-
-    Raises:
-        MalformedReply, ModelUnavailable, BudgetExceeded: As ``quorum.agents.base.ask``.
-    """
-    return await ask(
-        model,
-        "draft_linker",
-        ChunkDraft,
-        dialect=dialect,
-        question=question,
-        schema=schema,
-        documents=documents,
-    )
+    """Draft SQL for ``question`` from one part of the schema."""
+    return await ask(model, ROLE, dialect=dialect, question=question, schema=schema, documents=documents)
 
 
 async def draft_chunks(

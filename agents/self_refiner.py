@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel, Field
 
 from quorum.agents.base import PromptContext, ask
-from quorum.agents.reply import SqlText
+from quorum.agents.role import Role, SqlText
 from quorum.tools.models import Model
 from quorum.tools.query import ErrorKind
 
@@ -63,8 +63,11 @@ HINTS: dict[ErrorKind, tuple[str, ...]] = {
 class Refinement(BaseModel):
     """A repaired query."""
 
-    explanation: str = Field(description="What was wrong, in one sentence.")
-    sql: SqlText = Field(description="The whole repaired query.")
+    explanation: str = Field(description="What was wrong, if anything, in one sentence.")
+    sql: SqlText = Field(description="The whole query, different from every one shown.")
+
+
+ROLE = Role("self_refiner", "SelfRefiner", "repairs it: {explanation}", Refinement)
 
 
 @dataclass(frozen=True)
@@ -93,14 +96,10 @@ async def refine(
     Args:
         linked_schema: What the SchemaLinker found after a schema error, compact form.
         earlier: Attempts before this one, oldest first.
-
-    Raises:
-        MalformedReply, ModelUnavailable, BudgetExceeded: As ``quorum.agents.base.ask``.
     """
     return await ask(
         model,
-        "self_refiner",
-        Refinement,
+        ROLE,
         context=context,
         question=question,
         sql=sql,

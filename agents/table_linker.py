@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field
 
 from quorum.agents.base import ask
 from quorum.agents.parallel import AT_ONCE, each
+from quorum.agents.role import Role
 from quorum.knowledge.errors import MalformedReply
 from quorum.tools.models import Model
 
@@ -23,9 +24,20 @@ ABOVE_TOKENS = 50_000  # ReFoRCE, section 3.2.1
 class TableVerdict(BaseModel):
     """Whether one table is needed, and which of its columns (ReFoRCE, Figure 3)."""
 
-    think: str = Field(description="Step by step: what of the question could this table answer?")
-    answer: Literal["Y", "N"] = Field(description="Y if the table may be needed, else N.")
-    columns: list[str] = Field(description="The columns that may be needed; empty if N.")
+    think: str = Field(
+        description="What of the question it could answer, step by step, in three sentences at most."
+    )
+    answer: Literal["Y", "N"] = Field(
+        description="Y if a query for the question may read the table or join through it, also where you "
+        "are not sure; N if it is about something else."
+    )
+    columns: list[str] = Field(
+        description="With Y those that may be needed, keys for joins included, spelt as in the schema; "
+        "empty with N."
+    )
+
+
+ROLE = Role("table_linker", "TableLinker", "{answer}: {think}", TableVerdict)
 
 
 @dataclass(frozen=True)
@@ -44,20 +56,8 @@ class TableLinking:
 async def judge_table(
     model: Model, dialect: str, question: str, schema: str, *, documents: str = ""
 ) -> TableVerdict:
-    """Ask whether the question needs the one table (or group of like tables) in ``schema``.
-
-    Raises:
-        MalformedReply, ModelUnavailable, BudgetExceeded: As ``quorum.agents.base.ask``.
-    """
-    return await ask(
-        model,
-        "table_linker",
-        TableVerdict,
-        dialect=dialect,
-        question=question,
-        table=schema,
-        documents=documents,
-    )
+    """Ask whether the question needs the one table (or group of like tables) in ``schema``."""
+    return await ask(model, ROLE, dialect=dialect, question=question, table=schema, documents=documents)
 
 
 async def link_tables(

@@ -12,8 +12,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
 
-from quorum.agents import column_explorer
-from quorum.agents.column_explorer import MAX_QUERIES, MAX_TRIES, Correction, ExplorationQuery, FailedTry
+from quorum.agents import column_explorer, exploration_corrector
+from quorum.agents.column_explorer import MAX_QUERIES
+from quorum.agents.exploration_corrector import MAX_TRIES, Correction, FailedTry
+from quorum.agents.turns import ExplorationQuery
 from quorum.graph.ballots import Cluster
 from quorum.graph.contest import LABELS, contest, sides
 from quorum.graph.context import Context
@@ -145,7 +147,7 @@ async def _correction(
     syntax = await _hints(context)
     return await first_available(
         context,
-        lambda model: column_explorer.correct_query(
+        lambda model: exploration_corrector.correct_query(
             model,
             prompt,
             state["question"],

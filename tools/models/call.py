@@ -110,7 +110,7 @@ class Call:
     async def once(self) -> AIMessage | Failure:
         """One request."""
         self.method = self.backend.method(self.schema) if self.schema else None
-        self.sent = self.with_schema_text()
+        self.sent = self.with_form()
         model, most = self.model, self.backend.settings.longest_reply
         sampling = Sampling(model.temperature, model.seed, self.backend.settings.max_output_tokens)
         self.arguments = self.backend.arguments(sampling, self.schema, self.method)
@@ -130,16 +130,18 @@ class Call:
         finally:
             self.seconds = time.perf_counter() - start
 
-    def with_schema_text(self) -> list[dict[str, str]]:
-        """The messages, the schema added to the task where the request does not carry it.
+    def with_form(self) -> list[dict[str, str]]:
+        """The messages, the reply's form added to the task where neither they nor the request say it.
 
         It goes to the first user message, behind the prefix that all agents share.
         """
-        if self.schema is None or self.method is None or not self.method.needs_schema_text:
+        if self.schema is None or self.method is None or not self.method.needs_form:
+            return self.messages
+        if any(self.schema.form in message["content"] for message in self.messages):
             return self.messages
         place = next((i for i, m in enumerate(self.messages) if m["role"] == "user"), len(self.messages) - 1)
         asked = dict(self.messages[place])
-        asked["content"] += "\n\n" + self.schema.text()
+        asked["content"] += "\n\n" + self.schema.form
         return [*self.messages[:place], asked, *self.messages[place + 1 :]]
 
     def adapted(self, failure: Failure) -> bool:

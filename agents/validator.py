@@ -37,6 +37,7 @@ class Verdict(BaseModel):
         """True if the loop may end here: valid, not empty, nothing superfluous."""
         return self.valid_result and not self.result_empty and not self.columns_not_needed
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def objection(self) -> str:
         """Why the result is not accepted; empty where it is."""

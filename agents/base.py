@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, TypeVar
 
 from quorum.agents.prompting import PromptContext, prompts
 from quorum.agents.role import R, Role
 from quorum.knowledge.errors import MalformedReply
 from quorum.tools.models import Model, Problem, ProblemKind, Reply
 
-__all__ = ["MOST_REPAIRS", "PromptContext", "ask"]
+__all__ = ["MOST_REPAIRS", "PromptContext", "ask", "ask_each"]
+
+Item = TypeVar("Item")
+Found = TypeVar("Found")
+
+AT_ONCE = 8
+"""Calls of ``ask_each`` under way at a time; the model's own pace may allow fewer."""
 
 MOST_REPAIRS = 2
 _ECHO = 4_000  # characters of a bad reply that are sent back; a runaway reply would be billed again
@@ -43,6 +51,31 @@ async def ask(model: Model, role: Role[R], *, context: PromptContext | None = No
             raise _malformed(model, role.name, reply, problem)
         messages = [*messages, *_repair(reply, problem)]
     raise AssertionError("unreachable: the last attempt returns or raises")
+
+
+async def ask_each(
+    items: Iterable[Item], call: Callable[[Item], Awaitable[Found]], *, at_once: int = AT_ONCE
+) -> list[Found | None]:
+    """``await call(item)`` for every item, in the items' order; None where a reply was malformed.
+
+    Raises:
+        Exception: The first other one that a call raised; the calls under way are cancelled.
+    """
+    gate = asyncio.Semaphore(at_once)
+
+    async def one(item: Item) -> Found | None:
+        async with gate:
+            try:
+                return await call(item)
+            except MalformedReply:
+                return None
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(item)) for item in items]
+    except BaseExceptionGroup as failed:
+        raise failed.exceptions[0] from None
+    return [task.result() for task in tasks]
 
 
 def _repair(reply: Reply, problem: Problem) -> list[dict[str, str]]:

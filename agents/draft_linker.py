@@ -11,10 +11,8 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, Field
 
-from quorum.agents.base import ask
-from quorum.agents.parallel import AT_ONCE, each
+from quorum.agents.base import ask, ask_each
 from quorum.agents.role import Role
-from quorum.knowledge.errors import MalformedReply
 from quorum.tools.models import Model
 
 
@@ -51,26 +49,17 @@ async def draft_chunk(
 
 
 async def draft_chunks(
-    model: Model,
-    dialect: str,
-    question: str,
-    chunks: Sequence[str],
-    *,
-    documents: str = "",
-    at_once: int = AT_ONCE,
+    model: Model, dialect: str, question: str, chunks: Sequence[str], *, documents: str = ""
 ) -> Drafting:
-    """Draft against every part, ``at_once`` at a time; a malformed reply costs that part alone.
+    """Draft against every part, some at a time; a malformed reply costs that part alone.
 
     Raises:
         ModelUnavailable, BudgetExceeded: As ``quorum.agents.base.ask``; the other calls are cancelled.
     """
 
-    async def drafted(schema: str) -> ChunkDraft | None:
-        try:
-            return await draft_chunk(model, dialect, question, schema, documents=documents)
-        except MalformedReply:
-            return None
+    async def drafted(schema: str) -> ChunkDraft:
+        return await draft_chunk(model, dialect, question, schema, documents=documents)
 
-    said = await each(chunks, drafted, at_once=at_once)
+    said = await ask_each(chunks, drafted)
     drafts = tuple(draft.sql.strip() for draft in said if draft and draft.sql and draft.sql.strip())
     return Drafting(drafts, tuple(number for number, draft in enumerate(said) if draft is None))

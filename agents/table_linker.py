@@ -12,10 +12,8 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from quorum.agents.base import ask
-from quorum.agents.parallel import AT_ONCE, each
+from quorum.agents.base import ask, ask_each
 from quorum.agents.role import Role
-from quorum.knowledge.errors import MalformedReply
 from quorum.tools.models import Model
 
 ABOVE_TOKENS = 50_000  # ReFoRCE, section 3.2.1
@@ -61,15 +59,9 @@ async def judge_table(
 
 
 async def link_tables(
-    model: Model,
-    dialect: str,
-    question: str,
-    tables: Mapping[str, str],
-    *,
-    documents: str = "",
-    at_once: int = AT_ONCE,
+    model: Model, dialect: str, question: str, tables: Mapping[str, str], *, documents: str = ""
 ) -> TableLinking:
-    """Judge all tables, ``at_once`` at a time; a malformed reply costs one table's judgement alone.
+    """Judge all tables, some at a time; a malformed reply costs one table's judgement alone.
 
     Args:
         tables: Schema text by table name.
@@ -78,12 +70,9 @@ async def link_tables(
         ModelUnavailable, BudgetExceeded: As ``quorum.agents.base.ask``; the other calls are cancelled.
     """
 
-    async def judged(schema: str) -> TableVerdict | None:
-        try:
-            return await judge_table(model, dialect, question, schema, documents=documents)
-        except MalformedReply:
-            return None
+    async def judged(schema: str) -> TableVerdict:
+        return await judge_table(model, dialect, question, schema, documents=documents)
 
-    verdicts = dict(zip(tables, await each(tables.values(), judged, at_once=at_once), strict=True))
+    verdicts = dict(zip(tables, await ask_each(tables.values(), judged), strict=True))
     needed = {name: tuple(said.columns) for name, said in verdicts.items() if said and said.answer == "Y"}
     return TableLinking(needed, tuple(name for name, said in verdicts.items() if said is None))

@@ -258,7 +258,7 @@ async def test_an_endpoint_that_fails_ends_the_linking_with_its_own_error() -> N
 async def test_calls_run_side_by_side_but_never_too_many() -> None:
     import asyncio
 
-    from quorum.agents.parallel import each
+    from quorum.agents.base import ask_each
 
     under_way, most = 0, 0
 
@@ -270,7 +270,7 @@ async def test_calls_run_side_by_side_but_never_too_many() -> None:
         under_way -= 1
         return number
 
-    assert await each(range(9), call, at_once=3) == list(range(9))
+    assert await ask_each(range(9), call, at_once=3) == list(range(9))
     assert most == 3
 
 

@@ -74,7 +74,7 @@ FORMS: dict[str, tuple[type[BaseModel], dict[str, Any]]] = {
     "self_refiner": (
         Refinement,
         {"expected_format": "", "syntax": "", "earlier": [], "sql": "SELECT x", "linked_schema": "",
-         "kind": "other", "error": "It failed.", "hints": ["Simplify."]},
+         "kind": "other", "error": "It failed."},
     ),
     "validator": (Verdict, RESULT),
     "column_explorer": (

@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, Field, model_validator
 
 from quorum.agents.base import PromptContext, ask
+from quorum.agents.role import Role
 from quorum.agents.turns import Turn
 from quorum.tools.models import Model
 
@@ -36,6 +37,9 @@ class Action(BaseModel):
         return {"sql": self.sql or "", "look": self.command or "", "terminate": ""}[self.action]
 
 
+ROLE = Role("action", "Action", "{action}: {sql}{command}", Action)
+
+
 async def predict(
     model: Model,
     context: PromptContext,
@@ -48,15 +52,10 @@ async def predict(
     feedback: str = "",
     steps_left: int = 1,
 ) -> Action:
-    """Predict the next action from the plan and everything seen so far.
-
-    Raises:
-        MalformedReply, ModelUnavailable, BudgetExceeded: As ``quorum.agents.base.ask``.
-    """
+    """Predict the next action from the plan and everything seen so far."""
     return await ask(
         model,
-        "action",
-        Action,
+        ROLE,
         context=context,
         question=question,
         steps=steps,

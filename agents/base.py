@@ -2,41 +2,38 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeVar
 
-from pydantic import BaseModel
-
 from quorum.agents.prompting import PromptContext, prompts
+from quorum.agents.role import R, Role
 from quorum.knowledge.errors import MalformedReply
 from quorum.tools.models import Model, Problem, ProblemKind, Reply
 
-__all__ = ["MOST_REPAIRS", "PromptContext", "ask"]
+__all__ = ["MOST_REPAIRS", "PromptContext", "ask", "ask_each"]
+
+Item = TypeVar("Item")
+Found = TypeVar("Found")
+
+AT_ONCE = 8
+"""Calls of ``ask_each`` under way at a time; the model's own pace may allow fewer."""
 
 MOST_REPAIRS = 2
 _ECHO = 4_000  # characters of a bad reply that are sent back; a runaway reply would be billed again
 
-Output = TypeVar("Output", bound=BaseModel)
 
-
-async def ask(
-    model: Model,
-    role: str,
-    output: type[Output],
-    *,
-    context: PromptContext | None = None,
-    **variables: Any,
-) -> Output:
+async def ask(model: Model, role: Role[R], *, context: PromptContext | None = None, **variables: Any) -> R:
     """Put a role's task to a model and return its validated reply.
 
     The system message holds the house rules and, with ``context``, schema and documents: it is the
     same to the byte for all roles and candidates of a question, so that providers cache it. The user
-    message is the role's template ``agents/prompts/<role>.md``.
+    message is the role's template, with the form of its reply.
 
     A reply of the wrong form is sent back with one line on what is wrong, at most twice.
 
     Args:
-        output: The form of the reply; its field descriptions are shown to the model.
-        variables: What the role's template asks for.
+        variables: What the role's template asks for, beside ``reply_form``.
 
     Raises:
         MalformedReply: Still of the wrong form after the repairs, or the model refused.
@@ -46,14 +43,39 @@ async def ask(
     """
     messages = prompts().messages(role, context, variables)
     for attempt in range(1, MOST_REPAIRS + 2):
-        reply = await model.complete(messages, role=role, output=output, attempt=attempt)
-        if isinstance(reply.parsed, output):
+        reply = await model.complete(messages, role=role.name, output=role.reply, attempt=attempt)
+        if isinstance(reply.parsed, role.reply):
             return reply.parsed
         problem = reply.problem or Problem(ProblemKind.NO_JSON, "The reply holds no JSON object.")
         if problem.kind is ProblemKind.REFUSAL or attempt > MOST_REPAIRS:
-            raise _malformed(model, role, reply, problem)
+            raise _malformed(model, role.name, reply, problem)
         messages = [*messages, *_repair(reply, problem)]
     raise AssertionError("unreachable: the last attempt returns or raises")
+
+
+async def ask_each(
+    items: Iterable[Item], call: Callable[[Item], Awaitable[Found]], *, at_once: int = AT_ONCE
+) -> list[Found | None]:
+    """``await call(item)`` for every item, in the items' order; None where a reply was malformed.
+
+    Raises:
+        Exception: The first other one that a call raised; the calls under way are cancelled.
+    """
+    gate = asyncio.Semaphore(at_once)
+
+    async def one(item: Item) -> Found | None:
+        async with gate:
+            try:
+                return await call(item)
+            except MalformedReply:
+                return None
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(item)) for item in items]
+    except BaseExceptionGroup as failed:
+        raise failed.exceptions[0] from None
+    return [task.result() for task in tasks]
 
 
 def _repair(reply: Reply, problem: Problem) -> list[dict[str, str]]:

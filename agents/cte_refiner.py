@@ -9,6 +9,7 @@ from __future__ import annotations
 from pydantic import BaseModel, Field, model_validator
 
 from quorum.agents.base import PromptContext, ask
+from quorum.agents.role import Role
 from quorum.tools.models import Model
 
 MAX_REWRITES = 5  # of one query, over all its stages; the paper leaves it open
@@ -17,17 +18,18 @@ MAX_REWRITES = 5  # of one query, over all its stages; the paper leaves it open
 class StageReview(BaseModel):
     """A stage accepted, or rewritten."""
 
-    reasoning: str = Field(description="Does the result hold what the stage is for? One sentence.")
-    accept: bool
-    sql: str | None = Field(
-        description="If not accepted: the SELECT that takes the stage's place; else null."
-    )
+    reasoning: str = Field(description="What the result or the error shows, in one sentence.")
+    accept: bool = Field(description="Whether the stage stands; one that failed does not.")
+    sql: str | None = Field(description="If it does not stand: the SELECT that takes its place; else null.")
 
     @model_validator(mode="after")
     def _rewrites_what_it_refuses(self) -> StageReview:
         if not self.accept and not (self.sql or "").strip():
             raise ValueError("a stage that is not accepted needs its new sql")
         return self
+
+
+ROLE = Role("cte_refiner", "CteRefiner", "reviews a stage: {reasoning}", StageReview)
 
 
 async def review_stage(
@@ -53,14 +55,10 @@ async def review_stage(
         expected_format: Of the query's result, whichever stage it is.
         result: The first rows as text.
         last: Whether the stage gives the answer itself.
-
-    Raises:
-        MalformedReply, ModelUnavailable, BudgetExceeded: As ``quorum.agents.base.ask``.
     """
     return await ask(
         model,
-        "cte_refiner",
-        StageReview,
+        ROLE,
         context=context,
         question=question,
         stage=stage,

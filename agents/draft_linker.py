@@ -11,17 +11,21 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, Field
 
-from quorum.agents.base import ask
-from quorum.agents.parallel import AT_ONCE, each
-from quorum.knowledge.errors import MalformedReply
+from quorum.agents.base import ask, ask_each
+from quorum.agents.role import Role
 from quorum.tools.models import Model
 
 
 class ChunkDraft(BaseModel):
     """A query over one part of the schema, or none."""
 
-    missing: str = Field(description="What must come from other tables, in one sentence; may be empty.")
-    sql: str | None = Field(description="A query that uses what this part offers; null if it offers nothing.")
+    missing: str = Field(
+        description="What tables of other parts must give, in one sentence; empty if nothing."
+    )
+    sql: str | None = Field(description="The draft; null if this part has nothing to do with the question.")
+
+
+ROLE = Role("draft_linker", "DraftLinker", "drafts {sql}", ChunkDraft)
 
 
 @dataclass(frozen=True)
@@ -40,43 +44,22 @@ class Drafting:
 async def draft_chunk(
     model: Model, dialect: str, question: str, schema: str, *, documents: str = ""
 ) -> ChunkDraft:
-    """Draft SQL for ``question`` from one part of the schema.
-
-    Raises:
-        MalformedReply, ModelUnavailable, BudgetExceeded: As ``quorum.agents.base.ask``.
-    """
-    return await ask(
-        model,
-        "draft_linker",
-        ChunkDraft,
-        dialect=dialect,
-        question=question,
-        schema=schema,
-        documents=documents,
-    )
+    """Draft SQL for ``question`` from one part of the schema."""
+    return await ask(model, ROLE, dialect=dialect, question=question, schema=schema, documents=documents)
 
 
 async def draft_chunks(
-    model: Model,
-    dialect: str,
-    question: str,
-    chunks: Sequence[str],
-    *,
-    documents: str = "",
-    at_once: int = AT_ONCE,
+    model: Model, dialect: str, question: str, chunks: Sequence[str], *, documents: str = ""
 ) -> Drafting:
-    """Draft against every part, ``at_once`` at a time; a malformed reply costs that part alone.
+    """Draft against every part, some at a time; a malformed reply costs that part alone.
 
     Raises:
         ModelUnavailable, BudgetExceeded: As ``quorum.agents.base.ask``; the other calls are cancelled.
     """
 
-    async def drafted(schema: str) -> ChunkDraft | None:
-        try:
-            return await draft_chunk(model, dialect, question, schema, documents=documents)
-        except MalformedReply:
-            return None
+    async def drafted(schema: str) -> ChunkDraft:
+        return await draft_chunk(model, dialect, question, schema, documents=documents)
 
-    said = await each(chunks, drafted, at_once=at_once)
+    said = await ask_each(chunks, drafted)
     drafts = tuple(draft.sql.strip() for draft in said if draft and draft.sql and draft.sql.strip())
     return Drafting(drafts, tuple(number for number, draft in enumerate(said) if draft is None))

@@ -9,14 +9,22 @@ from __future__ import annotations
 from pydantic import BaseModel, Field, field_validator
 
 from quorum.agents.base import PromptContext, ask
+from quorum.agents.role import Role
 from quorum.tools.models import Model
 
 
 class AnswerFormat(BaseModel):
     """What the result looks like as a CSV file."""
 
-    header: str = Field(description="The result's CSV header: column names, separated by commas.")
-    rows: str = Field(description="What one row stands for, how many there are, and the order where fixed.")
+    header: str = Field(
+        description="The columns, only those that the question asks for, as `name:type`, separated by "
+        "commas, each type one of integer, real, text, date, boolean. A place given by coordinates has a "
+        "column for each. Where a word of the question can mean two columns, name both."
+    )
+    rows: str = Field(
+        description="What one row stands for, and how many there are: one for a superlative or a single "
+        "figure, a stated number, or one for each of something; then the order where the question fixes it."
+    )
 
     @field_validator("header")
     @classmethod
@@ -31,10 +39,9 @@ class AnswerFormat(BaseModel):
         return f"{self.header}; {self.rows.strip()}" if self.rows.strip() else self.header
 
 
-async def write_format(model: Model, context: PromptContext, question: str) -> AnswerFormat:
-    """Say which columns and rows the answer has.
+ROLE = Role("format_writer", "FormatWriter", "expects {header}; {rows}", AnswerFormat)
 
-    Raises:
-        MalformedReply, ModelUnavailable, BudgetExceeded: As ``quorum.agents.base.ask``.
-    """
-    return await ask(model, "format_writer", AnswerFormat, context=context, question=question)
+
+async def write_format(model: Model, context: PromptContext, question: str) -> AnswerFormat:
+    """Say which columns and rows the answer has."""
+    return await ask(model, ROLE, context=context, question=question)

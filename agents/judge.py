@@ -6,7 +6,6 @@ candidates gave them: the vote has counted already, and a count invites to follo
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -14,6 +13,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from quorum.agents.base import PromptContext, ask
+from quorum.agents.prompting import show_row
+from quorum.agents.role import Role
 from quorum.tools.models import Model
 
 LABELS: tuple[Literal["A", "B", "C"], ...] = ("A", "B", "C")
@@ -22,14 +23,25 @@ LABELS: tuple[Literal["A", "B", "C"], ...] = ("A", "B", "C")
 CANNOT_TELL: Literal["cannot tell"] = "cannot tell"
 
 SAMPLE_ROWS = 5
-MAX_CELL = 100  # characters of a cell that the prompt shows
 
 
 class Judgement(BaseModel):
     """The Judge's decision."""
 
-    reason: str = Field(description="What decides, in three sentences at most.")
-    choice: Literal["A", "B", "C", "cannot tell"]
+    reason: str = Field(description="The difference that decides, in three sentences at most.")
+    choice: Literal["A", "B", "C", "cannot tell"] = Field(
+        description="The label of the right answer; `cannot tell` if the question fits several equally "
+        "well, or none of them."
+    )
+
+
+ROLE = Role(
+    "judge",
+    "Judge",
+    "chooses {choice}: {reason}",
+    Judgement,
+    fallback=Judgement(reason="", choice=CANNOT_TELL),
+)
 
 
 @dataclass(frozen=True)
@@ -61,9 +73,6 @@ async def judge(
     Args:
         rivals: Called ``LABELS`` in this order.
         differences: Sentences on how they differ, which use these labels.
-
-    Raises:
-        MalformedReply, ModelUnavailable, BudgetExceeded: As ``quorum.agents.base.ask``.
     """
     shown = [
         {
@@ -71,14 +80,13 @@ async def judge(
             "sql": rival.sql,
             "row_count": rival.row_count,
             "columns": ", ".join(rival.columns),
-            "rows": [_row(row) for row in rival.sample_rows[:SAMPLE_ROWS]],
+            "rows": [show_row(row) for row in rival.sample_rows[:SAMPLE_ROWS]],
         }
         for label, rival in zip(LABELS, rivals, strict=False)
     ]
     judged = await ask(
         model,
-        "judge",
-        Judgement,
+        ROLE,
         context=context,
         question=question,
         expected_format=expected_format,
@@ -87,11 +95,3 @@ async def judge(
     )
     known = {*LABELS[: len(rivals)], CANNOT_TELL}
     return judged if judged.choice in known else judged.model_copy(update={"choice": CANNOT_TELL})
-
-
-def _row(row: Sequence[Any]) -> str:
-    def cell(value: Any) -> str:
-        text = json.dumps(value, ensure_ascii=False, default=str)
-        return text if len(text) <= MAX_CELL else f"{text[: MAX_CELL - 1]}…"
-
-    return f"[{', '.join(map(cell, row))}]"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, Field
 
 from quorum.agents.base import PromptContext, ask
+from quorum.agents.role import Role
 from quorum.tools.models import Model
 
 MAX_ROUNDS = 3  # ReCAPAgent-SQL, section 3.3: critiqued and refined at most three times
@@ -14,23 +15,24 @@ class PlanReview(BaseModel):
     """The verdict over a plan."""
 
     feedback: str = Field(description="What to change; empty if the plan passes.")
-    update_plan: bool = Field(description="True only for a fault that would make the answer wrong.")
+    update_plan: bool = Field(
+        description="Whether the plan goes back: only for a fault that would make the answer wrong."
+    )
+
+
+ROLE = Role(
+    "plan_critique",
+    "PlanCritique",
+    "reviews the plan: {feedback}",
+    PlanReview,
+    fallback=PlanReview(feedback="", update_plan=False),
+)
 
 
 async def critique_plan(
     model: Model, context: PromptContext, question: str, steps: list[str], expected_format: str
 ) -> PlanReview:
-    """Judge a plan against the question and the schema.
-
-    Raises:
-        MalformedReply, ModelUnavailable, BudgetExceeded: As ``quorum.agents.base.ask``.
-    """
+    """Judge a plan against the question and the schema."""
     return await ask(
-        model,
-        "plan_critique",
-        PlanReview,
-        context=context,
-        question=question,
-        steps=steps,
-        expected_format=expected_format,
+        model, ROLE, context=context, question=question, steps=steps, expected_format=expected_format
     )

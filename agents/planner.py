@@ -5,14 +5,23 @@ from __future__ import annotations
 from pydantic import BaseModel, Field, field_validator
 
 from quorum.agents.base import PromptContext, ask
+from quorum.agents.role import Role
 from quorum.tools.models import Model
 
 
 class Plan(BaseModel):
     """How to answer a question, before any SQL is written."""
 
-    steps: list[str] = Field(description="At most eight steps, one sentence each, no SQL.")
-    expected_format: str = Field(description="The result's columns: name (type), name (type).")
+    steps: list[str] = Field(
+        description="As few as the question needs, at most eight, one sentence each. Name the tables, the "
+        "join keys, the filters with their literal values, what one result row stands for, and the order "
+        "or limit if the question asks for one."
+    )
+    expected_format: str = Field(
+        description="The result's columns as `name (type), name (type)`, only what the question asks for, "
+        "each type one of integer, real, text, date, boolean; then `one row`, or `one row per …`, and the "
+        "order where it is fixed."
+    )
 
     @field_validator("steps")
     @classmethod
@@ -23,6 +32,9 @@ class Plan(BaseModel):
         return kept
 
 
+ROLE = Role("planner", "Planner", "{steps:step|steps}, to give {expected_format}", Plan)
+
+
 async def plan(
     model: Model,
     context: PromptContext,
@@ -31,15 +43,10 @@ async def plan(
     previous: Plan | None = None,
     critique: str = "",
 ) -> Plan:
-    """Plan the query; with ``critique``, write ``previous`` anew in its light.
-
-    Raises:
-        MalformedReply, ModelUnavailable, BudgetExceeded: As ``quorum.agents.base.ask``.
-    """
+    """Plan the query; with ``critique``, write ``previous`` anew in its light."""
     return await ask(
         model,
-        "planner",
-        Plan,
+        ROLE,
         context=context,
         question=question,
         previous_steps=previous.steps if previous else [],

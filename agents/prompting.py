@@ -6,16 +6,19 @@ cannot close the tag it stands in, nor open one of ours, so it can change no rul
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 from jinja2 import DictLoader, Environment, StrictUndefined, TemplateNotFound, Undefined, UndefinedError
 
-FOLDER = Path(__file__).parent / "prompts"
+from quorum import agents
+from quorum.agents.role import R, Role
+from quorum.tools.models.structured import schema_of
 
 
 @dataclass(frozen=True)
@@ -36,18 +39,19 @@ class PromptContext:
 
 
 class Prompts:
-    """The templates of one folder.
+    """The templates of some folders.
 
     ``rules.md`` and ``context.md`` make the system message, ``<role>.md`` the user message,
     ``repair.md`` the request to mend a reply.
     """
 
-    def __init__(self, folder: Path = FOLDER) -> None:
-        sources = {path.name: path.read_text("utf-8") for path in sorted(folder.glob("*.md"))}
+    def __init__(self, *folders: Path) -> None:
+        files = [path for folder in folders for path in sorted(folder.glob("*.md"))]
+        sources = {path.name: path.read_text("utf-8") for path in files}
         self.templates = frozenset(sources)
-        self._folder, self._tags = folder, _tags_in(sources.values())
+        self._folders, self._tags = folders, _tags_in(sources.values())
         self._environment = Environment(
-            loader=DictLoader(sources),  # no disk once an event loop runs
+            loader=DictLoader(sources),
             undefined=StrictUndefined,
             autoescape=False,
             trim_blocks=True,
@@ -69,25 +73,25 @@ class Prompts:
         return self._tags.sub(lambda found: "<\\" + found[0][1:], value)
 
     def messages(
-        self, role: str, context: PromptContext | None, variables: dict[str, Any]
+        self, role: Role[R], context: PromptContext | None, variables: dict[str, Any]
     ) -> list[dict[str, str]]:
         """The messages that put one task to a model.
 
         Args:
             context: Shared by all roles of a question; None for a role that needs no schema.
-            variables: What the role's template asks for; ``dialect`` and ``database`` are there
-                anyway where a context is given.
+            variables: What the role's template asks for; ``reply_form`` is there anyway, and where a
+                context is given ``dialect`` and ``database``.
 
         Raises:
             LookupError: There is no template for the role, or it asks for a variable that is not
                 given; the message names it.
         """
         shared = {"dialect": context.dialect, "database": context.database} if context else {}
-        known = shared | variables
+        known = shared | {"reply_form": schema_of(role.reply).form} | variables
         system = self.system(str(known.get("dialect", "")), context)
         return [
             {"role": "system", "content": system},
-            {"role": "user", "content": self.render(role, known)},
+            {"role": "user", "content": self.render(role.name, known)},
         ]
 
     def _system(self, dialect: str, context: PromptContext | None) -> str:
@@ -101,13 +105,21 @@ class Prompts:
         try:
             return self._environment.get_template(f"{name}.md").render(variables).strip()
         except TemplateNotFound as error:
-            raise LookupError(f"There is no prompt template {error.name} in {self._folder}.") from error
+            raise LookupError(
+                f"There is no prompt template {error.name} in {', '.join(map(str, self._folders))}."
+            ) from error
         except UndefinedError as error:
             raise LookupError(f"The prompt template {name}.md lacks a variable: {error.message}") from error
 
 
 _ATTRIBUTES = r"""(?:\s+[a-z_]+\s*=\s*["'][^<>]*)?"""
 _OPENING = re.compile(rf"<([a-z][a-z0-9_]*){_ATTRIBUTES}>")
+
+
+def show_row(row: Sequence[Any], limit: int = 100) -> str:
+    """A result's row for a prompt, each cell as JSON of at most ``limit`` characters."""
+    cells = (json.dumps(value, ensure_ascii=False, default=str) for value in row)
+    return f"[{', '.join(cell if len(cell) <= limit else f'{cell[: limit - 1]}…' for cell in cells)}]"
 
 
 def _tags_in(templates: Iterable[str]) -> re.Pattern[str]:
@@ -117,14 +129,19 @@ def _tags_in(templates: Iterable[str]) -> re.Pattern[str]:
     return re.compile(rf"<\s*/\s*[a-z_]|<\s*(?:{names}){_ATTRIBUTES}\s*/?>", re.IGNORECASE)
 
 
-_PROMPTS = Prompts()
+@cache
+def _read(*folders: str) -> Prompts:
+    return Prompts(*(Path(folder) / "prompts" for folder in folders))
 
 
 def prompts() -> Prompts:
-    """The templates of the project, read when this module is imported."""
-    return _PROMPTS
+    """The templates beside the roles' modules."""
+    return _read(*agents.__path__)
 
 
 def prompt_file(role: str) -> str:
-    """The template of a role, relative to the project's root; empty where there is none."""
-    return f"agents/prompts/{role}.md" if f"{role}.md" in _PROMPTS.templates else ""
+    """The template of a role, below the project's root; empty where there is none."""
+    return f"agents/prompts/{role}.md" if f"{role}.md" in prompts().templates else ""
+
+
+prompts()  # read now: no disk once an event loop runs

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
 from pydantic import BaseModel, Field, field_validator
 
 from quorum.agents.base import PromptContext, ask
+from quorum.agents.prompting import show_row
+from quorum.agents.role import Role
 from quorum.tools.models import Model
 
 SAMPLE_ROWS = 10  # rows of the result that the prompt shows
-MAX_CELL = 100  # characters of a cell that the prompt shows
 
 
 class Revision(BaseModel):
@@ -25,6 +25,15 @@ class Revision(BaseModel):
     @classmethod
     def _stripped(cls, sql: str | None) -> str | None:
         return (sql or "").strip() or None
+
+
+ROLE = Role(
+    "reviser",
+    "Reviser",
+    "weighs the objection: {explanation}",
+    Revision,
+    fallback=Revision(explanation="", sql=None),
+)
 
 
 async def revise(
@@ -43,25 +52,16 @@ async def revise(
 
     Args:
         rows: The first of the result; ``SAMPLE_ROWS`` are shown at most.
-
-    Raises:
-        MalformedReply, ModelUnavailable, BudgetExceeded: As ``quorum.agents.base.ask``.
     """
     return await ask(
         model,
-        "reviser",
-        Revision,
+        ROLE,
         context=context,
         question=question,
         sql=sql,
         objection=objection,
         columns=", ".join(columns),
         row_count=row_count,
-        rows=[_row(row) for row in rows[:SAMPLE_ROWS]],
+        rows=[show_row(row) for row in rows[:SAMPLE_ROWS]],
         expected_format=expected_format,
     )
-
-
-def _row(row: Sequence[Any]) -> str:
-    cells = (json.dumps(value, ensure_ascii=False, default=str) for value in row)
-    return ", ".join(cell if len(cell) <= MAX_CELL else f"{cell[: MAX_CELL - 1]}…" for cell in cells)

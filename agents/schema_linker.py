@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel, Field, model_validator
 
 from quorum.agents.base import ask
+from quorum.agents.role import Role
 from quorum.knowledge.schema_files import SchemaFiles
 from quorum.tools.models import Model
 
@@ -17,14 +18,20 @@ class LinkStep(BaseModel):
     """A command over the schema files, or the linked schema that ends the search."""
 
     thought: str = Field(description="What is still missing, in one sentence.")
-    command: str | None = Field(description="One ls, cat, head or grep command; null when done.")
-    linked_schema: str | None = Field(description="table(col:TYPE[values], ...); ... when done; else null.")
+    command: str | None = Field(description="The next command; null once you know enough.")
+    linked_schema: str | None = Field(
+        description="What is needed and no more, keys for joins included, as `table1(col1:TYPE[value, "
+        "value], col2:TYPE); table2(col3:TYPE)`; null until you know enough."
+    )
 
     @model_validator(mode="after")
     def _does_one_thing(self) -> LinkStep:
         if not (self.command or "").strip() and not (self.linked_schema or "").strip():
             raise ValueError("give either a command or the linked_schema")
         return self
+
+
+ROLE = Role("schema_linker", "SchemaLinker", "{command}{linked_schema}", LinkStep)
 
 
 @dataclass(frozen=True)
@@ -52,17 +59,13 @@ async def link_schema(
 
     Returns:
         The compact form ``table(col:TYPE[values], ...); ...``; empty if the model never gave it.
-
-    Raises:
-        MalformedReply, ModelUnavailable, BudgetExceeded: As ``quorum.agents.base.ask``.
     """
     history: list[Look] = []
     listing = files.run("ls")
     for steps_left in range(max_steps, 0, -1):
         step = await ask(
             model,
-            "schema_linker",
-            LinkStep,
+            ROLE,
             dialect=dialect,
             question=question,
             sql=sql,

@@ -11,15 +11,21 @@ from dataclasses import dataclass
 from pydantic import BaseModel, Field
 
 from quorum.agents.base import PromptContext, ask
-from quorum.agents.reply import SqlText
+from quorum.agents.role import Role, SqlText
 from quorum.tools.models import Model
 
 
 class SecondAnswer(BaseModel):
     """The query that the model trusts now."""
 
-    reasoning: str = Field(description="What the result shows about the query, in one sentence.")
-    sql: SqlText = Field(description="The whole query: improved, or the same again if it is right.")
+    reasoning: str = Field(description="What the result shows, in one sentence.")
+    sql: SqlText = Field(
+        description="The whole query that you trust now: improved where something is wrong; the same "
+        "again, unchanged, if all is right."
+    )
+
+
+ROLE = Role("self_checker", "SelfChecker", "looks again: {reasoning}", SecondAnswer)
 
 
 @dataclass(frozen=True)
@@ -45,14 +51,10 @@ async def answer_again(
     Args:
         result: What ``sql`` returned as text, which says what is not shown (``quorum.tools.excerpt``).
         earlier: Queries before this one, oldest first.
-
-    Raises:
-        MalformedReply, ModelUnavailable, BudgetExceeded: As ``quorum.agents.base.ask``.
     """
     return await ask(
         model,
-        "self_checker",
-        SecondAnswer,
+        ROLE,
         context=context,
         question=question,
         sql=sql,

@@ -5,21 +5,33 @@ from __future__ import annotations
 from pydantic import BaseModel, Field, model_validator
 
 from quorum.agents.base import PromptContext, ask
+from quorum.agents.role import Role
 from quorum.tools.models import Model
 
 
 class SqlReview(BaseModel):
     """The verdict over a query, with the corrected one if it is wrong."""
 
-    reasoning: str = Field(description="The fault, in a sentence or two; or why the query is right.")
-    correct: bool
-    sql: str | None = Field(description="The whole corrected query; null if correct.")
+    reasoning: str = Field(
+        description="The check, in a sentence or two: the fault, or why the query is right."
+    )
+    correct: bool = Field(description="Whether the query may run as it is.")
+    sql: str | None = Field(description="The whole corrected query; null if it is correct.")
 
     @model_validator(mode="after")
     def _corrects_what_it_faults(self) -> SqlReview:
         if not self.correct and not (self.sql or "").strip():
             raise ValueError("a query that is not correct needs the corrected query in sql")
         return self
+
+
+ROLE = Role(
+    "sql_critique",
+    "SQLCritique",
+    "reviews the query: {reasoning}",
+    SqlReview,
+    fallback=SqlReview(reasoning="", correct=True, sql=None),
+)
 
 
 async def critique_sql(
@@ -32,15 +44,10 @@ async def critique_sql(
     expected_format: str,
     syntax: str = "",
 ) -> SqlReview:
-    """Review ``sql``; the review carries a corrected query if it finds a fault.
-
-    Raises:
-        MalformedReply, ModelUnavailable, BudgetExceeded: As ``quorum.agents.base.ask``.
-    """
+    """Review ``sql``; the review carries a corrected query if it finds a fault."""
     return await ask(
         model,
-        "sql_critique",
-        SqlReview,
+        ROLE,
         context=context,
         question=question,
         sql=sql,

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 from pydantic import BaseModel, Field
 
 from quorum.agents.base import PromptContext, ask
-from quorum.agents.reply import SqlText
+from quorum.agents.role import Role, SqlText
 from quorum.knowledge.demonstrations import Demonstration
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.models import Model
@@ -34,12 +34,15 @@ class Draft(BaseModel):
     """A complete query."""
 
     reasoning: str = Field(description="Which tables, joins and filters, and why; three sentences at most.")
-    sql: SqlText = Field(description="The complete query that answers the question.")
+    sql: SqlText = Field(description="The complete query.")
     other_reading: str | None = Field(
         default=None,
         description="What else the question could sensibly mean, in one sentence, where that would change "
         "the answer; else null.",
     )
+
+
+ROLE = Role("sql_writer", "SqlWriter", "{sql}", Draft)
 
 
 @dataclass(frozen=True)
@@ -87,8 +90,7 @@ async def write_sql(
         raise ConfigurationError("The style plan-led needs a plan.", hint="Plan first, or write directly.")
     return await ask(
         model,
-        "sql_writer",
-        Draft,
+        ROLE,
         context=context,
         question=question,
         expected_format=expected_format,

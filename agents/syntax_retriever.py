@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, Field
 
 from quorum.agents.base import ask
+from quorum.agents.role import Role
 from quorum.tools.models import Model
 
 MAX_TOPICS = 3
@@ -13,7 +14,17 @@ MAX_TOPICS = 3
 class SyntaxRequest(BaseModel):
     """Topics to look up in the dialect's reference."""
 
-    features: list[str] = Field(description="Topics from the list, at most three; empty if none is needed.")
+    features: list[str] = Field(
+        description="At most three topics, written as in the list; empty if none is needed."
+    )
+
+
+ROLE = Role(
+    "syntax_retriever",
+    "Syntax Retriever",
+    "asks for {features}",
+    SyntaxRequest,
+)
 
 
 async def request_syntax(
@@ -22,17 +33,6 @@ async def request_syntax(
     """Ask the model which of ``topics`` it wants to read; at most ``MAX_TOPICS`` are returned.
 
     The prompt carries no schema: what syntax a plan needs shows in the plan.
-
-    Raises:
-        MalformedReply, ModelUnavailable, BudgetExceeded: As ``quorum.agents.base.ask``.
     """
-    request = await ask(
-        model,
-        "syntax_retriever",
-        SyntaxRequest,
-        question=question,
-        steps=steps,
-        topics=topics,
-        dialect=dialect,
-    )
+    request = await ask(model, ROLE, question=question, steps=steps, topics=topics, dialect=dialect)
     return [feature for feature in request.features if feature.strip()][:MAX_TOPICS]

@@ -12,9 +12,8 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from quorum.agents.base import ask
-from quorum.agents.parallel import AT_ONCE, each
-from quorum.knowledge.errors import MalformedReply
+from quorum.agents.base import ask, ask_each
+from quorum.agents.role import Role
 from quorum.tools.models import Model
 
 ABOVE_TOKENS = 50_000  # ReFoRCE, section 3.2.1
@@ -23,9 +22,20 @@ ABOVE_TOKENS = 50_000  # ReFoRCE, section 3.2.1
 class TableVerdict(BaseModel):
     """Whether one table is needed, and which of its columns (ReFoRCE, Figure 3)."""
 
-    think: str = Field(description="Step by step: what of the question could this table answer?")
-    answer: Literal["Y", "N"] = Field(description="Y if the table may be needed, else N.")
-    columns: list[str] = Field(description="The columns that may be needed; empty if N.")
+    think: str = Field(
+        description="What of the question it could answer, step by step, in three sentences at most."
+    )
+    answer: Literal["Y", "N"] = Field(
+        description="Y if a query for the question may read the table or join through it, also where you "
+        "are not sure; N if it is about something else."
+    )
+    columns: list[str] = Field(
+        description="With Y those that may be needed, keys for joins included, spelt as in the schema; "
+        "empty with N."
+    )
+
+
+ROLE = Role("table_linker", "TableLinker", "{answer}: {think}", TableVerdict)
 
 
 @dataclass(frozen=True)
@@ -44,32 +54,14 @@ class TableLinking:
 async def judge_table(
     model: Model, dialect: str, question: str, schema: str, *, documents: str = ""
 ) -> TableVerdict:
-    """Ask whether the question needs the one table (or group of like tables) in ``schema``.
-
-    Raises:
-        MalformedReply, ModelUnavailable, BudgetExceeded: As ``quorum.agents.base.ask``.
-    """
-    return await ask(
-        model,
-        "table_linker",
-        TableVerdict,
-        dialect=dialect,
-        question=question,
-        table=schema,
-        documents=documents,
-    )
+    """Ask whether the question needs the one table (or group of like tables) in ``schema``."""
+    return await ask(model, ROLE, dialect=dialect, question=question, table=schema, documents=documents)
 
 
 async def link_tables(
-    model: Model,
-    dialect: str,
-    question: str,
-    tables: Mapping[str, str],
-    *,
-    documents: str = "",
-    at_once: int = AT_ONCE,
+    model: Model, dialect: str, question: str, tables: Mapping[str, str], *, documents: str = ""
 ) -> TableLinking:
-    """Judge all tables, ``at_once`` at a time; a malformed reply costs one table's judgement alone.
+    """Judge all tables, some at a time; a malformed reply costs one table's judgement alone.
 
     Args:
         tables: Schema text by table name.
@@ -78,12 +70,9 @@ async def link_tables(
         ModelUnavailable, BudgetExceeded: As ``quorum.agents.base.ask``; the other calls are cancelled.
     """
 
-    async def judged(schema: str) -> TableVerdict | None:
-        try:
-            return await judge_table(model, dialect, question, schema, documents=documents)
-        except MalformedReply:
-            return None
+    async def judged(schema: str) -> TableVerdict:
+        return await judge_table(model, dialect, question, schema, documents=documents)
 
-    verdicts = dict(zip(tables, await each(tables.values(), judged, at_once=at_once), strict=True))
+    verdicts = dict(zip(tables, await ask_each(tables.values(), judged), strict=True))
     needed = {name: tuple(said.columns) for name, said in verdicts.items() if said and said.answer == "Y"}
     return TableLinking(needed, tuple(name for name, said in verdicts.items() if said is None))

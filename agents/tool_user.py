@@ -12,6 +12,7 @@ from typing import Literal
 from pydantic import BaseModel, Field, model_validator
 
 from quorum.agents.base import PromptContext, ask
+from quorum.agents.role import Role
 from quorum.agents.turns import Turn
 from quorum.tools.models import Model
 
@@ -43,6 +44,9 @@ class ToolStep(BaseModel):
         return ((self.command if self.action == "look" else self.sql) or "").strip()
 
 
+ROLE = Role("tool_user", "ToolUser", "{action}: {sql}{command}", ToolStep)
+
+
 async def next_step(
     model: Model,
     context: PromptContext,
@@ -59,14 +63,10 @@ async def next_step(
     Args:
         steps_left: This one included.
         documents: Whether there are any beside the schema files, under ``docs/``.
-
-    Raises:
-        MalformedReply, ModelUnavailable, BudgetExceeded: As ``quorum.agents.base.ask``.
     """
     return await ask(
         model,
-        "tool_user",
-        ToolStep,
+        ROLE,
         context=context,
         question=question,
         history=list(history),

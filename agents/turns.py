@@ -1,9 +1,13 @@
-"""The turns of an agent that works step by step: what it did, and what came of it."""
+"""What agents that work step by step share: turns taken, and queries that explore."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from pydantic import BaseModel, Field
+
+from quorum.agents.role import SqlText
 
 
 @dataclass(frozen=True)
@@ -28,3 +32,10 @@ def repeats(action: str, text: str, history: Sequence[Turn]) -> bool:
         return kind, " ".join(text.rstrip("; \n").split())
 
     return key(action, text) in {key(turn.action, turn.text) for turn in history}
+
+
+class ExplorationQuery(BaseModel):
+    """One small query and what it is to find out."""
+
+    purpose: str = Field(description="What it is to find out, in one sentence.")
+    sql: SqlText = Field(description="The whole query.")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, computed_field
 
 from quorum.agents.base import ask
+from quorum.agents.prompting import show_row
+from quorum.agents.role import Role
 from quorum.tools.models import Model
 
 SAMPLE_ROWS = 3  # ReCAPAgent-SQL, section 3.3.7: the first three rows
@@ -20,16 +21,32 @@ MAX_CELL = 200  # characters of a cell that the prompt shows
 class Verdict(BaseModel):
     """The Validator's judgement of a result."""
 
-    reasoning: str = Field(default="", description="What was checked, in one sentence.")
-    valid_result: bool
-    columns_not_needed: list[str] = Field(description="Columns that the question does not ask for.")
-    result_empty: bool = Field(description="No rows, or nothing but NULLs.")
-    suggest_fix: str = Field(description="What to change, in one sentence; empty if valid.")
+    reasoning: str = Field(default="", description="The check, in one sentence.")
+    valid_result: bool = Field(description="Whether the result can be the answer.")
+    columns_not_needed: list[str] = Field(
+        description="Those that the question does not ask for; empty if there are none."
+    )
+    result_empty: bool = Field(description="Whether there are no rows, or nothing but NULLs.")
+    suggest_fix: str = Field(
+        description="What to change, in one sentence; empty if the result can be the answer."
+    )
 
+    @computed_field  # type: ignore[prop-decorator]  # mypy knows no decorated properties
     @property
     def accepted(self) -> bool:
         """True if the loop may end here: valid, not empty, nothing superfluous."""
         return self.valid_result and not self.result_empty and not self.columns_not_needed
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def objection(self) -> str:
+        """Why the result is not accepted; empty where it is."""
+        needless = ", ".join(self.columns_not_needed)
+        parts = [self.suggest_fix, f"Columns not needed: {needless}." if needless else ""]
+        return "" if self.accepted else " ".join(filter(None, parts)) or self.reasoning
+
+
+ROLE = Role("validator", "Validator", "checks the result: {reasoning}", Verdict)
 
 
 @dataclass(frozen=True)
@@ -60,14 +77,6 @@ def shown(rows: int) -> int:
     return rows if rows <= SMALL else SAMPLE_ROWS
 
 
-def _show(row: Sequence[Any]) -> str:
-    def cell(value: Any) -> str:
-        text = json.dumps(value, ensure_ascii=False, default=str)
-        return text if len(text) <= MAX_CELL else text[: MAX_CELL - 1] + "…"
-
-    return "[" + ", ".join(cell(value) for value in row) + "]"
-
-
 async def validate(
     model: Model,
     dialect: str,
@@ -82,14 +91,10 @@ async def validate(
 
     Args:
         schema: Of the tables that the query uses; empty for none, as in the paper.
-
-    Raises:
-        MalformedReply, ModelUnavailable, BudgetExceeded: As ``quorum.agents.base.ask``.
     """
     return await ask(
         model,
-        "validator",
-        Verdict,
+        ROLE,
         dialect=dialect,
         question=question,
         sql=sql,
@@ -98,5 +103,5 @@ async def validate(
         row_count=summary.row_count,
         truncated=summary.truncated,
         columns=list(summary.columns),
-        sample_rows=[_show(row) for row in summary.sample_rows[: shown(summary.row_count)]],
+        sample_rows=[show_row(row, MAX_CELL) for row in summary.sample_rows[: shown(summary.row_count)]],
     )

@@ -15,9 +15,9 @@ from typing import Annotated, Any, TypeVar
 
 from typing_extensions import TypedDict  # Python < 3.12: typing's own lacks what pydantic needs
 
-from quorum.agents.column_explorer import ExplorationQuery, FailedTry
+from quorum.agents.exploration_corrector import FailedTry
 from quorum.agents.self_refiner import Attempt
-from quorum.agents.turns import Turn
+from quorum.agents.turns import ExplorationQuery, Turn
 from quorum.graph.ballots import Cluster, Vote
 
 PREVIEW_ROWS = 20

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quorum.report import Report
-from quorum.steps import AGENTS
+from quorum.steps import title_of
 from quorum.text import cell, duration, spent
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def _template() -> Template:
 
     made = environment(
         Path(__file__).parent / "templates",
-        agent=lambda name: AGENTS.get(name, name),
+        agent=title_of,
         cell=lambda value: cell(value, 300),
         duration=duration,
         spent=spent,

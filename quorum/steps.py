@@ -1,39 +1,27 @@
-"""What a trace's events mean, in a few words: one wording for live progress, terminal and page."""
+"""What a trace's events mean, in a few words: one wording for live progress, terminal and page.
+
+A role's event is told by the role itself (``quorum.agents.role.Role.gist``). ``WORDS`` has the words for what
+is not a reply, and for replies that are good or bad news.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
-from quorum import exploring_steps, judging_steps
+from quorum.agents.role import Role, find_role
 from quorum.text import count, dollars, duration, one_line, text_of
 
 Event = dict[str, Any]
 Tone = Literal["plain", "good", "bad", "warn", "faint"]
-
-AGENTS = {
-    "catalog": "Catalog",
-    "knowledge_retriever": "Knowledge Retriever",
-    "planner": "Planner",
-    "plan_critique": "PlanCritique",
-    "syntax_retriever": "Syntax Retriever",
-    "action": "Action",
-    "sql_writer": "SqlWriter",
-    "tool_user": "ToolUser",
-    "sql_critique": "SQLCritique",
-    "schema_linker": "SchemaLinker",
-    "presql_linker": "PreSQL Linking",
-    "self_refiner": "SelfRefiner",
-    "candidate": "Candidate",
-    "database": "Database",
-    "run": "Run",
-    **exploring_steps.AGENTS,
-    **judging_steps.AGENTS,
-}
+Gist = tuple[str, Tone]
+"""Words and their tone; in ``WORDS`` the event's fields stand in braces, as in ``Role.gist``."""
 
 LOW_LEVEL = frozenset({"model_call", "query"})
 """Kinds that stand under a step; live progress shows them only when they fail."""
+
+_TITLES = {"knowledge_retriever": "Knowledge Retriever", "presql_linker": "PreSQL Linking"}
 
 
 @dataclass(frozen=True)
@@ -45,6 +33,7 @@ class Step:
         agent: Its name as people read it.
         candidate: Id, empty for what all candidates share.
         gist: What happened or was decided, on one line.
+        origin: Where it comes from: graph node, recipe and prompt file, as far as the event names them.
     """
 
     t: float
@@ -53,21 +42,28 @@ class Step:
     candidate: str
     gist: str
     tone: Tone = "plain"
+    origin: str = ""
+
+
+def title_of(agent: str) -> str:
+    """An agent's name for people: a role's title."""
+    role = find_role(agent)
+    return role.title if role else _TITLES.get(agent, agent.replace("_", " ").capitalize())
 
 
 def step_of(event: Event, width: int = 100) -> Step:
     """Describe an event; one of a kind unknown here shows its kind and its short fields."""
     agent = str(event.get("agent") or event.get("role") or "")
-    if event["kind"] in ("query", "result"):
-        agent = _judge(event)
-    gist, tone = _GISTS.get(event["kind"], _unknown)(event)
+    gist, tone = _gist(event, find_role(agent))
+    origin = " · ".join(text_of(event[name]) for name in ("node", "recipe", "prompt") if event.get(name))
     return Step(
         t=float(event.get("t", 0.0)),
         kind=str(event["kind"]),
-        agent=AGENTS.get(agent, agent.replace("_", " ").capitalize()),
+        agent=title_of(_judge(event) if event["kind"] in ("query", "result") else agent),
         candidate=str(event.get("candidate") or ""),
         gist=one_line(gist, width),
         tone=tone,
+        origin=one_line(origin, 200),
     )
 
 
@@ -77,92 +73,59 @@ def _judge(event: Event) -> str:
     return str(error.get("by") or "database") if isinstance(error, dict) else "database"
 
 
-Gist = tuple[str, Tone]
+def _gist(event: Event, role: Role[Any] | None) -> Gist:
+    replied = role is not None and bool(role.reply.model_fields.keys() & event.keys())
+    kind, error = _error(event.get("error"))
+    if role and not replied and error and not kind:
+        return f"no usable reply: {error}", "warn"
+    how: Words | None = WORDS.get(event["kind"])
+    while isinstance(how, Fork):
+        how = how.yes if event.get(how.field) else how.no
+    if callable(how):
+        return how(event)
+    if how:
+        return _filled(how[0], event), how[1]
+    short = [f"{k}={v}" for k, v in event.items() if k not in _COMMON and isinstance(v, str | int | float)]
+    if role and replied:
+        gist = _filled(role.gist, event)
+        return gist if "{" in role.gist else " ".join([f"{gist}:", *short]), "plain"
+    return " ".join([str(event["kind"]).replace("_", " "), *short]), "plain"
 
 
-def _begun(e: Event) -> Gist:
-    return f"goes on with {e.get('run')}" if e.get("resumed") else text_of(e.get("run")), "faint"
+def _filled(template: str, event: Event) -> str:
+    return template.format_map(_Fields(event)).strip(" :;")
 
 
-def _schema(e: Event) -> Gist:
-    left = e.get("left_out") or []
-    text = f"{text_of(e.get('database'))} ({e.get('dialect')}): {count(int(e.get('tables') or 0), 'table')}"
-    text += f", {int(e.get('tokens') or 0):,} tokens of schema"
-    return (f"{text}; left out: {', '.join(map(text_of, left))}", "warn") if left else (text, "plain")
+class _Fields(dict[str, Any]):
+    """An event's fields for a template."""
+
+    def __getitem__(self, name: str) -> _Field:
+        return _Field(self.get(name))
 
 
-def _retrieval(e: Event) -> Gist:
-    text = e.get("text")
-    size = text["chars"] if isinstance(text, dict) else len(text or "")
-    return (f"{size:,} characters of documents", "plain") if size else ("nothing fits the question", "faint")
+@dataclass(frozen=True)
+class _Field:
+    value: Any
 
-
-def _linking(e: Event) -> Gist:
-    if e.get("error"):
-        return f"found nothing: {text_of(e['error'])}", "warn"
-    if tables := e.get("tables"):
-        return f"keeps {count(len(tables), 'table')}: {', '.join(map(text_of, tables))}", "plain"
-    return text_of(e.get("linked_schema")) or "found nothing", "plain"
-
-
-def _plan(e: Event) -> Gist:
-    if e.get("error"):
-        return f"no plan: {text_of(e['error'])}", "warn"
-    steps = e.get("steps") or []
-    return f"{count(len(steps), 'step')}, to give {text_of(e.get('expected_format'))}", "plain"
-
-
-def _plan_review(e: Event) -> Gist:
-    if e.get("error"):
-        return f"no verdict: {text_of(e['error'])}", "warn"
-    if e.get("update_plan"):
-        return f"asks for another plan: {text_of(e.get('feedback'))}", "warn"
-    return "the plan passes", "good"
-
-
-def _syntax(e: Event) -> Gist:
-    features = e.get("features") or []
-    return (
-        (f"looked up {', '.join(map(text_of, features))}", "plain") if features else ("none needed", "faint")
-    )
+    def __format__(self, how: str) -> str:
+        """``{n:,}`` formats a number, ``{tables:table|tables}`` counts; a list is joined."""
+        value = self.value
+        if "|" in how:
+            size = value.get("chars", 0) if isinstance(value, dict) else value or 0
+            return count(len(size) if isinstance(size, list | str) else int(size), *how.split("|"))
+        if isinstance(value, list):
+            return ", ".join(map(text_of, value))
+        return format(value or 0, how) if how and isinstance(value, int | float | None) else text_of(value)
 
 
 def _action(e: Event) -> Gist:
-    match e.get("action"):
-        case "sql":
-            return text_of(e.get("sql")), "plain"
-        case "look":
-            return f"looks: {text_of(e.get('command'))}", "plain"
-    return f"ends: {text_of(e.get('thought'))}", "plain"
-
-
-def _writing(e: Event) -> Gist:
-    return text_of(e.get("sql")), "plain"
-
-
-def _sample_rows(e: Event) -> Gist:
-    notes = e.get("notes") or []
-    tables = count(int(e.get("tables") or 0), "table")
-    return (f"of {tables}; {' '.join(map(text_of, notes))}", "warn") if notes else (f"of {tables}", "plain")
-
-
-def _demonstrations(e: Event) -> Gist:
-    return count(len(e.get("shots") or []), "similar question"), "plain"
-
-
-def _sql_review(e: Event) -> Gist:
-    if e.get("error"):
-        return f"no verdict: {text_of(e['error'])}", "warn"
-    if e.get("correct"):
-        return "the query is right", "good"
-    return f"corrects it: {text_of(e.get('reasoning'))}", "warn"
+    templates = {"sql": "{sql}", "look": "looks: {command}"}
+    return _filled(templates.get(text_of(e.get("action")), "ends: {thought}"), e), "plain"
 
 
 def _query(e: Event) -> Gist:
-    error = e.get("error")
-    if error:
-        kind, message = _error(error)
-        return f"{kind}: {message}" if kind else message, "bad"
+    if error := e.get("error"):
+        return ": ".join(filter(None, _error(error))), "bad"
     usage = e.get("usage") or {}
     seconds = float(e.get("seconds") or usage.get("query_seconds") or 0.0)
     text = f"{count(int(e.get('rows') or usage.get('rows') or 0), 'row')} in {duration(seconds)}"
@@ -170,21 +133,15 @@ def _query(e: Event) -> Gist:
 
 
 def _result(e: Event) -> Gist:
-    rows = int(e.get("row_count") or 0)
-    more = " (cut)" if e.get("truncated") else ""
-    columns = ", ".join(map(text_of, e.get("columns") or []))
-    return f"{count(rows, 'row')}{more}: {columns}", "good" if rows else "warn"
-
-
-def _refinement(e: Event) -> Gist:
-    return f"repairs it: {text_of(e.get('explanation'))}", "warn"
+    cut = " (cut)" if e.get("truncated") else ""
+    return _filled("{row_count:row|rows}" + cut + ": {columns}", e), "good" if e.get("row_count") else "warn"
 
 
 def _candidate(e: Event) -> Gist:
     if e.get("result"):
-        repairs = int(e.get("refinements") or 0)
-        verdict = _VERDICTS[e.get("approved")]
-        return f"done, {verdict}" + (f", {count(repairs, 'repair')}" if repairs else ""), "good"
+        verdict = {True: "approved", False: "not approved", None: "not validated"}[e.get("approved")]
+        repairs = _filled(", {refinements:repair|repairs}", e) if e.get("refinements") else ""
+        return f"done, {verdict}{repairs}", "good"
     return f"gave up: {_error(e.get('error'))[1] or text_of(e.get('stopped_by'))}", "bad"
 
 
@@ -192,11 +149,55 @@ def _answer(e: Event) -> Gist:
     return text_of(e.get("status")).replace("_", " "), "good" if e.get("status") == "answered" else "bad"
 
 
+def _validation(e: Event) -> Gist:
+    if e.get("accepted", e.get("valid_result")):  # runs of earlier versions did not record ``accepted``
+        return "the result can be the answer", "good"
+    return _filled(
+        "sends it back: {objection}" if "objection" in e else "sends it back: {suggest_fix}", e
+    ), "warn"
+
+
+def _vote(e: Event) -> Gist:
+    vote = e["vote"] if isinstance(e.get("vote"), dict) else e
+    clusters = vote.get("clusters") or []
+    if not clusters:
+        return "no candidate has a result to vote with", "bad"
+    shares = (
+        f"{', '.join(map(text_of, c.get('candidates') or []))} {float(c.get('share', 0)):.0%}"
+        for c in clusters
+    )
+    weights = (f"{text_of(name)} {float(w):.2f}" for name, w in (vote.get("weights") or {}).items())
+    weighed = ", ".join(weights)
+    tie, weighed = ", a tie" if vote.get("tie") else "", f"; weights: {weighed}" if weighed else ""
+    return f"{text_of(vote.get('strategy'))}: {' against '.join(shares)}{tie}{weighed}", "plain"
+
+
+def _judgement(e: Event) -> Gist:
+    chosen = (e.get("answers") or {}).get(text_of(e.get("choice")))
+    if not chosen:
+        return _filled("cannot tell: {reason}", e), "warn"
+    return f"chooses the answer of {', '.join(chosen)}: {text_of(e.get('reason'))}", "good"
+
+
+def _draw(e: Event) -> Gist:
+    among = "the tied answers" if e.get("among") == "tied" else "all candidates"
+    return _filled("draws {winner} among " + among + ", seed {seed}", e), "warn"
+
+
+def _clarification(e: Event) -> Gist:
+    replies: dict[str, Gist] = {
+        "label": ("chooses answer {text}", "good"),
+        "words": ("says more: {text}", "plain"),
+    }
+    template, tone = replies.get(text_of(e.get("reply")), ("keeps the vote", "plain"))
+    return _filled(template, e), tone
+
+
 def _model_call(e: Event) -> Gist:
     usage = e.get("usage") or {}
-    tokens = f"{int(usage.get('input_tokens') or 0):,} + {int(usage.get('output_tokens') or 0):,} tokens"
     cost = usage.get("usd", 0.0)
     price = f", {dollars(cost)}" if cost is not None and cost > 0 else ""
+    tokens = f"{int(usage.get('input_tokens') or 0):,} + {int(usage.get('output_tokens') or 0):,} tokens"
     text = f"{text_of(e.get('model'))}: {tokens}{price}, {duration(float(e.get('seconds') or 0))}"
     return (f"{text}; {text_of(e['problem'])}", "bad") if e.get("problem") else (text, "faint")
 
@@ -207,52 +208,89 @@ def _model_trouble(e: Event) -> Gist:
     return f"{text_of(e.get('model'))}: {reason}{wait}", "warn" if wait else "bad"
 
 
-def _model_adapted(e: Event) -> Gist:
-    return f"{text_of(e.get('model'))}: {text_of(e.get('change'))}", "faint"
-
-
-def _failed(e: Event) -> Gist:
-    return text_of(e.get("message")), "bad"
-
-
-def _unknown(e: Event) -> Gist:
-    shown = [f"{k}={v}" for k, v in e.items() if k not in _COMMON and isinstance(v, str | int | float)]
-    return " ".join([str(e["kind"]).replace("_", " "), *shown]), "plain"
-
-
 def _error(error: Any) -> tuple[str, str]:
+    """The kind, empty where there is none, and the message of what an event has as its error."""
     if isinstance(error, dict) and "$blob" not in error:
         return str(error.get("kind") or "").replace("_", " "), text_of(error.get("message"))
     return "", text_of(error)
 
 
-_VERDICTS = {True: "approved", False: "not approved", None: "not validated"}
-_COMMON = {"t", "kind", "agent", "role", "candidate", "usage"}
-_GISTS: dict[str, Callable[[Event], Gist]] = {
-    "begun": _begun,
-    "failed": _failed,
-    "schema": _schema,
-    "retrieval": _retrieval,
-    "linking": _linking,
-    "plan": _plan,
-    "plan_review": _plan_review,
-    "syntax": _syntax,
+@dataclass(frozen=True)
+class Fork:
+    """Words by whether the event has something in ``field``."""
+
+    field: str
+    yes: Words
+    no: Words
+
+
+Words: TypeAlias = Gist | Fork | Callable[[Event], Gist]
+
+_COMMON = {"t", "kind", "agent", "role", "candidate", "usage", "node", "recipe", "prompt"}
+_SCHEMA = "{database} ({dialect}): {tables:table|tables}, {tokens:,} tokens of schema"
+WORDS: dict[str, Words] = {
+    "begun": Fork("resumed", ("goes on with {run}", "faint"), ("{run}", "faint")),
+    "failed": ("{message}", "bad"),
+    "stopped": ("{message}", "bad"),
+    "answer": _answer,
+    "schema": Fork("left_out", (_SCHEMA + "; left out: {left_out}", "warn"), (_SCHEMA, "plain")),
+    "schema_shown": ("{tokens:,} tokens of schema are shown", "plain"),
+    "retrieval": Fork(
+        "text",
+        ("{text:character|characters} of documents", "plain"),
+        ("nothing fits the question", "faint"),
+    ),
+    "linking": Fork(
+        "tables",
+        ("keeps {tables:table|tables}: {tables}", "plain"),
+        Fork("linked_schema", ("{linked_schema}", "plain"), ("found nothing", "plain")),
+    ),
+    "sample_rows": Fork(
+        "notes", ("of {tables:table|tables}; {notes}", "warn"), ("of {tables:table|tables}", "plain")
+    ),
+    "demonstrations": ("{shots:similar question|similar questions}", "plain"),
+    "syntax": Fork("features", ("looked up {features}", "plain"), ("none needed", "faint")),
+    "plan_review": Fork(
+        "update_plan", ("asks for another plan: {feedback}", "warn"), ("the plan passes", "good")
+    ),
     "action": _action,
-    "writing": _writing,
-    "sample_rows": _sample_rows,
-    "demonstrations": _demonstrations,
-    "sql_review": _sql_review,
+    "writing": ("{sql}", "plain"),
+    "sql_review": Fork("correct", ("the query is right", "good"), ("corrects it: {reasoning}", "warn")),
     "query": _query,
     "result": _result,
-    "refinement": _refinement,
+    "refinement": ("repairs it: {explanation}", "warn"),
+    "unconfirmed": ("no result came twice; it is treated as empty", "warn"),
+    "stage": ("ran stage {name}", "plain"),
+    "stage_review": Fork(
+        "accept",
+        ("accepts stage {name}: {reasoning}", "good"),
+        ("rewrites stage {name}: {reasoning}", "warn"),
+    ),
     "candidate": _candidate,
-    "candidate_failed": _failed,
-    "stopped": _failed,
-    "answer": _answer,
+    "candidate_failed": ("{message}", "bad"),
+    "finding": Fork("corrected", ("learns (corrected): {purpose}", "good"), ("learns: {purpose}", "good")),
+    "correction": Fork(
+        "later",
+        ("corrects it, and {later:similar query|similar queries} with it: {fault}", "warn"),
+        ("corrects it: {fault}", "warn"),
+    ),
+    "exploration_given_up": ("gives a query up: {message}", "warn"),
+    "exploration_ended": ("ends early: {message}", "bad"),
+    "vote": _vote,
+    "consensus": _vote,
+    "draw": _draw,
+    "tie_left_open": ("leaves the tie open: random selection is off", "warn"),
+    "judgement": _judgement,
+    "clarification": _clarification,
+    "validation": _validation,
+    "vote_weighed": ("the vote counts the verdict: confidence {confidence:.2f}", "plain"),
+    "revision": Fork(
+        "sql",
+        ("revises the query: {explanation}", "warn"),
+        ("lets the query stand: {explanation}", "plain"),
+    ),
     "model_call": _model_call,
     "model_retry": _model_trouble,
     "model_failed": _model_trouble,
-    "model_adapted": _model_adapted,
-    **exploring_steps.GISTS,
-    **judging_steps.GISTS,
+    "model_adapted": ("{model}: {change}", "faint"),
 }

@@ -11,7 +11,7 @@ from rich.text import Text
 from quorum.progress import STYLES
 from quorum.render import rows_table, show_answer, sql_text
 from quorum.report import Detail, Entry, Report, Section
-from quorum.steps import AGENTS
+from quorum.steps import title_of
 from quorum.text import dollars, printable, spent
 
 _INDENT = 8
@@ -55,7 +55,7 @@ def cost_table(report: Report) -> Table:
     rows = [*report.by_agent.items(), ("all", report.usage)]
     for name, used in rows:
         table.add_row(
-            Text(AGENTS.get(name, name)),
+            Text(title_of(name)),
             f"{int(used.get('model_calls') or 0):,}",
             f"{int(used.get('input_tokens') or 0):,}",
             f"{int(used.get('cached_tokens') or 0):,}",
@@ -89,6 +89,7 @@ def _show_entry(entry: Entry, out: Console, *, full: bool) -> None:
             (f"{step.t:7.2f} ", "dim"),
             (f"{step.agent:<20} ", "dim" if entry.is_low_level else "bold"),
             (step.gist, STYLES[step.tone]),
+            (f"  {step.origin}" if step.origin else "", "dim"),
         )
     )
     for detail in entry.details:

@@ -7,7 +7,6 @@ from dataclasses import asdict
 from quorum.agents import action, schema_linker, self_refiner, sql_critique, validator
 from quorum.agents.self_refiner import Attempt
 from quorum.agents.turns import Turn, repeats
-from quorum.agents.validator import Verdict
 from quorum.graph.context import Context
 from quorum.graph.nodes.results import keep_result, observation, summary
 from quorum.graph.nodes.step import Update, ask_role, known, record, try_role
@@ -31,7 +30,7 @@ async def act(state: CandidateState, context: Context, *, max_actions: int) -> U
     predicted = await ask_role(
         state,
         context,
-        "action",
+        action.ROLE,
         lambda model: action.predict(
             model,
             prompt,
@@ -64,7 +63,7 @@ async def review_sql(state: CandidateState, context: Context) -> Update:
     review = await try_role(
         state,
         context,
-        "sql_critique",
+        sql_critique.ROLE,
         lambda model: sql_critique.critique_sql(
             model.at(temperature=0.0),
             prompt,
@@ -129,7 +128,7 @@ async def link_schema(
         )
         return {"linked_schema": linked}
 
-    found = await try_role(state, context, "schema_linker", call, event="linking")
+    found = await try_role(state, context, schema_linker.ROLE, call, event="linking")
     return found["linked_schema"] if found else ""
 
 
@@ -142,7 +141,7 @@ async def refine(state: CandidateState, context: Context) -> Update:
     refined = await ask_role(
         state,
         context,
-        "self_refiner",
+        self_refiner.ROLE,
         lambda model: self_refiner.refine(
             model,
             prompt,
@@ -172,7 +171,7 @@ async def validate(state: CandidateState, context: Context, *, max_validations: 
     verdict = await try_role(
         state,
         context,
-        "validator",
+        validator.ROLE,
         lambda model: validator.validate(
             model.at(temperature=0.0),
             context.dialect,
@@ -188,15 +187,8 @@ async def validate(state: CandidateState, context: Context, *, max_validations: 
     return {
         "approved": verdict.accepted,
         "validations": state.validations + 1,
-        "feedback": "" if verdict.accepted else objection(verdict),
+        "feedback": verdict.objection,
     }
-
-
-def objection(verdict: Verdict) -> str:
-    """What a Validator that does not accept a result says of it."""
-    superfluous = ", ".join(verdict.columns_not_needed)
-    parts = [verdict.suggest_fix, f"Columns not needed: {superfluous}." if superfluous else ""]
-    return " ".join(filter(None, parts)) or verdict.reasoning
 
 
 async def finish(state: CandidateState, context: Context) -> Update:

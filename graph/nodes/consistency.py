@@ -54,7 +54,7 @@ async def answer_again(state: CandidateState, context: Context) -> Update:
     again = await ask_role(
         state,
         context,
-        "self_checker",
+        self_checker.ROLE,
         lambda model: self_checker.answer_again(
             model,
             prompt,

@@ -12,8 +12,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
 
-from quorum.agents import column_explorer
-from quorum.agents.column_explorer import MAX_QUERIES, MAX_TRIES, ExplorationQuery, FailedTry
+from quorum.agents import column_explorer, exploration_corrector
+from quorum.agents.column_explorer import MAX_QUERIES
+from quorum.agents.exploration_corrector import MAX_TRIES, FailedTry
+from quorum.agents.turns import ExplorationQuery
 from quorum.graph.close_rivals import LABELS, close_rivals, sides
 from quorum.graph.context import Context
 from quorum.graph.disagreement import Side, disagreements
@@ -25,7 +27,7 @@ from quorum.tools.execute import QueryCache, execute
 from quorum.tools.models import Model
 from quorum.tools.query import ErrorKind, QueryError
 
-EXPLORER = "column_explorer"
+EXPLORER = column_explorer.ROLE.name
 EMPTY = "The query ran and returned no row."
 NO_ROW = "(0 rows)"
 
@@ -61,7 +63,7 @@ async def begin(state: RunState, context: Context, *, max_queries: int = MAX_QUE
 
     about = {"rivals": rivals, "differences": differences}
     try:
-        written = await ask_role(state, context, EXPLORER, call, event="exploration", **about)
+        written = await ask_role(state, context, column_explorer.ROLE, call, event="exploration", **about)
     except (MalformedReply, ModelUnavailable) as error:
         return {**_ended(state, context, str(error)), **begun}
     return {"exploration": Exploration(waiting=written["queries"]), **begun}
@@ -104,8 +106,8 @@ async def correct_query(state: RunState, context: Context) -> Update:
         correction = await ask_role(
             state,
             context,
-            "exploration_corrector",
-            lambda model: column_explorer.correct_query(
+            exploration_corrector.ROLE,
+            lambda model: exploration_corrector.correct_query(
                 model,
                 prompt,
                 state.question,

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 from collections.abc import Sequence
 
-from quorum.agents.judge import LABELS, Rival, judge
+from quorum.agents.judge import LABELS, ROLE, Rival, judge
 from quorum.graph.ballots import Ballot, Cluster
 from quorum.graph.close_rivals import sides
 from quorum.graph.context import Context
@@ -43,7 +43,7 @@ class ModelJudge:
         judged = await try_role(
             state,
             context,
-            "judge",
+            ROLE,
             lambda model: judge(
                 model.at(temperature=0.0),
                 prompt,

@@ -74,7 +74,7 @@ async def _by_tables(state: RunState, context: Context, above: int) -> tuple[Lin
     said = await ask_role(
         state,
         context,
-        "table_linker",
+        table_linker.ROLE,
         lambda model: table_linker.link_tables(
             model, context.dialect, state.question, texts, documents=documents
         ),
@@ -100,7 +100,7 @@ async def _by_drafts(state: RunState, context: Context, _: int) -> tuple[Linked,
     said = await ask_role(
         state,
         context,
-        "draft_linker",
+        draft_linker.ROLE,
         lambda model: draft_linker.draft_chunks(
             model, context.dialect, state.question, texts, documents=documents
         ),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, TypeAlias
 
-from quorum.agents import format_writer, plan_critique
-from quorum.agents.planner import Plan, plan
+from quorum.agents import format_writer, plan_critique, planner
+from quorum.agents.planner import Plan
 from quorum.graph.context import Context
 from quorum.graph.nodes.candidate import NO_PLAN
 from quorum.graph.nodes.step import Update, lost, try_role
@@ -35,12 +35,12 @@ async def write_plan(state: RunState, context: Context) -> Update:
     made = await try_role(
         state,
         context,
-        "planner",
-        lambda model: plan(model, prompt, state.question, previous=previous, critique=state.critique),
+        planner.ROLE,
+        lambda model: planner.plan(model, prompt, state.question, previous=previous, critique=state.critique),
         event="plan",
     )
     if made is None:
-        return {"critique": "", "warnings": lost("Planner")}
+        return {"critique": "", "warnings": lost(planner.ROLE)}
     return {"steps": made.steps, "expected_format": made.expected_format, "plans": state.plans + 1}
 
 
@@ -50,7 +50,7 @@ async def review_plan(state: RunState, context: Context) -> Update:
     review = await try_role(
         state,
         context,
-        "plan_critique",
+        plan_critique.ROLE,
         lambda model: plan_critique.critique_plan(
             model, prompt, state.question, state.steps or NO_PLAN, state.expected_format
         ),
@@ -75,8 +75,8 @@ async def write_format(state: RunState, context: Context) -> Update:
     written = await try_role(
         state,
         context,
-        "format_writer",
+        format_writer.ROLE,
         lambda model: format_writer.write_format(model, prompt, state.question),
         event="format",
     )
-    return {"expected_format": written.text} if written else {"warnings": lost("FormatWriter")}
+    return {"expected_format": written.text} if written else {"warnings": lost(format_writer.ROLE)}

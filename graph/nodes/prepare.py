@@ -67,7 +67,7 @@ async def retrieve_syntax(state: RunState, context: Context) -> Update:
         sections = await asyncio.to_thread(syntax.lookup, context.dialect, wanted) if wanted else []
         return {"features": wanted, "text": "\n\n".join(section.text for section in sections)}
 
-    found = await try_role(state, context, "syntax_retriever", call, event="syntax")
+    found = await try_role(state, context, syntax_retriever.ROLE, call, event="syntax")
     if found is None:
-        return {"warnings": lost("SyntaxRetriever")}
+        return {"warnings": lost(syntax_retriever.ROLE)}
     return {"syntax_ref": context.put(found["text"]) if found["text"] else ""}

@@ -63,7 +63,7 @@ async def review_stage(state: CandidateState, context: Context) -> Update:
     review = await ask_role(
         state,
         context,
-        "cte_refiner",
+        cte_refiner.ROLE,
         lambda model: cte_refiner.review_stage(
             model.at(temperature=0.0),
             prompt,

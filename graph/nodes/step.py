@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import asdict, is_dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import Runtime
 from pydantic import BaseModel
 
+from quorum.agents.role import Role
 from quorum.graph.context import Context
 from quorum.graph.live import close_own, context_of
 from quorum.graph.options import RunOptions
@@ -95,7 +96,7 @@ def record(
 async def ask_role(
     state: RunState | CandidateState,
     context: Context,
-    role: str,
+    role: Role[Any],
     call: Callable[[Model], Awaitable[Reply]],
     *,
     event: str,
@@ -117,7 +118,7 @@ async def ask_role(
         reply = await call(candidate_model(state, context))
     else:
         reply = await _first_available(context, call)
-    record(context, state, event, role, **about, **_fields(reply))
+    record(context, state, event, role.name, **about, **_fields(reply))
     return reply
 
 
@@ -135,14 +136,17 @@ def _fields(reply: object) -> dict[str, object]:
 async def try_role(
     state: RunState | CandidateState,
     context: Context,
-    role: str,
+    role: Role[Any],
     call: Callable[[Model], Awaitable[Reply]],
     *,
     event: str,
     spare: tuple[type[Exception], ...] = UNUSABLE,
     **about: object,
 ) -> Reply | None:
-    """``ask_role`` where a run can do without the role: a failure in ``spare`` is recorded and gives None.
+    """``ask_role`` where a run can do without the reply: a failure in ``spare`` is recorded.
+
+    Returns:
+        The reply; after a failure what the role falls back to, None where it declares nothing.
 
     Raises:
         MalformedReply, ModelUnavailable, BudgetExceeded: As the agent's function, but for those in ``spare``.
@@ -150,8 +154,8 @@ async def try_role(
     try:
         return await ask_role(state, context, role, call, event=event, **about)
     except spare as error:
-        record(context, state, event, role, **about, error=str(error))
-        return None
+        record(context, state, event, role.name, **about, error=str(error))
+        return cast("Reply | None", role.fallback)
 
 
 async def _first_available(context: Context, call: Callable[[Model], Awaitable[Reply]]) -> Reply:
@@ -170,9 +174,9 @@ def candidate_model(state: CandidateState, context: Context) -> Model:
     return context.models[start.model].at(temperature=start.temperature, seed=start.seed, candidate=start.id)
 
 
-def lost(title: str) -> list[str]:
+def lost(role: Role[Any]) -> list[str]:
     """The warning that a role's reply was of no use."""
-    return [f"The {title}'s reply could not be used."]
+    return [f"The {role.title}'s reply could not be used."]
 
 
 def one_line(sql: str) -> str:

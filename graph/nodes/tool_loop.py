@@ -23,7 +23,7 @@ from quorum.tools.excerpt import excerpt, row_limit
 from quorum.tools.execute import execute
 from quorum.tools.query import ErrorKind, QueryError
 
-AGENT = "tool_user"
+AGENT = tool_user.ROLE.name
 NOTHING_RAN = (
     "No query has run without an error, so there is nothing to accept. Answer with a query in `sql`; "
     "if the database cannot answer, give up by the same answer again."
@@ -41,7 +41,7 @@ async def take_step(state: CandidateState, context: Context, *, max_steps: int) 
     step = await ask_role(
         state,
         context,
-        AGENT,
+        tool_user.ROLE,
         lambda model: tool_user.next_step(
             model,
             prompt,

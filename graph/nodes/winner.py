@@ -10,7 +10,6 @@ from typing import Literal
 from quorum.agents import reviser, validator
 from quorum.graph.ballots import Vote
 from quorum.graph.context import Context
-from quorum.graph.nodes.candidate import objection
 from quorum.graph.nodes.judging import ModelJudge
 from quorum.graph.nodes.results import summary
 from quorum.graph.nodes.step import UNUSABLE_OR_GONE, Update, known, record, try_role
@@ -33,7 +32,7 @@ async def validate_winner(state: RunState, context: Context) -> Update:
     verdict = await try_role(
         state,
         context,
-        "validator",
+        validator.ROLE,
         lambda model: validator.validate(
             model.at(temperature=0.0),
             context.dialect,
@@ -54,7 +53,7 @@ async def validate_winner(state: RunState, context: Context) -> Update:
     return {
         "candidates": [replace(winner, approved=verdict.accepted)],
         "vote": vote,
-        "objection": "" if verdict.accepted else objection(verdict),
+        "objection": verdict.objection,
     }
 
 
@@ -84,7 +83,7 @@ async def revise_winner(state: RunState, context: Context) -> Update:
     revision = await try_role(
         state,
         context,
-        "reviser",
+        reviser.ROLE,
         lambda model: reviser.revise(
             model.at(temperature=0.0),
             prompt,

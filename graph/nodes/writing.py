@@ -35,7 +35,7 @@ async def write_sql(state: CandidateState, context: Context, *, styles: Sequence
     written = await ask_role(
         state,
         context,
-        "sql_writer",
+        sql_writer.ROLE,
         lambda model: sql_writer.write_sql(
             model,
             prompt,

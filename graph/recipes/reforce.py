@@ -20,7 +20,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from quorum.agents import column_explorer, cte_refiner, self_refiner, table_linker
+from quorum.agents import column_explorer, cte_refiner, exploration_corrector, self_refiner, table_linker
 from quorum.graph.nodes import narrowing, planning, tie_breaking, voting
 from quorum.graph.nodes.narrowing import Linking
 from quorum.graph.nodes.step import Step
@@ -70,7 +70,7 @@ class Reforce(Recipe):
     model_vote: bool = False
     max_refinements: Count = self_refiner.MAX_ROUNDS
     max_queries: Count = column_explorer.MAX_QUERIES
-    max_corrections: Count = column_explorer.MAX_TRIES
+    max_corrections: Count = exploration_corrector.MAX_TRIES
     max_rewrites: Count = cte_refiner.MAX_REWRITES
 
     @property

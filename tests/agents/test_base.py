@@ -9,6 +9,7 @@ from langchain_core.messages import AIMessage
 from pydantic import BaseModel, field_validator
 
 from quorum.agents.base import PromptContext, ask
+from quorum.agents.role import Role
 from quorum.knowledge.errors import BudgetExceeded, MalformedReply
 from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.models import Model, ModelSettings, make_model
@@ -31,6 +32,7 @@ class Plan(BaseModel):
         return steps
 
 
+ROLE = Role("planner", "Planner", "plans", Plan)
 GOOD = {"steps": ["count"], "expected_format": "n"}
 
 
@@ -52,7 +54,7 @@ class Desk:
         self.events.append({"kind": kind, **fields})
 
     async def plan(self) -> Plan:
-        return await ask(self.model, "planner", Plan, context=CONTEXT, **TASK)
+        return await ask(self.model, ROLE, context=CONTEXT, **TASK)
 
 
 async def test_a_good_reply_is_returned_charged_and_recorded() -> None:
@@ -125,7 +127,7 @@ async def test_a_whole_exchange_with_the_real_client() -> None:
     """Repair included; the prefix that a provider caches is the same in every request."""
     with ChatServer([say("Let me think."), say('{"steps": ["count"], "expected_format": "n"}')]) as server:
         model = make_model("openai:test", settings=ModelSettings(base_url=server.url))
-        plan = await ask(model, "planner", Plan, context=CONTEXT, **TASK)
+        plan = await ask(model, ROLE, context=CONTEXT, **TASK)
         await model.aclose()
     assert plan == Plan(**GOOD)
     first, second = (request.body["messages"] for request in server.requests)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -178,3 +179,8 @@ async def test_data_cannot_close_its_tag() -> None:
     assert text.count("</question>") == 1
     assert text.rstrip().endswith("</question>")
     assert text.count("<task>") == 1
+
+
+@pytest.mark.parametrize("kind", [kind for kind in ErrorKind if kind is not ErrorKind.OTHER])
+def test_every_kind_of_error_has_hints_of_its_own(kind: ErrorKind, root: Path) -> None:
+    assert f'== "{kind.value}" %}}\n- ' in (root / self_refiner.ROLE.prompt).read_text()

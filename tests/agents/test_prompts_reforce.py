@@ -13,12 +13,14 @@ from quorum.agents import (
     column_explorer,
     cte_refiner,
     draft_linker,
+    exploration_corrector,
     format_writer,
     self_checker,
     table_linker,
 )
 from quorum.agents.base import PromptContext
-from quorum.agents.column_explorer import Correction, ExplorationQuery, FailedTry, Rewrite
+from quorum.agents.exploration_corrector import Correction, FailedTry, Rewrite
+from quorum.agents.turns import ExplorationQuery
 from quorum.knowledge.errors import ModelUnavailable
 from quorum.tools.models import Model, make_model
 from quorum.tools.models.scripted import Prompt, scripted
@@ -49,7 +51,7 @@ async def _explore_one(model: Model) -> object:
 
 
 async def _correct(model: Model) -> object:
-    return await column_explorer.correct_query(
+    return await exploration_corrector.correct_query(
         model,
         CONTEXT,
         QUESTION,
@@ -61,7 +63,7 @@ async def _correct(model: Model) -> object:
 
 
 async def _correct_the_last(model: Model) -> object:
-    return await column_explorer.correct_query(
+    return await exploration_corrector.correct_query(
         model,
         CONTEXT,
         QUESTION,
@@ -73,7 +75,7 @@ async def _correct_the_last(model: Model) -> object:
 
 
 async def _correct_an_empty_one(model: Model) -> object:
-    return await column_explorer.correct_query(
+    return await exploration_corrector.correct_query(
         model,
         CONTEXT,
         QUESTION,
@@ -197,12 +199,12 @@ async def test_a_correction_sees_the_syntax_only_where_it_may_help(kind: ErrorKi
         return REPLIES[prompt.role]
 
     model = make_model(scripted(reply))
-    await column_explorer.correct_query(
+    await exploration_corrector.correct_query(
         model, CONTEXT, QUESTION, CITIES, "No.", kind=kind, syntax="## Strings"
     )
     helps = kind in (ErrorKind.SYNTAX, ErrorKind.FUNCTION, ErrorKind.TYPE_MISMATCH)
     assert ("<syntax>" in prompts[0].text) is helps
-    assert "`later`" not in prompts[0].text, "no other query waits"
+    assert "Other queries wait" not in prompts[0].text
 
 
 async def test_a_stage_is_shown_once_in_its_place() -> None:
@@ -256,7 +258,7 @@ async def test_an_endpoint_that_fails_ends_the_linking_with_its_own_error() -> N
 async def test_calls_run_side_by_side_but_never_too_many() -> None:
     import asyncio
 
-    from quorum.agents.parallel import each
+    from quorum.agents.base import ask_each
 
     under_way, most = 0, 0
 
@@ -268,7 +270,7 @@ async def test_calls_run_side_by_side_but_never_too_many() -> None:
         under_way -= 1
         return number
 
-    assert await each(range(9), call, at_once=3) == list(range(9))
+    assert await ask_each(range(9), call, at_once=3) == list(range(9))
     assert most == 3
 
 

@@ -107,6 +107,23 @@ def test_the_terminal_shows_decisions_errors_sql_and_rows_but_no_escapes(run: Tr
     assert "\u202e" not in text
 
 
+def test_terminal_and_page_say_where_a_step_comes_from(workplace: Path) -> None:
+    trace = unfinished_run(workplace, "told")
+    origin = {"node": "validate_winner", "recipe": "quorum", "prompt": "agents/prompts/validator.md"}
+    verdict = {"valid_result": True, "accepted": True, "objection": ""}
+    trace.record("validation", agent="validator", candidate="c1", **verdict, **origin)
+    trace.flush()
+    report = report_of(RunFolder(trace.folder))
+    trace.close()
+    out = terminal()
+    show_report(report, out)
+    said = "validate_winner · quorum · agents/prompts/validator.md"
+    assert f"the result can be the answer  {said}" in printed(out)
+    html = page_of(report)
+    assert html.count(said) == 1
+    assert "<summary>node</summary>" not in html
+
+
 def test_full_shows_whole_prompts(run: Trace) -> None:
     out = terminal()
     show_report(report_of(RunFolder(run.folder)), out, full=True)

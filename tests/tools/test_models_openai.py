@@ -444,7 +444,7 @@ async def test_structured_replies_fall_back_to_what_the_endpoint_knows(
         assert len(one.server.requests) == expected
     assert one.kinds().count("model_adapted") == tries - 1
     last = one.server.requests[-1]
-    assert ("JSON schema" in last.text) is known.needs_schema_text
+    assert ("Reply with one JSON object" in last.text) is known.needs_form
     assert last.body["messages"][0]["content"] == "rules"  # the shared prefix stays as it is
 
 
@@ -472,7 +472,7 @@ async def test_a_schema_that_is_refused_is_asked_for_otherwise_and_others_are_no
 
 
 async def test_an_endpoint_that_ignores_the_schema_gets_it_in_the_prompt(bench: Make) -> None:
-    one = bench(lambda r: say(GOOD if "JSON schema" in r.text else "I would count them."))
+    one = bench(lambda r: say(GOOD if "Reply with one JSON object" in r.text else "I would count them."))
     first = await one.plan()
     assert first.problem is not None
     second = await one.plan()

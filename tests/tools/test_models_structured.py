@@ -88,6 +88,52 @@ def test_descriptions_stay_and_take_up_the_constraints() -> None:
     assert body["properties"]["fix"]["anyOf"] == [{"type": "string"}, {"type": "null"}]
 
 
+def test_the_form_tells_each_field_its_type_and_what_it_holds() -> None:
+    assert (
+        schema_of(Verdict).form
+        == """Reply with one JSON object:
+- `valid` (true or false)
+- `columns` (list of objects): Best first.
+  - `name` (string): As in the schema. (maximum length 60)
+  - `kind` ("key" or "value")
+- `fix` (string or null)
+- `rows` (integer): Expected rows (at least 0)"""
+    )
+    assert schema_of(Node).form.splitlines()[1:] == ["- `label` (string)", "- `children` (list of objects)"]
+    assert schema_of(Pair).form.splitlines()[1].startswith("- `pair` (list of any value)")
+
+
+class Described(BaseModel):
+    description: str = Field(description="A field of that name.")
+    columns: list[Column]
+    counts: dict[str, int] | None = None
+
+
+def test_without_descriptions_the_fields_stay() -> None:
+    schema = schema_of(Described)
+    bare = schema.without_descriptions()
+    assert list(bare.body["properties"]) == ["description", "columns", "counts"]
+    assert bare.body["properties"]["description"] == {"type": "string"}
+    assert "A field" not in json.dumps(bare.body)
+    assert "As in the schema" not in json.dumps(bare.body)
+    assert (bare.form, bare.strict, bare.name) == (schema.form, schema.strict, schema.name)
+    assert "As in the schema" in json.dumps(schema.body), "the schema itself keeps them"
+
+
+class Inside(BaseModel):
+    column: Column | None = Field(description="The one that is wrong.")
+    score: float
+
+
+def test_a_field_that_holds_an_object_keeps_its_own_description() -> None:
+    assert schema_of(Inside).form.splitlines()[1:] == [
+        "- `column` (object or null): The one that is wrong.",
+        "  - `name` (string): As in the schema. (maximum length 60)",
+        '  - `kind` ("key" or "value")',
+        "- `score` (number)",
+    ]
+
+
 @pytest.mark.parametrize("output", [Free, Anything, Pair])
 def test_a_model_that_strict_mode_cannot_express_is_not_strict(output: type[BaseModel]) -> None:
     assert not schema_of(output).strict

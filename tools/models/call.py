@@ -15,7 +15,7 @@ from quorum.knowledge.errors import BudgetExceeded, ModelUnavailable
 from quorum.tools.models.base import Failure, FailureKind, Reply, Sampling
 from quorum.tools.models.pace import backoff
 from quorum.tools.models.reading import finish_reason, judge, text_of, usage_of
-from quorum.tools.models.structured import Method, Problem, ProblemKind, Schema, schema_of
+from quorum.tools.models.structured import Method, Problem, ProblemKind, schema_of
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage
@@ -47,7 +47,11 @@ class Call:
     ) -> None:
         self.model, self.backend, self.ledger = model, model.backend, model.ledger
         self.messages, self.role, self.output, self.attempt = messages, role, output, attempt
-        self.schema: Schema | None = schema_of(output) if output else None
+        schema = schema_of(output) if output else None
+        self.form_in_prompt = schema is not None and any(
+            schema.form in message["content"] for message in messages
+        )
+        self.schema = schema.without_descriptions() if schema and self.form_in_prompt else schema
         self.method: Method | None = None
         self.sent, self.arguments = messages, dict[str, Any]()
         self.seconds = 0.0
@@ -110,7 +114,7 @@ class Call:
     async def once(self) -> AIMessage | Failure:
         """One request."""
         self.method = self.backend.method(self.schema) if self.schema else None
-        self.sent = self.with_schema_text()
+        self.sent = self.with_form()
         model, most = self.model, self.backend.settings.longest_reply
         sampling = Sampling(model.temperature, model.seed, self.backend.settings.max_output_tokens)
         self.arguments = self.backend.arguments(sampling, self.schema, self.method)
@@ -130,16 +134,16 @@ class Call:
         finally:
             self.seconds = time.perf_counter() - start
 
-    def with_schema_text(self) -> list[dict[str, str]]:
-        """The messages, the schema added to the task where the request does not carry it.
+    def with_form(self) -> list[dict[str, str]]:
+        """The messages, the reply's form added to the task where neither they nor the request say it.
 
         It goes to the first user message, behind the prefix that all agents share.
         """
-        if self.schema is None or self.method is None or not self.method.needs_schema_text:
+        if self.schema is None or self.method is None or self.form_in_prompt or not self.method.needs_form:
             return self.messages
         place = next((i for i, m in enumerate(self.messages) if m["role"] == "user"), len(self.messages) - 1)
         asked = dict(self.messages[place])
-        asked["content"] += "\n\n" + self.schema.text()
+        asked["content"] += "\n\n" + self.schema.form
         return [*self.messages[:place], asked, *self.messages[place + 1 :]]
 
     def adapted(self, failure: Failure) -> bool:

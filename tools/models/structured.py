@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any
@@ -26,7 +26,7 @@ class Method(StrEnum):
     BUILT_IN = "built_in"
 
     @property
-    def needs_schema_text(self) -> bool:
+    def needs_form(self) -> bool:
         """True where the request itself does not carry the schema, so the prompt must."""
         return self in (Method.JSON_MODE, Method.TEXT)
 
@@ -74,17 +74,18 @@ class Schema:
         body: In the subset that every provider's strict mode takes: all fields required, no extra
             ones, no defaults; value constraints moved into the descriptions.
         strict: False where that subset cannot express the model (a free-form mapping).
+        form: The same for a prompt: a line for each field, with its type and what it holds.
     """
 
     name: str
     description: str
     body: dict[str, Any]
     strict: bool
+    form: str
 
-    def text(self) -> str:
-        """The instruction to add to a prompt whose request does not carry the schema."""
-        body = json.dumps(self.body, ensure_ascii=False)
-        return f"Reply with one JSON object and nothing else. It must fit this JSON schema:\n{body}"
+    def without_descriptions(self) -> Schema:
+        """For a request whose prompt has the ``form``: nothing is said twice."""
+        return replace(self, body=_undescribed(self.body))
 
 
 _KEPT = ("type", "enum", "description", "format")
@@ -116,7 +117,51 @@ def schema_of(output: type[BaseModel]) -> Schema:
         raise TypeError(f"{output.__name__} is not a JSON object: wrap its value in a field.")
     description = str(raw.pop("description", ""))
     body = _strict(raw)
-    return Schema(output.__name__, description, body, not _has_open_part(body))
+    fields = _fields(raw, raw.get("$defs", {}), (str(raw.get("title", "")),))
+    form = "\n".join(["Reply with one JSON object:", *fields])
+    return Schema(output.__name__, description, body, not _has_open_part(body), form)
+
+
+def _about(node: dict[str, Any]) -> str:
+    """What a field holds, value constraints included."""
+    notes = [f"{words} {node[key]}" for key, words in _CONSTRAINTS.items() if key in node]
+    return " ".join(filter(None, (node.get("description"), f"({', '.join(notes)})" if notes else "")))
+
+
+def _fields(node: dict[str, Any], parts: dict[str, Any], inside: tuple[str, ...]) -> Iterator[str]:
+    """A line for each field of an object, those of objects in it below; ``inside`` are the objects' names."""
+    for name, field in node.get("properties", {}).items():
+        line = f"{'  ' * (len(inside) - 1)}- `{name}` ({_kind(field, parts)})"
+        yield ": ".join(filter(None, (line, _about(field))))
+        for part in _objects(field, parts):
+            if (title := str(part.get("title", ""))) not in inside:  # a recursive model is shown once
+                yield from _fields(part, parts, (*inside, title))
+
+
+def _kind(node: dict[str, Any], parts: dict[str, Any]) -> str:
+    """A field's type in words: ``string or null``, ``list of objects``, ``"Y" or "N"``."""
+    if "$ref" in node:
+        return _kind(parts[node["$ref"].rpartition("/")[2]], parts)
+    if choices := node.get("enum") or ([node["const"]] if "const" in node else []):
+        *most, last = (json.dumps(choice, ensure_ascii=False) for choice in choices)
+        return f"{', '.join(most)} or {last}" if most else last
+    if choices := node.get("anyOf") or node.get("oneOf"):
+        return " or ".join(dict.fromkeys(_kind(choice, parts) for choice in choices))
+    if node.get("type") == "array":
+        kind = _kind(node.get("items") or {}, parts)
+        return f"list of {kind}s" if kind.isalpha() else f"list of {kind}"
+    return {"boolean": "true or false"}.get(kind := str(node.get("type", "any value")), kind)
+
+
+def _objects(node: dict[str, Any], parts: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The objects with fields of their own that a field may hold."""
+    if "$ref" in node:
+        yield from _objects(parts[node["$ref"].rpartition("/")[2]], parts)
+    elif "properties" in node:
+        yield node
+    for inner in (*node.get("anyOf", ()), *node.get("oneOf", ()), node.get("items")):
+        if isinstance(inner, dict):
+            yield from _objects(inner, parts)
 
 
 def _strict(node: dict[str, Any]) -> dict[str, Any]:
@@ -126,9 +171,8 @@ def _strict(node: dict[str, Any]) -> dict[str, Any]:
     kept = {key: node[key] for key in _KEPT if key in node}
     if "const" in node:
         kept["enum"] = [node["const"]]
-    notes = [f"{words} {node[key]}" for key, words in _CONSTRAINTS.items() if key in node]
-    if notes:
-        kept["description"] = f"{kept.get('description', '')} ({', '.join(notes)})".strip()
+    if about := _about(node):
+        kept["description"] = about
     if choices := node.get("anyOf") or node.get("oneOf"):
         kept["anyOf"] = [_strict(choice) for choice in choices]
     if isinstance(node.get("items"), dict):
@@ -141,6 +185,19 @@ def _strict(node: dict[str, Any]) -> dict[str, Any]:
     elif node.get("type") == "object":  # a mapping with free keys
         values = node.get("additionalProperties", True)
         kept["additionalProperties"] = _strict(values) if isinstance(values, dict) else values
+    return kept
+
+
+def _undescribed(node: dict[str, Any]) -> dict[str, Any]:
+    kept = {key: value for key, value in node.items() if key != "description"}
+    for key in ("properties", "$defs"):  # whose keys are names
+        if key in kept:
+            kept[key] = {name: _undescribed(part) for name, part in kept[key].items()}
+    for key in ("items", "additionalProperties"):
+        if isinstance(kept.get(key), dict):
+            kept[key] = _undescribed(kept[key])
+    if "anyOf" in kept:
+        kept["anyOf"] = [_undescribed(part) for part in kept["anyOf"]]
     return kept
 
 

@@ -21,7 +21,7 @@ class OfflineChatModel(BaseChatModel):
     Other sampling arguments and bound tools are accepted and ignored.
 
     Raises:
-        ConfigurationError: The prompt's role is not one that the rules can play,
+        ConfigurationError: The prompt has a role without a rule and asks for no form,
             or the schema in the prompt has no table.
         SchemaTextError: The schema is not in the form of ``quorum.knowledge.schema_text``.
     """

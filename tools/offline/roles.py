@@ -1,4 +1,4 @@
-"""What the offline model answers in each role: one function from the prompt to the reply's JSON."""
+"""What the offline model answers: a role in the form that its prompt asks for, some by rules of their own."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from typing import Any, NamedTuple
 
 from quorum.knowledge.errors import ConfigurationError
 from quorum.knowledge.schema_text import parse_schema
-from quorum.tools.offline.explorers import EXPLORERS
-from quorum.tools.offline.judging import JUDGES
 from quorum.tools.offline.lexicon import stems
-from quorum.tools.offline.looping import LOOPERS
 from quorum.tools.offline.reading import Reading
 from quorum.tools.offline.rules import read
 from quorum.tools.offline.schema import Schema
 
 NOTE = "This is a demonstration: rules, no language model."
+READ = "The rules read the question so."
+UNREAD = "Hardly a word of the question resembles anything in the schema."
 CUES = {"date": "[0-9]{4}-[0-9]{2}|month|year", "json": "json", "set": "union"}  # for a topic of that word
+
+_FORM = re.compile(r"^Reply with one JSON object:\n((?: *- `.*(?:\n|\Z))+)", re.MULTILINE)
+_FIELD = re.compile(r"- `(\w+)` \((.+?)\)(?::|$)(.*(?:\n +- .*)*)", re.MULTILINE)
 
 
 class Prompt(NamedTuple):
@@ -56,23 +58,66 @@ def schema_of(text: str) -> Schema:
 
 
 def answer(prompt: Prompt) -> dict[str, Any]:
-    """The reply for the prompt's ``<task>``.
+    """The reply for the prompt's ``<task>``: by its own rule, else by the form that the prompt asks for.
 
     Raises:
-        ConfigurationError: The role is not one of those that the rules can play.
+        ConfigurationError: There is neither.
     """
-    if role := ROLES.get(prompt.get("task")):
-        return role(prompt)
-    message = f"The offline model cannot play the role {prompt.get('task')!r}."
-    raise ConfigurationError(message, hint=f"It knows: {', '.join(ROLES)}. Choose a real model for others.")
+    task = prompt.get("task")
+    if rule := RULES.get(task):
+        return rule(prompt)
+    if form := _FORM.search(prompt.text, prompt.text.rfind("<task>")):
+        return _filled(form[1], prompt)
+    message = f"The offline model cannot play the role {task!r}: its prompt has no reply form."
+    raise ConfigurationError(message, hint="Put {{ reply_form }} into its template.")
+
+
+def _filled(form: str, prompt: Prompt) -> dict[str, Any]:
+    """A reply for the form of ``quorum.tools.models.structured.Schema.form``, field by field."""
+    return {name: _value(name, kind, below, prompt) for name, kind, below in _FIELD.findall(form)}
+
+
+def _value(name: str, kind: str, below: str, prompt: Prompt) -> Any:
+    """What commits to least: no, none, the last choice; for a query the one shown, else the one read."""
+    if name == "sql" or name.endswith("_sql"):
+        shown, nullable = prompt.get("sql"), "null" in kind
+        sql = shown or ("" if prompt.read().unread else prompt.read().sql())
+        return None if nullable and (shown or not sql) else sql
+    if choices := re.findall('"([^"]*)"', kind):
+        return choices[-1]
+    if "null" in kind:
+        return None
+    if kind == "object":
+        return _filled(re.sub("(?m)^  ", "", below), prompt)
+    if kind == "string":
+        return f"{_why(prompt.read())} {NOTE}" if prompt.get("schema") and not prompt.get("sql") else NOTE
+    return {"true or false": False, "integer": 0, "number": 0.0}.get(kind, [])
+
+
+def _why(reading: Reading) -> str:
+    return UNREAD if reading.unread else READ
+
+
+def _header(reading: Reading) -> str:
+    """The names of the columns that the query would show."""
+    return ", ".join(text.rpartition(" AS ")[2] for _, (text, _) in sorted(reading.items.items()))
+
+
+def _inside(sql: str) -> str:
+    """The query that looks for its values inside longer texts."""
+    return re.sub(r"(LOWER\(\S+\)) = '((?:[^']|'')*)'", r"\1 LIKE '%\2%'", sql)
 
 
 def planner(prompt: Prompt) -> dict[str, Any]:
     """The plan is read off the query that the rules would write."""
     reading = prompt.read()
     steps = [f"{' '.join(clause.split())}." for clause in re.split(r"\n(?=[A-Z])", reading.sql())[1:]]
-    shown = [text.rpartition(" AS ")[2] for _, (text, _) in sorted(reading.items.items())]
-    return {"steps": [*steps, NOTE], "expected_format": ", ".join(shown)}
+    return {"steps": [*steps, NOTE], "expected_format": _header(reading)}
+
+
+def format_writer(prompt: Prompt) -> dict[str, Any]:
+    """What the query would show."""
+    return {"header": _header(prompt.read()), "rows": ""}
 
 
 def plan_critique(prompt: Prompt) -> dict[str, Any]:
@@ -92,28 +137,28 @@ def syntax_retriever(prompt: Prompt) -> dict[str, Any]:
 def action(prompt: Prompt) -> dict[str, Any]:
     """First the query; if its result was questioned, another reading of the question; else an end."""
     reading, said = prompt.read(), prompt.all("step")
-    why, sql = "The rules read the question so.", prompt.other_sql(said) if said else reading.sql()
+    why, sql = READ, prompt.other_sql(said) if said else reading.sql()
     if reading.unread:
-        why, sql = "Hardly a word of the question resembles anything in the schema.", None
+        why, sql = UNREAD, None
     elif said and not prompt.get("feedback"):
         why, sql = "The result stands.", None
     return {"thought": f"{why} {NOTE}", "action": "sql" if sql else "terminate", "sql": sql, "command": None}
 
 
-def sql_writer(prompt: Prompt) -> dict[str, Any]:
-    """The reading that sampling asks for; no query where hardly a word is understood."""
-    reading = prompt.read()
+def tool_user(prompt: Prompt) -> dict[str, Any]:
+    """Run the query; read the question anew after an error or a first empty result; then answer."""
+    reading, said, results = prompt.read(), prompt.all("step"), prompt.all("result")
+    empty = [result for result in results if result.endswith("\n(0 rows)")]
+    failed = bool(results) and (results[-1].startswith("Error: ") or (empty == results[-1:]))
+    why, sql = READ, None if said else reading.sql()
+    wider = _inside(said[-1]) if failed and empty else ""
     if reading.unread:
-        return {
-            "reasoning": f"Hardly a word of the question resembles anything in the schema. {NOTE}",
-            "sql": "",
-            "other_reading": None,
-        }
-    return {
-        "reasoning": f"The rules read the question so. {NOTE}",
-        "sql": reading.sql(),
-        "other_reading": None,
-    }
+        why, sql = UNREAD, None
+    elif failed and (other := wider if wider not in ("", said[-1]) else prompt.other_sql(said)):
+        why, sql = "Is there another reading?", other
+    elif said:
+        why = "The result stands."
+    return {"thought": f"{why} {NOTE}", "action": "sql" if sql else "answer", "sql": sql, "command": None}
 
 
 def sql_critique(prompt: Prompt) -> dict[str, Any]:
@@ -136,21 +181,33 @@ def schema_linker(prompt: Prompt) -> dict[str, Any]:
     return {"thought": NOTE, "command": None, "linked_schema": linked or "none"}
 
 
+def table_linker(prompt: Prompt) -> dict[str, Any]:
+    """A table is needed if a word of the question names it, one of its columns or of their values."""
+    hits = [hit for mention in prompt.read().mentions for hit in mention.hits]
+    columns = dict.fromkeys(hit.column.name for hit in hits if hit.column)
+    said = f"{len(hits)} words of the question resemble something here."
+    return {"think": said, "answer": "Y" if hits else "N", "columns": list(columns)}
+
+
 def self_refiner(prompt: Prompt) -> dict[str, Any]:
     """Take the suggested name, look for values inside longer texts, or read the question anew."""
     question, sql, shown = prompt.get("question"), prompt.get("sql"), prompt.all("earlier_sql")
     unknown = re.search(r"no column (\w+)\b.*Did you mean: (?:\w+\.)*(\w+)", prompt.get("error"), re.DOTALL)
-    inside = re.sub(r"(LOWER\(\S+\)) = '((?:[^']|'')*)'", r"\1 LIKE '%\2%'", sql)
     if unknown and unknown[1] in question:
-        thought, fixed = (
-            f"{unknown[2]} is meant.",
-            prompt.read(question.replace(unknown[1], unknown[2])).sql(),
-        )
-    elif '<error kind="empty_result">' in prompt.text and inside not in (sql, *shown):
-        thought, fixed = "The values may be part of a longer text.", inside
+        meant = prompt.read(question.replace(unknown[1], unknown[2])).sql()
+        thought, fixed = f"{unknown[2]} is meant.", meant
+    elif '<error kind="empty_result">' in prompt.text and _inside(sql) not in (sql, *shown):
+        thought, fixed = "The values may be part of a longer text.", _inside(sql)
     else:
         thought, fixed = "Is there another reading?", prompt.other_sql([sql, *shown]) or sql
     return {"explanation": f"{thought} {NOTE}", "sql": fixed}
+
+
+def cte_refiner(prompt: Prompt) -> dict[str, Any]:
+    """Whatever ran is accepted; a last stage that failed is the question read anew."""
+    failed = bool(prompt.get("error")) and "gives the answer" in prompt.text
+    sql = prompt.read().sql() if failed else None
+    return {"reasoning": "The rules read stages no better.", "accept": not failed, "sql": sql}
 
 
 def validator(prompt: Prompt) -> dict[str, Any]:
@@ -162,15 +219,66 @@ def validator(prompt: Prompt) -> dict[str, Any]:
     return {"valid_result": not empty, "columns_not_needed": [], "result_empty": empty, "suggest_fix": fix}
 
 
-ALL = (
-    planner,
-    plan_critique,
-    syntax_retriever,
-    action,
-    sql_writer,
-    sql_critique,
-    schema_linker,
-    self_refiner,
-    validator,
-)
-ROLES = {role.__name__: role for role in (*ALL, *EXPLORERS, *JUDGES, *LOOPERS)}
+def judge(prompt: Prompt) -> dict[str, Any]:
+    """The only answer that the rules would give too, or that has all values of the question in its query."""
+    own = " ".join(prompt.read().sql().split())
+    queries = [" ".join(sql.split()) for sql in prompt.all("answer")]
+    values = re.findall(r"'([^'%]+)'", own)
+    same = [place for place, sql in enumerate(queries) if sql == own]
+    told = [place for place, sql in enumerate(queries) if all(v.lower() in sql.lower() for v in values)]
+    found = same if len(same) == 1 else told
+    why = READ if found is same else f"Values asked for: {', '.join(values) or 'none'}."
+    return {"reason": f"{why} {NOTE}", "choice": "ABC"[found[0]] if len(found) == 1 else "cannot tell"}
+
+
+def column_explorer(prompt: Prompt) -> dict[str, Any]:
+    """The values by which each table of the query is known, then the query itself."""
+    reading = prompt.read()
+    tables = {table.full_name: table for table in [reading.main, *reading.used]}.values()
+    queries = [
+        {"purpose": f"What {table.name} holds.", "sql": _values(reading, table.name)} for table in tables
+    ]
+    sql = reading.sql()
+    bounded = sql if "\nLIMIT " in sql else f"{sql}\nLIMIT 20"
+    return {"queries": [*queries, {"purpose": "What the rules would answer.", "sql": bounded}]}
+
+
+def _values(reading: Reading, name: str) -> str:
+    table = next(table for table in reading.schema.tables if table.name == name)
+    column = reading.quote(reading.schema.label(table)[1].name)
+    return f"SELECT DISTINCT {column} FROM {reading.source(table)} LIMIT 20"
+
+
+def exploration_corrector(prompt: Prompt) -> dict[str, Any]:
+    """Put the suggested name for the unknown one, here and in the queries that wait; else drop the filter.
+
+    Where there is none, no row is the finding.
+    """
+    sql, waiting = prompt.get("sql"), prompt.all("waiting_sql")
+    unknown = re.search(
+        r"no (?:column|table) (\w+)\b.*Did you mean: (?:\w+\.)*(\w+)", prompt.get("error"), re.DOTALL
+    )
+    if unknown is None:
+        where = r"\bWHERE\b.*?(?=\b(?:GROUP BY|ORDER BY|LIMIT)\b|$)"
+        bare = re.sub(where, "", sql, count=1, flags=re.IGNORECASE | re.DOTALL)
+        if bare == sql:
+            return {"fault": "Nothing is wrong.", "sql": None, "later": []}
+        return {"fault": "The filter may be too strict.", "sql": bare, "later": []}
+    fixed = [re.sub(rf"\b{unknown[1]}\b", unknown[2], text) for text in [sql, *waiting]]
+    later = [
+        {"number": number, "sql": new}
+        for number, (old, new) in enumerate(zip(waiting, fixed[1:], strict=True), 1)
+        if new != old
+    ]
+    return {"fault": f"{unknown[2]} is meant.", "sql": fixed[0], "later": later}
+
+
+RULES = {
+    rule.__name__: rule
+    for rule in (
+        *(planner, format_writer, plan_critique, syntax_retriever, action, tool_user, sql_critique, judge),
+        *(schema_linker, table_linker, self_refiner, cte_refiner, validator),
+        *(column_explorer, exploration_corrector),
+    )
+}
+"""Roles that need more than their reply's form; all others are answered by that alone."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from quorum.agents.judge import ROLE
 from quorum.agents.prompting import PromptContext, prompts
 from quorum.tools.offline.roles import Prompt, answer
 
@@ -29,7 +30,7 @@ def test_the_choice_depends_on_the_queries_not_on_their_order(
     ]
     given = {"question": "How many customers are from France?", "rivals": rivals}
     context = PromptContext("sqlite", schema_text, "", "shop")
-    messages = prompts().messages("judge", context, {**given, "expected_format": "", "differences": []})
+    messages = prompts().messages(ROLE, context, {**given, "expected_format": "", "differences": []})
     reply = answer(Prompt("\n\n".join(message["content"] for message in messages)))
     assert reply["choice"] == choice
     assert "demonstration" in reply["reason"]

@@ -10,15 +10,17 @@ from langchain_core.messages import AIMessage, HumanMessage
 from pydantic import BaseModel
 
 from quorum.agents.action import Action
-from quorum.agents.column_explorer import Correction, Exploration, ExplorationQuery
+from quorum.agents.column_explorer import Exploration
 from quorum.agents.cte_refiner import StageReview
 from quorum.agents.draft_linker import ChunkDraft
+from quorum.agents.exploration_corrector import Correction
 from quorum.agents.format_writer import AnswerFormat
 from quorum.agents.judge import Judgement
 from quorum.agents.plan_critique import PlanReview
 from quorum.agents.planner import Plan
 from quorum.agents.prompting import PromptContext, prompts
 from quorum.agents.reviser import Revision
+from quorum.agents.role import find_role
 from quorum.agents.schema_linker import LinkStep, Look
 from quorum.agents.self_checker import SecondAnswer
 from quorum.agents.self_refiner import Attempt, Refinement
@@ -27,13 +29,13 @@ from quorum.agents.sql_writer import Draft
 from quorum.agents.syntax_retriever import SyntaxRequest
 from quorum.agents.table_linker import TableVerdict
 from quorum.agents.tool_user import ToolStep
-from quorum.agents.turns import Turn
+from quorum.agents.turns import ExplorationQuery, Turn
 from quorum.agents.validator import ColumnSummary, Verdict
 from quorum.knowledge.errors import ConfigurationError
 from quorum.knowledge.schema_files import SchemaFiles
 from quorum.knowledge.schema_text import parse_schema
 from quorum.tools.offline.model import OfflineChatModel
-from quorum.tools.offline.roles import ROLES
+from quorum.tools.offline.roles import RULES
 
 FOREIGN = "What is the market share of our orders against competitors abroad?"
 QUESTION = "How many customers live in Germany?"
@@ -72,7 +74,7 @@ FORMS: dict[str, tuple[type[BaseModel], dict[str, Any]]] = {
     "self_refiner": (
         Refinement,
         {"expected_format": "", "syntax": "", "earlier": [], "sql": "SELECT x", "linked_schema": "",
-         "kind": "other", "error": "It failed.", "hints": ["Simplify."]},
+         "kind": "other", "error": "It failed."},
     ),
     "validator": (Verdict, RESULT),
     "column_explorer": (
@@ -111,9 +113,15 @@ def context(schema_text: str, documents: str) -> PromptContext:
     return PromptContext("sqlite", schema_text, documents, "shop")
 
 
+def messages_of(role: str, context: PromptContext, **variables: Any) -> list[dict[str, str]]:
+    declared = find_role(role)
+    assert declared is not None
+    return prompts().messages(declared, context, variables)
+
+
 def ask(context: PromptContext, role: str, question: str = QUESTION, **variables: Any) -> dict[str, Any]:
     sampling = {name: variables.pop(name) for name in ("temperature", "seed") if name in variables}
-    messages = prompts().messages(role, context, {"question": question, **variables})
+    messages = messages_of(role, context, question=question, **variables)
     reply = OfflineChatModel().invoke(messages, **sampling)
     answer: dict[str, Any] = json.loads(str(reply.content))
     return answer
@@ -122,8 +130,8 @@ def ask(context: PromptContext, role: str, question: str = QUESTION, **variables
 def test_every_role_that_has_a_template_can_be_played(root: Any) -> None:
     shared = {"rules", "context", "repair"}
     templates = {path.stem for path in (root / "agents" / "prompts").glob("*.md")} - shared
-    assert templates <= ROLES.keys()
-    assert ROLES.keys() == FORMS.keys()
+    assert templates == FORMS.keys()
+    assert RULES.keys() <= templates
 
 
 @pytest.mark.parametrize("role", FORMS)
@@ -160,7 +168,7 @@ def test_it_says_that_it_is_a_demonstration(context: PromptContext) -> None:
 
 
 async def test_sync_and_async_give_the_same_reply_and_count_tokens(context: PromptContext) -> None:
-    messages = prompts().messages("planner", context, {"question": QUESTION, **FORMS["planner"][1]})
+    messages = messages_of("planner", context, question=QUESTION, **FORMS["planner"][1])
     model = OfflineChatModel()
     reply, later = model.invoke(messages), await model.ainvoke(messages)
     assert reply.content == later.content
@@ -171,7 +179,7 @@ async def test_sync_and_async_give_the_same_reply_and_count_tokens(context: Prom
 
 
 def test_bound_arguments_that_mean_nothing_here_do_no_harm(context: PromptContext) -> None:
-    messages = prompts().messages("planner", context, {"question": QUESTION, **FORMS["planner"][1]})
+    messages = messages_of("planner", context, question=QUESTION, **FORMS["planner"][1])
     bound = (
         OfflineChatModel().bind_tools([], tool_choice="auto").bind(response_format={"type": "json_object"})
     )
@@ -181,8 +189,8 @@ def test_bound_arguments_that_mean_nothing_here_do_no_harm(context: PromptContex
     )
 
 
-def test_an_unknown_role_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ConfigurationError, match=r"poet.*planner"):
+def test_a_role_without_a_rule_or_a_reply_form_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"poet.*reply_form"):
         OfflineChatModel().invoke([HumanMessage("<task>poet</task>")])
 
 
@@ -193,7 +201,7 @@ def test_a_schema_without_tables_is_named_as_the_reason(schema: str) -> None:
 
 
 def test_a_request_to_repair_its_reply_is_answered_with_the_reply(context: PromptContext) -> None:
-    messages = prompts().messages("planner", context, {"question": QUESTION, **FORMS["planner"][1]})
+    messages = messages_of("planner", context, question=QUESTION, **FORMS["planner"][1])
     first = OfflineChatModel().invoke(messages)
     again = [
         *messages,

@@ -1,0 +1,56 @@
+"""What a role is: declared once, in its own module, and found by its name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Annotated, Any, Generic, TypeAlias, TypeVar
+
+from pydantic import AfterValidator, BaseModel
+
+R = TypeVar("R", bound=BaseModel)
+
+
+@dataclass(frozen=True, eq=False)
+class Role(Generic[R]):
+    """One agent: ``agents/<name>.py`` declares it as ``ROLE``, ``agents/prompts/<name>.md`` is its task.
+
+    Attributes:
+        title: Its name for people: ``SchemaLinker``.
+        gist: What it did, in a few words for progress and trace. The reply's fields stand in braces:
+            ``{sql}``, ``{queries:query|queries}`` for how many of a list, ``{share:.2f}`` for a number.
+        reply: The form of its reply. Prompt, response schema and the offline model's answer come from its
+            fields; their descriptions are what a model is told of them.
+        fallback: What a malformed reply counts as; None where it fails the step.
+    """
+
+    name: str
+    title: str
+    gist: str
+    reply: type[R]
+    fallback: R | None = None
+
+    @property
+    def prompt(self) -> str:
+        """The file of its task, below the project's root."""
+        return f"agents/prompts/{self.name}.md"
+
+
+@cache
+def find_role(name: str) -> Role[Any] | None:
+    """The role of that name; None where no module declares one (``database``, ``user``)."""
+    module = f"{__package__}.{name}"
+    role = getattr(import_module(module), "ROLE", None) if name.isidentifier() and find_spec(module) else None
+    return role if isinstance(role, Role) else None
+
+
+def _some_sql(sql: str) -> str:
+    if not sql.strip():
+        raise ValueError("sql is empty")
+    return sql.strip()
+
+
+SqlText: TypeAlias = Annotated[str, AfterValidator(_some_sql)]
+"""A query in a reply: an empty one is sent back, white space around it goes."""

@@ -1,0 +1,182 @@
+"""A role is added in two files, its module and its prompt: all that there is about roles knows it then."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from rich.console import Console
+from syrupy.assertion import SnapshotAssertion
+
+from quorum import agents
+from quorum.agents.prompting import PromptContext
+from quorum.agents.role import find_role
+from quorum.knowledge.errors import MalformedReply
+from quorum.progress import Progress
+from quorum.steps import title_of
+from quorum.tools.ledger import Ledger
+from quorum.tools.models import Method, ModelSettings, make_model
+from quorum.tools.models.scripted import Prompt, scripted
+from tests.servers.chat_server import ChatServer, say
+
+MODULE = '''"""UnitChecker: are the units of the result those of the question?"""
+
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from quorum.agents.base import PromptContext, ask
+from quorum.agents.role import Role
+from quorum.tools.models import Model
+
+
+class Unit(BaseModel):
+    column: str = Field(description="As the query names it.")
+    factor: float = Field(description="What its values are to be multiplied by.", gt=0)
+
+
+class Units(BaseModel):
+    """What the units are."""
+
+    check: str = Field(description="What the question asks for, in one sentence.")
+    verdict: Literal["wrong", "right"]
+    units: list[Unit] = Field(description="Columns in another unit; empty if right.")
+    worst: Unit | None = Field(description="The one that matters most; null if right.")
+    sql: str | None = Field(description="The query that converts them; null if right.")
+
+
+ROLE = Role(
+    "unit_checker",
+    "UnitChecker",
+    "finds {verdict} units, converts {units:column|columns}: {check}",
+    Units,
+    fallback=Units(check="", verdict="right", units=[], worst=None, sql=None),
+)
+
+
+async def check_units(model: Model, context: PromptContext, question: str, sql: str) -> Units:
+    return await ask(model, ROLE, context=context, question=question, sql=sql)
+'''
+PROMPT = """<task>unit_checker</task>
+Do the units of the result fit the question?
+
+{{ reply_form }}
+
+<question>
+{{ question }}
+</question>
+{% if sql %}
+
+<sql>
+{{ sql }}
+</sql>
+{% endif %}
+"""
+SCHEMA = "# database shop (sqlite): 1 tables, 2 columns\n\ntable orders\n  id INTEGER\n  weight REAL"
+CONTEXT = PromptContext(dialect="sqlite", database="shop", schema=SCHEMA)
+QUESTION = "What is the average weight of orders?"
+REPLY: dict[str, Any] = {
+    "check": "Pounds are asked for.",
+    "verdict": "wrong",
+    "units": [{"column": "weight", "factor": 2.2}],
+    "worst": {"column": "weight", "factor": 2.2},
+    "sql": "SELECT AVG(2.2 * weight) FROM orders",
+}
+
+
+@pytest.fixture
+def unit_checker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """The module of a role whose two files lie in a folder of their own."""
+    (tmp_path / "prompts").mkdir()
+    (tmp_path / "unit_checker.py").write_text(MODULE)
+    (tmp_path / "prompts" / "unit_checker.md").write_text(PROMPT)
+    monkeypatch.setattr(agents, "__path__", [*agents.__path__, str(tmp_path)])
+    find_role.cache_clear()
+    assert find_role("unit_checker") is not None
+    yield sys.modules["quorum.agents.unit_checker"]
+    del sys.modules["quorum.agents.unit_checker"]
+    find_role.cache_clear()
+
+
+async def test_its_prompt_is_rendered_and_its_reply_validated(
+    unit_checker: ModuleType, snapshot: SnapshotAssertion
+) -> None:
+    prompts: list[Prompt] = []
+
+    def reply(prompt: Prompt) -> Any:
+        prompts.append(prompt)
+        return REPLY
+
+    ledger = Ledger()
+    model = make_model(scripted(reply), ledger=ledger)
+    units = await unit_checker.check_units(model, CONTEXT, QUESTION, "SELECT AVG(weight) FROM orders")
+    assert units == unit_checker.Units(**REPLY)
+    assert "\n".join(f"=== {kind}\n{said}" for kind, said in prompts[0].messages) == snapshot
+    assert ledger.by_agent["unit_checker"].model_calls == 1
+    with pytest.raises(MalformedReply, match="unit_checker"):
+        await unit_checker.check_units(make_model(scripted(lambda _: "No.")), CONTEXT, QUESTION, "")
+
+
+@pytest.mark.parametrize(("shown", "sql"), [("", "SELECT AVG(orders.weight)"), ("SELECT 1", None)])
+async def test_the_offline_model_answers_it(unit_checker: ModuleType, shown: str, sql: str | None) -> None:
+    units = await unit_checker.check_units(make_model("offline"), CONTEXT, QUESTION, shown)
+    assert (units.verdict, units.units, units.worst) == ("right", [], None)
+    assert "demonstration" in units.check
+    assert units.sql is None if sql is None else units.sql.startswith(sql)
+
+
+def test_progress_and_trace_name_it(unit_checker: ModuleType) -> None:
+    out = Console(file=io.StringIO(), width=140, highlight=False)
+    with Progress(out) as progress:
+        progress({"kind": "unit_checker", "agent": "unit_checker", "t": 1.0, "candidate": "c1", **REPLY})
+        progress({"kind": "unit_checker", "agent": "unit_checker", "t": 2.0, "error": "No JSON."})
+    assert isinstance(out.file, io.StringIO)
+    first, second = (" ".join(line.split()) for line in out.file.getvalue().splitlines())
+    assert first == "1.0 c1 UnitChecker finds wrong units, converts 1 column: Pounds are asked for."
+    assert second == "2.0 ·· UnitChecker no usable reply: No JSON."
+    assert title_of("unit_checker") == unit_checker.ROLE.title
+
+
+def test_it_says_where_its_prompt_lies_and_what_a_malformed_reply_counts_as(unit_checker: ModuleType) -> None:
+    assert unit_checker.ROLE.prompt == "agents/prompts/unit_checker.md"
+    assert unit_checker.ROLE.fallback.sql is None
+
+
+def test_a_module_without_a_role_is_none(root: Path) -> None:
+    assert [find_role(name) for name in ("turns", "nobody", "../role", "role.py", "")] == [None] * 5
+    assert all(find_role(path.stem) is None for path in (root / "quorum").glob("*.py"))
+
+
+def test_a_role_of_the_project_is_called_as_its_file(root: Path) -> None:
+    names = {path.stem for path in (root / "agents" / "prompts").glob("*.md")}
+    for name in names - {"rules", "context", "repair"}:
+        role = find_role(name)
+        assert role is not None, name
+        assert role.name == name
+        assert role.fallback is None or isinstance(role.fallback, role.reply)
+        assert "{{ reply_form }}" in (root / role.prompt).read_text()
+
+
+@pytest.mark.parametrize(
+    "method", [Method.JSON_SCHEMA, Method.FUNCTION_CALLING, Method.JSON_MODE, Method.TEXT]
+)
+async def test_the_form_stands_in_the_prompt_once(unit_checker: ModuleType, method: Method) -> None:
+    reply = unit_checker.Units(**REPLY).model_dump_json()
+    called = reply if method is Method.FUNCTION_CALLING else None
+    with ChatServer([say("" if called else reply, arguments=called)]) as server:
+        settings = ModelSettings(base_url=server.url, method=method)
+        model = make_model("openai:test", settings=settings)
+        await unit_checker.check_units(model, CONTEXT, QUESTION, "")
+        await model.aclose()
+    (request,) = server.requests
+    assert request.text.count("What the question asks for, in one sentence.") == 1
+    assert json.dumps(request.body).count("What the question asks for, in one sentence.") == 1
+    if method is Method.JSON_SCHEMA:
+        schema = request.body["response_format"]["json_schema"]["schema"]
+        assert schema["properties"]["check"] == {"type": "string"}

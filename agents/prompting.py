@@ -17,7 +17,7 @@ from typing import Any
 from jinja2 import DictLoader, Environment, StrictUndefined, TemplateNotFound, Undefined, UndefinedError
 
 from quorum import agents
-from quorum.agents.role import Role
+from quorum.agents.role import R, Role
 from quorum.tools.models.structured import schema_of
 
 
@@ -72,7 +72,7 @@ class Prompts:
         return self._tags.sub(lambda found: "<\\" + found[0][1:], value)
 
     def messages(
-        self, role: Role[Any], context: PromptContext | None, variables: dict[str, Any]
+        self, role: Role[R], context: PromptContext | None, variables: dict[str, Any]
     ) -> list[dict[str, str]]:
         """The messages that put one task to a model.
 

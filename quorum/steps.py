@@ -1,6 +1,6 @@
 """What a trace's events mean, in a few words: one wording for live progress, terminal and page.
 
-A role's event is told by the role itself (``quorum.agents.role.Role.gist``). ``TOLD`` has the words for what
+A role's event is told by the role itself (``quorum.agents.role.Role.gist``). ``WORDS`` has the words for what
 is not a reply, and for replies that are good or bad news.
 """
 
@@ -16,7 +16,7 @@ from quorum.text import count, dollars, duration, one_line, text_of
 Event = dict[str, Any]
 Tone = Literal["plain", "good", "bad", "warn", "faint"]
 Gist = tuple[str, Tone]
-"""Words and their tone; in ``TOLD`` the event's fields stand in braces, as in ``Role.gist``."""
+"""Words and their tone; in ``WORDS`` the event's fields stand in braces, as in ``Role.gist``."""
 
 LOW_LEVEL = frozenset({"model_call", "query"})
 """Kinds that stand under a step; live progress shows them only when they fail."""
@@ -78,21 +78,21 @@ def _gist(event: Event, role: Role[Any] | None) -> Gist:
     kind, error = _error(event.get("error"))
     if role and not replied and error and not kind:
         return f"no usable reply: {error}", "warn"
-    told: Told | None = TOLD.get(event["kind"])
-    while isinstance(told, Fork):
-        told = told.yes if event.get(told.field) else told.no
-    if callable(told):
-        return told(event)
-    if told:
-        return _words(told[0], event), told[1]
+    how: Words | None = WORDS.get(event["kind"])
+    while isinstance(how, Fork):
+        how = how.yes if event.get(how.field) else how.no
+    if callable(how):
+        return how(event)
+    if how:
+        return _filled(how[0], event), how[1]
     short = [f"{k}={v}" for k, v in event.items() if k not in _COMMON and isinstance(v, str | int | float)]
     if role and replied:
-        said = _words(role.gist, event)
-        return said if "{" in role.gist else " ".join([f"{said}:", *short]), "plain"
+        gist = _filled(role.gist, event)
+        return gist if "{" in role.gist else " ".join([f"{gist}:", *short]), "plain"
     return " ".join([str(event["kind"]).replace("_", " "), *short]), "plain"
 
 
-def _words(template: str, event: Event) -> str:
+def _filled(template: str, event: Event) -> str:
     return template.format_map(_Fields(event)).strip(" :;")
 
 
@@ -120,7 +120,7 @@ class _Field:
 
 def _action(e: Event) -> Gist:
     templates = {"sql": "{sql}", "look": "looks: {command}"}
-    return _words(templates.get(text_of(e.get("action")), "ends: {thought}"), e), "plain"
+    return _filled(templates.get(text_of(e.get("action")), "ends: {thought}"), e), "plain"
 
 
 def _query(e: Event) -> Gist:
@@ -134,13 +134,13 @@ def _query(e: Event) -> Gist:
 
 def _result(e: Event) -> Gist:
     cut = " (cut)" if e.get("truncated") else ""
-    return _words("{row_count:row|rows}" + cut + ": {columns}", e), "good" if e.get("row_count") else "warn"
+    return _filled("{row_count:row|rows}" + cut + ": {columns}", e), "good" if e.get("row_count") else "warn"
 
 
 def _candidate(e: Event) -> Gist:
     if e.get("result"):
         verdict = {True: "approved", False: "not approved", None: "not validated"}[e.get("approved")]
-        repairs = _words(", {refinements:repair|repairs}", e) if e.get("refinements") else ""
+        repairs = _filled(", {refinements:repair|repairs}", e) if e.get("refinements") else ""
         return f"done, {verdict}{repairs}", "good"
     return f"gave up: {_error(e.get('error'))[1] or text_of(e.get('stopped_by'))}", "bad"
 
@@ -152,7 +152,7 @@ def _answer(e: Event) -> Gist:
 def _validation(e: Event) -> Gist:
     if e.get("accepted", e.get("valid_result")):  # runs of earlier versions did not record ``accepted``
         return "the result can be the answer", "good"
-    return _words(
+    return _filled(
         "sends it back: {objection}" if "objection" in e else "sends it back: {suggest_fix}", e
     ), "warn"
 
@@ -175,22 +175,22 @@ def _vote(e: Event) -> Gist:
 def _judgement(e: Event) -> Gist:
     chosen = (e.get("answers") or {}).get(text_of(e.get("choice")))
     if not chosen:
-        return _words("cannot tell: {reason}", e), "warn"
+        return _filled("cannot tell: {reason}", e), "warn"
     return f"chooses the answer of {', '.join(chosen)}: {text_of(e.get('reason'))}", "good"
 
 
 def _draw(e: Event) -> Gist:
     among = "the tied answers" if e.get("among") == "tied" else "all candidates"
-    return _words("draws {winner} among " + among + ", seed {seed}", e), "warn"
+    return _filled("draws {winner} among " + among + ", seed {seed}", e), "warn"
 
 
 def _clarification(e: Event) -> Gist:
-    said: dict[str, Gist] = {
+    replies: dict[str, Gist] = {
         "label": ("chooses answer {text}", "good"),
         "words": ("says more: {text}", "plain"),
     }
-    template, tone = said.get(text_of(e.get("reply")), ("keeps the vote", "plain"))
-    return _words(template, e), tone
+    template, tone = replies.get(text_of(e.get("reply")), ("keeps the vote", "plain"))
+    return _filled(template, e), tone
 
 
 def _model_call(e: Event) -> Gist:
@@ -217,18 +217,18 @@ def _error(error: Any) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class Fork:
-    """Told by whether the event has something in ``field``."""
+    """Words by whether the event has something in ``field``."""
 
     field: str
-    yes: Told
-    no: Told
+    yes: Words
+    no: Words
 
 
-Told: TypeAlias = Gist | Fork | Callable[[Event], Gist]
+Words: TypeAlias = Gist | Fork | Callable[[Event], Gist]
 
 _COMMON = {"t", "kind", "agent", "role", "candidate", "usage", "node", "recipe", "prompt"}
 _SCHEMA = "{database} ({dialect}): {tables:table|tables}, {tokens:,} tokens of schema"
-TOLD: dict[str, Told] = {
+WORDS: dict[str, Words] = {
     "begun": Fork("resumed", ("goes on with {run}", "faint"), ("{run}", "faint")),
     "failed": ("{message}", "bad"),
     "stopped": ("{message}", "bad"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -175,3 +176,7 @@ async def test_the_form_stands_in_the_prompt_once(unit_checker: ModuleType, meth
         await model.aclose()
     (request,) = server.requests
     assert request.text.count("What the question asks for, in one sentence.") == 1
+    assert json.dumps(request.body).count("What the question asks for, in one sentence.") == 1
+    if method is Method.JSON_SCHEMA:
+        schema = request.body["response_format"]["json_schema"]["schema"]
+        assert schema["properties"]["check"] == {"type": "string"}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from quorum.agents.role import Role, find_role
-from quorum.steps import TOLD, step_of, title_of
+from quorum.steps import WORDS, step_of, title_of
 
 ERROR = {"kind": "column_not_found", "message": "no column x", "by": "lint"}
 CLUSTERS = [{"candidates": ["c1", "c2"], "share": 2 / 3}, {"candidates": ["c3"], "share": 1 / 3}]
@@ -162,7 +162,7 @@ def test_an_event_is_told_in_a_few_words(kind: str, fields: dict[str, Any], gist
 
 
 def test_every_kind_that_has_words_of_its_own_is_told_here() -> None:
-    assert TOLD.keys() <= {kind for kind, *_ in EVENTS}
+    assert WORDS.keys() <= {kind for kind, *_ in EVENTS}
 
 
 def roles(root: Path) -> list[Role[Any]]:

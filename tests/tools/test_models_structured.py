@@ -103,6 +103,23 @@ def test_the_form_tells_each_field_its_type_and_what_it_holds() -> None:
     assert schema_of(Pair).form.splitlines()[1].startswith("- `pair` (list of any value)")
 
 
+class Described(BaseModel):
+    description: str = Field(description="A field of that name.")
+    columns: list[Column]
+    counts: dict[str, int] | None = None
+
+
+def test_without_descriptions_the_fields_stay() -> None:
+    schema = schema_of(Described)
+    bare = schema.without_descriptions()
+    assert list(bare.body["properties"]) == ["description", "columns", "counts"]
+    assert bare.body["properties"]["description"] == {"type": "string"}
+    assert "A field" not in json.dumps(bare.body)
+    assert "As in the schema" not in json.dumps(bare.body)
+    assert (bare.form, bare.strict, bare.name) == (schema.form, schema.strict, schema.name)
+    assert "As in the schema" in json.dumps(schema.body), "the schema itself keeps them"
+
+
 class Inside(BaseModel):
     column: Column | None = Field(description="The one that is wrong.")
     score: float

@@ -15,7 +15,7 @@ from quorum.knowledge.errors import BudgetExceeded, ModelUnavailable
 from quorum.tools.models.base import Failure, FailureKind, Reply, Sampling
 from quorum.tools.models.pace import backoff
 from quorum.tools.models.reading import finish_reason, judge, text_of, usage_of
-from quorum.tools.models.structured import Method, Problem, ProblemKind, Schema, schema_of
+from quorum.tools.models.structured import Method, Problem, ProblemKind, schema_of
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage
@@ -47,7 +47,11 @@ class Call:
     ) -> None:
         self.model, self.backend, self.ledger = model, model.backend, model.ledger
         self.messages, self.role, self.output, self.attempt = messages, role, output, attempt
-        self.schema: Schema | None = schema_of(output) if output else None
+        schema = schema_of(output) if output else None
+        self.form_in_prompt = schema is not None and any(
+            schema.form in message["content"] for message in messages
+        )
+        self.schema = schema.without_descriptions() if schema and self.form_in_prompt else schema
         self.method: Method | None = None
         self.sent, self.arguments = messages, dict[str, Any]()
         self.seconds = 0.0
@@ -135,9 +139,7 @@ class Call:
 
         It goes to the first user message, behind the prefix that all agents share.
         """
-        if self.schema is None or self.method is None or not self.method.needs_form:
-            return self.messages
-        if any(self.schema.form in message["content"] for message in self.messages):
+        if self.schema is None or self.method is None or self.form_in_prompt or not self.method.needs_form:
             return self.messages
         place = next((i for i, m in enumerate(self.messages) if m["role"] == "user"), len(self.messages) - 1)
         asked = dict(self.messages[place])

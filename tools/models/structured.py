@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any
@@ -82,6 +82,10 @@ class Schema:
     body: dict[str, Any]
     strict: bool
     form: str
+
+    def without_descriptions(self) -> Schema:
+        """For a request whose prompt has the ``form``: nothing is said twice."""
+        return replace(self, body=_undescribed(self.body))
 
 
 _KEPT = ("type", "enum", "description", "format")
@@ -181,6 +185,19 @@ def _strict(node: dict[str, Any]) -> dict[str, Any]:
     elif node.get("type") == "object":  # a mapping with free keys
         values = node.get("additionalProperties", True)
         kept["additionalProperties"] = _strict(values) if isinstance(values, dict) else values
+    return kept
+
+
+def _undescribed(node: dict[str, Any]) -> dict[str, Any]:
+    kept = {key: value for key, value in node.items() if key != "description"}
+    for key in ("properties", "$defs"):  # whose keys are names
+        if key in kept:
+            kept[key] = {name: _undescribed(part) for name, part in kept[key].items()}
+    for key in ("items", "additionalProperties"):
+        if isinstance(kept.get(key), dict):
+            kept[key] = _undescribed(kept[key])
+    if "anyOf" in kept:
+        kept["anyOf"] = [_undescribed(part) for part in kept["anyOf"]]
     return kept
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, Field, model_validator
 
 from quorum.agents.base import PromptContext, ask
-from quorum.agents.role import Role
+from quorum.agents.role import Ordered, Role
 from quorum.agents.turns import Turn
 from quorum.tools.models import Model
 
@@ -22,6 +22,7 @@ class Action(BaseModel):
     action: ActionKind
     sql: str | None = Field(description="The complete query, for action sql; else null.")
     command: str | None = Field(description="The command, for action look; else null.")
+    ordered: Ordered = False
 
     @model_validator(mode="after")
     def _has_its_argument(self) -> Action:

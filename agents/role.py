@@ -8,7 +8,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Annotated, Any, Generic, TypeAlias, TypeVar
 
-from pydantic import AfterValidator, BaseModel
+from pydantic import AfterValidator, BaseModel, Field
 
 R = TypeVar("R", bound=BaseModel)
 
@@ -51,6 +51,15 @@ def _some_sql(sql: str) -> str:
         raise ValueError("sql is empty")
     return sql.strip()
 
+
+Ordered: TypeAlias = Annotated[
+    bool,
+    Field(
+        description="Whether the question asks for its rows in an order (sorted by, A to Z, latest first), "
+        "not merely for the first few or the most."
+    ),
+]
+"""What roles that write a first query say of the question: rows in another order are another answer then."""
 
 SqlText: TypeAlias = Annotated[str, AfterValidator(_some_sql)]
 """A query in a reply: an empty one is sent back, white space around it goes."""

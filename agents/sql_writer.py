@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 from pydantic import BaseModel, Field
 
 from quorum.agents.base import PromptContext, ask
-from quorum.agents.role import Role, SqlText
+from quorum.agents.role import Ordered, Role, SqlText
 from quorum.knowledge.demonstrations import Demonstration
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.models import Model
@@ -40,6 +40,7 @@ class Draft(BaseModel):
         description="What else the question could sensibly mean, in one sentence, where that would change "
         "the answer; else null.",
     )
+    ordered: Ordered = False
 
 
 ROLE = Role("sql_writer", "SqlWriter", "{sql}", Draft)

@@ -12,7 +12,7 @@ from typing import Literal
 from pydantic import BaseModel, Field, model_validator
 
 from quorum.agents.base import PromptContext, ask
-from quorum.agents.role import Role
+from quorum.agents.role import Ordered, Role
 from quorum.agents.turns import Turn
 from quorum.tools.models import Model
 
@@ -29,6 +29,7 @@ class ToolStep(BaseModel):
     action: Tool
     sql: str | None = Field(description="One whole query, for action sql and mostly for answer; else null.")
     command: str | None = Field(description="The command, for action look; else null.")
+    ordered: Ordered = False
 
     @model_validator(mode="after")
     def _has_its_argument(self) -> ToolStep:

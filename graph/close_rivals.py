@@ -7,7 +7,7 @@ from pathlib import Path
 
 from quorum.graph.ballots import Cluster, Vote
 from quorum.graph.disagreement import Side
-from quorum.graph.state import Candidate
+from quorum.graph.state import Candidate, order_counts
 from quorum.graph.strategies import CLOSE, RIVALS
 from quorum.tools.results import read_result
 
@@ -46,11 +46,12 @@ def sides(
     Raises:
         QuorumError: A result's file cannot be read.
     """
+    ordered = order_counts(candidates)
     by_id = {candidate.id: candidate for candidate in candidates}
     found = []
     for label, cluster in zip(LABELS, clusters, strict=False):
         candidate = by_id[cluster.candidates[0]]
         assert candidate.result is not None  # only candidates with a result vote
         table = read_result(folder / candidate.result.file)
-        found.append((Side(label, candidate.sql, table, ordered=candidate.result.ordered), candidate))
+        found.append((Side(label, candidate.sql, table, ordered=ordered), candidate))
     return found

@@ -10,6 +10,7 @@ earlier question on the same thread is left.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from typing import Annotated, Any, TypeVar
 
@@ -45,7 +46,7 @@ class Result:
     """A finished result: its file (relative to the run folder) and what tells it apart.
 
     Attributes:
-        ordered: The order of its rows counts in the fingerprint, for the question asks for one.
+        fingerprint: Whatever the order of its rows; ``ordered_fingerprint`` counts that too.
         blank: Empty, or nothing but NULL or zero.
         no_values: Empty, or nothing but NULL.
         columns: The first; ``columns_left_out`` more are in the file.
@@ -55,7 +56,7 @@ class Result:
 
     file: str
     fingerprint: str
-    ordered: bool
+    ordered_fingerprint: str
     blank: bool
     no_values: bool
     columns: list[str]
@@ -66,6 +67,10 @@ class Result:
     nulls: list[int]
     distinct: list[int | None]
     types: list[str]
+
+    def mark(self, *, ordered: bool) -> str:
+        """The fingerprint that counts."""
+        return self.ordered_fingerprint if ordered else self.fingerprint
 
 
 @dataclass(frozen=True)
@@ -114,6 +119,7 @@ class Candidate:
         informed: It knew what exploration found.
         approved: The Validator's verdict; None if it was not asked.
         reading: What else its writer says the question could mean.
+        ordered: Whether its writer says that the question asks for an order of the rows; None if nobody said.
     """
 
     id: str
@@ -128,6 +134,7 @@ class Candidate:
     stopped_by: str = ""
     reading: str = ""
     informed: bool = False
+    ordered: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -155,6 +162,18 @@ class Exploration:
     error: Failure | None = None
     mended: list[ExplorationQuery] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+
+
+def order_counts(candidates: Iterable[Candidate]) -> bool:
+    """Whether the order of rows counts in comparisons: most writers say that the question asks for one.
+
+    Saying yes wrongly costs more than saying no wrongly: right answers that sort differently, or not at
+    all, would not vote together. Rows that tie in what they are sorted by may come in any order: where one
+    was asked for, right answers that arrange such ties differently are two answers, which ``mbr`` lets
+    support each other in part.
+    """
+    said = [candidate.ordered for candidate in candidates if candidate.ordered is not None]
+    return 2 * sum(said) > len(said)
 
 
 def gather(so_far: list[Item], more: list[Item] | None) -> list[Item]:
@@ -261,6 +280,7 @@ class CandidateState:
     next: str = ""
     sql: str = ""
     reading: str = ""
+    ordered: bool | None = None
     error: Failure | None = None
     result: Result | None = None
     answer_sql: str = ""

@@ -50,7 +50,8 @@ async def act(state: CandidateState, context: Context, *, max_actions: int) -> U
         stuck = bool(state.history) and state.history[-1].observation == REPEATED
         return taken | {"next": "terminate" if stuck else "act", "history": [*state.history, turn]}
     if predicted.action == "sql":
-        return taken | {"next": "sql", "sql": predicted.text.strip(), "error": None}
+        written = {"sql": predicted.text.strip(), "ordered": predicted.ordered, "error": None}
+        return taken | {"next": "sql"} | written
     if predicted.action == "look":
         turn = Turn("look", predicted.text, context.resources.files.run(predicted.text))
         return taken | {"next": "act", "history": [*state.history, turn]}
@@ -90,7 +91,7 @@ async def run_sql(state: CandidateState, context: Context, *, agent: str = "acti
         error = Failure(outcome.kind.value, outcome.describe())
         turn = Turn("sql", state.sql, f"Error: {error.message}")
         return {"error": error, "history": [*state.history, turn]}
-    result = await keep_result(outcome, context.trace.folder, state.question)
+    result = await keep_result(outcome, context.trace.folder)
     record(context, state, "result", agent, sql=state.sql, **asdict(result))
     update: Update = {
         "error": None,
@@ -211,6 +212,7 @@ async def finish(state: CandidateState, context: Context) -> Update:
         stopped_by=state.stopped_by,
         reading=state.reading,
         informed=bool(start.extras.findings),
+        ordered=state.ordered,
     )
     about = asdict(done)
     del about["id"]

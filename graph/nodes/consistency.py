@@ -38,9 +38,10 @@ async def run_and_compare(state: CandidateState, context: Context, *, agent: str
     if update["error"] is not None:
         return {**update, "errors_in_a_row": state.errors_in_a_row + 1}
     result: Result = update["result"]
-    seen = state.seen if result.blank else [*state.seen, result.fingerprint]
+    mark = result.mark(ordered=bool(state.ordered))
+    seen = state.seen if result.blank else [*state.seen, mark]
     update |= {"errors_in_a_row": 0, "seen": seen}
-    if seen.count(result.fingerprint) >= TWICE:
+    if seen.count(mark) >= TWICE:
         update["approved"] = True
     return update
 

@@ -12,7 +12,7 @@ from quorum.graph.context import Context
 from quorum.graph.live import close_own
 from quorum.graph.nodes.clarifying import dispute
 from quorum.graph.nodes.step import Update
-from quorum.graph.state import Candidate, RunState
+from quorum.graph.state import Candidate, RunState, order_counts
 from quorum.knowledge.errors import QuorumError
 from quorum.tools.experts import Feedback
 from quorum.tools.query import ErrorKind
@@ -98,7 +98,7 @@ def _answer(state: RunState, context: Context, warnings: list[str], disagreement
         vote=_vote(vote) if vote else None,
         readings=_readings(state),
         disagreement=disagreement,
-        candidates=[_candidate(candidate, vote, context) for candidate in state.candidates],
+        candidates=[_candidate(candidate, state, context) for candidate in state.candidates],
         usage=context.ledger.as_dict(),
         run_id=context.trace.run_id,
         trace=str(context.trace.folder),
@@ -154,8 +154,8 @@ def _vote(vote: Vote) -> AnswerVote:
     )
 
 
-def _candidate(candidate: Candidate, vote: Vote | None, context: Context) -> AnswerCandidate:
-    result, error = candidate.result, candidate.error
+def _candidate(candidate: Candidate, state: RunState, context: Context) -> AnswerCandidate:
+    result, error, vote = candidate.result, candidate.error, state.vote
     return AnswerCandidate(
         id=candidate.id,
         model=candidate.model,
@@ -165,7 +165,7 @@ def _candidate(candidate: Candidate, vote: Vote | None, context: Context) -> Ans
         row_count=result.row_count if result else None,
         truncated=bool(result and result.truncated),
         result_file=str(context.trace.folder / result.file) if result else "",
-        fingerprint=result.fingerprint if result else "",
+        fingerprint=result.mark(ordered=order_counts(state.candidates)) if result else "",
         approved=candidate.approved,
         repairs=candidate.refinements,
         weight=vote.weights.get(candidate.model, 1.0) if vote else 1.0,

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quorum.agents.validator import SAMPLE_ROWS, ColumnSummary, ResultSummary, shown
-from quorum.graph.ordering import asks_for_order
 from quorum.graph.state import PREVIEW_ROWS, Result
 from quorum.tools.canonical import canonical
 from quorum.tools.query import QueryResult
@@ -34,27 +33,24 @@ INT64 = 2**63
 """Checkpoints hold integers below this; larger ones go as text."""
 
 
-_known: dict[tuple[str, str, bool, str], Result] = {}
+_known: dict[tuple[str, str, str], Result] = {}
 """By the file's name, which is the hash of its content, and the types, which the file may not have."""
 
 _knowing = threading.Lock()
 
 
-async def keep_result(result: QueryResult, folder: Path, question: str) -> Result:
-    """Write the result to the run folder and describe it; heavy work runs in a thread.
-
-    Where the question asks for an order (``graph.ordering``), that of the rows is part of the fingerprint.
-    """
-    return await asyncio.to_thread(_keep, result, folder, asks_for_order(question))
+async def keep_result(result: QueryResult, folder: Path) -> Result:
+    """Write the result to the run folder and describe it; heavy work runs in a thread."""
+    return await asyncio.to_thread(_keep, result, folder)
 
 
-def _keep(result: QueryResult, folder: Path, ordered: bool) -> Result:
+def _keep(result: QueryResult, folder: Path) -> Result:
     path = write_result(result.table, folder / "results")
-    key = (path.name, str(result.table.schema), ordered, result.truncated)
+    key = (path.name, str(result.table.schema), result.truncated)
     with _knowing:
         found = _known.get(key)
     if found is None:
-        found = _described(result, path.relative_to(folder), ordered)
+        found = _described(result, path.relative_to(folder))
         with _knowing:
             _known[key] = found
             if len(_known) > MAX_KNOWN:
@@ -62,13 +58,13 @@ def _keep(result: QueryResult, folder: Path, ordered: bool) -> Result:
     return found
 
 
-def _described(result: QueryResult, file: Path, ordered: bool) -> Result:
+def _described(result: QueryResult, file: Path) -> Result:
     form = canonical(result.table)
     shown = result.table.select(range(min(MAX_COLUMNS, result.table.num_columns)))
     return Result(
         file=str(file),
-        fingerprint=fingerprint(form, ordered=ordered),
-        ordered=ordered,
+        fingerprint=fingerprint(form),
+        ordered_fingerprint=fingerprint(form, ordered=True),
         blank=is_blank(result.table, form),
         no_values=all(column.null_count == result.row_count for column in result.table.columns),
         columns=list(shown.column_names),

@@ -66,7 +66,7 @@ async def take_step(state: CandidateState, context: Context, *, max_steps: int) 
     elif step.action == "look":
         observation = context.resources.files.run(step.text)
     else:
-        update |= {"next": step.action, "sql": step.text}
+        update |= {"next": step.action, "sql": step.text, "ordered": step.ordered}
     return update | {"history": [*state.history, Turn(step.action, step.text, observation, step.thought)]}
 
 
@@ -82,7 +82,7 @@ async def run_query(state: CandidateState, context: Context) -> Update:
         seen = replace(turn, observation=f"Error: {error.message}")
         only_asked = outcome.kind is ErrorKind.UNAVAILABLE and not context.live and state.next != "answer"
         return {"error": None if only_asked else error, "history": [*before, seen]}
-    result = await keep_result(outcome, context.trace.folder, state.question)
+    result = await keep_result(outcome, context.trace.folder)
     record(context, state, "result", AGENT, sql=state.sql, **asdict(result))
     limit = await asyncio.to_thread(row_limit, state.sql, context.dialect)
     shown = await asyncio.to_thread(excerpt, outcome, rows=PREVIEW_ROWS, limit=limit)

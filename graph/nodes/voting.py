@@ -13,7 +13,7 @@ from quorum.graph.context import Context
 from quorum.graph.evidence import ResultEvidence
 from quorum.graph.nodes.judging import ModelJudge, NoJudge
 from quorum.graph.nodes.step import UNAVAILABLE, Update
-from quorum.graph.state import Candidate, CandidateInput, RunState
+from quorum.graph.state import Candidate, CandidateInput, RunState, order_counts
 from quorum.graph.stopping import next_batch
 from quorum.graph.strategies import WEIGHTED
 from quorum.knowledge.errors import ModelUnavailable
@@ -56,9 +56,9 @@ def expert(specs: Sequence[str], number: int) -> str:
     return specs[number % len(specs)]
 
 
-def ballot(candidate: Candidate, clusters: dict[str, str]) -> Ballot:
+def ballot(candidate: Candidate, clusters: dict[str, str], *, ordered: bool) -> Ballot:
     """A candidate's ballot; ``clusters`` joins fingerprints of results that agree."""
-    fingerprint = candidate.result.fingerprint if candidate.result else ""
+    fingerprint = candidate.result.mark(ordered=ordered) if candidate.result else ""
     return Ballot(
         candidate=candidate.id,
         expert=candidate.model,
@@ -97,7 +97,8 @@ async def hold(state: RunState, context: Context, *, ask: bool = True) -> Vote:
     Args:
         ask: Whether a strategy that asks a model may do so; it has its verdict once.
     """
-    evidence = _evidence(state.candidates, context.trace.folder)
+    ordered = order_counts(state.candidates)
+    evidence = _evidence(state.candidates, context.trace.folder, ordered=ordered)
     clusters = await evidence.aclusters()
     rules = Rules(
         context.weights,
@@ -106,7 +107,7 @@ async def hold(state: RunState, context: Context, *, ask: bool = True) -> Vote:
         evidence=evidence,
         judge=ModelJudge(state, context) if ask else NoJudge(),
     )
-    ballots = [ballot(candidate, clusters) for candidate in state.candidates]
+    ballots = [ballot(candidate, clusters, ordered=ordered) for candidate in state.candidates]
     vote = await hold_vote(ballots, context.strategy, rules)
     vote = changed(state, vote, weights=dict(context.weights), **_stopping(vote, rules, state, context))
     context.trace.record("vote", agent="consensus", **asdict(vote))
@@ -153,7 +154,7 @@ def after_vote(state: RunState) -> Literal["dispatch", "answer"]:
     return "answer" if state.vote and state.vote.enough else "dispatch"
 
 
-def _evidence(candidates: Sequence[Candidate], folder: Path) -> ResultEvidence:
+def _evidence(candidates: Sequence[Candidate], folder: Path, *, ordered: bool) -> ResultEvidence:
     results = [candidate.result for candidate in candidates if candidate.result]
-    files = {result.fingerprint: folder / result.file for result in results}
-    return ResultEvidence.from_files(files, ordered=any(result.ordered for result in results))
+    files = {result.mark(ordered=ordered): folder / result.file for result in results}
+    return ResultEvidence.from_files(files, ordered=ordered)

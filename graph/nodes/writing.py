@@ -52,7 +52,12 @@ async def write_sql(state: CandidateState, context: Context, *, styles: Sequence
         event="writing",
         style=style,
     )
-    return {"sql": written.sql, "reading": written.other_reading or "", "error": None}
+    return {
+        "sql": written.sql,
+        "reading": written.other_reading or "",
+        "ordered": written.ordered,
+        "error": None,
+    }
 
 
 async def _items(context: Context, ref: str) -> list[Any]:

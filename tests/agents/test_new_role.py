@@ -6,6 +6,7 @@ import io
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,12 +18,25 @@ from syrupy.assertion import SnapshotAssertion
 from quorum import agents
 from quorum.agents.prompting import PromptContext
 from quorum.agents.role import find_role
+from quorum.graph.context import Context
+from quorum.graph.nodes import voting
+from quorum.graph.nodes.step import Update, try_role
+from quorum.graph.nodes.writing import write_sql
+from quorum.graph.options import RunOptions
+from quorum.graph.recipes import find_recipe
+from quorum.graph.recipes.branch import Paths, RecipeGraph, run_graph, wire_branch
+from quorum.graph.recipes.recipe import Recipe
+from quorum.graph.runs import RunFolder
+from quorum.graph.state import RunState
 from quorum.knowledge.errors import MalformedReply
 from quorum.progress import Progress
+from quorum.report import report_of
 from quorum.steps import title_of
+from quorum.timeline import show_report
 from quorum.tools.ledger import Ledger
 from quorum.tools.models import Method, ModelSettings, make_model
 from quorum.tools.models.scripted import Prompt, scripted
+from tests.graph.shop import make_shop, run_options, script
 from tests.servers.chat_server import ChatServer, say
 
 MODULE = '''"""UnitChecker: are the units of the result those of the question?"""
@@ -180,3 +194,47 @@ async def test_the_form_stands_in_the_prompt_once(unit_checker: ModuleType, meth
     if method is Method.JSON_SCHEMA:
         schema = request.body["response_format"]["json_schema"]["schema"]
         assert schema["properties"]["check"] == {"type": "string"}
+
+
+async def test_wired_into_a_recipe_it_is_asked_recorded_and_charged(
+    unit_checker: ModuleType, tmp_path: Path
+) -> None:
+    async def check_units(state: RunState, context: Context) -> Update:
+        prompt, sql = await context.prompt(state), state.winner.sql if state.winner else ""
+        found = await try_role(
+            state,
+            context,
+            unit_checker.ROLE,
+            lambda model: unit_checker.check_units(model, prompt, state.question, sql),
+            event="unit_checker",
+        )
+        return {"warnings": [found.check]} if found and found.check else {}
+
+    def wire(recipe: Recipe, options: type[RunOptions]) -> RecipeGraph:
+        graph = run_graph(recipe, options)
+        graph.add_batch(voting.dispatch, wire_branch(recipe, write_sql, max_refinements=0))
+        graph.add_chain("open_run", "retrieve_documents", "send_candidates")
+        graph.add_step("check_units", check_units)
+        graph.add_edge("check_units", graph.add_answer())
+        ways: Paths = {"dispatch": "send_candidates", "answer": "check_units"}
+        graph.add_conditional_edges("consensus", voting.after_vote, ways)
+        return graph
+
+    recipe = replace(find_recipe("single"), name="checked", wire=wire)
+    made = make_shop(tmp_path / "shop.db")
+    for said, warnings in ((REPLY, ["Pounds are asked for."]), ("No.", [])):
+        model = scripted(script(unit_checker=said))
+        options = RunOptions(f"sqlite:///{made}", home=str(tmp_path), models=["m"], recipe="checked")
+        ran = await run_options(options, QUESTION, {"m": model}, recipe=recipe)
+        (event,) = ran.of("unit_checker")
+        assert (event["node"], event["recipe"]) == ("check_units", "checked")
+        assert event["prompt"] == "agents/prompts/unit_checker.md"
+        assert ("error" in event) == (said == "No.")
+        assert "Do the units of the result fit the question?" in ran.prompt("unit_checker")
+        assert ran.answer.usage["by_agent"]["unit_checker"]["model_calls"] == (1 if said == REPLY else 3)
+        assert ran.answer.warnings == warnings
+        out = Console(file=io.StringIO(), width=140, highlight=False)
+        show_report(report_of(RunFolder(Path(ran.answer.trace))), out)
+        assert isinstance(out.file, io.StringIO)
+        shown = " ".join(out.file.getvalue().split())
+        assert "check_units · checked · agents/prompts/unit_checker.md" in shown

@@ -19,6 +19,7 @@ from quorum.graph.checkpoints import open_checkpoints
 from quorum.graph.context import open_context
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import find_recipe
+from quorum.graph.recipes.recipe import Recipe
 from quorum.graph.resources import Resources, open_resources
 from quorum.tools.models import make_models
 from quorum.tools.models.scripted import Script, scripted
@@ -149,12 +150,14 @@ async def run_options(
     question: str,
     chat_models: Mapping[str, BaseChatModel] | None = None,
     opened: Opened | None = None,
+    *,
+    recipe: Recipe | None = None,
 ) -> Ran:
     """Run the graph as the options say, with real models (``offline``) where none are given."""
     shared = await opened.resources(options, chat_models) if opened and chat_models else None
     context = await open_context(
         options,
-        find_recipe(options.recipe, options.switches),
+        recipe or find_recipe(options.recipe, options.switches),
         question,
         chat_models=chat_models,
         resources=shared,

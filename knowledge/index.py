@@ -15,7 +15,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
-from quorum.knowledge.errors import ConfigurationError, QuorumError
+from quorum.knowledge.errors import ConfigurationError, QuorumError, missing_extra
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     Vectors = npt.NDArray[np.float32]
 
-EXTRA = "pip install 'quorum-sql[embeddings]' (in a checkout: pip install -e '.[embeddings]')."
 FORMAT = 1
 
 
@@ -77,7 +76,7 @@ class SentenceTransformerEmbedder:
 
 def _sentence_transformer(name: str) -> Any:
     if find_spec("sentence_transformers") is None:
-        raise ConfigurationError("Embeddings need the package sentence-transformers.", hint=EXTRA)
+        raise missing_extra("embeddings", "Embedding texts", needs="sentence-transformers")
     from sentence_transformers import SentenceTransformer
     from transformers.utils import logging
 
@@ -199,7 +198,7 @@ class VectorIndex:
 
 def _faiss() -> Any:
     if find_spec("faiss") is None:
-        raise ConfigurationError("Dense retrieval needs the package faiss-cpu.", hint=EXTRA)
+        raise missing_extra("embeddings", "Dense retrieval", needs="faiss-cpu")
     import faiss
 
     return faiss

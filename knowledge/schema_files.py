@@ -98,7 +98,8 @@ class SchemaFiles:
         if known.startswith("docs/"):
             return self._documents[known.removeprefix("docs/")].splitlines()
         layout = self._layouts[known]
-        return Writer(FULL, pack=False).block(Layout(layout.tables, layout.columns))
+        (text,) = Writer([Layout(layout.tables, layout.columns)], pack=False).write(FULL)
+        return text.split("\n")
 
     def run(self, command: str) -> str:
         """Run one command and return what it prints, cut with a statement at ``max_chars``."""

@@ -24,15 +24,16 @@ def fold_names(names: Sequence[str]) -> list[tuple[str, list[str]]]:
         if BARE_NAME.fullmatch(name)
     }
     common = Counter(place for places in around.values() for place in places)
-    members: dict[tuple[str, str], list[str]] = {}
+    members: dict[tuple[str, str] | str, list[str]] = {}
     for name in names:
-        best = max(around.get(name, ()), key=lambda place: common[place], default=("", name))
-        members.setdefault(best, []).append(name)
+        best = max(around.get(name, ()), key=lambda place: common[place], default=None)
+        members.setdefault(best or name, []).append(name)
     folded = []
-    for (prefix, suffix), group in members.items():
-        if len(group) == 1:
-            folded.append((group[0] if group[0] in around else quote(group[0]), group))
+    for place, group in members.items():
+        if isinstance(place, str) or len(group) == 1:
+            folded += [(name if name in around else quote(name), [name]) for name in group]
             continue
+        prefix, suffix = place
         digits = (name[len(prefix) : len(name) - len(suffix)] for name in group)
         ordered = sorted(digits, key=lambda d: (len(d), d))
         item = f"{prefix}{{{', '.join(_ranges(ordered))}}}{suffix}"

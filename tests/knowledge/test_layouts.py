@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from quorum.knowledge.catalog import Catalog, Column, ForeignKey, Table
@@ -83,6 +83,7 @@ def test_a_range_never_runs_over_a_missing_day() -> None:
         st.one_of(st.from_regex(r"[ab]_?[0-9]{1,8}(_[0-9]{1,2})?", fullmatch=True), st.text()), unique=True
     )
 )
+@example(["orders", "2orders", "", "7"])
 def test_items_expand_to_exactly_the_names(names: list[str]) -> None:
     items = fold_names(names)
     assert sorted(name for _, stands_for in items for name in stands_for) == sorted(names)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -49,9 +49,8 @@ def infer_fields(values: Iterable[Any]) -> tuple[Field, ...]:
     field. Values that are not JSON objects or arrays teach nothing.
     """
     root = _Node()
-    for value in values:
-        parsed = _parse(value) if isinstance(value, str) else value
-        if isinstance(parsed, dict | list):
+    for parsed in map(parse_nested, values):
+        if parsed is not None:
             _add(root, parsed, 0)
     _fold(root)
     fields = list(_leaves(root, ""))
@@ -61,13 +60,16 @@ def infer_fields(values: Iterable[Any]) -> tuple[Field, ...]:
     return tuple(f for f in fields if f.path)
 
 
-def _parse(text: str) -> Any:
-    if text.lstrip()[:1] not in {"{", "["}:
-        return None
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):  # cut, not JSON after all, or absurdly deep
-        return None
+def parse_nested(value: Any) -> dict[str, Any] | list[Any] | None:
+    """A JSON object or array, from its text or as it is; None for anything else."""
+    if isinstance(value, str):
+        if value.lstrip()[:1] not in {"{", "["}:
+            return None
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):  # cut, not JSON after all, or absurdly deep
+            return None
+    return value if isinstance(value, dict | list) else None
 
 
 def _kind(value: Any) -> str:
@@ -158,11 +160,14 @@ def _leaves(node: _Node, path: str) -> Iterable[Field]:
             yield replace(leaf, description=_pairs_text(node.pairs)) if named else leaf
     if node.items is not None:
         yield from _leaves(node.items, f"{path}[]")
-    plain = [k for k in node.kinds if not (k == "object" and node.keys) and not (k == "array" and node.items)]
-    if plain and plain != ["null"]:
-        plain = [k for k in plain if k != "null"]
-    if plain and not (plain == ["null"] and (node.keys or node.items)):
-        yield Field(path, "|".join(sorted(plain)), inferred=True)
+    spelt_out = {
+        "null" if node.keys or node.items else "",
+        "object" if node.keys else "",
+        "array" if node.items else "",
+    }
+    kinds = node.kinds.keys() - spelt_out
+    if kinds:
+        yield Field(path, _joined(kinds), inferred=True)
 
 
 def _pairs_text(pairs: dict[str, str]) -> str:
@@ -193,7 +198,11 @@ def _merge_field(mine: Field, other: Field) -> Field:
         description = _SEEN + ", ".join(sorted(names - named))
     if not (mine.inferred and other.inferred):
         return replace(mine, description=description)
-    kinds = {*mine.type.split("|"), *other.type.split("|")}
-    if len(kinds) > 1:
-        kinds.discard("null")
-    return replace(mine, type="|".join(sorted(kinds)), description=description)
+    return replace(
+        mine, type=_joined({*mine.type.split("|"), *other.type.split("|")}), description=description
+    )
+
+
+def _joined(kinds: Set[str]) -> str:
+    """JSON types as one; that a value may be NULL as well is not said."""
+    return "|".join(sorted(kinds - {"null"})) or "null"

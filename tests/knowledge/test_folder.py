@@ -12,9 +12,9 @@ import pytest
 from quorum.commands.schema import catalogs_of, stats
 from quorum.knowledge.catalog import Table
 from quorum.knowledge.ddl import nested_fields, parse_columns
-from quorum.knowledge.descriptions import trusted_descriptions
 from quorum.knowledge.errors import ConfigurationError
 from quorum.knowledge.folder import find_database_folders, load_folder
+from quorum.knowledge.folder_columns import trusted_descriptions
 
 GET_DDL = """create or replace TABLE EVENTS (
 \tDAY VARCHAR(16777216) NOT NULL,

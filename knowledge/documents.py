@@ -9,11 +9,11 @@ from pathlib import Path
 
 from quorum.knowledge.chunks import Chunk, read_folder, split
 from quorum.knowledge.index import Embedder, TextIndex
-from quorum.knowledge.lexical import telling, terms
+from quorum.knowledge.lexical import distinctive, terms
 
 BYTES_PER_TOKEN = 4  # of English in common tokenisers; others are estimated too high
 LEAST_SHARED = 2  # evidence that a chunk needs, see Documents.search
-LEAST_COVERAGE = 0.15  # of a question's telling terms; long questions share two with anything
+LEAST_COVERAGE = 0.15  # of a question's distinctive terms; long questions share two with anything
 LEAST_OF_BEST = 0.25  # lexical hits below this part of the best one's score are noise
 LEAST_COSINE = 0.3  # unrelated texts stay below under the MiniLM family of models
 RANK_CONSTANT = 60  # reciprocal rank fusion (Cormack et al., 2009)
@@ -67,7 +67,7 @@ class Documents:
         """The chunks that bear on a question, best first; none if nothing does.
 
         Lexical (BM25) unless an ``embedder`` is given: then hybrid, lexical and dense merged by
-        reciprocal rank. A lexical hit must share two telling terms with the question, and 15 %
+        reciprocal rank. A lexical hit must share two distinctive terms with the question, and 15 %
         of a long one's; terms in the chunk's heading, and identifiers and acronyms of the
         question, count twice. A dense hit needs a cosine of 0.3.
 
@@ -92,13 +92,13 @@ class Documents:
 
     @cached_property
     def _headings(self) -> list[set[str]]:
-        return [telling(terms(chunk.heading)) for chunk in self.chunks]
+        return [distinctive(terms(chunk.heading)) for chunk in self.chunks]
 
     def _lexical(self, question: str) -> list[tuple[int, float]]:
         """(chunk, score), best first."""
         wanted = terms(question)
         scores = self._index.bm25.scores(wanted)
-        known, special = telling(wanted), _special(question)
+        known, special = distinctive(wanted), _special(question)
         needed = max(LEAST_SHARED, LEAST_COVERAGE * len(known))
         kept = []
         for i in scores.nonzero()[0].tolist():
@@ -113,7 +113,7 @@ class Documents:
 def _special(question: str) -> set[str]:
     """Terms of words that stand out as written: identifiers, acronyms, letters with digits."""
     words = (word.strip("\"'`.,;:?!()[]{}") for word in question.split())
-    return telling(terms(" ".join(word for word in words if _stands_out(word))))
+    return distinctive(terms(" ".join(word for word in words if _stands_out(word))))
 
 
 def _stands_out(word: str) -> bool:

@@ -1,6 +1,6 @@
 """Layouts: the distinct column lists of a catalog, shared ones once, near relatives as differences.
 
-A layout is a shared field group (SQLAgent, paper 001, Appendix D) refined by what a signature does not tell
+A layout is a shared field group (SQLAgent, paper 001, Appendix D) refined by what a signature leaves out
 (keys, nullability, kind), or one table. A layout whose columns differ little from another's is written as
 the difference from that one, its base.
 """

@@ -92,32 +92,32 @@ def _add(node: _Node, value: Any, depth: int) -> None:
         node.objects += 1
         for key, inner in value.items():
             _add(node.keys.setdefault(str(key), _Node()), inner, depth + 1)
-    elif isinstance(value, list):
-        if value and node.items is None:
-            node.items = _Node()
+    elif isinstance(value, list) and value:
+        items = node.items = node.items or _Node()
         for inner in value:
-            assert node.items is not None
-            _add(node.items, inner, depth + 1)
+            _add(items, inner, depth + 1)
             if isinstance(inner, dict):
-                _note_pair(node.items, inner)
+                _note_pair(items, inner)
 
 
 def _note_pair(node: _Node, item: dict[str, Any]) -> None:
-    name = next((n for n in _PAIR_NAMES if isinstance(item.get(n), str)), None)
-    if name is None or len(item) > 3 or not any(k.lower().startswith("value") for k in item):
+    """Keep the name of a name/value pair, and which field of its value is the one filled."""
+    label = next((item[n] for n in _PAIR_NAMES if isinstance(item.get(n), str)), "")
+    values = [inner for key, inner in item.items() if key.lower().startswith("value")]
+    if not label or len(item) > 3 or not values:
         return
-    label = item[name]
-    value = next(v for k, v in item.items() if k.lower().startswith("value"))
-    filled = [k for k, v in value.items() if v is not None] if isinstance(value, dict) else []
-    if label and (label not in node.pairs or not node.pairs[label]):
+    filled = (
+        [key for key, inner in values[0].items() if inner is not None] if isinstance(values[0], dict) else []
+    )
+    if not node.pairs.get(label):
         node.pairs[label] = filled[0] if len(filled) == 1 else ""
 
 
 def _is_map(node: _Node) -> bool:
-    keys = list(node.keys)
-    if keys and all(_DATA_KEY.fullmatch(key) for key in keys):
+    """Whether the keys are data: by how they look, or for they are very many and alike inside."""
+    if node.keys and all(map(_DATA_KEY.fullmatch, node.keys)):
         return True
-    if len(keys) <= _MANY_KEYS:
+    if len(node.keys) <= _MANY_KEYS:
         return False
     shapes = {(tuple(child.kinds), tuple(child.keys)) for child in node.keys.values()}
     often = max(1, node.objects // 2)
@@ -160,13 +160,8 @@ def _leaves(node: _Node, path: str) -> Iterable[Field]:
             yield replace(leaf, description=_pairs_text(node.pairs)) if named else leaf
     if node.items is not None:
         yield from _leaves(node.items, f"{path}[]")
-    spelt_out = {
-        "null" if node.keys or node.items else "",
-        "object" if node.keys else "",
-        "array" if node.items else "",
-    }
-    kinds = node.kinds.keys() - spelt_out
-    if kinds:
+    spelt_out = ({"object", "null"} if node.keys else set()) | ({"array", "null"} if node.items else set())
+    if kinds := node.kinds.keys() - spelt_out:
         yield Field(path, _joined(kinds), inferred=True)
 
 

@@ -82,15 +82,12 @@ class SchemaText:
     Attributes:
         text: In the format that ``quorum.knowledge.schema_text`` defines.
         tokens: Estimated (``quorum.knowledge.tokens``).
-        budget: The tokens it was to fit in.
-        excess: Tokens above the budget: more than 0 only where the skeleton alone is too long.
-        left_out: What did not fit, one sentence part each; empty when nothing is missing.
+        left_out: What did not fit, and by how much the names alone exceed the budget if they do, one
+            sentence part each; empty when nothing is missing.
     """
 
     text: str
     tokens: int
-    budget: int
-    excess: int
     left_out: tuple[str, ...]
 
     @property
@@ -158,13 +155,12 @@ def _write(catalog: Catalog, writer: Writer, detail: Detail, budget: int | None 
     tail = [f"# note: {one_line(note)}" for note in catalog.notes]
     tail += [f"# left out: {'; '.join(left_out)}"] if left_out else []
     tokens = estimate_tokens(body) + estimate_tokens("\n".join(tail))
-    over = max(0, tokens - budget) if budget is not None else 0
-    if over and detail == SKELETON:
-        excess = f"names and types alone exceed the budget of {budget:,} tokens by about {over:,}"
+    if budget is not None and tokens > budget and detail == SKELETON:
+        excess = f"names and types alone exceed the budget of {budget:,} tokens by about {tokens - budget:,}"
         tail.append(f"# {excess}")
         left_out = (*left_out, excess)
     text = "\n".join([body, *([""] if tail else []), *tail]) + "\n"
-    return SchemaText(text, tokens, budget or 0, over, left_out)
+    return SchemaText(text, tokens, left_out)
 
 
 def _legend(catalog: Catalog, used: Set[str]) -> list[str]:

@@ -125,6 +125,8 @@ class _Column:
     fields: list[Field] = field(default_factory=list)
 
     def finish(self) -> Column:
+        if not (self.exact or self.fields):
+            return self.column
         kind, declared = rebuild(self.column.name, self.column.type, self.exact)
         return replace(self.column, type=kind, fields=(*declared, *self.fields))
 

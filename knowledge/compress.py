@@ -7,14 +7,12 @@ what did not fit is stated in the text and in the result.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
 
-from quorum.knowledge.catalog import Catalog, Table
+from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.layouts import Layout, find_layouts
-from quorum.knowledge.nested_text import Line
 from quorum.knowledge.schema_grammar import one_line, write_name
-from quorum.knowledge.schema_header import legend
 from quorum.knowledge.schema_writer import Detail, Writer
 from quorum.knowledge.tokens import estimate_tokens
 
@@ -55,6 +53,27 @@ OPTIMISM = 1.15
 OWN_LINE_TOKENS = 5
 """Tokens that a column takes more when it no longer shares a line; for the same guess."""
 
+_MARKS = {
+    ",": '"a, b TYPE": both have that type',
+    "PK": "PK: primary key, of all columns so marked together",
+    "->": "-> table.column: foreign key",
+    "[]": "[..]: sample values, there may be more",
+    "[all]": "[all: ..]: all values but NULL",
+    "[NULL]": "[NULL only]: no value in any row",
+    "no []": "no brackets: values unknown or withheld, or no rows",
+    "--": "-- description",
+    "--^": "--^: described above for this name",
+}
+_BRACKETS = frozenset({"[]", "[all]", "[NULL]"})
+_LINES = {
+    "tables": "tables A_{1..3, 7}: A_1, A_2, A_3 and A_7 have the same columns, samples are from one of them"
+    " (a range between eight-digit dates runs over days).",
+    "like": "like T: the columns of T without those in - lines, plus (or changed as in) + lines;"
+    " samples are T's.",
+    ".": "Indented: paths inside the column above; ARRAY marks what is repeated.",
+    "~": "Indented ~: paths below the column above seen in sample values; [] any array element, * any key.",
+}
+
 
 @dataclass(frozen=True)
 class SchemaText:
@@ -63,15 +82,12 @@ class SchemaText:
     Attributes:
         text: In the format that ``quorum.knowledge.schema_text`` defines.
         tokens: Estimated (``quorum.knowledge.tokens``).
-        budget: The tokens it was to fit in.
-        excess: Tokens above the budget: more than 0 only where the skeleton alone is too long.
-        left_out: What did not fit, one sentence part each; empty when nothing is missing.
+        left_out: What did not fit, and by how much the names alone exceed the budget if they do, one
+            sentence part each; empty when nothing is missing.
     """
 
     text: str
     tokens: int
-    budget: int
-    excess: int
     left_out: tuple[str, ...]
 
     @property
@@ -89,31 +105,31 @@ def render(catalog: Catalog, *, budget: int | None = None) -> SchemaText:
             they exceed it; the rest goes to descriptions and sample values. None: whatever suits
             the catalog's size (``DEFAULT_BUDGET``, ``DEFAULT_GROWTH``).
     """
-    source = _Source(catalog, find_layouts(catalog))
-    skeleton = _write(source, SKELETON)
+    writer = Writer(find_layouts(catalog))
+    skeleton = _write(catalog, writer, SKELETON)
     if budget is None:
         budget = max(DEFAULT_BUDGET, int(skeleton.tokens * DEFAULT_GROWTH))
     if skeleton.tokens > budget:
-        return _write(source, SKELETON, budget)
-    level = _guess(source, skeleton, int(budget * OPTIMISM))
-    while (best := _write(source, LEVELS[level], budget)).tokens > budget:
+        return _write(catalog, writer, SKELETON, budget)
+    level = _guess(writer.layouts, skeleton, int(budget * OPTIMISM))
+    while (best := _write(catalog, writer, LEVELS[level], budget)).tokens > budget:
         level += 1  # ends at the skeleton, which fits
     return best
 
 
 def render_plain(catalog: Catalog) -> SchemaText:
     """Every table by itself with everything that is known, however long: a catalog not compressed."""
-    layouts = tuple(Layout((table,), table.columns) for table in catalog.tables)
-    return _write(_Source(catalog, layouts), FULL)
+    layouts = [Layout((table,), table.columns) for table in catalog.tables]
+    return _write(catalog, Writer(layouts), FULL)
 
 
-def _guess(source: _Source, skeleton: SchemaText, budget: int) -> int:
+def _guess(layouts: Sequence[Layout], skeleton: SchemaText, budget: int) -> int:
     """The richest level that should fit, from the lengths of what could be said."""
-    columns = [c for la in source.layouts for c in (la.added if la.base else la.columns)]
+    columns = [c for la in layouts for c in (la.added if la.base else la.columns)]
     texts = [(c.name, c.description) for c in columns if c.description]
     texts += [(f.path, f.description) for c in columns for f in c.fields if f.description and not f.inferred]
     lengths = [len(text) for _, text in set(texts)]
-    lengths += [len(told) for la in source.layouts for told in {t.description for t in la.tables}]
+    lengths += [len(text) for la in layouts for text in {t.description for t in la.tables}]
     values = [c.samples for c in columns if c.samples or c.complete]
     rate = skeleton.tokens / max(1, len(skeleton.text))
     for level, detail in enumerate(LEVELS):
@@ -128,23 +144,14 @@ def _guess(source: _Source, skeleton: SchemaText, budget: int) -> int:
     return len(LEVELS) - 1
 
 
-@dataclass(frozen=True)
-class _Source:
-    """What all levels of detail share; ``spelt`` holds nested paths by column identity,
-    ``members`` the members as written by layout identity."""
-
-    catalog: Catalog
-    layouts: Sequence[Layout]
-    spelt: dict[int, tuple[str, list[Line]]] = field(default_factory=dict)
-    members: dict[int, tuple[str, list[Table]]] = field(default_factory=dict)
-
-
-def _write(source: _Source, detail: Detail, budget: int | None = None) -> SchemaText:
-    catalog = source.catalog
-    writer = Writer(detail, spelt=source.spelt, members=source.members)
-    blocks = ["\n".join(writer.block(layout)) for layout in source.layouts]
-    left_out = writer.tally.left_out()
-    body = "\n\n".join([*_head(catalog, writer), *blocks])
+def _write(catalog: Catalog, writer: Writer, detail: Detail, budget: int | None = None) -> SchemaText:
+    blocks = writer.write(detail)
+    left_out = writer.left_out()
+    tables, columns = len(catalog.tables), sum(len(table.columns) for table in catalog.tables)
+    title = f"# database {write_name(catalog.name)} ({write_name(catalog.dialect)})"
+    title += f": {_count(tables, 'table')}, {_count(columns, 'column')}"
+    head = "\n".join([title, *(f"# {line}" for line in _legend(catalog, writer.used))])
+    body = "\n\n".join([head, *blocks])
     tail = [f"# note: {one_line(note)}" for note in catalog.notes]
     tail += [f"# left out: {'; '.join(left_out)}"] if left_out else []
     tokens = estimate_tokens(body) + estimate_tokens("\n".join(tail))
@@ -153,16 +160,20 @@ def _write(source: _Source, detail: Detail, budget: int | None = None) -> Schema
         tail.append(f"# {excess}")
         left_out = (*left_out, excess)
     text = "\n".join([body, *([""] if tail else []), *tail]) + "\n"
-    over = max(0, tokens - budget) if budget is not None else 0
-    return SchemaText(text, tokens, budget or 0, over, left_out)
+    return SchemaText(text, tokens, left_out)
 
 
-def _head(catalog: Catalog, writer: Writer) -> list[str]:
-    tables = len(catalog.tables)
-    columns = sum(len(t.columns) for t in catalog.tables)
-    title = f"# database {write_name(catalog.name)} ({write_name(catalog.dialect)})"
-    title += f": {_count(tables, 'table')}, {_count(columns, 'column')}"
-    return ["\n".join([title, *(f"# {line}" for line in legend(catalog, writer.used))])]
+def _legend(catalog: Catalog, used: Set[str]) -> list[str]:
+    """A few lines that explain the marks that were used, and only those."""
+    silent = set() if _BRACKETS & used else {"no []"}
+    marks = [text for mark, text in _MARKS.items() if mark in used and mark not in silent]
+    lines = ["Notation: " + "; ".join(['one column a line, "name TYPE"', *marks]) + "."]
+    lines += [text for mark, text in _LINES.items() if mark in used]
+    if len(catalog.tables) > 1 and not any(table.foreign_keys for table in catalog.tables):
+        lines.append("No foreign keys are declared; join on columns that mean the same.")
+    if catalog.dialect == "snowflake" and any(c.name != c.name.upper() for _, c in catalog.columns()):
+        lines.append("Names are in true case; SQL must quote those with lower-case letters.")
+    return lines
 
 
 def _count(number: int, what: str) -> str:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from quorum.knowledge.errors import ConfigurationError
-from quorum.knowledge.index import Embedder, VectorIndex
-from quorum.knowledge.lexical import Bm25, terms
+from quorum.knowledge.index import Embedder, TextIndex
+from quorum.knowledge.lexical import terms
 
 SHOTS = 9  # 004, section 4.1.1: all models, 9-shot
 _FORM = 'A line is {"question": "How many orders are there?", "sql": "SELECT COUNT(*) FROM orders"}.'
@@ -41,7 +41,6 @@ class Demonstrations:
 
     items: tuple[Demonstration, ...]
     cache: Path | None = None
-    _indexes: dict[str, VectorIndex] = field(default_factory=dict, repr=False)
 
     @classmethod
     def load(cls, path: Path, *, cache: Path | None = None) -> Demonstrations:
@@ -58,8 +57,8 @@ class Demonstrations:
                 f"The demonstrations in {path} are not UTF-8: {error.reason}."
             ) from error
         except OSError as error:
-            said = error.strerror or error
-            raise ConfigurationError(f"The demonstrations in {path} cannot be read: {said}.") from error
+            why = error.strerror or error
+            raise ConfigurationError(f"The demonstrations in {path} cannot be read: {why}.") from error
         items = tuple(dict.fromkeys(_read(path, text)))
         if not items:
             raise ConfigurationError(f"There is no demonstration in {path}.", hint=_FORM)
@@ -78,24 +77,18 @@ class Demonstrations:
             ConfigurationError: The embedder's package or model is missing.
         """
         asked = _same(question)
-        scores = self._lexical(question) if embedder is None else self._dense(question, embedder)
+        if embedder is None:
+            scores = dict(enumerate(self._index.bm25.scores(terms(question)).tolist()))
+        else:
+            scores = dict(self._index.nearest(question, len(self.items), embedder))
         others = [i for i, item in enumerate(self.items) if _same(item.question) != asked]
         others.sort(key=lambda i: (-scores.get(i, 0.0), i))
         return [self.items[i] for i in others[:k]]
 
     @cached_property
-    def _bm25(self) -> Bm25:
-        return Bm25([terms(item.question) for item in self.items])
-
-    def _lexical(self, question: str) -> dict[int, float]:
-        return dict(enumerate(self._bm25.scores(terms(question)).tolist()))
-
-    def _dense(self, question: str, embedder: Embedder) -> dict[int, float]:
-        if embedder.name not in self._indexes:
-            where = self.cache / "demonstrations" if self.cache else None
-            questions = [item.question for item in self.items]
-            self._indexes[embedder.name] = VectorIndex.open(questions, embedder, where)
-        return dict(self._indexes[embedder.name].search(question, len(self.items), embedder))
+    def _index(self) -> TextIndex:
+        where = self.cache / "demonstrations" if self.cache else None
+        return TextIndex([item.question for item in self.items], where)
 
 
 def _same(question: str) -> str:
@@ -121,6 +114,6 @@ def _demonstration(where: str, line: str) -> Demonstration:
     }
     for name, value in values.items():
         if not isinstance(value, str) or (name != "database" and not value.strip()):
-            said = f"{name} is {value!r}" if name in found else f"there is no {name}"
-            raise ConfigurationError(f"{where}: {said}; it must be text.", hint=_FORM)
+            wrong = f"{name} is {value!r}" if name in found else f"there is no {name}"
+            raise ConfigurationError(f"{where}: {wrong}; it must be text.", hint=_FORM)
     return Demonstration(*(str(values[name]).strip() for name in ("question", "sql", "database")))

@@ -11,10 +11,11 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from quorum.knowledge.catalog import Catalog, Column, Table
+from quorum.knowledge.catalog import Catalog, Table
 from quorum.knowledge.schema_grammar import one_line
 
 FOLDER = "database_description"
@@ -29,41 +30,39 @@ NAMED = 5
 def with_descriptions(catalog: Catalog, folder: Path) -> Catalog:
     """The catalog with the descriptions in ``folder``; where a column has one of its own, that comes first.
 
-    Names are compared without case and outer blanks. What describes no table or column, or cannot be read,
-    is told in the catalog's notes.
+    Names are compared without case and outer blanks. The catalog's notes name what describes no table or
+    column, or cannot be read.
     """
     files = {path.stem.strip().casefold(): path for path in sorted(folder.glob("*.csv")) if path.is_file()}
-    said: list[str] = []
+    notes: list[str] = []
     tables = []
     for table in catalog.tables:
         path = files.pop(table.name.strip().casefold(), None)
-        tables.append(_described(table, path, said) if path else table)
+        tables.append(_described(table, path, notes) if path else table)
     if files:
-        said.append(f"{folder.name} has files of no table: {_listed(path.name for path in files.values())}.")
-    return replace(catalog, tables=tuple(tables), notes=(*catalog.notes, *said))
+        notes.append(f"{folder.name} has files of no table: {_listed(path.name for path in files.values())}.")
+    return replace(catalog, tables=tuple(tables), notes=(*catalog.notes, *notes))
 
 
-def _described(table: Table, path: Path, said: list[str]) -> Table:
+def _described(table: Table, path: Path, notes: list[str]) -> Table:
+    where = f"{path.name} in {path.parent.name}"
     try:
         texts = dict(_texts(path))
     except (OSError, csv.Error) as error:
         why = error.strerror if isinstance(error, OSError) else error  # without the file's place
-        said.append(f"{path.name} in {path.parent.name} cannot be read: {why}.")
+        notes.append(f"{where} cannot be read: {why}.")
         return table
-    columns = tuple(_with(column, texts.pop(column.name.strip().casefold(), "")) for column in table.columns)
+    columns = []
+    for column in table.columns:
+        both = (column.description, texts.pop(column.name.strip().casefold(), ""))
+        columns.append(replace(column, description="; ".join(filter(None, both))))
     if texts:
-        unknown = f"describes no column of {table.name}: {_listed(texts)}"
-        said.append(f"{path.name} in {path.parent.name} {unknown}.")
-    return replace(table, columns=columns)
-
-
-def _with(column: Column, text: str) -> Column:
-    both = "; ".join(part for part in (column.description, text) if part)
-    return replace(column, description=both) if text else column
+        notes.append(f"{where} describes no column of {table.name}: {_listed(texts)}.")
+    return replace(table, columns=tuple(columns))
 
 
 def _texts(path: Path) -> Iterator[tuple[str, str]]:
-    """What a file says of columns, by name in lower case."""
+    """The description of each column in a file, by name in lower case."""
     rows = csv.reader(io.StringIO(_decoded(path.read_bytes()), newline=""))
     head = [name.strip().casefold() for name in next(rows, [])]
     for cells in rows:
@@ -73,22 +72,19 @@ def _texts(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _decoded(content: bytes) -> str:
-    for encoding in ENCODINGS[:-1]:
-        try:
+    for encoding in ENCODINGS:
+        with suppress(UnicodeDecodeError):
             return content.decode(encoding)
-        except UnicodeDecodeError:
-            continue
-    return content.decode(ENCODINGS[-1])
+    raise AssertionError("the last encoding reads any bytes")
 
 
 def _text(name: str, row: Mapping[str, str]) -> str:
-    """``full name: what it is; values: what they mean``, without what repeats the column's name."""
-    called, told = row.get("column_name", ""), row.get("column_description", "")
-    parts = [] if called.casefold() in (name.casefold(), told.casefold()) else [called]
-    parts += [] if told.casefold() == name.casefold() else [told]
-    text = ": ".join(filter(None, parts))
+    """``full name: meaning; values: their meaning``, without what repeats the column's name."""
+    full, meaning = row.get("column_name", ""), row.get("column_description", "")
+    parts = ["" if full.casefold() in (name.casefold(), meaning.casefold()) else full]
+    parts += ["" if meaning.casefold() == name.casefold() else meaning]
     values = row.get("value_description", "")
-    return "; ".join(filter(None, (text, f"values: {values}" if values else "")))
+    return "; ".join(filter(None, (": ".join(filter(None, parts)), f"values: {values}" if values else "")))
 
 
 def _listed(names: Iterable[str]) -> str:

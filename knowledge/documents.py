@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from quorum.knowledge.index import Embedder, VectorIndex
-from quorum.knowledge.lexical import Bm25, telling, terms
-from quorum.knowledge.passages import Passage, read_folder, split
+from quorum.knowledge.chunks import Chunk, read_folder, split
+from quorum.knowledge.index import Embedder, TextIndex
+from quorum.knowledge.lexical import distinctive, terms
 
 BYTES_PER_TOKEN = 4  # of English in common tokenisers; others are estimated too high
-LEAST_SHARED = 2  # evidence that a passage needs, see Documents.search
-LEAST_COVERAGE = 0.15  # of a question's telling terms; long questions share two with anything
+LEAST_SHARED = 2  # evidence that a chunk needs, see Documents.search
+LEAST_COVERAGE = 0.15  # of a question's distinctive terms; long questions share two with anything
 LEAST_OF_BEST = 0.25  # lexical hits below this part of the best one's score are noise
 LEAST_COSINE = 0.3  # unrelated texts stay below under the MiniLM family of models
 RANK_CONSTANT = 60  # reciprocal rank fusion (Cormack et al., 2009)
@@ -21,24 +21,23 @@ RANK_CONSTANT = 60  # reciprocal rank fusion (Cormack et al., 2009)
 
 @dataclass(eq=False)
 class Documents:
-    """Documents of a folder, cut into passages.
+    """Documents of a folder, cut into chunks.
 
     Attributes:
         texts: By file name relative to the folder.
-        passages: In the order of files and lines.
+        chunks: In the order of files and lines.
         notes: What was left out when the folder was read, for people.
         cache: Folder in which the embedding index is kept; None keeps it in memory only.
     """
 
     texts: dict[str, str]
-    passages: list[Passage]
+    chunks: list[Chunk]
     notes: list[str]
     cache: Path | None = None
-    _indexes: dict[str, VectorIndex] = field(default_factory=dict, repr=False)
 
     @classmethod
     def load(cls, folder: Path, *, cache: Path | None = None) -> Documents:
-        """Read a folder (see ``quorum.knowledge.passages.read_folder``).
+        """Read a folder (see ``quorum.knowledge.chunks.read_folder``).
 
         Raises:
             ConfigurationError: The folder does not exist, or has no document that can be read.
@@ -51,8 +50,8 @@ class Documents:
         cls, texts: dict[str, str], *, notes: list[str] | None = None, cache: Path | None = None
     ) -> Documents:
         """Documents that are texts already, by name."""
-        passages = [passage for name, text in texts.items() for passage in split(name, text)]
-        return cls(texts, passages, notes or [], cache)
+        chunks = [chunk for name, text in texts.items() for chunk in split(name, text)]
+        return cls(texts, chunks, notes or [], cache)
 
     @cached_property
     def hash(self) -> str:
@@ -64,12 +63,12 @@ class Documents:
         text = "\n\n".join(f"[{name}]\n{content.strip()}" for name, content in self.texts.items())
         return text if len(text.encode()) <= limit * BYTES_PER_TOKEN else None
 
-    def search(self, question: str, k: int = 5, *, embedder: Embedder | None = None) -> list[Passage]:
-        """The passages that bear on a question, best first; none if nothing does.
+    def search(self, question: str, k: int = 5, *, embedder: Embedder | None = None) -> list[Chunk]:
+        """The chunks that bear on a question, best first; none if nothing does.
 
         Lexical (BM25) unless an ``embedder`` is given: then hybrid, lexical and dense merged by
-        reciprocal rank. A lexical hit must share two telling terms with the question, and 15 %
-        of a long one's; terms in the passage's heading, and identifiers and acronyms of the
+        reciprocal rank. A lexical hit must share two distinctive terms with the question, and 15 %
+        of a long one's; terms in the chunk's heading, and identifiers and acronyms of the
         question, count twice. A dense hit needs a cosine of 0.3.
 
         Raises:
@@ -77,50 +76,44 @@ class Documents:
         """
         lexical = self._lexical(question)
         if embedder is None:
-            return [replace(self.passages[i], score=score) for i, score in lexical[:k]]
+            return [replace(self.chunks[i], score=score) for i, score in lexical[:k]]
         fused: dict[int, float] = {}
-        for ranking in (lexical, self._dense(question, max(k, 20), embedder)):
+        dense = [hit for hit in self._index.nearest(question, max(k, 20), embedder) if hit[1] >= LEAST_COSINE]
+        for ranking in (lexical, dense):
             for place, (i, _) in enumerate(ranking, start=1):
                 fused[i] = fused.get(i, 0.0) + 1 / (RANK_CONSTANT + place)
         best = sorted(fused.items(), key=lambda item: (-item[1], item[0]))
-        return [replace(self.passages[i], score=score) for i, score in best[:k]]
+        return [replace(self.chunks[i], score=score) for i, score in best[:k]]
 
     @cached_property
-    def _bm25(self) -> Bm25:
-        return Bm25([terms(passage.text) for passage in self.passages])
+    def _index(self) -> TextIndex:
+        where = self.cache / "documents" if self.cache else None
+        return TextIndex([chunk.text for chunk in self.chunks], where)
 
     @cached_property
     def _headings(self) -> list[set[str]]:
-        return [telling(terms(passage.heading)) for passage in self.passages]
+        return [distinctive(terms(chunk.heading)) for chunk in self.chunks]
 
     def _lexical(self, question: str) -> list[tuple[int, float]]:
-        """(passage, score), best first."""
+        """(chunk, score), best first."""
         wanted = terms(question)
-        scores = self._bm25.scores(wanted)
-        known, special = telling(wanted), _special(question)
+        scores = self._index.bm25.scores(wanted)
+        known, special = distinctive(wanted), _special(question)
         needed = max(LEAST_SHARED, LEAST_COVERAGE * len(known))
         kept = []
         for i in scores.nonzero()[0].tolist():
-            shared = known & self._bm25.texts[i]
+            shared = known & self._index.bm25.texts[i]
             evidence = len(shared) + len(shared & self._headings[i]) + len(shared & special)
             if evidence >= needed:
                 kept.append((i, float(scores[i])))
         kept.sort(key=lambda item: (-item[1], item[0]))
         return [(i, score) for i, score in kept if score >= LEAST_OF_BEST * kept[0][1]]
 
-    def _dense(self, question: str, k: int, embedder: Embedder) -> list[tuple[int, float]]:
-        if embedder.name not in self._indexes:
-            texts = [passage.text for passage in self.passages]
-            where = self.cache / "documents" if self.cache else None
-            self._indexes[embedder.name] = VectorIndex.open(texts, embedder, where)
-        hits = self._indexes[embedder.name].search(question, k, embedder)
-        return [(i, score) for i, score in hits if score >= LEAST_COSINE]
-
 
 def _special(question: str) -> set[str]:
     """Terms of words that stand out as written: identifiers, acronyms, letters with digits."""
     words = (word.strip("\"'`.,;:?!()[]{}") for word in question.split())
-    return telling(terms(" ".join(word for word in words if _stands_out(word))))
+    return distinctive(terms(" ".join(word for word in words if _stands_out(word))))
 
 
 def _stands_out(word: str) -> bool:

@@ -51,3 +51,23 @@ class BudgetExceeded(QuorumError):
     def __init__(self, message: str, *, limit: str = "", hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.limit = limit
+
+
+DISTRIBUTION = "quorum-sql"
+"""What pip installs; the extras below are declared in pyproject.toml under this name."""
+
+
+def install_hint(extra: str) -> str:
+    """How to install an optional part, for somebody who has only the wheel, and in a checkout."""
+    return f"pip install '{DISTRIBUTION}[{extra}]' (in a checkout: pip install -e '.[{extra}]')."
+
+
+def missing_extra(extra: str, what: str, *, needs: str) -> ConfigurationError:
+    """The error to raise where an optional package is not installed.
+
+    Args:
+        extra: The extra in pyproject.toml that installs it.
+        what: What cannot be done without it, in the singular: begins the message.
+        needs: The package.
+    """
+    return ConfigurationError(f"{what} needs the package {needs}.", hint=install_hint(extra))

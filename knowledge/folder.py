@@ -9,25 +9,16 @@ from __future__ import annotations
 import csv
 import json
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from quorum.knowledge.catalog import Catalog, Table
-from quorum.knowledge.ddl import DdlColumn, parse_columns
+from quorum.knowledge.ddl import parse_columns
 from quorum.knowledge.errors import ConfigurationError
-from quorum.knowledge.folder_columns import Source, build_columns
+from quorum.knowledge.folder_columns import DdlTable, build_columns
 
 ENGINES = ("bigquery", "snowflake", "sqlite", "duckdb", "postgres", "mysql")
 _LARGEST_CELL = 1 << 30  # the csv module refuses cells over 128 kB; a DDL can be longer
-
-
-@dataclass(frozen=True)
-class _DdlRow:
-    name: str
-    description: str
-    native: bool
-    columns: tuple[DdlColumn, ...]
 
 
 def find_database_folders(path: str | Path) -> tuple[Path, ...]:
@@ -105,8 +96,8 @@ def load_folder(path: str | Path) -> Catalog:
         described = {d["table_name"]: d for d in map(_read_json, sorted(schema.glob("*.json")))}
         dialect = dialect or _dialect(folder, schema, described)
         tables += _schema_tables(folder, schema, dialect, described, notes)
-    said = tuple(text.replace("#", f"{count:,}", 1) for text, count in notes.items())
-    return Catalog(folder.name, dialect, tuple(tables), said)
+    counted = tuple(text.replace("#", f"{count:,}", 1) for text, count in notes.items())
+    return Catalog(folder.name, dialect, tuple(tables), counted)
 
 
 def _dialect(folder: Path, schema: Path, described: dict[str, dict[str, Any]]) -> str:
@@ -129,11 +120,11 @@ def _read_json(path: Path) -> dict[str, Any]:
     return dict(table)
 
 
-def _read_ddl(schema: Path, prefix: str) -> dict[str, _DdlRow]:
+def _read_ddl(schema: Path, prefix: str) -> dict[str, DdlTable]:
     path = schema / "DDL.csv"
     if not path.is_file():
         return {}
-    rows: dict[str, _DdlRow] = {}
+    rows: dict[str, DdlTable] = {}
     csv.field_size_limit(_LARGEST_CELL)
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -144,7 +135,7 @@ def _read_ddl(schema: Path, prefix: str) -> dict[str, _DdlRow]:
                     name = name[len(prefix) + 1 :]
                 native = not ddl.lstrip().startswith("create or replace")
                 description = " ".join((row.get("description") or "").split())
-                rows[name] = _DdlRow(name, description, native, parse_columns(ddl))
+                rows[name] = DdlTable(description, native, parse_columns(ddl))
     except (csv.Error, KeyError, UnicodeDecodeError) as error:
         raise ConfigurationError(
             f"{path} is no DDL table: {error!r}.", hint="Fetch this file of the data set again."
@@ -163,16 +154,15 @@ def _schema_tables(
     by_name = {_bare(name, schema_name): table for name, table in described.items()}
     tables = []
     for name in sorted({*ddl, *by_name}):
-        row, table = ddl.get(name), by_name.get(name)
-        source = Source(dialect, row.columns if row else (), row.native if row else True, table)
-        columns = build_columns(source, notes)
-        if ddl and row is None:
+        row = ddl.get(name, DdlTable())
+        columns = build_columns(dialect, row, by_name.get(name, {}), notes)
+        if ddl and name not in ddl:
             notes[f"{schema.name}: # tables are missing in DDL.csv"] += 1
-        if table is None and columns:
+        if name not in by_name and columns:
             notes[f"{schema.name}: # tables have no JSON file: no samples"] += 1
         if not columns:
             notes[f"{schema.name}: # tables are named without columns"] += 1
-        tables.append(Table(name, columns, schema_name, database, description=row.description if row else ""))
+        tables.append(Table(name, columns, schema_name, database, description=row.description))
     return tables
 
 

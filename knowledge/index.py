@@ -1,4 +1,4 @@
-"""Dense search: a flat FAISS index over texts, and the embedders that fill it.
+"""Search over texts: by words, and by vectors in a flat FAISS index, with the embedders that fill it.
 
 FAISS, torch and sentence-transformers are imported when first needed, never before.
 """
@@ -10,12 +10,14 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
-from quorum.knowledge.errors import ConfigurationError, QuorumError
+from quorum.knowledge.errors import ConfigurationError, QuorumError, missing_extra
+from quorum.knowledge.lexical import Bm25, terms
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
 
     Vectors = npt.NDArray[np.float32]
 
-EXTRA = "pip install 'quorum-sql[embeddings]' (in a checkout: pip install -e '.[embeddings]')."
 FORMAT = 1
 
 
@@ -77,7 +78,7 @@ class SentenceTransformerEmbedder:
 
 def _sentence_transformer(name: str) -> Any:
     if find_spec("sentence_transformers") is None:
-        raise ConfigurationError("Embeddings need the package sentence-transformers.", hint=EXTRA)
+        raise missing_extra("embeddings", "Embedding texts", needs="sentence-transformers")
     from sentence_transformers import SentenceTransformer
     from transformers.utils import logging
 
@@ -114,41 +115,37 @@ class IndexMismatch(QuorumError):
 
 
 class VectorIndex:
-    """Flat inner-product index (half precision: exact ranking in practice, 2 bytes a dimension).
+    """Flat inner-product FAISS index (half precision: exact ranking in practice, 2 bytes a dimension).
 
     A text's number is its place in the list that was indexed.
     """
 
     def __init__(self, index: Any, model: str, content: str) -> None:
-        self._index = index
-        self.model = model
-        self.content = content
+        self._index, self.model, self.content = index, model, content
 
     @classmethod
     def open(cls, texts: Sequence[str], embedder: Embedder, folder: Path | None = None) -> VectorIndex:
-        """The index over ``texts``: from ``folder`` if what lies there fits, else built (and kept)."""
-        if folder is not None:
-            try:
-                return cls.load(folder, texts, embedder)
-            except IndexMismatch:
-                pass  # what does not fit is replaced by what does
-        index = cls.build(texts, embedder)
-        if folder is not None:
-            index.save(folder)
-        return index
-
-    @classmethod
-    def build(cls, texts: Sequence[str], embedder: Embedder) -> VectorIndex:
-        """Embed and index ``texts``.
+        """The index over ``texts``: from ``folder`` if what lies there fits, else built (and kept).
 
         Raises:
             ConfigurationError: FAISS or the embedder's package is missing.
         """
+        if folder is None:
+            return cls.build(texts, embedder)
+        try:
+            return cls.load(folder, texts, embedder)
+        except IndexMismatch:
+            index = cls.build(texts, embedder)
+            index.save(folder)
+            return index
+
+    @classmethod
+    def build(cls, texts: Sequence[str], embedder: Embedder) -> VectorIndex:
+        """Embed and index ``texts``; raises as ``open``."""
         faiss = _faiss()
         vectors = embedder.encode(texts)
-        index = faiss.IndexScalarQuantizer(
-            vectors.shape[1], faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT
-        )
+        kind, metric = faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT
+        index = faiss.IndexScalarQuantizer(vectors.shape[1], kind, metric)
         index.add(vectors)
         return cls(index, embedder.name, _digest_of(texts))
 
@@ -161,19 +158,24 @@ class VectorIndex:
                 another version, or is damaged; the message says which.
             ConfigurationError: FAISS is missing.
         """
-        manifest, content = _read(folder)
-        found = {"format": manifest.format, "model": manifest.model, "content": manifest.content}
+        try:
+            manifest = Manifest(**json.loads((folder / "manifest.json").read_text(encoding="utf-8")))
+            content = (folder / "index.faiss").read_bytes()
+        except FileNotFoundError as error:
+            raise IndexMismatch(f"There is no index in {folder}.") from error
+        except (OSError, ValueError, TypeError) as error:
+            raise IndexMismatch(f"The index in {folder} is damaged: {error}") from error
         wanted = {"format": FORMAT, "model": embedder.name, "content": _digest_of(texts)}
         for what, value in wanted.items():
-            if found[what] != value:
-                raise IndexMismatch(f"The index in {folder} has another {what}.", hint="Build it again.")
+            if getattr(manifest, what) != value:
+                raise IndexMismatch(f"The index in {folder} has another {what}.")
         if hashlib.sha256(content).hexdigest() != manifest.checksum:
-            raise IndexMismatch(f"The index in {folder} is damaged.", hint="Build it again.")
+            raise IndexMismatch(f"The index in {folder} is damaged.")
         import numpy as np
 
         index = _faiss().deserialize_index(np.frombuffer(content, dtype=np.uint8))
         if (index.d, index.ntotal) != (manifest.dimensions, manifest.count):
-            raise IndexMismatch(f"The index in {folder} does not fit its manifest.", hint="Build it again.")
+            raise IndexMismatch(f"The index in {folder} does not fit its manifest.")
         return cls(index, manifest.model, manifest.content)
 
     def save(self, folder: Path) -> None:
@@ -197,9 +199,33 @@ class VectorIndex:
         return [(int(n), float(s)) for n, s in zip(numbers[0], scores[0], strict=True) if n >= 0]
 
 
+class TextIndex:
+    """Texts that are searched by words (BM25), or with an embedder by meaning; built when first needed.
+
+    Args:
+        texts: A text's number is its place here.
+        cache: Folder in which the vectors are kept; None keeps them in memory only.
+    """
+
+    def __init__(self, texts: Sequence[str], cache: Path | None) -> None:
+        self._texts, self._cache = texts, cache
+        self._vectors: dict[str, VectorIndex] = {}
+
+    @cached_property
+    def bm25(self) -> Bm25:
+        """The texts by their terms."""
+        return Bm25([terms(text) for text in self._texts])
+
+    def nearest(self, query: str, k: int, embedder: Embedder) -> list[tuple[int, float]]:
+        """As ``VectorIndex.search``; raises as ``VectorIndex.open``."""
+        if embedder.name not in self._vectors:
+            self._vectors[embedder.name] = VectorIndex.open(self._texts, embedder, self._cache)
+        return self._vectors[embedder.name].search(query, k, embedder)
+
+
 def _faiss() -> Any:
     if find_spec("faiss") is None:
-        raise ConfigurationError("Dense retrieval needs the package faiss-cpu.", hint=EXTRA)
+        raise missing_extra("embeddings", "Dense retrieval", needs="faiss-cpu")
     import faiss
 
     return faiss
@@ -207,16 +233,6 @@ def _faiss() -> Any:
 
 def _digest_of(texts: Sequence[str]) -> str:
     return hashlib.sha256(json.dumps(list(texts)).encode()).hexdigest()
-
-
-def _read(folder: Path) -> tuple[Manifest, bytes]:
-    try:
-        manifest = Manifest(**json.loads((folder / "manifest.json").read_text(encoding="utf-8")))
-        return manifest, (folder / "index.faiss").read_bytes()
-    except FileNotFoundError as error:
-        raise IndexMismatch(f"There is no index in {folder}.", hint="Build it.") from error
-    except (OSError, ValueError, TypeError) as error:
-        raise IndexMismatch(f"The index in {folder} is damaged: {error}", hint="Build it again.") from error
 
 
 def _replace(path: Path, content: bytes) -> None:

@@ -1,18 +1,18 @@
 """Layouts: the distinct column lists of a catalog, shared ones once, near relatives as differences.
 
-A layout is a field group (``quorum.knowledge.field_groups``) refined by what a signature does not tell
-(keys, nullability, kind), or one table. A layout whose columns differ little from another's is
-written as the difference from that one, its base.
+A layout is a shared field group (SQLAgent, paper 001, Appendix D) refined by what a signature leaves out
+(keys, nullability, kind), or one table. A layout whose columns differ little from another's is written as
+the difference from that one, its base.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from quorum.knowledge.catalog import Catalog, Column, Field, Table
-from quorum.knowledge.field_groups import select_groups
 from quorum.knowledge.name_ranges import fold_names
 from quorum.knowledge.variant import merge_fields
 
@@ -26,10 +26,8 @@ there only shards form a group, and a variant must share more with its base."""
 MAX_DIFFERENCE = 0.35
 """Columns removed and added, as a share of the variant's own columns, up to which it is one."""
 
-_Key = tuple[str, str, bool, tuple[tuple[str, str], ...]]
 
-
-@dataclass
+@dataclass(eq=False)
 class Layout:
     """Tables of the same columns, in catalog order, and how they are written.
 
@@ -52,130 +50,133 @@ class Layout:
     disputed: int = 0
 
 
-def column_key(column: Column) -> _Key:
-    """What makes two columns one: name, type, nullability, declared paths."""
-    declared = tuple((f.path, f.type) for f in column.fields if not f.inferred) if column.fields else ()
-    return column.name, column.type, column.nullable, declared
+def signature(table: Table) -> str:
+    """MD5 (hex) over the sorted ``name:type`` list, joined by ``|`` (paper 001, Algorithm 1).
+
+    It does not depend on the order of the columns.
+    """
+    fields = sorted(f"{column.name}:{column.type}" for column in table.columns)
+    return hashlib.md5("|".join(fields).encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
+
+
+def select_groups(catalog: Catalog) -> list[list[Table]]:
+    """Groups of at least two tables of one signature: most tables first, then most fields (Algorithm 2).
+
+    A table without columns has nothing to share and joins no group. The overlap test of the
+    paper always passes here, for a whole-table signature puts each table into one group only.
+    """
+    found: dict[str, list[Table]] = {}
+    for table in catalog.tables:
+        if table.columns:
+            found.setdefault(signature(table), []).append(table)
+    groups = [tables for tables in found.values() if len(tables) >= 2]
+    return sorted(groups, key=lambda tables: (-len(tables), -len(tables[0].columns)))
 
 
 def find_layouts(catalog: Catalog) -> tuple[Layout, ...]:
     """All layouts; each table is in exactly one. Order: first table, a variant behind its base."""
-    position = {id(table): i for i, table in enumerate(catalog.tables)}
-    families: dict[object, list[Table]] = {}
     small = len(catalog.tables) <= SMALL_CATALOG
-    groups = [g for g in select_groups(catalog) if not small or _alike([t.name for t in g.tables])]
-    grouped = {id(table): group.signature for group in groups for table in group.tables}
+    groups = [tables for tables in select_groups(catalog) if not small or _shards(tables)]
+    group_of = {id(table): number for number, tables in enumerate(groups) for table in tables}
+    members: dict[object, list[Table]] = {}
     for table in catalog.tables:
-        shared = grouped.get(id(table))
-        key = (shared, *_refined(table)) if shared else (id(table),)
-        families.setdefault(key, []).append(table)
-    layouts = [_merged(tables) for tables in families.values()]
+        number = group_of.get(id(table))
+        key = id(table) if number is None else (number, *_refined(table))
+        members.setdefault(key, []).append(table)
+    layouts = [_merged(tables) for tables in members.values()]
     _find_bases(layouts)
-    children: dict[int, list[Layout]] = {}
+    variants: dict[Layout, list[Layout]] = {}
     for layout in layouts:
         if layout.base is not None:
-            children.setdefault(id(layout.base), []).append(layout)
-    roots = sorted((la for la in layouts if la.base is None), key=lambda la: position[id(la.tables[0])])
-    return tuple(la for root in roots for la in (root, *children.get(id(root), ())))
+            variants.setdefault(layout.base, []).append(layout)
+    return tuple(la for root in layouts if root.base is None for la in (root, *variants.get(root, ())))
 
 
-def _alike(names: Sequence[str]) -> bool:
-    """Whether the names are numbered copies of few: shards, and not things that happen to look alike."""
-    return len(fold_names(list(dict.fromkeys(names)))) <= len(names) / 2
+def _shards(tables: Sequence[Table]) -> bool:
+    """Whether the names are numbered copies of few, and not things that happen to look alike."""
+    return len(fold_names(list(dict.fromkeys(table.name for table in tables)))) <= len(tables) / 2
 
 
 def _refined(table: Table) -> tuple[object, ...]:
     """What members of one signature must agree on besides names and types."""
     required = frozenset(c.name for c in table.columns if not c.nullable)
-    nested = frozenset(key for c in table.columns if c.fields and (key := column_key(c))[3])
-    return required, nested, table.primary_key, table.foreign_keys, table.kind
+    nested = frozenset((c.name, declared) for c in table.columns if (declared := _declared(c)))
+    return required, nested, *_keys(table)
+
+
+def _keys(table: Table) -> tuple[object, ...]:
+    return table.primary_key, table.foreign_keys, table.kind
+
+
+def _declared(column: Column) -> tuple[tuple[str, str], ...]:
+    return tuple((f.path, f.type) for f in column.fields if not f.inferred)
 
 
 def _merged(tables: Sequence[Table]) -> Layout:
     if len(tables) == 1:
         return Layout(tuple(tables), tables[0].columns)
     columns, disputed = [], 0
-    positions: list[dict[str, Column]] = [{c.name: c for c in t.columns} for t in tables]
+    by_name = [{c.name: c for c in table.columns} for table in tables]
     for first in tables[0].columns:
-        same = [by_name[first.name] for by_name in positions]
-        told = {c.description for c in same} - {""}
-        described = [c.description for c in same if c.description]
-        description = _majority(described) if len(told) > 1 else "".join(told)
-        disputed += len(told) - bool(description)
+        same = [columns_of[first.name] for columns_of in by_name]
+        described = Counter(c.description for c in same if c.description)
+        text, count = described.most_common(1)[0] if described else ("", 0)
+        description = text if 2 * count > described.total() else ""  # what more than half of them say
+        disputed += len(described) - bool(description)
         samples = next((c.samples for c in same if c.samples), ())
         complete = all(_completes(c, samples) for c in same)
-        fields = _union(c.fields for c in same) if any(c.fields for c in same) else ()
-        columns.append(Column(first.name, first.type, description, samples, fields, first.nullable, complete))
+        fields = _union(c.fields for c in same)
+        columns.append(
+            replace(first, description=description, samples=samples, fields=fields, complete=complete)
+        )
     return Layout(tuple(tables), tuple(columns), disputed=disputed)
-
-
-def _majority(described: Sequence[str]) -> str:
-    """The description that more than half of those that describe the column agree on, or none."""
-    text, count = Counter(described).most_common(1)[0]
-    return text if 2 * count > len(described) else ""
 
 
 def _union(lists: Iterable[tuple[Field, ...]]) -> tuple[Field, ...]:
     merged: tuple[Field, ...] = ()
-    seen: set[tuple[Field, ...]] = set()
-    for fields in lists:
-        if fields not in seen:
-            seen.add(fields)
-            merged = merge_fields(merged, fields) if merged else fields
+    for fields in dict.fromkeys(lists):
+        merged = merge_fields(merged, fields) if merged else fields
     return merged
 
 
 def _find_bases(layouts: Sequence[Layout]) -> None:
     """Give each layout its nearest relative among those written in full (bigger ones first)."""
     least = MIN_SHARED_SMALL if len(layouts) <= SMALL_CATALOG else MIN_SHARED
-    order = sorted(layouts, key=lambda la: (-len(la.tables), -len(la.columns)))
     holders: dict[tuple[str, str, bool], list[int]] = {}
     full: list[Layout] = []
-    for layout in order:
+    for layout in sorted(layouts, key=lambda la: (-len(la.tables), -len(la.columns))):
         if len({c.name for c in layout.columns}) != len(layout.columns) or len(layout.columns) < least:
             continue
-        shared: Counter[int] = Counter()
-        for column in layout.columns:
-            for number in holders.get((column.name, column.type, column.nullable), ()):
-                shared[number] += 1
-        near = [full[number] for number, count in _nearest(shared, full) if count >= least]
-        if not any(_adopt(layout, base) for base in near):
-            for column in layout.columns:
-                holders.setdefault((column.name, column.type, column.nullable), []).append(len(full))
+        keys = [(c.name, c.type, c.nullable) for c in layout.columns]
+        shared = Counter(number for key in keys for number in holders.get(key, ()))
+        nearest = sorted(shared, key=lambda number: (len(full[number].columns) - 2 * shared[number], number))
+        if not any(_adopt(layout, full[number]) for number in nearest[:3] if shared[number] >= least):
+            for key in keys:
+                holders.setdefault(key, []).append(len(full))
             full.append(layout)
 
 
-def _nearest(shared: Counter[int], full: Sequence[Layout]) -> list[tuple[int, int]]:
-    """At most three candidates, by columns shared less columns to remove."""
-    ranked = sorted(shared.items(), key=lambda item: (len(full[item[0]].columns) - 2 * item[1], item[0]))
-    return ranked[:3]
-
-
 def _adopt(layout: Layout, base: Layout) -> bool:
-    if not _compatible(layout.tables[0], base.tables[0]):
+    """Write the layout as a difference from ``base``, if they are near enough; whether they are."""
+    if _keys(layout.tables[0]) != _keys(base.tables[0]):
         return False
-    theirs = {c.name: c for c in base.columns}
-    mine = {c.name for c in layout.columns}
-    removed = tuple(name for name in theirs if name not in mine)
-    added = tuple(c for c in layout.columns if c.name not in theirs or _differs(c, theirs[c.name]))
+    known = {c.name: c for c in base.columns}
+    added = tuple(c for c in layout.columns if c.name not in known or _differs(c, known[c.name]))
+    inherited = {c.name: c for c in layout.columns}
+    removed = tuple(name for name in known if name not in inherited)
     if len(removed) + len(added) > MAX_DIFFERENCE * len(layout.columns):
         return False
-    replaced = {c.name for c in added}
-    inherited = {c.name: c for c in layout.columns if c.name not in replaced}
+    for column in added:
+        del inherited[column.name]
     base.columns = tuple(_absorb(c, inherited.get(c.name)) for c in base.columns)
     layout.base, layout.removed, layout.added = base, removed, added
     return True
 
 
-def _compatible(one: Table, other: Table) -> bool:
-    keys = one.primary_key == other.primary_key and one.foreign_keys == other.foreign_keys
-    return keys and one.kind == other.kind
-
-
 def _differs(mine: Column, theirs: Column) -> bool:
-    if column_key(mine) != column_key(theirs):
-        return True
-    return bool(mine.description and theirs.description) and mine.description != theirs.description
+    keys = [(c.name, c.type, c.nullable, _declared(c)) for c in (mine, theirs)]
+    both = mine.description and theirs.description
+    return keys[0] != keys[1] or bool(both and mine.description != theirs.description)
 
 
 def _absorb(column: Column, other: Column | None) -> Column:

@@ -50,8 +50,8 @@ def terms(text: str) -> list[str]:
     return found
 
 
-def telling(words: Iterable[str]) -> set[str]:
-    """The terms that prove something when shared: no numbers, no words of almost every question."""
+def distinctive(words: Iterable[str]) -> set[str]:
+    """The terms that mean something when shared: no numbers, no words of almost every question."""
     return {word for word in words if not word.isdigit()} - COMMON
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import date, timedelta
 
-from quorum.knowledge.schema_grammar import BARE_NAME, SchemaTextError, quote, read_name
+from quorum.knowledge.schema_grammar import BARE_NAME, Scanner, SchemaTextError, quote
 
 MAX_EXPANSION = 1_000_000
 """Names that one item may stand for when text is read: text is data, and may be hostile."""
@@ -18,40 +18,40 @@ _ITEM = re.compile(r"([\w$-]*)\{([0-9]+(?:\.\.[0-9]+)?(?:, [0-9]+(?:\.\.[0-9]+)?
 
 def fold_names(names: Sequence[str]) -> list[tuple[str, list[str]]]:
     """Items and the names each stands for, in expanded order; every name in exactly one item."""
-    bare = [name for name in names if BARE_NAME.fullmatch(name)]
-    places: Counter[tuple[str, str]] = Counter()
-    split = {name: list(_places(name)) for name in bare}
-    for found in split.values():
-        places.update((prefix, suffix) for prefix, _, suffix in found)
-    members: dict[tuple[str, str], list[str]] = {}
+    around = {
+        name: [(name[: found.start()], name[found.end() :]) for found in _DIGITS.finditer(name)]
+        for name in names
+        if BARE_NAME.fullmatch(name)
+    }
+    common = Counter(place for places in around.values() for place in places)
+    members: dict[tuple[str, str] | str, list[str]] = {}
     for name in names:
-        options = [(prefix, suffix) for prefix, _, suffix in split.get(name, ())]
-        best = max(options, key=lambda place: places[place], default=("", name))
-        members.setdefault(best, []).append(name)
+        best = max(around.get(name, ()), key=lambda place: common[place], default=None)
+        members.setdefault(best or name, []).append(name)
     folded = []
-    for (prefix, suffix), group in members.items():
-        if len(group) == 1:
-            only = group[0]
-            folded.append((only if only in split and BARE_NAME.fullmatch(only) else quote(only), group))
+    for place, group in members.items():
+        if isinstance(place, str) or len(group) == 1:
+            folded += [(name if name in around else quote(name), [name]) for name in group]
             continue
-        digits = [name[len(prefix) : len(name) - len(suffix)] for name in group]
-        parts, ordered = _ranges(digits)
-        folded.append((f"{prefix}{{{', '.join(parts)}}}{suffix}", [prefix + d + suffix for d in ordered]))
+        prefix, suffix = place
+        digits = (name[len(prefix) : len(name) - len(suffix)] for name in group)
+        ordered = sorted(digits, key=lambda d: (len(d), d))
+        item = f"{prefix}{{{', '.join(_ranges(ordered))}}}{suffix}"
+        folded.append((item, [f"{prefix}{d}{suffix}" for d in ordered]))
     return folded
 
 
-def _places(name: str) -> Iterator[tuple[str, str, str]]:
-    for found in _DIGITS.finditer(name):
-        yield name[: found.start()], found[0], name[found.end() :]
-
-
-def _day(digits: str) -> date | None:
-    if len(digits) != 8:
-        return None
-    try:
-        return date(int(digits[:4]), int(digits[4:6]), int(digits[6:]))
-    except ValueError:
-        return None
+def _ranges(ordered: Sequence[str]) -> list[str]:
+    runs: list[list[str]] = []
+    for value in ordered:
+        if runs and _follows(runs[-1][-1], value):
+            runs[-1].append(value)
+        else:
+            runs.append([value])
+    parts: list[str] = []
+    for run in runs:
+        parts += [f"{run[0]}..{run[-1]}"] if len(run) > 2 else run
+    return parts
 
 
 def _follows(first: str, second: str) -> bool:
@@ -63,32 +63,26 @@ def _follows(first: str, second: str) -> bool:
     return int(second) - int(first) == 1
 
 
-def _ranges(digits: Sequence[str]) -> tuple[list[str], list[str]]:
-    ordered = sorted(digits, key=lambda d: (len(d), d))
-    runs: list[list[str]] = []
-    for value in ordered:
-        if runs and _follows(runs[-1][-1], value):
-            runs[-1].append(value)
-        else:
-            runs.append([value])
-    parts: list[str] = []
-    for run in runs:
-        parts += [f"{run[0]}..{run[-1]}"] if len(run) > 2 else run
-    return parts, ordered
+def _day(digits: str) -> date | None:
+    if len(digits) != 8:
+        return None
+    try:
+        return date(int(digits[:4]), int(digits[4:6]), int(digits[6:]))
+    except ValueError:
+        return None
 
 
-def read_item(line: str, at: int) -> tuple[list[str], int]:
-    """The names that the item at index ``at`` stands for.
+def read_item(scanner: Scanner) -> list[str]:
+    """The names that the next item stands for.
 
     Raises:
         SchemaTextError: It is no item, or stands for more than a million names.
     """
-    found = _ITEM.match(line, at)
+    found = _ITEM.match(scanner.line, scanner.at)
     if not found:
-        name, at = read_name(line, at)
-        return [name], at
-    names = [found[1] + value + found[3] for part in found[2].split(", ") for value in _expand(part)]
-    return names, found.end()
+        return [scanner.name()]
+    scanner.at = found.end()
+    return [found[1] + value + found[3] for part in found[2].split(", ") for value in _expand(part)]
 
 
 def _expand(part: str) -> list[str]:

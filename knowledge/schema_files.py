@@ -11,11 +11,11 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
+from getopt import GetoptError, gnu_getopt
 
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.compress import FULL
 from quorum.knowledge.layouts import Layout, find_layouts
-from quorum.knowledge.line_search import compile_search
 from quorum.knowledge.schema_grammar import one_line
 from quorum.knowledge.schema_writer import Writer
 
@@ -32,13 +32,14 @@ _USAGE = (
     "ls [PATH], cat FILE, head [-n N] FILE, grep [-i] [-r] [-l] [-F] PATTERN [PATH], find [PATH] [-name GLOB]"
 )
 _UNSAFE = re.compile(r"[^\w$ .(){}@+,=~%-]")
+_README, _DDL = "README.md", "DDL.sql"
 
 
 class SchemaFiles:
     """The schema of one database as files: README.md, DDL.sql, one file per table or field group.
 
     Args:
-        catalog: What the files tell.
+        catalog: What the files describe.
         documents: Further files by name, put under ``docs/``.
         max_chars: Characters that one command may print.
     """
@@ -47,8 +48,15 @@ class SchemaFiles:
         self, catalog: Catalog, documents: Mapping[str, str] | None = None, *, max_chars: int = MAX_CHARS
     ) -> None:
         self._catalog = catalog
-        self._documents = dict(documents or {})
+        self._documents = {f"docs/{name}": text for name, text in (documents or {}).items()}
         self._max_chars = max_chars
+        self._commands: dict[str, Callable[[Sequence[str]], list[str]]] = {
+            "ls": self._ls,
+            "cat": self._cat,
+            "head": self._head,
+            "grep": self._grep,
+            "find": self._find,
+        }
 
     @cached_property
     def _layouts(self) -> dict[str, Layout]:
@@ -57,48 +65,48 @@ class SchemaFiles:
         for layout in find_layouts(self._catalog):
             for table in layout.tables:
                 folder = ".".join(part for part in (table.database, table.schema) if part)
-                stem = _UNSAFE.sub("_", table.name).strip() or "_"
-                path, number = f"{folder}/{stem}.txt".lstrip("/"), 2
+                stem = f"{folder}/{_UNSAFE.sub('_', table.name).strip() or '_'}".lstrip("/")
+                path, number = f"{stem}.txt", 2
                 while path in paths:
-                    path, number = f"{folder}/{stem}~{number}.txt".lstrip("/"), number + 1
+                    path, number = f"{stem}~{number}.txt", number + 1
                 paths[path] = layout
         return paths
 
     @cached_property
-    def _shown(self) -> dict[str, list[str]]:
+    def _listed(self) -> dict[str, list[str]]:
         """Paths of the files that are listed, each with the aliases that lead to it."""
-        first: dict[int, str] = {}
-        shown: dict[str, list[str]] = {"README.md": [], "DDL.sql": []}
+        paths: dict[Layout, list[str]] = {}
         for path, layout in self._layouts.items():
-            main = first.setdefault(id(layout), path)
-            shown.setdefault(main, [])
-            if main != path:
-                shown[main].append(path)
-        return {**shown, **{f"docs/{name}": [] for name in self._documents}}
+            paths.setdefault(layout, []).append(path)
+        tables = {first: aliases for first, *aliases in paths.values()}
+        return {_README: [], _DDL: [], **tables, **{path: [] for path in self._documents}}
 
     @cached_property
-    def _by_folded(self) -> dict[str, str]:
+    def _folders(self) -> frozenset[str]:
+        return frozenset(path.rpartition("/")[0] for path in self._listed if "/" in path)
+
+    @cached_property
+    def _path_of(self) -> dict[str, str]:
+        """Paths by everything that opens them, in lower case: path, file name, table name."""
         known: dict[str, str] = {}
-        for path in [*self._shown, *self._layouts]:
-            for name in (path, path.removesuffix(".txt"), path.rsplit("/", 1)[-1]):
-                known.setdefault(name.casefold(), path)
-            known.setdefault(path.removesuffix(".txt").rsplit("/", 1)[-1].casefold(), path)
-            known.setdefault(path.removesuffix(".txt").replace("/", ".").casefold(), path)
+        for path in [*self._listed, *self._layouts]:
+            stem, name = path.removesuffix(".txt"), path.rsplit("/", 1)[-1]
+            for key in (path, stem, name, name.removesuffix(".txt"), stem.replace("/", ".")):
+                known.setdefault(key.casefold(), path)
         return known
 
     def read(self, path: str) -> list[str] | None:
         """The lines of a file, by its path, a table's name, or a member of a group; None if unknown."""
-        known = self._by_folded.get(_clean(path).casefold())
+        known = self._path_of.get(_clean(path).casefold())
         if known is None:
             return None
-        if known == "README.md":
-            return self._readme()
-        if known == "DDL.sql":
-            return list(self._ddl())
-        if known.startswith("docs/"):
-            return self._documents[known.removeprefix("docs/")].splitlines()
+        if known in (_README, _DDL):
+            return list(self._readme() if known == _README else self._ddl())
+        if known in self._documents:
+            return self._documents[known].splitlines()
         layout = self._layouts[known]
-        return Writer(FULL, pack=False).block(Layout(layout.tables, layout.columns))
+        (text,) = Writer([Layout(layout.tables, layout.columns)], pack=False).write(FULL)
+        return text.split("\n")
 
     def run(self, command: str) -> str:
         """Run one command and return what it prints, cut with a statement at ``max_chars``."""
@@ -106,22 +114,15 @@ class SchemaFiles:
             words = shlex.split(command)
         except ValueError as error:
             return f"Cannot read the command: {error}. Put patterns with spaces in quotes."
-        commands: dict[str, Callable[[Sequence[str]], list[str]]] = {
-            "ls": self._ls,
-            "cat": self._cat,
-            "head": self._head,
-            "grep": self._grep,
-            "find": self._find,
-        }
         if not words:
             return f"No command given. There are: {_USAGE}."
         if any(word in {"|", ">", ">>", "&&", "||", ";", "<"} for word in words):
             return f"One command at a time, without pipes or redirection. There are: {_USAGE}."
-        if words[0] not in commands:
+        if words[0] not in self._commands:
             return f"{words[0]}: no such command. There are: {_USAGE}."
         try:
-            return self._cut(commands[words[0]](words[1:]))
-        except _Complaint as error:
+            return self._cut(self._commands[words[0]](words[1:]))
+        except _CommandError as error:
             return f"{words[0]}: {error}"
 
     def _cut(self, lines: Sequence[str]) -> str:
@@ -132,73 +133,71 @@ class SchemaFiles:
             short = line if more <= 0 else line[:MAX_LINE] + f"… ({more:,} characters cut)"
             used += len(short) + 1
             if used > self._max_chars:
-                said = f"… cut: {len(kept):,} of {len(lines):,} lines shown; use grep, or name one file."
-                return "\n".join([*kept, said])
+                kept.append(
+                    f"… cut: {len(kept):,} of {len(lines):,} lines shown; use grep, or name one file."
+                )
+                break
             kept.append(short)
         return "\n".join(kept)
 
     def _ls(self, words: Sequence[str]) -> list[str]:
-        _, paths = _options(words, "lahR1", "")
+        _, paths = _options(words, "lahR1")
         folder = _clean(paths[0]) if paths else ""
-        if folder and folder.casefold() in self._by_folded and folder not in self._folders:
-            return [self._by_folded[folder.casefold()]]
-        if folder and folder not in self._folders:
-            raise _Complaint(f"{folder}: no such file or folder; ls shows what there is.")
-        if not folder and len(self._shown) <= MAX_LISTED:
-            return [self._listed(path, path) for path in self._shown]
-        inside = [path for path in self._shown if path.startswith(f"{folder}/" if folder else "")]
-        names = [(path, path[len(folder) + 1 if folder else 0 :]) for path in inside]
-        direct = [self._listed(path, name) for path, name in names if "/" not in name]
-        return [*([] if folder else map(self._counted, sorted(self._folders))), *direct]
+        if not folder:
+            if len(self._listed) <= MAX_LISTED:
+                return [self._entry(path, path) for path in self._listed]
+            inside = {f: sum(p.startswith(f"{f}/") for p in self._listed) for f in sorted(self._folders)}
+            folders = [f"{name}/ ({count:,} files)" for name, count in inside.items()]
+            return folders + [self._entry(path, path) for path in self._listed if "/" not in path]
+        if folder in self._folders:
+            names = [(path, path.removeprefix(f"{folder}/")) for path in self._listed]
+            return [self._entry(path, name) for path, name in names if name != path and "/" not in name]
+        if folder.casefold() in self._path_of:
+            return [self._path_of[folder.casefold()]]
+        raise _CommandError(f"{folder}: no such file or folder; ls shows what there is.")
 
-    def _counted(self, folder: str) -> str:
-        return f"{folder}/ ({sum(path.startswith(f'{folder}/') for path in self._shown):,} files)"
-
-    @cached_property
-    def _folders(self) -> frozenset[str]:
-        return frozenset(path.rpartition("/")[0] for path in self._shown if "/" in path)
-
-    def _listed(self, path: str, name: str) -> str:
-        others = self._shown[path]
-        if not others:
+    def _entry(self, path: str, name: str) -> str:
+        aliases = self._listed[path]
+        if not aliases:
             return name
-        last = others[-1].rsplit("/", 1)[-1]
-        return f"{name} (one of {len(others) + 1:,} tables alike, to {last})"
+        return f"{name} (one of {len(aliases) + 1:,} tables alike, to {aliases[-1].rsplit('/', 1)[-1]})"
 
     def _cat(self, words: Sequence[str]) -> list[str]:
-        _, paths = _options(words, "n", "")
+        _, paths = _options(words, "n")
         if not paths:
-            raise _Complaint("name a file; ls shows what there is.")
+            raise _CommandError("name a file; ls shows what there is.")
         return [line for path in paths for line in self._lines(path)]
 
     def _head(self, words: Sequence[str]) -> list[str]:
         words = [f"-n{w[1:]}" if re.fullmatch(r"-\d+", w) else w for w in words]
-        options, paths = _options(words, "", "n")
+        options, paths = _options(words, "n:")
         count = options.get("n", "10")
         if not count.isdigit() or len(paths) != 1:
-            raise _Complaint("head [-n N] FILE, with a whole number N.")
+            raise _CommandError("head [-n N] FILE, with a whole number N.")
         return self._lines(paths[0])[: int(count)]
 
     def _lines(self, path: str) -> list[str]:
         lines = self.read(path)
         if lines is None:
             if _clean(path) in self._folders:
-                raise _Complaint(f"{path} is a folder; ls {path} lists it.")
-            raise _Complaint(f"{path}: no such file; ls shows what there is.")
+                raise _CommandError(f"{path} is a folder; ls {path} lists it.")
+            raise _CommandError(f"{path}: no such file; ls shows what there is.")
         return lines
 
     def _grep(self, words: Sequence[str]) -> list[str]:
-        options, rest = _options(words, "irRnlEFwHh", "e")
+        options, rest = _options(words, "irRnlEFwHhe:")
         if "e" in options:
             rest = [options["e"], *rest]
         if not rest:
-            raise _Complaint("grep [-i] [-r] PATTERN [PATH].")
-        search = compile_search(rest[0], ignore_case="i" in options, fixed="F" in options)
-        found: list[str] = []
-        for path in self._chosen(rest[1:]):
-            hits = [line.strip() for line in self.read(path) or () if search.matches(line.strip())]
-            found += [path] if hits and "l" in options else [f"{path}: {hit}" for hit in hits]
-        note = ["(searched as plain text: this pattern is more than grep takes here)"] if search.plain else []
+            raise _CommandError("grep [-i] [-r] PATTERN [PATH].")
+        lines = [(path, line.strip()) for path in self._chosen(rest[1:]) for line in self.read(path) or ()]
+        fixed, ignore_case = "F" in options, "i" in options
+        plain, hits = search([line for _, line in lines], rest[0], ignore_case=ignore_case, fixed=fixed)
+        if "l" in options:
+            found = list(dict.fromkeys(lines[i][0] for i in hits))
+        else:
+            found = [": ".join(lines[i]) for i in hits]
+        note = ["(searched as plain text: this pattern is more than grep takes here)"] if plain else []
         return [*note, *(found or [f"no line matches {rest[0]!r}"])]
 
     def _chosen(self, paths: Sequence[str]) -> Iterator[str]:
@@ -207,13 +206,12 @@ class SchemaFiles:
             folder = _clean(path)
             if folder == "" or folder in self._folders:
                 inside = f"{folder}/" if folder else ""
-                repeating = {"DDL.sql", "README.md"}
-                yield from (p for p in self._shown if p.startswith(inside) and p not in repeating)
+                yield from (p for p in self._listed if p.startswith(inside) and p not in (_DDL, _README))
             elif "*" in folder:
-                yield from (p for p in self._shown if fnmatchcase(p.casefold(), folder.casefold()))
+                yield from (p for p in self._listed if fnmatchcase(p.casefold(), folder.casefold()))
             else:
                 self._lines(path)
-                yield self._by_folded[folder.casefold()]
+                yield self._path_of[folder.casefold()]
 
     def _find(self, words: Sequence[str]) -> list[str]:
         words = list(words)
@@ -222,26 +220,26 @@ class SchemaFiles:
             if option in words:
                 at = words.index(option)
                 if at + 1 >= len(words):
-                    raise _Complaint("find [PATH] [-name GLOB].")
+                    raise _CommandError("find [PATH] [-name GLOB].")
                 pattern = words[at + 1]
                 del words[at : at + 2]
         folder = _clean(words[0]) if words else ""
         inside = f"{folder}/" if folder else ""
-        paths = [path for path in {**self._shown, **self._layouts} if path.startswith(inside)]
+        paths = [path for path in {**self._listed, **self._layouts} if path.startswith(inside)]
         found = [p for p in paths if fnmatchcase(p.rsplit("/", 1)[-1].casefold(), pattern.casefold())]
         return found or [f"no file is named {pattern}"]
 
-    def _readme(self) -> list[str]:
+    def _readme(self) -> Iterator[str]:
         catalog = self._catalog
         columns = sum(len(table.columns) for table in catalog.tables)
-        return [
-            f"# {catalog.name} ({catalog.dialect}): {len(catalog.tables):,} tables, {columns:,} columns",
+        yield f"# {catalog.name} ({catalog.dialect}): {len(catalog.tables):,} tables, {columns:,} columns"
+        yield (
             "One file per table; tables with the same columns share the file of the first of them, and"
-            " any of their names opens it.",
-            "A line: column TYPE, keys, [sample values], -- description; nested paths are indented.",
-            "DDL.sql: names and types of all tables. docs/: documents, where there are any.",
-            *(f"Note: {one_line(note)}" for note in catalog.notes),
-        ]
+            " any of their names opens it."
+        )
+        yield "A line: column TYPE, keys, [sample values], -- description; nested paths are indented."
+        yield "DDL.sql: names and types of all tables. docs/: documents, where there are any."
+        yield from (f"Note: {one_line(note)}" for note in catalog.notes)
 
     def _ddl(self) -> Iterator[str]:
         for table in self._catalog.tables:
@@ -250,8 +248,41 @@ class SchemaFiles:
             yield f"CREATE {table.kind.upper()} {names} ({columns});"
 
 
-class _Complaint(Exception):
+class _CommandError(Exception):
     """What is wrong with a command, for the model that wrote it."""
+
+
+def search(
+    lines: Sequence[str], pattern: str, *, ignore_case: bool = False, fixed: bool = False
+) -> tuple[bool, list[int]]:
+    """Find a grep pattern (extended notation, ``\\|`` as well) in lines.
+
+    The lines that hold the pattern as plain text match too, for in basic notation ``(`` is a character like
+    any other. The search is RE2's, whose time grows with the text alone whatever pattern a model writes.
+
+    Args:
+        fixed: Look for plain text alone, as ``grep -F``.
+
+    Returns:
+        Whether the pattern was none and only its text was looked for, and the indexes of the lines found.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    def fold(text: str) -> str:
+        return text.casefold() if ignore_case else text
+
+    found = [fold(pattern) in fold(line) for line in lines]
+    plain = False
+    if not fixed:
+        column = pa.array([line.encode("utf-8", "replace").decode() for line in lines], pa.string())
+        wanted = pattern.replace(r"\|", "|").encode("utf-8", "replace").decode()
+        try:
+            matches = pc.match_substring_regex(column, wanted, ignore_case=ignore_case).to_pylist()
+            found = [one or other for one, other in zip(found, matches, strict=True)]
+        except pa.ArrowInvalid:
+            plain = True
+    return plain, [i for i, hit in enumerate(found) if hit]
 
 
 def _clean(path: str) -> str:
@@ -262,27 +293,16 @@ def _sql_name(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z_]\w*", name) else '"' + one_line(name).replace('"', '""') + '"'
 
 
-def _options(words: Sequence[str], flags: str, valued: str) -> tuple[dict[str, str], list[str]]:
-    """Options (``-n 5``, ``-n5``, ``-ir``) and the other words.
+def _options(words: Sequence[str], known: str) -> tuple[dict[str, str], list[str]]:
+    """Options by letter (``-n 5``, ``-n5``, ``-ir``), and the other words.
 
     Raises:
-        _Complaint: An option that the command does not have.
+        _CommandError: An option that the command does not have.
     """
-    options: dict[str, str] = {}
-    rest: list[str] = []
-    queue = list(words)
-    while queue:
-        word = queue.pop(0)
-        if word == "--":
-            return options, [*rest, *queue]
-        if len(word) < 2 or word[0] != "-":
-            rest.append(word)
-            continue
-        for i, letter in enumerate(word[1:], 2):
-            if letter in valued:
-                options[letter] = word[i:] or (queue.pop(0) if queue else "")
-                break
-            if letter not in flags:
-                raise _Complaint(f"unknown option -{letter}. There are: {_USAGE}.")
-            options[letter] = ""
-    return options, rest
+    try:
+        options, rest = gnu_getopt(list(words), known)
+    except GetoptError as error:
+        if "requires" in error.msg:
+            raise _CommandError(f"option -{error.opt} needs a value.") from error
+        raise _CommandError(f"unknown option -{error.opt}. There are: {_USAGE}.") from error
+    return {name.lstrip("-"): value for name, value in options}, rest

@@ -1,13 +1,13 @@
 """The tokens of schema text: names, types, values and descriptions, written and read back.
 
-Every ``write_*`` has a ``read_*`` that starts at an index and returns the value and the index
-behind it. ``quorum.knowledge.schema_text`` defines the format as a whole.
+What a ``write_*`` function writes, the ``Scanner`` reads. ``quorum.knowledge.schema_text`` defines the
+format as a whole.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 from quorum.knowledge.errors import QuorumError
@@ -21,9 +21,9 @@ _UNESCAPE = re.compile(r'""|\\u([0-9a-f]{4})|\\(.)')
 _SPECIAL_VALUE = re.compile(
     r'[,\[\]"\\\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]|^\s|\s$|^$|^all: |^NULL only$'
 )
+_BARE_VALUE = re.compile(r"[^,\]]*")
 _AFTER_TYPE = re.compile(r"\[|(?:PK|NOT NULL|->|--)(?:[ ^]|$)|$")
 _CACHED = 1 << 16  # the same few names, types and texts come back at every level of detail
-_KEYWORDS = frozenset({"primary", "foreign"})
 _RESERVED = frozenset(
     """
     all alter and any as asc between by case cast check column constraint create cross current
@@ -42,81 +42,36 @@ class SchemaTextError(QuorumError):
 
 def quote(text: str) -> str:
     """The text in double quotes: a quote doubled, control characters and surrogates escaped."""
-
-    def escape(char: str) -> str:
-        if char in _ESCAPES:
-            return _ESCAPES[char]
-        if char.isprintable() or char == " ":
-            return char
-        return "".join(f"\\u{unit:04x}" for unit in _utf16(char))
-
-    return '"' + "".join(map(escape, text)) + '"'
+    return f'"{"".join(map(_escape, text))}"'
 
 
-def _utf16(char: str) -> Iterable[int]:
-    raw = char.encode("utf-16-be", "surrogatepass")
-    return (int.from_bytes(raw[i : i + 2]) for i in range(0, len(raw), 2))
+def _escape(char: str) -> str:
+    if char in _ESCAPES or char.isprintable():
+        return _ESCAPES.get(char, char)
+    return re.sub("....", r"\\u\g<0>", char.encode("utf-16-be", "surrogatepass").hex())
 
 
-def read_quoted(line: str, at: int) -> tuple[str, int]:
-    """The inverse of ``quote`` for the quoted token at index ``at``."""
-    found = _QUOTED.match(line, at)
-    if not found:
-        raise SchemaTextError(f"a quoted name has no end: {line[at : at + 60]}")
-
-    def unescape(part: re.Match[str]) -> str:
-        if part[1]:
-            return chr(int(part[1], 16))
-        return _UNESCAPES.get(part[2], part[2]) if part[2] else '"'
-
-    text = _UNESCAPE.sub(unescape, found[1])
-    if re.search("[\ud800-\udbff][\udc00-\udfff]", text):
-        text = text.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "surrogatepass")
-    return text, found.end()
+def _unescape(escape: re.Match[str]) -> str:
+    if escape[1]:
+        return chr(int(escape[1], 16))
+    return _UNESCAPES.get(escape[2], escape[2]) if escape[2] else '"'
 
 
 @lru_cache(_CACHED)
 def write_name(name: str) -> str:
     """A name, bare where it can be, here and in SQL."""
     plain = BARE_NAME.fullmatch(name) and not name[0].isdigit()
-    if plain and name not in _KEYWORDS and name.casefold() not in _RESERVED:
-        return name
-    return quote(name)
+    return name if plain and name.casefold() not in _RESERVED else quote(name)
 
 
-def read_name(line: str, at: int) -> tuple[str, int]:
-    """A bare or quoted name at index ``at``."""
-    if line[at : at + 1] == '"':
-        return read_quoted(line, at)
-    found = BARE_NAME.match(line, at)
-    if not found:
-        raise SchemaTextError(f"a name is expected: {line[at : at + 60]}")
-    return found[0], found.end()
+def write_names(names: Iterable[str]) -> str:
+    """Names joined by commas."""
+    return ", ".join(map(write_name, names))
 
 
 def write_full_name(parts: Iterable[str]) -> str:
     """``database.schema.name`` with each part quoted where needed."""
     return ".".join(map(write_name, parts))
-
-
-def read_full_name(line: str, at: int) -> tuple[tuple[str, ...], int]:
-    """The parts of a dotted name at index ``at``."""
-    part, at = read_name(line, at)
-    parts = [part]
-    while line[at : at + 1] == ".":
-        part, at = read_name(line, at + 1)
-        parts.append(part)
-    return tuple(parts), at
-
-
-def read_names(line: str, at: int) -> tuple[list[str], int]:
-    """Names joined by ``, ``."""
-    name, at = read_name(line, at)
-    names = [name]
-    while line.startswith(", ", at):
-        name, at = read_name(line, at + 2)
-        names.append(name)
-    return names, at
 
 
 @lru_cache(_CACHED)
@@ -125,21 +80,14 @@ def write_path(path: str) -> str:
     return path if BARE_PATH.fullmatch(path) else quote(path)
 
 
-def read_paths(line: str, at: int) -> tuple[list[str], int]:
-    """Nested paths joined by ``, ``."""
-    paths = []
-    while True:
-        if line[at : at + 1] == '"':
-            path, at = read_quoted(line, at)
-        else:
-            found = BARE_PATH.match(line, at)
-            if not found:
-                raise SchemaTextError(f"a path is expected: {line[at : at + 60]}")
-            path, at = found[0], found.end()
-        paths.append(path)
-        if not line.startswith(", ", at):
-            return paths, at
-        at += 2
+@lru_cache(_CACHED)
+def write_type(text: str) -> str:
+    """A type in the engine's words; quoted when empty or when it could be misread."""
+    plain = text.isprintable() and text == text.strip() and text[:1] not in {"", '"'}
+    balanced = text.count("(") == text.count(")") and text.count("<") == text.count(">")
+    if plain and balanced and _bare_type_end(text + " PK", 0) == len(text):
+        return text
+    return quote(text)
 
 
 def _bare_type_end(line: str, at: int) -> int:
@@ -156,24 +104,6 @@ def _bare_type_end(line: str, at: int) -> int:
 
 
 @lru_cache(_CACHED)
-def write_type(text: str) -> str:
-    """A type in the engine's words; quoted when empty or when it could be misread."""
-    plain = text.isprintable() and text == text.strip() and text[:1] not in {"", '"'}
-    balanced = text.count("(") == text.count(")") and text.count("<") == text.count(">")
-    if plain and balanced and _bare_type_end(text + " PK", 0) == len(text):
-        return text
-    return quote(text)
-
-
-def read_type(line: str, at: int) -> tuple[str, int]:
-    """A type at index ``at``, up to the first mark behind it."""
-    if line[at : at + 1] == '"':
-        return read_quoted(line, at)
-    end = _bare_type_end(line, at)
-    return line[at:end], end
-
-
-@lru_cache(_CACHED)
 def write_value(value: str) -> str:
     """A sample value, quoted where it could be misread."""
     return quote(value) if _SPECIAL_VALUE.search(value) else value
@@ -187,28 +117,78 @@ def write_values(values: Iterable[str], complete: bool = False) -> str:
     return f"[{written}]"
 
 
-def read_values(line: str, at: int) -> tuple[tuple[str, ...], bool, int]:
-    """The values of ``[a, b]`` at index ``at``, and whether it says that there are no others."""
-    if line.startswith("[NULL only]", at):
-        return (), True, at + len("[NULL only]")
-    complete = line.startswith("[all: ", at)
-    at += len("[all: ") if complete else 1
-    values = []
-    while True:
-        if line[at : at + 1] == '"':
-            value, at = read_quoted(line, at)
-        else:
-            start = at
-            while at < len(line) and line[at] not in ",]":
-                at += 1
-            value = line[start:at]
-        values.append(value)
-        if line.startswith(", ", at):
-            at += 2
-        elif line[at : at + 1] == "]":
-            return tuple(values), complete, at + 1
-        else:
-            raise SchemaTextError(f"sample values have no end: {line[:60]}")
+class Scanner:
+    """Reads the tokens of a line from left to right.
+
+    Every method moves ``at``, the index of what comes next, and raises ``SchemaTextError`` where that is
+    something else.
+    """
+
+    def __init__(self, line: str, at: int = 0) -> None:
+        self.line, self.at = line, at
+
+    @property
+    def rest(self) -> str:
+        """What has not been read."""
+        return self.line[self.at :]
+
+    def take(self, text: str) -> bool:
+        """Pass over ``text`` if it comes next; whether it does."""
+        found = self.line.startswith(text, self.at)
+        self.at += len(text) if found else 0
+        return found
+
+    def _token(self, bare: re.Pattern[str], what: str) -> str:
+        quoted = self.line.startswith('"', self.at)
+        found = (_QUOTED if quoted else bare).match(self.line, self.at)
+        if not found:
+            raise SchemaTextError(f"{'a quoted name has no end' if quoted else what}: {self.rest[:60]}")
+        self.at = found.end()
+        if not quoted:
+            return found[0]
+        text = _UNESCAPE.sub(_unescape, found[1]).encode("utf-16-be", "surrogatepass")
+        return text.decode("utf-16-be", "surrogatepass")  # joins pairs of surrogates
+
+    def _separated(self, read: Callable[[], str], by: str = ", ") -> list[str]:
+        found = [read()]
+        while self.take(by):
+            found.append(read())
+        return found
+
+    def name(self) -> str:
+        """A name."""
+        return self._token(BARE_NAME, "a name is expected")
+
+    def names(self) -> list[str]:
+        """Names joined by commas."""
+        return self._separated(self.name)
+
+    def full_name(self) -> tuple[str, ...]:
+        """The parts of a dotted name."""
+        return tuple(self._separated(self.name, "."))
+
+    def paths(self) -> list[str]:
+        """Nested paths joined by commas."""
+        return self._separated(lambda: self._token(BARE_PATH, "a path is expected"))
+
+    def type(self) -> str:
+        """A type, up to the first mark behind it."""
+        if self.line.startswith('"', self.at):
+            return self.name()
+        start, self.at = self.at, _bare_type_end(self.line, self.at)
+        return self.line[start : self.at]
+
+    def values(self) -> tuple[tuple[str, ...], bool]:
+        """The values in brackets, and whether the text says that there are no others."""
+        if self.take("[NULL only]"):
+            return (), True
+        complete = self.take("[all: ")
+        if not complete:
+            self.take("[")
+        values = self._separated(lambda: self._token(_BARE_VALUE, ""))
+        if not self.take("]"):
+            raise SchemaTextError(f"sample values have no end: {self.line[:60]}")
+        return tuple(values), complete
 
 
 @lru_cache(_CACHED)

@@ -80,11 +80,19 @@ Nested paths, indented by four spaces below their column, ``path[, path...] TYPE
 
 from __future__ import annotations
 
-from quorum.knowledge.catalog import Catalog
-from quorum.knowledge.schema_grammar import SchemaTextError
-from quorum.knowledge.schema_reader import read_schema
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from quorum.knowledge.catalog import Catalog, Column, Field, ForeignKey, Table
+from quorum.knowledge.name_ranges import MAX_EXPANSION, read_item
+from quorum.knowledge.nested_text import rebuild
+from quorum.knowledge.schema_grammar import Scanner, SchemaTextError
+from quorum.knowledge.schema_writer import last_segment
 
 __all__ = ["SchemaTextError", "parse_schema"]
+
+_FACT = re.compile(r"[0-9][0-9,]* tables|([0-9][0-9,]*) rows|rows (.*)")
 
 
 def parse_schema(text: str) -> Catalog:
@@ -98,4 +106,231 @@ def parse_schema(text: str) -> Catalog:
     Raises:
         SchemaTextError: A line does not follow the format; the message quotes it.
     """
-    return read_schema(text)
+    reader = _Reader()
+    for number, line in enumerate(text.split("\n"), 1):
+        try:
+            reader.line(line)
+        except (ValueError, SchemaTextError) as error:
+            raise SchemaTextError(f"line {number} is no schema text: {error}") from error
+    reader.end_block()
+    return Catalog(reader.name, reader.dialect, tuple(reader.tables), tuple(reader.notes))
+
+
+@dataclass
+class _Column:
+    """A column while its nested lines are read."""
+
+    column: Column
+    exact: list[Field] = field(default_factory=list)
+    fields: list[Field] = field(default_factory=list)
+
+    def finish(self) -> Column:
+        if not (self.exact or self.fields):
+            return self.column
+        kind, declared = rebuild(self.column.name, self.column.type, self.exact)
+        return replace(self.column, type=kind, fields=(*declared, *self.fields))
+
+
+@dataclass
+class _Block:
+    """What the header of a block says, and its body as read so far."""
+
+    names: list[tuple[str, ...]]
+    kind: str = "table"
+    rows: list[int | None] = field(default_factory=list)
+    base: Table | None = None
+    description: str = ""
+    member_descriptions: dict[tuple[str, ...], str] = field(default_factory=dict)
+    columns: list[_Column] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    primary: list[str] = field(default_factory=list)
+    foreign: list[ForeignKey] = field(default_factory=list)
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.name, self.dialect = "", ""
+        self.notes: list[str] = []
+        self.tables: list[Table] = []
+        self._known: dict[tuple[str, ...], Table] = {}
+        self._open: _Block | None = None
+        self._last: dict[str, str] = {}  # the last description of each name
+
+    def line(self, line: str) -> None:
+        if line.startswith("#"):
+            self._comment(line)
+        elif line.startswith(("table ", "tables ")):
+            self.end_block()
+            self._open = self._header(line)
+        elif line.startswith("    "):
+            self._nested(Scanner(line, 4))
+        elif line.startswith("  "):
+            self._body(Scanner(line, 2))
+        elif line.strip():
+            raise SchemaTextError(f"unexpected: {line[:80]}")
+
+    def end_block(self) -> None:
+        block, self._open = self._open, None
+        if block is None:
+            return
+        columns = [column.finish() for column in block.columns]
+        primary, foreign = tuple(block.primary), tuple(block.foreign)
+        if block.base is not None:
+            columns = _changed(block.base.columns, block.removed, columns)
+            primary, foreign = block.base.primary_key, block.base.foreign_keys
+        for i, parts in enumerate(block.names):
+            database, schema, name = ("", "", *parts)[-3:]
+            rows = block.rows[i] if i < len(block.rows) else None
+            text = block.member_descriptions.get(parts, block.description)
+            table = Table(name, tuple(columns), schema, database, block.kind, text, rows, primary, foreign)
+            self.tables.append(table)
+            self._known[parts] = table
+
+    def _comment(self, line: str) -> None:
+        if line.startswith("# note: "):
+            self.notes.append(line[8:])
+        elif line.startswith("# database ") and not self.name:
+            scanner = Scanner(line, len("# database "))
+            self.name = scanner.name()
+            if scanner.take(" ("):
+                self.dialect = scanner.name()
+
+    def _header(self, line: str) -> _Block:
+        scanner = Scanner(line)
+        block = _Block([scanner.full_name()] if scanner.take("table ") else _members(scanner))
+        if scanner.take(" ("):
+            _facts(scanner, block)
+        if scanner.take(" like "):
+            base = scanner.full_name()
+            if base not in self._known:
+                raise SchemaTextError(f"{'.'.join(base)} is not described above the tables that are like it")
+            block.base = self._known[base]
+        if scanner.take(" -- "):
+            block.description = scanner.rest
+        elif scanner.rest:
+            raise SchemaTextError(f"unexpected in a header: {scanner.rest[:60]}")
+        return block
+
+    def _block(self) -> _Block:
+        if self._open is None:
+            raise SchemaTextError("a column stands before the first table")
+        return self._open
+
+    def _body(self, scanner: Scanner) -> None:
+        block = self._block()
+        if scanner.rest == "(columns unknown)":
+            return
+        if scanner.take("- "):
+            block.removed += scanner.names()
+        elif scanner.take("-- "):
+            parts = scanner.full_name()
+            block.member_descriptions[parts] = scanner.rest.removeprefix(": ")
+        elif scanner.take("primary key ("):
+            block.primary = scanner.names()
+        elif scanner.take("foreign key ("):
+            block.foreign.append(_foreign_key(scanner))
+        else:
+            scanner.take("+ ")
+            self._columns(block, scanner)
+
+    def _columns(self, block: _Block, scanner: Scanner) -> None:
+        names = scanner.names()
+        scanner.take(" ")
+        kind = scanner.type()
+        if scanner.take(" PK"):
+            block.primary += names
+        nullable = not scanner.take(" NOT NULL")
+        if scanner.take(" -> "):
+            *table, column = scanner.full_name()
+            block.foreign += [ForeignKey((name,), ".".join(table), (column,)) for name in names]
+        columns = [Column(name, kind, nullable=nullable) for name in names]
+        if scanner.rest.startswith(" ["):
+            scanner.take(" ")
+            samples, complete = scanner.values()
+            columns[0] = replace(columns[0], samples=samples, complete=complete)
+        columns[0] = replace(columns[0], description=self._description(scanner, names[0]))
+        block.columns += map(_Column, columns)
+
+    def _description(self, scanner: Scanner, name: str) -> str:
+        if scanner.take(" -- "):
+            self._last[name] = scanner.rest
+        elif scanner.rest != " --^":
+            if scanner.rest:
+                raise SchemaTextError(f"unexpected behind a type: {scanner.rest[:60]}")
+            return ""
+        if name not in self._last:
+            raise SchemaTextError(f"--^ refers to nothing above: {scanner.line[:60]}")
+        return self._last[name]
+
+    def _nested(self, scanner: Scanner) -> None:
+        block = self._block()
+        if not block.columns:
+            raise SchemaTextError("a nested path stands before the first column")
+        column = block.columns[-1]
+        mark = next((mark for mark in "~." if scanner.take(mark)), "")
+        paths = scanner.paths()
+        scanner.take(" ")
+        kind = scanner.type()
+        if mark == "~":
+            text = scanner.rest.removeprefix(" -- ")
+        else:
+            text = self._description(scanner, last_segment(mark + paths[0]))
+        found = column.fields if mark else column.exact
+        found += [Field(path, kind, text, inferred=mark == "~") for path in paths]
+
+
+def _members(scanner: Scanner) -> list[tuple[str, ...]]:
+    scanner.take("tables ")
+    names: list[tuple[str, ...]] = []
+    qualifier = _qualifier(scanner)
+    while True:
+        names += [(*qualifier, name) for name in read_item(scanner)]
+        if len(names) > MAX_EXPANSION:
+            raise SchemaTextError("a group has too many members")
+        if scanner.take("; "):
+            qualifier = _qualifier(scanner)
+        elif not scanner.take(", "):
+            return names
+
+
+def _qualifier(scanner: Scanner) -> tuple[str, ...]:
+    start = scanner.at
+    try:
+        parts = scanner.full_name()
+    except SchemaTextError:
+        parts = ()
+    if parts and scanner.take(": "):
+        return parts
+    scanner.at = start
+    return ()
+
+
+def _facts(scanner: Scanner, block: _Block) -> None:
+    if not scanner.rest.startswith("rows ") and not scanner.rest[:1].isdigit():
+        block.kind = scanner.name()
+        scanner.take("; ")
+    facts = scanner.rest.partition(")")[0]
+    for fact in filter(None, facts.split("; ")):
+        found = _FACT.fullmatch(fact)
+        if not found:
+            raise SchemaTextError(f"unknown fact: {fact[:60]}")
+        if found[1]:
+            block.rows = [int(found[1].replace(",", ""))]
+        elif found[2] and found[2].endswith(" each"):
+            block.rows = [int(found[2].removesuffix(" each"))] * len(block.names)
+        elif found[2]:
+            block.rows = [None if count == "?" else int(count) for count in found[2].split(", ")]
+    scanner.take(facts + ")")
+
+
+def _foreign_key(scanner: Scanner) -> ForeignKey:
+    names = scanner.names()
+    scanner.take(") -> ")
+    table = scanner.full_name()
+    theirs = scanner.names() if scanner.take(" (") else ()
+    return ForeignKey(tuple(names), ".".join(table), tuple(theirs))
+
+
+def _changed(base: Sequence[Column], removed: Sequence[str], added: Sequence[Column]) -> list[Column]:
+    new = {column.name: column for column in added}
+    return [new.pop(c.name, c) for c in base if c.name not in removed] + list(new.values())

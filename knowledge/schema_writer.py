@@ -1,22 +1,26 @@
-"""The lines of schema text for one layout at one level of detail (format: ``knowledge.schema_text``)."""
+"""Layouts as blocks of schema text at a level of detail (format: ``quorum.knowledge.schema_text``)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import groupby
 
-from quorum.knowledge.catalog import Column, ForeignKey, Table
+from quorum.knowledge.catalog import Column, Field, ForeignKey, Table
 from quorum.knowledge.layouts import Layout
-from quorum.knowledge.nested_text import Line, last_segment, parents_needed, spell
+from quorum.knowledge.name_ranges import fold_names
+from quorum.knowledge.nested_text import spell
 from quorum.knowledge.schema_grammar import (
     one_line,
     write_full_name,
     write_name,
+    write_names,
     write_path,
     write_type,
     write_values,
 )
-from quorum.knowledge.schema_header import name_parts, written_facts, written_members
 
 LINE_CHARS = 200
 """Names that share a type are wrapped at this many characters."""
@@ -39,139 +43,125 @@ class Detail:
     description_chars: int | None
 
 
-@dataclass
-class Tally:
-    """What was known and what was shown of it."""
+@dataclass(frozen=True)
+class _Row:
+    """A column or path with its type and marks; rows that may share a line have equal ``shared``."""
 
-    descriptions: int = 0
-    omitted: int = 0
-    cut: int = 0
-    disputed: int = 0
-    sampled: int = 0
-    unsampled: int = 0
-
-    def left_out(self) -> tuple[str, ...]:
-        """What is missing, one part each; empty when nothing is."""
-        parts = [
-            (self.omitted, f"{self.omitted:,} of {self.descriptions:,} descriptions"),
-            (self.cut, f"the ends (…) of {self.cut:,} descriptions"),
-            (self.disputed, f"{self.disputed:,} descriptions in which tables of one group differ"),
-            (self.unsampled, f"sample values of {self.unsampled:,} of {self.sampled:,} columns"),
-        ]
-        return tuple(text for count, text in parts if count)
+    name: str
+    rest: str
+    shared: object
+    below: Sequence[str] = ()
 
 
-@dataclass
 class Writer:
-    """Writes blocks in order; remembers what was used, for the legend and for ``--^``.
+    """Writes layouts, at one level of detail after another.
 
     With ``pack`` off every column and path has a line of its own, and no line refers to another.
+
+    Attributes:
+        used: The marks that the last text uses, for its legend.
     """
 
-    detail: Detail
-    pack: bool = True
-    tally: Tally = field(default_factory=Tally)
-    used: set[str] = field(default_factory=set)
-    spelt: dict[int, tuple[str, list[Line]]] = field(default_factory=dict)
-    members: dict[int, tuple[str, list[Table]]] = field(default_factory=dict)
-    _last: dict[str, str] = field(default_factory=dict)
+    def __init__(self, layouts: Sequence[Layout], *, pack: bool = True) -> None:
+        self.layouts, self.pack = layouts, pack
+        self._members, self._spell = cache(_written_members), cache(spell)
+        self._start(Detail(0, 0, 0))
 
-    def block(self, layout: Layout) -> list[str]:
-        """The lines of one layout: header, columns, keys."""
-        header, ordered = self._header(layout)
-        lines = [header, *self._member_descriptions(ordered)]
-        self.tally.disputed += layout.disputed
-        if layout.base is not None:
-            self.used |= {"like"}
-            lines += self._wrapped("  - ", layout.removed)
-            added = self._columns(layout.added, ordered[0])
-            return lines + [line if line[2] == " " else f"  + {line[2:]}" for line in added]
-        if not layout.columns:
-            return [*lines, "  (columns unknown)"]
-        lines += self._columns(layout.columns, ordered[0])
-        return [*lines, *self._keys(ordered[0])]
+    def _start(self, detail: Detail) -> None:
+        self.detail = detail
+        self.used: set[str] = set()
+        self._counts: Counter[str] = Counter()
+        self._last: dict[str, str] = {}  # the last description of each name
 
-    def _header(self, layout: Layout) -> tuple[str, list[Table]]:
-        members, ordered = self._members(layout)
-        one = len(ordered) == 1
-        self.used |= set() if one else {"tables"}
-        facts = written_facts(ordered)
-        parts = [f"table {write_full_name(name_parts(ordered[0]))}" if one else f"tables {members}"]
-        parts += [f"({'; '.join(facts)})"] if facts else []
-        if layout.base is not None:
-            parts.append(f"like {write_full_name(name_parts(self._members(layout.base)[1][0]))}")
-        told = {table.description for table in ordered}
-        said = self._shown(ordered[0].description) if len(told) == 1 else ""
-        return " ".join(parts) + (f" -- {said}" if said else ""), ordered
+    def write(self, detail: Detail) -> list[str]:
+        """One block for each layout."""
+        self._start(detail)
+        return ["\n".join(self._block(layout)) for layout in self.layouts]
 
-    def _members(self, layout: Layout) -> tuple[str, list[Table]]:
-        known = self.members.get(id(layout))
-        if known is None:
-            known = self.members[id(layout)] = written_members(layout.tables)
-        return known
+    def left_out(self) -> tuple[str, ...]:
+        """What the last text leaves out, one part each; empty when nothing."""
+        count = self._counts
+        parts = {
+            "omitted": f"{count['omitted']:,} of {count['descriptions']:,} descriptions",
+            "cut": f"the ends (…) of {count['cut']:,} descriptions",
+            "disputed": f"{count['disputed']:,} descriptions in which tables of one group differ",
+            "unsampled": f"sample values of {count['unsampled']:,} of {count['sampled']:,} columns",
+        }
+        return tuple(text for what, text in parts.items() if count[what])
 
-    def _member_descriptions(self, tables: Sequence[Table]) -> Iterator[str]:
+    def _block(self, layout: Layout) -> Iterator[str]:
+        """Header, columns, keys."""
+        members, tables = self._members(layout)
+        self._counts["disputed"] += layout.disputed
+        yield self._header(layout, members, tables)
         if len({table.description for table in tables}) > 1:
             for table in tables:
-                said = self._shown(table.description)
-                if said:
-                    yield f"  -- {write_full_name(name_parts(table))}: {said}"
+                if text := self._cut(table.description):
+                    yield f"  -- {write_full_name(_name_parts(table))}: {text}"
+        if layout.base is not None:
+            yield from self._packed("  - ", [write_name(name) for name in layout.removed], "")
+            for line in self._columns(layout.added, tables[0]):
+                yield line if line[2] == " " else f"  + {line[2:]}"
+        elif layout.columns:
+            yield from self._columns(layout.columns, tables[0])
+            yield from _keys(tables[0])
+        else:
+            yield "  (columns unknown)"
 
-    def _shown(self, description: str) -> str:
+    def _header(self, layout: Layout, members: str, tables: Sequence[Table]) -> str:
+        first = tables[0]
+        if len(tables) == 1:
+            parts = [f"table {write_full_name(_name_parts(first))}"]
+        else:
+            self.used.add("tables")
+            parts = [f"tables {members}"]
+        if facts := _facts(tables):
+            parts.append(f"({'; '.join(facts)})")
+        if layout.base is not None:
+            self.used.add("like")
+            parts.append(f"like {write_full_name(_name_parts(self._members(layout.base)[1][0]))}")
+        same = len({table.description for table in tables}) == 1
+        if same and (text := self._cut(first.description)):
+            parts.append(f"-- {text}")
+        return " ".join(parts)
+
+    def _cut(self, description: str) -> str:
         """A description at this level of detail; counts what is not shown of it."""
         whole = one_line(description)
         if not whole:
             return ""
-        self.tally.descriptions += 1
+        self._counts["descriptions"] += 1
         limit = self.detail.description_chars
         if limit == 0:
-            self.tally.omitted += 1
+            self._counts["omitted"] += 1
             return ""
         self.used.add("--")
         shown = one_line(whole, limit)
-        self.tally.cut += shown != whole
+        self._counts["cut"] += shown != whole
         return shown
 
     def _described(self, name: str, description: str) -> str:
-        said = self._shown(description)
-        if not said:
+        text = self._cut(description)
+        if not text:
             return ""
-        if self.pack and len(said) > _SHORT and self._last.get(name) == said:
+        if self.pack and len(text) > _SHORT and self._last.get(name) == text:
             self.used.add("--^")
             return " --^"
-        self._last[name] = said
-        return f" -- {said}"
+        self._last[name] = text
+        return f" -- {text}"
 
-    def _columns(self, columns: Sequence[Column], table: Table) -> list[str]:
-        run: list[str] = []
-        tail = ""
-        lines: list[str] = []
-        for column in columns:
-            kind, nested = self._spell(column)
-            marks = self._marks(column, table)
-            written = write_type(kind)
-            plain = f" {written}{' NOT NULL' if not column.nullable else ''}"
-            said = self._described(column.name, column.description)
-            rest = f" {written}{marks}{self._samples(column)}{said}"
-            if self.pack and rest == plain and not nested:
-                if rest != tail:
-                    lines += self._packed("  ", run, tail)
-                    run, tail = [], rest
-                run.append(write_name(column.name))
-                continue
-            lines += self._packed("  ", run, tail)
-            run, tail = [], ""
-            lines.append(f"  {write_name(column.name)}{rest}")
-            lines += self._nested(nested)
-        return lines + self._packed("  ", run, tail)
+    def _columns(self, columns: Sequence[Column], table: Table) -> Iterator[str]:
+        return self._lines("  ", (self._column(column, table) for column in columns))
 
-    def _spell(self, column: Column) -> tuple[str, list[Line]]:
-        if not column.fields:
-            return column.type, []
-        known = self.spelt.get(id(column))
-        if known is None:
-            known = self.spelt[id(column)] = spell(column)
-        return known
+    def _column(self, column: Column, table: Table) -> _Row:
+        kind, nested = self._spell(column) if column.fields else (column.type, [])
+        plain = f" {write_type(kind)}{'' if column.nullable else ' NOT NULL'}"
+        rest = f" {write_type(kind)}{self._marks(column, table)}"
+        description = self._described(column.name, column.description)
+        rest += self._samples(column) + description
+        alone = not self.pack or rest != plain or bool(nested)
+        below = list(self._lines("    ", self._nested(nested))) if nested else ()
+        return _Row(write_name(column.name), rest, None if alone else rest, below)
 
     def _marks(self, column: Column, table: Table) -> str:
         marks = ""
@@ -180,18 +170,18 @@ class Writer:
             marks += " PK"
         if not column.nullable:
             marks += " NOT NULL"
-        for key in _inline(table, column.name) if table.foreign_keys else ():
+        for key in _inline(table, column.name):
             self.used.add("->")
-            marks += f" -> {_reference(key.ref_table)}.{write_name(key.ref_columns[0])}"
+            marks += f" -> {_reference(key)}.{write_name(key.ref_columns[0])}"
         return marks
 
     def _samples(self, column: Column) -> str:
         if not column.samples and not column.complete:
             self.used.add("no []")
             return ""
-        self.tally.sampled += 1
+        self._counts["sampled"] += 1
         if not self.detail.samples:
-            self.tally.unsampled += 1
+            self._counts["unsampled"] += 1
             return ""
         shown = [one_line(v, self.detail.sample_chars) for v in column.samples[: self.detail.samples]]
         whole = shown == [one_line(v) for v in column.samples] and len({*shown}) == len(shown)
@@ -199,57 +189,103 @@ class Writer:
         self.used.add("[]" if not complete else "[all]" if shown else "[NULL]")
         return " " + write_values(dict.fromkeys(shown), complete)
 
-    def _nested(self, nested: Sequence[Line]) -> list[str]:
-        lines: list[str] = []
-        run: list[str] = []
-        tail = ""
-        if nested:
-            self.used.add("~" if nested[-1].path[0] == "~" else ".")
-        shown = [self._nested_description(line) for line in nested]
-        for line, said in parents_needed(nested, shown):
+    def _nested(self, nested: Sequence[Field]) -> Iterator[_Row]:
+        self.used.add("~" if nested[-1].path[0] == "~" else ".")
+        parents = {line.path.rpartition(".")[0] for line in nested}
+        for line in nested:
             prefix = line.path[0] if line.path[0] in "~." else ""
-            path = write_path(line.path[len(prefix) :])
-            rest = f" {write_type(line.type)}"
-            if not self.pack or rest != tail or said or (run and prefix and not run[0].startswith(prefix)):
-                lines += self._packed("    ", run, tail)
-                run, tail = [], "" if said else rest
-            if said:
-                lines.append(f"    {prefix}{path}{rest}{said}")
+            if prefix == "~":  # what was seen in values is part of the structure, and short
+                description = f" -- {line.description}" if line.description else ""
             else:
-                run.append((prefix if not run else "") + path)
-        return lines + self._packed("    ", run, tail)
+                description = self._described(last_segment(line.path), line.description)
+                if not (prefix or description) and line.type == "STRUCT" and line.path in parents:
+                    continue  # its children imply it
+            rest = f" {write_type(line.type)}{description}"
+            shared = None if description or not self.pack else (prefix, rest)
+            yield _Row(prefix + write_path(line.path[len(prefix) :]), rest, shared)
 
-    def _nested_description(self, line: Line) -> str:
-        if line.path[0] == "~":  # what was seen in values is part of the structure, and short
-            return f" -- {line.description}" if line.description else ""
-        return self._described(last_segment(line.path), line.description)
+    def _lines(self, indent: str, rows: Iterable[_Row]) -> Iterator[str]:
+        """A line for each row, or for neighbours that may share one."""
+        for shared, group in groupby(rows, key=lambda row: row.shared):
+            together = list(group)
+            if shared is not None:
+                yield from self._packed(indent, [row.name for row in together], together[0].rest)
+                continue
+            for row in together:
+                yield f"{indent}{row.name}{row.rest}"
+                yield from row.below
 
-    def _packed(self, indent: str, names: Sequence[str], tail: str) -> list[str]:
+    def _packed(self, indent: str, names: Sequence[str], rest: str) -> Iterator[str]:
+        """Names that share what follows them, wrapped; a prefix (``.`` or ``~``) stands once in a line."""
         if len(names) > 1:
             self.used.add(",")
-        lines: list[str] = []
         prefix = names[0][0] if names and names[0][0] in "~." else ""
-        current = indent
+        current = indent + prefix
         for name in names:
-            if len(current) > len(indent) and len(current) + len(name) > LINE_CHARS:
-                lines.append(current + tail)
-                current = indent + prefix
-            current += (", " if len(current) > len(indent) + len(prefix) else "") + name
-        return [*lines, current + tail] if names else []
+            bare = name[len(prefix) :]
+            if len(current) > len(indent) + len(prefix):
+                if len(current) + len(bare) > LINE_CHARS:
+                    yield current + rest
+                    current = indent + prefix
+                else:
+                    current += ", "
+            current += bare
+        if names:
+            yield current + rest
 
-    def _wrapped(self, indent: str, names: Sequence[str]) -> list[str]:
-        return self._packed(indent, [write_name(name) for name in names], "")
 
-    def _keys(self, table: Table) -> Iterator[str]:
-        named = [c.name for c in table.columns]
-        if table.primary_key and list(table.primary_key) != [n for n in named if n in table.primary_key]:
-            yield f"  primary key ({', '.join(map(write_name, table.primary_key))})"
-        for key in table.foreign_keys:
-            if key in _inline(table, key.columns[0] if key.columns else ""):
-                continue
-            theirs = f" ({', '.join(map(write_name, key.ref_columns))})" if key.ref_columns else ""
-            mine = ", ".join(map(write_name, key.columns))
-            yield f"  foreign key ({mine}) -> {_reference(key.ref_table)}{theirs}"
+def last_segment(path: str) -> str:
+    """The name that a path ends in."""
+    return path.rsplit(".", 1)[-1]
+
+
+def _name_parts(table: Table) -> tuple[str, ...]:
+    """The parts of a table's full name; an empty schema is kept where a database stands before it."""
+    if table.database and not table.schema:
+        return table.database, "", table.name
+    return (*(part for part in (table.database, table.schema) if part), table.name)
+
+
+def _written_members(layout: Layout) -> tuple[str, list[Table]]:
+    """The members of a group as items, and the tables in the order of the expanded items."""
+    by_qualifier: dict[tuple[str, ...], list[Table]] = {}
+    for table in layout.tables:
+        by_qualifier.setdefault(_name_parts(table)[:-1], []).append(table)
+    lists, ordered = [], []
+    for qualifier, tables in by_qualifier.items():
+        by_name = {table.name: table for table in tables}
+        items = fold_names([table.name for table in tables])
+        prefix = f"{write_full_name(qualifier)}: " if qualifier else ""
+        lists.append(prefix + ", ".join(item for item, _ in items))
+        ordered += [by_name[name] for _, names in items for name in names]
+    return "; ".join(lists), ordered
+
+
+def _facts(tables: Sequence[Table]) -> list[str]:
+    """Kind, number of tables, row counts: what stands in the header's brackets."""
+    first = tables[0]
+    facts = [write_name(first.kind)] if first.kind != "table" else []
+    counts = [table.row_count for table in tables]
+    if len(tables) == 1:
+        return facts + ([f"{counts[0]:,} rows"] if counts[0] is not None else [])
+    facts.append(f"{len(tables):,} tables")
+    if len(set(counts)) > 1:
+        facts.append("rows " + ", ".join("?" if count is None else str(count) for count in counts))
+    elif counts[0] is not None:
+        facts.append(f"rows {counts[0]} each")
+    return facts
+
+
+def _keys(table: Table) -> Iterator[str]:
+    """The keys that do not stand at a column."""
+    in_order = [c.name for c in table.columns if c.name in table.primary_key]
+    if table.primary_key and list(table.primary_key) != in_order:
+        yield f"  primary key ({write_names(table.primary_key)})"
+    for key in table.foreign_keys:
+        if key in _inline(table, key.columns[0] if key.columns else ""):
+            continue
+        theirs = f" ({write_names(key.ref_columns)})" if key.ref_columns else ""
+        yield f"  foreign key ({write_names(key.columns)}) -> {_reference(key)}{theirs}"
 
 
 def _inline(table: Table, column: str) -> list[ForeignKey]:
@@ -259,5 +295,5 @@ def _inline(table: Table, column: str) -> list[ForeignKey]:
     return own if fits and sum(c.name == column for c in table.columns) == 1 else []
 
 
-def _reference(full_name: str) -> str:
-    return write_full_name(full_name.split("."))
+def _reference(key: ForeignKey) -> str:
+    return write_full_name(key.ref_table.split("."))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -49,9 +49,8 @@ def infer_fields(values: Iterable[Any]) -> tuple[Field, ...]:
     field. Values that are not JSON objects or arrays teach nothing.
     """
     root = _Node()
-    for value in values:
-        parsed = _parse(value) if isinstance(value, str) else value
-        if isinstance(parsed, dict | list):
+    for parsed in map(parse_nested, values):
+        if parsed is not None:
             _add(root, parsed, 0)
     _fold(root)
     fields = list(_leaves(root, ""))
@@ -61,13 +60,16 @@ def infer_fields(values: Iterable[Any]) -> tuple[Field, ...]:
     return tuple(f for f in fields if f.path)
 
 
-def _parse(text: str) -> Any:
-    if text.lstrip()[:1] not in {"{", "["}:
-        return None
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):  # cut, not JSON after all, or absurdly deep
-        return None
+def parse_nested(value: Any) -> dict[str, Any] | list[Any] | None:
+    """A JSON object or array, from its text or as it is; None for anything else."""
+    if isinstance(value, str):
+        if value.lstrip()[:1] not in {"{", "["}:
+            return None
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):  # cut, not JSON after all, or absurdly deep
+            return None
+    return value if isinstance(value, dict | list) else None
 
 
 def _kind(value: Any) -> str:
@@ -90,32 +92,32 @@ def _add(node: _Node, value: Any, depth: int) -> None:
         node.objects += 1
         for key, inner in value.items():
             _add(node.keys.setdefault(str(key), _Node()), inner, depth + 1)
-    elif isinstance(value, list):
-        if value and node.items is None:
-            node.items = _Node()
+    elif isinstance(value, list) and value:
+        items = node.items = node.items or _Node()
         for inner in value:
-            assert node.items is not None
-            _add(node.items, inner, depth + 1)
+            _add(items, inner, depth + 1)
             if isinstance(inner, dict):
-                _note_pair(node.items, inner)
+                _note_pair(items, inner)
 
 
 def _note_pair(node: _Node, item: dict[str, Any]) -> None:
-    name = next((n for n in _PAIR_NAMES if isinstance(item.get(n), str)), None)
-    if name is None or len(item) > 3 or not any(k.lower().startswith("value") for k in item):
+    """Keep the name of a name/value pair, and which field of its value is the one filled."""
+    label = next((item[n] for n in _PAIR_NAMES if isinstance(item.get(n), str)), "")
+    values = [inner for key, inner in item.items() if key.lower().startswith("value")]
+    if not label or len(item) > 3 or not values:
         return
-    label = item[name]
-    value = next(v for k, v in item.items() if k.lower().startswith("value"))
-    filled = [k for k, v in value.items() if v is not None] if isinstance(value, dict) else []
-    if label and (label not in node.pairs or not node.pairs[label]):
+    filled = (
+        [key for key, inner in values[0].items() if inner is not None] if isinstance(values[0], dict) else []
+    )
+    if not node.pairs.get(label):
         node.pairs[label] = filled[0] if len(filled) == 1 else ""
 
 
 def _is_map(node: _Node) -> bool:
-    keys = list(node.keys)
-    if keys and all(_DATA_KEY.fullmatch(key) for key in keys):
+    """Whether the keys are data: by how they look, or for they are very many and alike inside."""
+    if node.keys and all(map(_DATA_KEY.fullmatch, node.keys)):
         return True
-    if len(keys) <= _MANY_KEYS:
+    if len(node.keys) <= _MANY_KEYS:
         return False
     shapes = {(tuple(child.kinds), tuple(child.keys)) for child in node.keys.values()}
     often = max(1, node.objects // 2)
@@ -158,11 +160,9 @@ def _leaves(node: _Node, path: str) -> Iterable[Field]:
             yield replace(leaf, description=_pairs_text(node.pairs)) if named else leaf
     if node.items is not None:
         yield from _leaves(node.items, f"{path}[]")
-    plain = [k for k in node.kinds if not (k == "object" and node.keys) and not (k == "array" and node.items)]
-    if plain and plain != ["null"]:
-        plain = [k for k in plain if k != "null"]
-    if plain and not (plain == ["null"] and (node.keys or node.items)):
-        yield Field(path, "|".join(sorted(plain)), inferred=True)
+    spelt_out = ({"object", "null"} if node.keys else set()) | ({"array", "null"} if node.items else set())
+    if kinds := node.kinds.keys() - spelt_out:
+        yield Field(path, _joined(kinds), inferred=True)
 
 
 def _pairs_text(pairs: dict[str, str]) -> str:
@@ -193,7 +193,11 @@ def _merge_field(mine: Field, other: Field) -> Field:
         description = _SEEN + ", ".join(sorted(names - named))
     if not (mine.inferred and other.inferred):
         return replace(mine, description=description)
-    kinds = {*mine.type.split("|"), *other.type.split("|")}
-    if len(kinds) > 1:
-        kinds.discard("null")
-    return replace(mine, type="|".join(sorted(kinds)), description=description)
+    return replace(
+        mine, type=_joined({*mine.type.split("|"), *other.type.split("|")}), description=description
+    )
+
+
+def _joined(kinds: Set[str]) -> str:
+    """JSON types as one; that a value may be NULL as well is not said."""
+    return "|".join(sorted(kinds - {"null"})) or "null"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from quorum.knowledge.errors import QuorumError
+from quorum.knowledge.errors import QuorumError, install_hint
 from quorum.settings import Settings, unknown_variables
 from quorum.tools.urls import mask_url
 
@@ -58,7 +58,7 @@ def _extras() -> Iterator[Check]:
     for extra, modules in EXTRAS.items():
         missing = [name for name in modules if find_spec(name) is None]
         text = f"not installed ({', '.join(missing)} missing)" if missing else "installed"
-        hint = f"pip install 'quorum-sql[{extra}]'" if missing else ""
+        hint = install_hint(extra) if missing else ""
         yield Check(f"extra {extra}", None if missing else True, text, hint)
 
 

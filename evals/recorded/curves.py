@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quorum.evals.recorded.online import DRAWN_EXPERT, OnlineWeights
-from quorum.knowledge.errors import ConfigurationError, QuorumError
+from quorum.knowledge.errors import QuorumError, missing_extra
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,10 +51,7 @@ def draw(learned: OnlineWeights, folder: Path) -> list[Path]:
         from matplotlib import rc_context
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ConfigurationError(
-            "Drawing curves needs matplotlib.",
-            hint="pip install 'quorum-sql[plots]' (in a checkout: pip install -e '.[plots]').",
-        ) from error
+        raise missing_extra("plots", "Drawing curves", needs="matplotlib") from error
     written = []
     for name, plot in PLOTS.items():
         with rc_context(STYLE):  # type: ignore[arg-type,unused-ignore]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from quorum.evals.recorded.curves import STYLE
 from quorum.evals.reports.charts import INK, Drawing, confidence, costs, scores
 from quorum.evals.reports.summary import Summary
-from quorum.knowledge.errors import ConfigurationError
+from quorum.knowledge.errors import missing_extra
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -101,10 +101,7 @@ def _svg(drawing: Drawing) -> bytes:
         from matplotlib import rc_context
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ConfigurationError(
-            "The page's plots need matplotlib.",
-            hint="pip install 'quorum-sql[plots]' (in a checkout: pip install -e '.[plots]').",
-        ) from error
+        raise missing_extra("plots", "Drawing the page's plots", needs="matplotlib") from error
     with rc_context(LOOK), warnings.catch_warnings():  # type: ignore[arg-type,unused-ignore]
         warnings.filterwarnings("ignore", message="Glyph .* missing")  # names of databases; tables have them
         figure = Figure(figsize=(WIDTH, drawing.height), layout="constrained")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,8 @@ from quorum.tools.urls import SAMPLE
 
 if TYPE_CHECKING:
     from quorum.knowledge.catalog import Catalog
+
+MEASURES = ("tables", "columns", "nested_paths", "bytes", "tokens")
 
 budget_option = click.option(
     "--budget", type=click.IntRange(min=1), metavar="TOKENS", help="for descriptions and samples"
@@ -41,7 +44,7 @@ def show_command(source: str, budget: int | None, as_json: bool) -> None:
     from quorum.knowledge.compress import render
     from quorum.text import printable
 
-    catalogs = catalogs_of(source)
+    catalogs = list(catalogs_of(source))
     if as_json:
         found = [asdict(catalog) | {"hash": catalog.hash} for catalog in catalogs]
         click.echo(json.dumps(found[0] if len(found) == 1 else found, ensure_ascii=False, indent=2))
@@ -56,30 +59,58 @@ def show_command(source: str, budget: int | None, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help='print {"total": …, "databases": […]}')
 def stats_command(source: str, budget: int | None, as_json: bool) -> None:
     """Measure the schema text: tables, columns, bytes and tokens, per database and in all."""
-    from quorum.knowledge.stats import catalog_stats, stats
-
-    if Path(source).is_dir():
-        found = stats(source, budget=budget)
-    else:
-        begun = time.perf_counter()
-        (catalog,) = catalogs_of(source)
-        found = catalog_stats(catalog, budget=budget, load_seconds=time.perf_counter() - begun)
+    found = stats(catalogs_of(source), budget=budget)
     if as_json:
         click.echo(json.dumps(found, ensure_ascii=False, indent=2))
     else:
         _show_stats(found)
 
 
+def stats(catalogs: Iterable[Catalog], *, budget: int | None = None) -> dict[str, Any]:
+    """Write every catalog as schema text, and measure it.
+
+    Returns:
+        ``{"total": {"databases", "tables", "columns", "nested_paths", "bytes", "tokens",
+        "seconds", "load_seconds"}, "databases": [...]}``. Each database has ``name``, ``dialect``,
+        the same counts (``bytes``: UTF-8 bytes of its text; ``tokens``: estimated; ``seconds``:
+        to group and write it, once read), ``left_out`` and ``notes`` (lists of sentence parts).
+    """
+    from quorum.knowledge.compress import render
+
+    rows: list[dict[str, Any]] = []
+    loading, begun = 0.0, time.perf_counter()
+    for catalog in catalogs:
+        loaded = time.perf_counter()
+        text = render(catalog, budget=budget)
+        rows.append(
+            {
+                "name": catalog.name,
+                "dialect": catalog.dialect,
+                "tables": len(catalog.tables),
+                "columns": sum(len(table.columns) for table in catalog.tables),
+                "nested_paths": sum(len(column.fields) for _, column in catalog.columns()),
+                "bytes": text.bytes,
+                "tokens": text.tokens,
+                "seconds": round(time.perf_counter() - loaded, 4),
+                "left_out": list(text.left_out),
+                "notes": list(catalog.notes),
+            }
+        )
+        loading, begun = loading + loaded - begun, time.perf_counter()
+    sums = {name: sum(row[name] for row in rows) for name in (*MEASURES, "seconds")}
+    total = {"databases": len(rows), **sums, "seconds": round(sums["seconds"], 4)}
+    return {"total": {**total, "load_seconds": round(loading, 4)}, "databases": rows}
+
+
 def _show_stats(found: dict[str, Any]) -> None:
     from quorum.text import count, one_line
 
-    names = ("tables", "columns", "nested_paths", "bytes", "tokens")
-    click.echo(f"{'':<44}" + "".join(f"{name.replace('_', ' '):>14}" for name in names))
+    click.echo(f"{'':<44}" + "".join(f"{name.replace('_', ' '):>14}" for name in MEASURES))
     rows = [(one_line(row["name"], 43), row) for row in found["databases"]]
     if len(rows) > 1:
         rows.append((count(found["total"]["databases"], "database"), found["total"]))
     for name, row in rows:
-        click.echo(f"{name:<44}" + "".join(f"{row[key]:>14,}" for key in names))
+        click.echo(f"{name:<44}" + "".join(f"{row[key]:>14,}" for key in MEASURES))
     for name, row in rows:
         for remark in (*row.get("left_out", ()), *row.get("notes", ())):
             click.echo(f"{name}: {one_line(remark, 160)}", err=True)
@@ -89,8 +120,8 @@ def _show_stats(found: dict[str, Any]) -> None:
     )
 
 
-def catalogs_of(source: str) -> list[Catalog]:
-    """The catalogs that a URL, a database file or a folder of schema files holds.
+def catalogs_of(source: str) -> Iterator[Catalog]:
+    """The catalogs that a URL, a database file or a folder of schema files holds, one after the other.
 
     Raises:
         ConfigurationError: There is nothing of that name, or it is no description of a database.
@@ -99,13 +130,14 @@ def catalogs_of(source: str) -> list[Catalog]:
     if Path(source).is_dir():
         from quorum.knowledge.folder import find_database_folders, load_folder
 
-        return [load_folder(folder) for folder in find_database_folders(source)]
+        yield from map(load_folder, find_database_folders(source))
+        return
     if source != SAMPLE and "://" not in source and not Path(source).exists():
         hint = "Give a URL (sqlite:///shop.db), a folder of schema files, or sample."
         raise ConfigurationError(f"There is no {source}.", hint=hint)
     from quorum.settings import Settings
 
-    return [asyncio.run(live_catalog(source, Settings.load().home))]
+    yield asyncio.run(live_catalog(source, Settings.load().home))
 
 
 async def live_catalog(url: str, home: Path, *, samples: int = 3) -> Catalog:

@@ -1,4 +1,4 @@
-"""Documents: what is read, how it is cut into passages, and what a question finds."""
+"""Documents: what is read, how it is cut into chunks, and what a question finds."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quorum.knowledge.chunks import MAX_WORDS, read_folder, split
 from quorum.knowledge.documents import Documents
 from quorum.knowledge.errors import ConfigurationError
 from quorum.knowledge.lexical import stem, terms
-from quorum.knowledge.passages import MAX_WORDS, read_folder, split
 
 TERMS = """# Terms
 
@@ -72,20 +72,20 @@ def test_words_that_only_look_like_plurals_stay(word: str) -> None:
     assert stem(word) == word
 
 
-def test_passages_name_their_headings_and_lines(folder: Path) -> None:
-    passages = Documents.load(folder).passages
-    assert [(passage.source, passage.heading) for passage in passages] == [
+def test_chunks_name_their_headings_and_lines(folder: Path) -> None:
+    chunks = Documents.load(folder).chunks
+    assert [(chunk.source, chunk.heading) for chunk in chunks] == [
         ("terms.md:3", "Terms"),
         ("terms.md:6", "Terms > Revenue"),
         ("terms.md:9", "Terms > Customers"),
         ("more/fiscal.txt:2", "Fiscal calendar"),
     ]
-    assert passages[1].text.startswith("Terms > Revenue\n**Net GMV**")
+    assert chunks[1].text.startswith("Terms > Revenue\n**Net GMV**")
 
 
 def test_headings_inside_fences_are_text() -> None:
     text = "# A\n```\n# not a heading\n\nmore\n```\n## B\ntext\n# C\nend"
-    assert [(passage.heading, passage.source) for passage in split("f", text)] == [
+    assert [(chunk.heading, chunk.source) for chunk in split("f", text)] == [
         ("A", "f:2"),
         ("A > B", "f:8"),
         ("C", "f:10"),
@@ -93,27 +93,27 @@ def test_headings_inside_fences_are_text() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 400), st.sampled_from(["\n", "\n\n", " "])), max_size=8))
-def test_no_word_is_lost_and_no_passage_too_long(parts: list[tuple[int, str]]) -> None:
+def test_no_word_is_lost_and_no_chunk_too_long(parts: list[tuple[int, str]]) -> None:
     number = iter(range(10_000))
     text = "".join(" ".join(f"w{next(number)}" for _ in range(size)) + end for size, end in parts)
-    passages = split("f", text)
-    assert " ".join(passage.body for passage in passages).split() == text.split()
-    assert all(0 < len(passage.body.split()) <= MAX_WORDS for passage in passages)
+    chunks = split("f", text)
+    assert " ".join(chunk.body for chunk in chunks).split() == text.split()
+    assert all(0 < len(chunk.body.split()) <= MAX_WORDS for chunk in chunks)
     lines = text.splitlines()
-    for passage in passages:
-        line = lines[int(passage.source.split(":")[1]) - 1]
-        assert passage.body.split()[0] in line.split()
+    for chunk in chunks:
+        line = lines[int(chunk.source.split(":")[1]) - 1]
+        assert chunk.body.split()[0] in line.split()
 
 
 @given(st.text(st.sampled_from("#`~ \n\tab-=|"), max_size=200))
 def test_any_text_can_be_split(text: str) -> None:
-    assert all(passage.body.strip() for passage in split("f", text))
+    assert all(chunk.body.strip() for chunk in split("f", text))
 
 
-def test_a_question_finds_its_passage(folder: Path) -> None:
+def test_a_question_finds_its_chunk(folder: Path) -> None:
     documents = Documents.load(folder)
     both = documents.search("What was the net GMV in fiscal year 2024?")
-    assert {passage.source for passage in both} == {"terms.md:6", "more/fiscal.txt:2"}
+    assert {chunk.source for chunk in both} == {"terms.md:6", "more/fiscal.txt:2"}
     assert both[0].score >= both[1].score > 0
     assert [p.source for p in documents.search("How many loyal customers are there?")] == ["terms.md:9"]
     assert documents.search("total amount in order_items", 1)[0].source == "terms.md:6"
@@ -180,14 +180,14 @@ def test_a_document_without_a_word_is_no_trouble(tmp_path: Path) -> None:
 
 
 def test_real_questions_find_their_documents(shared: Path) -> None:
-    """Of 62 questions that name their document, most find it among the best five passages."""
+    """Of 62 questions that name their document, most find it among the best five chunks."""
     data = shared / "data" / "spider2-snow"
     documents = Documents.load(data / "resource" / "documents")
     lines = (data / "spider2-snow.jsonl").read_text(encoding="utf-8").splitlines()
     asked = [question for question in map(json.loads, lines) if question.get("external_knowledge")]
     found = sum(
         question["external_knowledge"]
-        in {passage.source.partition(":")[0] for passage in documents.search(question["instruction"], 5)}
+        in {chunk.source.partition(":")[0] for chunk in documents.search(question["instruction"], 5)}
         for question in asked
     )
     assert len(asked) > 50

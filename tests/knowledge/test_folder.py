@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from quorum.commands.schema import catalogs_of, stats
 from quorum.knowledge.catalog import Table
 from quorum.knowledge.ddl import nested_fields, parse_columns
-from quorum.knowledge.descriptions import trusted_descriptions
 from quorum.knowledge.errors import ConfigurationError
 from quorum.knowledge.folder import find_database_folders, load_folder
-from quorum.knowledge.stats import catalog_stats, stats
+from quorum.knowledge.folder_columns import trusted_descriptions
 
 GET_DDL = """create or replace TABLE EVENTS (
 \tDAY VARCHAR(16777216) NOT NULL,
@@ -179,9 +179,10 @@ def test_ddl_with_quotes_commas_and_constraints() -> None:
 
 def test_stats_count_what_was_written(tmp_path: Path) -> None:
     snowflake(tmp_path)
-    answer = stats(tmp_path)
+    answer = stats(catalogs_of(str(tmp_path)))
     (row,) = answer["databases"]
     assert (row["name"], row["tables"], row["columns"], row["nested_paths"]) == ("SHOP", 4, 6, 2)
     assert answer["total"]["bytes"] == row["bytes"] > 100
     assert answer["total"]["databases"] == 1
-    assert catalog_stats(load_folder(tmp_path))["total"]["bytes"] == row["bytes"]
+    assert stats([load_folder(tmp_path)])["databases"][0]["bytes"] == row["bytes"]
+    assert stats([])["total"]["bytes"] == 0

@@ -1,4 +1,4 @@
-"""A folder's documents as text, and text as passages of a few paragraphs under their headings."""
+"""A folder's documents as text, and text in chunks: a few paragraphs under their headings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
 
 
 @dataclass(frozen=True)
-class Passage:
+class Chunk:
     """A piece of a document.
 
     Attributes:
@@ -44,7 +44,7 @@ class Passage:
 
 
 @dataclass(frozen=True)
-class _Block:
+class _Paragraph:
     line: int
     text: str
 
@@ -80,9 +80,9 @@ def read_folder(folder: Path) -> tuple[dict[str, str], list[str]]:
             break
         texts[name] = text
     if not texts:
-        said = f" Left out: {' '.join(notes)}" if notes else ""
+        left_out = f" Left out: {' '.join(notes)}" if notes else ""
         raise ConfigurationError(
-            f"The documents folder {folder} has no .md or .txt file that can be read.{said}",
+            f"The documents folder {folder} has no .md or .txt file that can be read.{left_out}",
             hint="Add documents, or leave the option out.",
         )
     return texts, notes
@@ -119,36 +119,36 @@ def _read(path: Path, name: str, root: Path, notes: list[str]) -> str | None:
     return None
 
 
-def split(name: str, text: str) -> list[Passage]:
-    """Passages of one document: paragraphs of one heading together, about 150 to 250 words."""
-    passages: list[Passage] = []
-    for heading, blocks in _sections(text):
-        packed: list[_Block] = []
-        for block in [piece for whole in blocks for piece in _shorten(whole)]:
-            words = sum(item.words for item in packed)
-            if packed and (words >= TARGET_WORDS or words + block.words > MAX_WORDS):
-                passages.append(_passage(name, heading, packed))
-                packed = []
-            packed.append(block)
-        if packed:
-            passages.append(_passage(name, heading, packed))
-    return passages
+def split(name: str, text: str) -> list[Chunk]:
+    """Chunks of one document: paragraphs of one heading together, about 150 to 250 words."""
+    chunks: list[Chunk] = []
+    for heading, paragraphs in _sections(text):
+        chunk: list[_Paragraph] = []
+        for paragraph in [piece for whole in paragraphs for piece in _shorten(whole)]:
+            words = sum(item.words for item in chunk)
+            if chunk and (words >= TARGET_WORDS or words + paragraph.words > MAX_WORDS):
+                chunks.append(_chunk(name, heading, chunk))
+                chunk = []
+            chunk.append(paragraph)
+        if chunk:
+            chunks.append(_chunk(name, heading, chunk))
+    return chunks
 
 
-def _passage(name: str, heading: str, blocks: list[_Block]) -> Passage:
-    return Passage(f"{name}:{blocks[0].line}", heading, "\n\n".join(block.text for block in blocks))
+def _chunk(name: str, heading: str, paragraphs: list[_Paragraph]) -> Chunk:
+    return Chunk(f"{name}:{paragraphs[0].line}", heading, "\n\n".join(p.text for p in paragraphs))
 
 
-def _sections(text: str) -> Iterator[tuple[str, list[_Block]]]:
+def _sections(text: str) -> Iterator[tuple[str, list[_Paragraph]]]:
     """Each heading path with the paragraphs below it; a fenced block is one paragraph."""
     path: list[tuple[int, str]] = []
-    blocks: list[_Block] = []
+    paragraphs: list[_Paragraph] = []
     lines: list[str] = []
     fence, start = "", 0
 
     def close() -> None:
         if any(line.strip() for line in lines):
-            blocks.append(_Block(start, "\n".join(lines).strip("\n")))
+            paragraphs.append(_Paragraph(start, "\n".join(lines).strip("\n")))
         lines.clear()
 
     for number, line in enumerate(text.splitlines(), start=1):
@@ -157,8 +157,8 @@ def _sections(text: str) -> Iterator[tuple[str, list[_Block]]]:
         if heading or not (line.strip() or fence):
             close()
         if heading:
-            yield " > ".join(title for _, title in path), blocks
-            blocks = []
+            yield " > ".join(title for _, title in path), paragraphs
+            paragraphs = []
             level = len(heading[1])
             path = [*((depth, title) for depth, title in path if depth < level), (level, heading[2])]
         elif line.strip() or fence:
@@ -167,26 +167,25 @@ def _sections(text: str) -> Iterator[tuple[str, list[_Block]]]:
         if mark:
             fence = "" if fence and mark[1].startswith(fence) else fence or mark[1]
     close()
-    yield " > ".join(title for _, title in path), blocks
+    yield " > ".join(title for _, title in path), paragraphs
 
 
-def _shorten(block: _Block) -> Iterator[_Block]:
-    """The block in pieces of at most ``MAX_WORDS``: by lines, and a longer line by words."""
-    if block.words <= MAX_WORDS:
-        yield block
+def _shorten(paragraph: _Paragraph) -> Iterator[_Paragraph]:
+    """The paragraph in pieces of at most ``MAX_WORDS``: by lines, and a longer line by words."""
+    if paragraph.words <= MAX_WORDS:
+        yield paragraph
         return
-    held: list[str] = []
-    start, count = block.line, 0
-    for offset, line in enumerate(block.text.split("\n")):
+    lines: list[str] = []
+    start, count = paragraph.line, 0
+    for number, line in enumerate(paragraph.text.split("\n"), start=paragraph.line):
         words = line.split()
         for i in range(0, len(words), MAX_WORDS):
             piece = line if len(words) <= MAX_WORDS else " ".join(words[i : i + MAX_WORDS])
-            size = len(piece.split())
-            if held and count + size > MAX_WORDS:
-                yield _Block(start, "\n".join(held))
-                held, count = [], 0
-            if not held:
-                start = block.line + offset
-            held.append(piece)
+            size = len(words[i : i + MAX_WORDS])
+            if lines and count + size > MAX_WORDS:
+                yield _Paragraph(start, "\n".join(lines))
+                lines, count = [], 0
+            start = start if lines else number
+            lines.append(piece)
             count += size
-    yield _Block(start, "\n".join(held))
+    yield _Paragraph(start, "\n".join(lines))

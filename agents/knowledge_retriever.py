@@ -1,4 +1,4 @@
-"""External Knowledge Retriever: passages of the user's documents (ReCAPAgent-SQL, section 3.3.2)."""
+"""External Knowledge Retriever: chunks of the user's documents (ReCAPAgent-SQL, section 3.3.2)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WHOLE_FOLDER_TOKENS = 1_500  # below this the whole folder costs less than a wro
 async def retrieve(
     documents: Documents, question: str, *, top_k: int = TOP_K, embedder: Embedder | None = None
 ) -> str:
-    """The passages that bear on ``question``, each under a line that names its source.
+    """The chunks that bear on ``question``, each under a line that names its source.
 
     A folder below ``WHOLE_FOLDER_TOKENS`` is given whole. With an ``embedder`` the search is
     hybrid (lexical and dense), else lexical. No model is called.
@@ -25,5 +25,5 @@ async def retrieve(
     whole = documents.all_text(limit=WHOLE_FOLDER_TOKENS)
     if whole is not None:
         return whole
-    passages = await asyncio.to_thread(documents.search, question, top_k, embedder=embedder)
-    return "\n\n".join(f"[{passage.source}]\n{passage.text}" for passage in passages)
+    chunks = await asyncio.to_thread(documents.search, question, top_k, embedder=embedder)
+    return "\n\n".join(f"[{chunk.source}]\n{chunk.text}" for chunk in chunks)

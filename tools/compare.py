@@ -42,9 +42,9 @@ def fingerprint(result: Result, *, ordered: bool = False) -> str:
     form = canonical(result)
     place = mix(np.arange(1, form.rows + 1, dtype=np.uint64)) if ordered else None
     columns = [_total(cells.keys, place) for cells in form.columns]
-    rows = _row_hashes(form, columns)
+    rows = row_hashes(form, columns)
     columns = [_total(cells.keys ^ mix(rows), place) for cells in form.columns]
-    content = _total(_row_hashes(form, columns), place)
+    content = _total(row_hashes(form, columns), place)
     parts = [form.rows, len(columns), int(ordered), int(content), *sorted(int(total) for total in columns)]
     digest = hashlib.sha256(FORM + repr(parts).encode())
     return digest.hexdigest()[:FINGERPRINT_DIGITS]
@@ -54,11 +54,11 @@ def _total(keys: Keys, place: Keys | None) -> np.uint64:
     return np.uint64(mix(keys if place is None else mix(keys) + place).sum(dtype=np.uint64))
 
 
-def _row_hashes(form: Canonical, columns: Sequence[np.uint64]) -> Keys:
-    """Per row the sum of its cells' hashes, each mixed with its column's."""
+def row_hashes(form: Canonical, columns: Sequence[np.uint64] = ()) -> Keys:
+    """Per row the sum of its cells' hashes, each mixed with its column's where those are given."""
     rows = np.zeros(form.rows, dtype=np.uint64)
-    for cells, column in zip(form.columns, columns, strict=True):
-        rows += mix(cells.keys + column)
+    for place, cells in enumerate(form.columns):
+        rows += mix(cells.keys + columns[place] if columns else cells.keys)
     return rows
 
 
@@ -148,8 +148,7 @@ def _share(a: Canonical, b: Canonical) -> bool:
         return True
     if not a.columns or len(a.columns) != len(b.columns):
         return False
-    plain = [_row_hashes(form, [np.uint64(0)] * len(form.columns)) for form in (a, b)]
-    return bool(np.isin(plain[0], plain[1]).any())
+    return bool(np.isin(row_hashes(a), row_hashes(b)).any())
 
 
 def _embeds(a: Canonical, b: Canonical, ordered: bool) -> bool:

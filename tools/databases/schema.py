@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from quorum.knowledge.catalog import Catalog, Column, Table
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
 from quorum.knowledge.folder import load_folder
-from quorum.tools.databases.base import Connector, Estimate
+from quorum.tools.databases.base import Connector
 from quorum.tools.databases.privacy import is_private
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
 from quorum.tools.urls import mask_url
@@ -57,11 +57,6 @@ class SchemaConnector(Connector):
 
     async def run(self, sql: str, limits: Limits) -> QueryResult | QueryError:  # noqa: ARG002
         """Always an ``unavailable`` error: no other SQL would help, so nobody repairs it."""
-        self._opened()
-        return QueryError(ErrorKind.UNAVAILABLE, NOT_LIVE)
-
-    async def estimate(self, sql: str) -> Estimate | QueryError:  # noqa: ARG002
-        """Always an ``unavailable`` error."""
         self._opened()
         return QueryError(ErrorKind.UNAVAILABLE, NOT_LIVE)
 

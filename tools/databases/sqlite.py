@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from quorum.knowledge.catalog import Catalog
-from quorum.tools.databases.base import Estimate
 from quorum.tools.databases.embedded import EmbeddedConnector
 from quorum.tools.databases.process import EngineFailed
 from quorum.tools.databases.sqlite_errors import classify
-from quorum.tools.query import Limits, QueryError
+from quorum.tools.query import QueryError
 
 
 class SqliteConnector(EmbeddedConnector):
@@ -21,13 +20,6 @@ class SqliteConnector(EmbeddedConnector):
         from quorum.tools.databases.sqlite_catalog import introspect
 
         return await introspect(self, samples)
-
-    async def estimate(self, sql: str) -> Estimate | QueryError:
-        """SQLite tells its plan, but neither rows nor bytes."""
-        answer = await self.run(f"EXPLAIN QUERY PLAN {sql}", Limits(rows=1000, seconds=5))
-        if isinstance(answer, QueryError):
-            return answer
-        return Estimate(plan="\n".join(answer.table["detail"].to_pylist()))
 
     def classify(self, failure: EngineFailed, sql: str) -> QueryError:
         return classify(failure, sql)

@@ -523,14 +523,6 @@ asyncio.run(main())
                 await connector.run(MILLION, Limits(rows=1000))
                 await connector.run(ENDLESS, SOON)
 
-    # Estimates
-
-    async def test_estimate(self, shop: Connector) -> None:
-        estimate = await shop.estimate("SELECT * FROM customers WHERE id = 1")
-        assert not isinstance(estimate, QueryError)
-        assert "customers" in estimate.plan
-        assert error(await shop.estimate("SELECT nope FROM customers")).kind is ErrorKind.COLUMN_NOT_FOUND
-
 
 def table(catalog: Catalog, name: str):
     found = catalog.table(name)

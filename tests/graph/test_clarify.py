@@ -212,7 +212,7 @@ async def test_the_judge_decides_a_close_vote(run: Run) -> None:
     assert verdict["reason"] == "Only large orders count."
     assert verdict["answers"][verdict["choice"]] == ["c2"]
     assert len(prompts) == 1
-    assert "asks that `total` is more than 6" in prompts[0]
+    assert "requires `total > 6`" in prompts[0]
     assert "c2" not in prompts[0]
     (call,) = [e for e in ran.of("model_call") if e["agent"] == "judge"]
     assert call["temperature"] == 0.0

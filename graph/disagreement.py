@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 from quorum.tools.cells import EXACT
 from quorum.tools.compare import equal
 from quorum.tools.differences import Differences, differences
-from quorum.tools.query_summary import CLAUSES, QuerySummary, summarise
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from quorum.tools.query_summary import QuerySummary
 
 MAX_PER_KIND = 4  # sentences on columns, on conditions, on rows
 MAX_NAMED = 3  # things named in one sentence
@@ -68,6 +69,8 @@ def disagreement(a: Side, b: Side, dialect: str) -> list[str]:
     Raises:
         ConfigurationError: The dialect is unknown.
     """
+    from quorum.tools.query_summary import summarise
+
     first, second = sorted((a, b), key=lambda side: side.label)
     found = differences(first.table, second.table)
     ordered = first.ordered and second.ordered
@@ -92,12 +95,14 @@ def describe(side: Side, dialect: str) -> str:
     Raises:
         ConfigurationError: The dialect is unknown.
     """
+    from quorum.tools.query_summary import summarise
+
     summary = summarise(side.sql, dialect)
     names = [str(name) for name in side.table.column_names]
     shown = summary.columns if summary and len(summary.columns) == len(names) else names
     shown = [text if len(text) <= MAX_TEXT else name for text, name in zip(shown, names, strict=True)]
     clauses = {"shows": shown}
-    clauses |= {verb: summary.clauses[verb] for verb in CLAUSES if verb != "reads"} if summary else {}
+    clauses |= {verb: texts for verb, texts in summary.clauses.items() if verb != "reads"} if summary else {}
     parts = [f"{verb} {_listed(map(_code, map(_apart, texts)))}" for verb, texts in clauses.items() if texts]
     return _sentence("; ".join([*parts, _rows(side.table.num_rows)]))
 
@@ -134,7 +139,7 @@ class _Pair:
     def conditions(self) -> Iterator[str]:
         if self.summaries and not self.same_rows:
             one, other = (each.clauses for each in self.summaries)
-            for verb in CLAUSES:
+            for verb in one:
                 if verb not in ONLY_ROWS or self.other_rows:
                     yield from self._own(verb, one[verb], other[verb])
 

@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sqlglot import exp
+
 from quorum.tools.sql import SyntaxProblem, dialect_name, parse_one_statement
 
 if TYPE_CHECKING:
-    from sqlglot import exp
     from sqlglot.optimizer.scope import Scope
 
 MAX_DEPTH, MAX_STEPS = 8, 500
@@ -100,8 +101,6 @@ class _Reader:
 
     def _clauses(self, scope: Scope) -> Iterator[tuple[str, str]]:
         """What one SELECT or set operation does, by verb."""
-        from sqlglot import exp
-
         args = scope.expression.args
         joins = args.get("joins") or ()
         conditions = [(join.args["on"], False) for join in joins if join.args.get("on")]
@@ -133,8 +132,6 @@ class _Reader:
 
     def _required(self, condition: exp.Expr, scope: Scope, own: bool) -> Iterator[str]:
         """The parts of a condition that must all hold, but for equalities that join."""
-        from sqlglot import exp
-
         whole = self._normal(condition, scope, own=own)
         for part in whole.flatten() if isinstance(whole, exp.And) else [whole]:
             joins = isinstance(part, exp.EQ) and {type(part.this), type(part.expression)} == {exp.Column}
@@ -155,7 +152,6 @@ class _Reader:
 
     def _normal(self, node: exp.Expr, scope: Scope, *, own: bool = False) -> exp.Expr:
         """A copy in the one form that all have that mean the same."""
-        from sqlglot import exp
         from sqlglot.optimizer.simplify import simplify
 
         node = simplify(self._resolved(node, scope, own=own).transform(_same_form), dialect=self.dialect)
@@ -180,7 +176,6 @@ class _Reader:
         Args:
             own: Whether the SELECT's own aliases can be meant, as in HAVING and ORDER BY.
         """
-        from sqlglot import exp
 
         def replaced(part: exp.Expr) -> exp.Expr:
             if not isinstance(part, exp.Column) or depth >= MAX_DEPTH or self.steps >= MAX_STEPS:
@@ -214,7 +209,6 @@ def _first(scope: Scope) -> Scope:
 
 def _meaning(column: exp.Column, scope: Scope, own: bool) -> tuple[exp.Expr, Scope] | None:
     """What a column's name stands for, and the scope in which that is written."""
-    from sqlglot import exp
     from sqlglot.optimizer.scope import Scope
 
     wanted = column.name.lower()
@@ -242,8 +236,6 @@ def _by_place(key: exp.Expr, scope: Scope) -> exp.Expr:
 
 def _same_form(node: exp.Expr) -> exp.Expr:
     """``a = 1 OR a = 2`` as ``a IN (1, 2)``, values in order; ``COUNT(1)`` as ``COUNT(*)``."""
-    from sqlglot import exp
-
     if isinstance(node, exp.Count) and isinstance(node.this, exp.Literal):
         return exp.Count(this=exp.Star())
     if isinstance(node, exp.Or):

@@ -9,10 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from quorum.tools.lint.messages import Messages
 from quorum.tools.lint.names import Names
-from quorum.tools.lint.resolver import Resolver
-from quorum.tools.lint.sources import Resolution
 from quorum.tools.lint.tables import Tables
 from quorum.tools.sql import dialect_name
 
@@ -20,6 +17,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from quorum.knowledge.catalog import Catalog
+    from quorum.tools.lint.sources import Resolution
     from quorum.tools.query import QueryError
 
 __all__ = ["Linter"]
@@ -58,6 +56,8 @@ class Linter:
         The kinds are ``table_not_found``, ``column_not_found`` and ``ambiguous_column``; suggestions
         are written as the query must write them.
         """
+        from quorum.tools.lint.messages import Messages
+
         if tree is None:
             return []
         messages = Messages(self._tables)
@@ -67,6 +67,8 @@ class Linter:
 
     def resolve(self, tree: exp.Expr) -> Resolution:
         """What the names of a query mean in this catalog."""
+        from quorum.tools.lint.resolver import Resolver
+
         resolver = Resolver(self._tables, tree.meta.get("variables", ()))
         resolver.query(tree, None, {})
         return resolver.result

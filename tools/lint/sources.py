@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from sqlglot import exp
+
 from quorum.tools.lint.names import Names
 from quorum.tools.lint.scope import Columns, Scope, Source
 from quorum.tools.lint.tables import Tables
 
 if TYPE_CHECKING:
-    from sqlglot import exp
-
     from quorum.knowledge.catalog import Column, Table
 
 _ROW_FUNCTIONS = {  # table functions whose columns are known
@@ -65,8 +65,6 @@ class Sources(ABC):
         """Resolve a query and all queries in it; its output columns."""
 
     def _join(self, join: exp.Join, scope: Scope) -> list[exp.Expr]:
-        from sqlglot import exp
-
         pending = self._source(join.this, scope)
         scope.natural = scope.natural or join.method == "NATURAL"
         for name in join.args.get("using") or ():
@@ -77,8 +75,6 @@ class Sources(ABC):
 
     def _source(self, node: exp.Expr, scope: Scope) -> list[exp.Expr]:
         """Add a source of a FROM clause; what in it still has to be resolved."""
-        from sqlglot import exp
-
         pending: list[exp.Expr] = []
         alias = node.args.get("alias")
         identifier = alias.this if isinstance(alias, exp.TableAlias) and alias.this else None
@@ -110,8 +106,6 @@ class Sources(ABC):
         return [part for join in node.args.get("joins") or () for part in self._join(join, scope)]
 
     def _aliased(self, node: exp.Expr, alias: exp.Expr | None, columns: Columns) -> Columns:
-        from sqlglot import exp
-
         named = (
             [i for i in (alias.args.get("columns") or ()) if isinstance(i, exp.Identifier)] if alias else []
         )
@@ -122,8 +116,6 @@ class Sources(ABC):
         return columns if columns is None else self._renamed(columns, named)
 
     def _row_function(self, node: exp.Expr) -> Columns:
-        from sqlglot import exp
-
         if self.dialect == "snowflake" and isinstance(node, exp.TableFromRows | exp.Lateral):
             flatten = isinstance(node.this, exp.Explode | exp.Flatten)
             return {name: name for name in _FLATTENED.split()} if flatten else None

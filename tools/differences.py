@@ -13,7 +13,7 @@ import pyarrow as pa
 from quorum.tools.canonical import Canonical, canonical
 from quorum.tools.cells import agree
 from quorum.tools.compare import Relation, column_pairs, relation, row_hashes
-from quorum.tools.results import plain_column
+from quorum.tools.values import plain_column
 
 EXAMPLES = 3
 MAX_COLUMNS = 30

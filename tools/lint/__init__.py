@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from quorum.knowledge.catalog import Catalog
-    from quorum.tools.lint.sources import Resolution
     from quorum.tools.query import QueryError
 
 __all__ = ["Linter"]
@@ -57,18 +56,12 @@ class Linter:
         are written as the query must write them.
         """
         from quorum.tools.lint.messages import Messages
+        from quorum.tools.lint.resolver import Resolver
 
         if tree is None:
             return []
-        messages = Messages(self._tables)
-        found = [error for issue in self.resolve(tree).issues if (error := messages.error(issue))]
+        resolver, messages = Resolver(self._tables, tree.meta.get("variables", ())), Messages(self._tables)
+        resolver.query(tree, None, {})
+        found = [error for issue in resolver.issues if (error := messages.error(issue))]
         found.sort(key=lambda error: (error.line or 0, error.column or 0))
         return list({error.message: error for error in reversed(found)}.values())[::-1]
-
-    def resolve(self, tree: exp.Expr) -> Resolution:
-        """What the names of a query mean in this catalog."""
-        from quorum.tools.lint.resolver import Resolver
-
-        resolver = Resolver(self._tables, tree.meta.get("variables", ()))
-        resolver.query(tree, None, {})
-        return resolver.result

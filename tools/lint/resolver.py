@@ -148,11 +148,8 @@ class Resolver(Sources):
                 continue
             if key is None or any(source.columns is None for source in sources):
                 return
-            holders = [s for s in sources if key in (s.columns or {})]
-            if holders:
-                self._record(holders[0], key)
-            else:
-                self.result.issues.append(Issue(node, scope, "column", tuple(sources)))
+            if not any(key in (source.columns or {}) for source in sources):
+                self.issues.append(Issue(node, scope, "column", tuple(sources)))
             return
         if self.dialect in _STRUCTS and any(
             level.open or level.holding(wanted) or level.sees_alias(wanted) for level in scope.chain()
@@ -160,30 +157,20 @@ class Resolver(Sources):
             return
         if wanted in self.variables or any(s.key == "" and s.columns is None for s in scope.sources):
             return
-        self.result.issues.append(Issue(node, scope, "qualifier"))
+        self.issues.append(Issue(node, scope, "qualifier"))
 
     def _unqualified(self, node: exp.Column, key: str, scope: Scope) -> None:
         for level in scope.chain():
             holders = level.holding(key)
             if len(holders) > 1 and not level.settles(node, key):
-                self.result.issues.append(Issue(node, scope, "ambiguous", tuple(holders)))
+                self.issues.append(Issue(node, scope, "ambiguous", tuple(holders)))
                 return
-            if holders:
-                self._record(holders[0], key)
-                return
-            if level.open or level.sees_alias(key) or level.named(key):
+            if holders or level.open or level.sees_alias(key) or level.named(key):
                 return
         if key.casefold() in self.variables:
             return
         what = "alias" if key in scope.aliases else "column"
-        self.result.issues.append(Issue(node, scope, what, clause=scope.clause))
-
-    def _record(self, source: Source, key: str) -> None:
-        if source.table is None:
-            return
-        column = next((c for c in source.table.columns if self.names.stored(c.name) == key), None)
-        if column is not None:
-            self.result.columns.append((source.table, column))
+        self.issues.append(Issue(node, scope, what, clause=scope.clause))
 
 
 def output_columns(names: Names, node: exp.Select, scope: Scope) -> Columns:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -14,7 +14,7 @@ from quorum.tools.lint.scope import Columns, Scope, Source
 from quorum.tools.lint.tables import Tables
 
 if TYPE_CHECKING:
-    from quorum.knowledge.catalog import Column, Table
+    from quorum.knowledge.catalog import Table
 
 _ROW_FUNCTIONS = {  # table functions whose columns are known
     "json_each": "key value type atom id parent fullkey path json root",
@@ -41,24 +41,21 @@ class Issue:
     clause: str = ""
 
 
-@dataclass
-class Resolution:
-    """What the names of a query mean, as far as the catalog tells."""
-
-    issues: list[Issue] = field(default_factory=list)
-    tables: list[Table] = field(default_factory=list)
-    columns: list[tuple[Table, Column]] = field(default_factory=list)
-
-
 class Sources(ABC):
-    """Reads FROM clauses; the part of the resolver that knows the catalog's tables."""
+    """Reads FROM clauses; the part of the resolver that knows the catalog's tables.
+
+    Attributes:
+        issues: Names that do not resolve.
+        found: The catalog's tables that are read.
+    """
 
     def __init__(self, tables: Tables, variables: Iterable[str] = ()) -> None:
         self.tables = tables
         self.names: Names = tables.names
         self.dialect = tables.names.dialect
         self.variables = frozenset(name.casefold() for name in variables)
-        self.result = Resolution()
+        self.issues: list[Issue] = []
+        self.found: list[Table] = []
 
     @abstractmethod
     def query(self, node: exp.Expr, parent: Scope | None, ctes: dict[str, Columns]) -> Columns:
@@ -130,9 +127,9 @@ class Sources(ABC):
         found = self.tables.find(node)
         if not found.tables:
             if not found.unknown and not self._is_struct_path(node, scope):
-                self.result.issues.append(Issue(node, scope, "table"))
+                self.issues.append(Issue(node, scope, "table"))
             return None, None
-        self.result.tables += found.tables
+        self.found += found.tables
         if not all(table.columns for table in found.tables):
             return None, None
         columns = {self.names.stored(c.name): c.name for table in found.tables for c in table.columns}

@@ -38,7 +38,7 @@ def names_used(trees: Iterable[exp.Expr], catalog: Catalog, *, exact: bool = Tru
             usage.query(tree, None, {})
     except RecursionError:
         raise SyntaxProblem("It nests too deeply.") from None
-    return tuple(table.full_name for table in usage.result.tables), tuple(usage.kept), usage.unknown()
+    return tuple(table.full_name for table in usage.found), tuple(usage.kept), usage.unknown()
 
 
 class _Usage(Resolver):
@@ -50,15 +50,15 @@ class _Usage(Resolver):
         self._shards: dict[str, tuple[Table, ...]] = {}  # by the first one's full name
 
     def unknown(self) -> tuple[str, ...]:
-        nodes = [issue.node for issue in self.result.issues if issue.what in _UNKNOWN]
+        nodes = [issue.node for issue in self.issues if issue.what in _UNKNOWN]
         nodes = [node for node in nodes if not (self.dialect == "sqlite" and maybe_text(node))]
         names = [node.parts for node in nodes if isinstance(node, exp.Column | exp.Table)]
         return tuple(dict.fromkeys(".".join(part.name for part in parts) for parts in names))
 
     def _table(self, node: exp.Table, scope: Scope) -> tuple[Columns, Table | None]:
-        before = len(self.result.tables)
+        before = len(self.found)
         columns, table = super()._table(node, scope)
-        found = tuple(self.result.tables[before:])
+        found = tuple(self.found[before:])
         if len(found) > 1:
             self._shards[found[0].full_name] = found
         if node.args.get("pivots") or node.args.get("match"):  # what they read cannot be told

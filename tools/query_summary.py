@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from sqlglot import exp
+from sqlglot import ErrorLevel, exp
+from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.scope import Scope, traverse_scope
+from sqlglot.optimizer.simplify import simplify
 
 from quorum.tools.sql import SyntaxProblem, dialect_name, parse_one_statement
-
-if TYPE_CHECKING:
-    from sqlglot.optimizer.scope import Scope
 
 MAX_DEPTH, MAX_STEPS = 8, 500
 """Levels of subqueries that a column is followed through, and columns that are followed in all."""
@@ -56,9 +55,6 @@ def summarise(sql: str, dialect: str) -> QuerySummary | None:
     Raises:
         ConfigurationError: The dialect is unknown.
     """
-    from sqlglot.errors import SqlglotError
-    from sqlglot.optimizer.scope import traverse_scope
-
     name = dialect_name(dialect)
     try:
         scopes = traverse_scope(parse_one_statement(sql, name))
@@ -88,16 +84,17 @@ class _Reader:
 
     def _columns(self, scope: Scope, depth: int = 0) -> Iterator[str | None]:
         """Each column of a SELECT, with ``*`` of a subquery spelled out; None for what is unknown."""
-        from sqlglot.optimizer.scope import Scope
-
-        for item in scope.expression.selects:
+        for item in _selects(scope):
             if not item.is_star:
                 yield self._text(item, scope)
                 continue
             for name, (_, source) in scope.selected_sources.items():
-                known = isinstance(source, Scope) and depth < MAX_DEPTH
-                if getattr(item, "table", "") in ("", name):
-                    yield from self._columns(_first(source), depth + 1) if known else [None]
+                if getattr(item, "table", "") not in ("", name):
+                    continue
+                if isinstance(source, Scope) and depth < MAX_DEPTH:
+                    yield from self._columns(_first(source), depth + 1)
+                else:
+                    yield None
 
     def _clauses(self, scope: Scope) -> Iterator[tuple[str, str]]:
         """What one SELECT or set operation does, by verb."""
@@ -117,9 +114,7 @@ class _Reader:
         if args.get("distinct"):
             yield "removes duplicates by", "UNION" if scope.set_operation_scopes else "DISTINCT"
         if group := args.get("group"):
-            keys = group.expressions or [
-                item for item in scope.expression.selects if not item.find(exp.AggFunc)
-            ]
+            keys = group.expressions or [item for item in _selects(scope) if not item.find(exp.AggFunc)]
             yield (
                 "groups by",
                 ", ".join(sorted(self._text(_by_place(k, scope), scope, own=True) for k in keys)),
@@ -152,8 +147,6 @@ class _Reader:
 
     def _normal(self, node: exp.Expr, scope: Scope, *, own: bool = False) -> exp.Expr:
         """A copy in the one form that all have that mean the same."""
-        from sqlglot.optimizer.simplify import simplify
-
         node = simplify(self._resolved(node, scope, own=own).transform(_same_form), dialect=self.dialect)
         for select in list(node.find_all(exp.Select)):  # its conditions are compared by themselves
             for clause in set(select.args) - {"expressions", "from_"}:
@@ -164,10 +157,10 @@ class _Reader:
         for identifier in list(node.find_all(exp.Identifier)):
             identifier.replace(exp.to_identifier(identifier.name.lower()))
         for part in reversed(list(node.find_all(exp.Add, exp.Mul))):
-            left, right = part.this, part.expression
-            if _written(left) > _written(right):
-                part.set("this", right)
-                part.set("expression", left)
+            one, other = part.this, part.expression
+            if _written(one) > _written(other):
+                part.set("this", other)
+                part.set("expression", one)
         return node.this if isinstance(node, exp.Paren) else node
 
     def _resolved(self, node: exp.Expr, scope: Scope, *, own: bool = False, depth: int = 0) -> exp.Expr:
@@ -194,8 +187,6 @@ class _Reader:
 
 
 def _written(node: exp.Expr, dialect: str | None = None) -> str:
-    from sqlglot import ErrorLevel
-
     sql = node.sql(dialect, comments=False, unsupported_level=ErrorLevel.IGNORE)
     return " ".join(sql.split())
 
@@ -207,21 +198,23 @@ def _first(scope: Scope) -> Scope:
     return scope
 
 
+def _selects(scope: Scope) -> list[exp.Expr]:
+    return list(scope.expression.selects) if isinstance(scope.expression, exp.Query) else []
+
+
 def _meaning(column: exp.Column, scope: Scope, own: bool) -> tuple[exp.Expr, Scope] | None:
     """What a column's name stands for, and the scope in which that is written."""
-    from sqlglot.optimizer.scope import Scope
-
     wanted = column.name.lower()
     for name, (_, source) in scope.selected_sources.items():
         if not isinstance(source, Scope) or column.table.lower() not in ("", name.lower()):
             continue
         inner = _first(source)
-        for item in inner.expression.selects:
+        for item in _selects(inner):
             if item.is_star and inner is not scope and (found := _meaning(exp.column(wanted), inner, False)):
                 return found
             if not item.is_star and item.alias_or_name.lower() == wanted:
                 return item, inner
-    for item in scope.expression.selects if own and not column.table else ():
+    for item in _selects(scope) if own and not column.table else ():
         if item.alias.lower() == wanted:  # unless it is named after a column of its own: COUNT(x) AS x
             names = {used.name.lower() for used in item.this.find_all(exp.Column)}
             return None if wanted in names else (item, scope)
@@ -230,7 +223,7 @@ def _meaning(column: exp.Column, scope: Scope, own: bool) -> tuple[exp.Expr, Sco
 
 def _by_place(key: exp.Expr, scope: Scope) -> exp.Expr:
     """``GROUP BY 1`` and ``ORDER BY 1`` name a column by its place."""
-    columns: list[exp.Expr] = scope.expression.selects
+    columns = _selects(scope)
     return columns[int(key.name) - 1] if key.is_int and 0 < int(key.name) <= len(columns) else key
 
 

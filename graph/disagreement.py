@@ -1,13 +1,14 @@
-"""How two answers differ, in words that a user understands.
+"""How two answers differ, in short sentences.
 
-From the queries' outlines (``quorum.tools.outline``): which columns, which conditions, what a row stands
-for; from the results (``quorum.tools.differences``): which rows, which cells. Answers whose results are
-equal do not disagree, however their SQL differs; the same rows in another order do where the question
+The results say what differs (``quorum.tools.differences``), the queries why (``quorum.tools.query_summary``).
+Nothing is said of what made no difference: of answers whose results are equal, of columns with the same
+values, of grouping where the rows are the same. The same rows in another order differ where the question
 asks for one.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -16,15 +17,28 @@ from typing import TYPE_CHECKING, Any
 from quorum.tools.cells import EXACT
 from quorum.tools.compare import equal
 from quorum.tools.differences import Differences, differences
-from quorum.tools.outline import Outline, outline
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MAX_SENTENCE = 240  # characters
+    from quorum.tools.query_summary import QuerySummary
+
 MAX_PER_KIND = 4  # sentences on columns, on conditions, on rows
 MAX_NAMED = 3  # things named in one sentence
-MAX_VALUE = 60  # characters of a cell or a condition
+MAX_TEXT = 80  # characters of an expression, where it need not be longer to tell it apart
+MAX_CELL = 60  # characters of a cell
+MAX_APART = 300  # characters in which two expressions differ; of a longer one only its length is told
+CONTEXT = 8  # words and marks that are shown around a difference
+CONTEXT = 8  # words and marks that are shown around a difference
+ONLY_ROWS = (
+    "removes duplicates by",
+    "groups by",
+)  # clauses that have made no difference where the rows are the same
+ONLY_ROWS = (
+    "removes duplicates by",
+    "groups by",
+)  # clauses that have made no difference where the rows are the same
+_WORD = re.compile(r"\w+|\s+|.", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -47,212 +61,187 @@ class Side:
         return f"answer {self.label}"
 
 
-@dataclass(frozen=True)
-class Disagreement:
-    """How two answers differ: plain sentences on columns, on conditions and tables, and on rows."""
+def disagreement(a: Side, b: Side, dialect: str) -> list[str]:
+    """How two answers differ: sentences on columns, on conditions, on rows. None if they are equal.
 
-    labels: tuple[str, str]
-    columns: tuple[str, ...] = ()
-    filters: tuple[str, ...] = ()
-    rows: tuple[str, ...] = ()
-
-    @property
-    def sentences(self) -> tuple[str, ...]:
-        return (*self.columns, *self.filters, *self.rows)
-
-    def __bool__(self) -> bool:
-        return bool(self.sentences)
-
-
-def disagreement(a: Side, b: Side, dialect: str) -> Disagreement:
-    """How two answers differ; the order of the arguments does not count. Empty if they are equal.
+    The order of the arguments does not count.
 
     Raises:
         ConfigurationError: The dialect is unknown.
     """
+    from quorum.tools.query_summary import summarise
+
     first, second = sorted((a, b), key=lambda side: side.label)
     found = differences(first.table, second.table)
-    labels = (first.label, second.label)
     ordered = first.ordered and second.ordered
     if found.relation == "equal" and (not ordered or equal(first.table, second.table, ordered=True)):
-        return Disagreement(labels)
-    outlines = outline(first.sql, dialect), outline(second.sql, dialect)
-    told = _Telling((first, second), found, _both(outlines), ordered)
-    if found.relation == "equal":
-        return Disagreement(labels, rows=tuple(map(_sentence, told.order())))
-    made = [tuple(islice(map(_sentence, part), MAX_PER_KIND)) for part in told.parts()]
-    if not any(made):
-        made[2] = (f"{_capital(str(first))} and {second} have different values.",)
-    return Disagreement(labels, *made)
+        return []
+    one, other = summarise(first.sql, dialect), summarise(second.sql, dialect)
+    pair = _Pair((first, second), found, (one, other) if one and other else None, ordered)
+    kinds = (pair.columns(), pair.conditions(), pair.rows())
+    said = [sentence for kind in kinds for sentence in islice(kind, MAX_PER_KIND)]
+    return list(map(_sentence, said or [f"{first} and {second} have different values"]))
 
 
 def disagreements(sides: Sequence[Side], dialect: str) -> list[str]:
     """How the first answer differs from each of the others, sentence by sentence."""
-    told = [disagreement(sides[0], other, dialect).sentences for other in sides[1:]]
-    return list(dict.fromkeys(sentence for sentences in told for sentence in sentences))
+    found = [sentence for other in sides[1:] for sentence in disagreement(sides[0], other, dialect)]
+    return list(dict.fromkeys(found))
 
 
 def describe(side: Side, dialect: str) -> str:
-    """What an answer shows, in a sentence: "`city` and the number of rows, one row per `city`; 2 rows."
+    """What an answer shows, in a sentence: "Shows `city` and `COUNT(*)`; groups by `city`; 2 rows."
 
     Raises:
         ConfigurationError: The dialect is unknown.
     """
-    found, count = outline(side.sql, dialect), _rows(side.table.num_rows)
-    if found is None:
-        return _sentence(f"{_listed(map(_name, side.table.column_names))}; {count}")
-    asked = sorted(found.filters | found.group_filters)
-    parts = [_listed(map(_value, found.items))]
-    parts += [_grain(found)] if found.grain else []
-    parts += [f"where {_listed(map(_value, asked))}"] if asked else []
-    return _sentence(f"{', '.join(parts)}; {count}")
+    from quorum.tools.query_summary import summarise
 
-
-def _both(outlines: tuple[Outline | None, Outline | None]) -> tuple[Outline, Outline] | None:
-    one, other = outlines
-    return (one, other) if one and other else None
+    summary = summarise(side.sql, dialect)
+    names = [str(name) for name in side.table.column_names]
+    shown = summary.columns if summary and len(summary.columns) == len(names) else names
+    shown = [text if len(text) <= MAX_TEXT else name for text, name in zip(shown, names, strict=True)]
+    clauses = {"shows": shown}
+    clauses |= {verb: texts for verb, texts in summary.clauses.items() if verb != "reads"} if summary else {}
+    parts = [f"{verb} {_listed(map(_code, map(_apart, texts)))}" for verb, texts in clauses.items() if texts]
+    return _sentence("; ".join([*parts, _rows(side.table.num_rows)]))
 
 
 @dataclass(frozen=True)
-class _Telling:
+class _Pair:
+    """Two answers and how they differ; ``summaries`` is None where a query cannot be read."""
+
     sides: tuple[Side, Side]
     found: Differences
-    outlines: tuple[Outline, Outline] | None
-    ordered: bool = False
+    summaries: tuple[QuerySummary, QuerySummary] | None
+    ordered: bool
 
-    def parts(self) -> tuple[Iterator[str], Iterator[str], Iterator[str]]:
-        return self.columns(), self.filters(), self.rows()
+    @property
+    def same_rows(self) -> bool:
+        """Whether one result merely has more columns, or its rows in another order."""
+        return self.found.relation in ("equal", "contains", "within")
 
     def columns(self) -> Iterator[str]:
-        found, more = self.found, {"contains": 0, "within": 1}.get(self.found.relation)
-        if more is not None:
-            extra = found.differing[more]
-            count = "1 column" if len(extra) == 1 else f"{len(extra)} columns"
-            yield f"{self.sides[more]} has {count} more: {_listed(map(_name, extra))}"
+        found = self.found
+        if self.same_rows:
+            more = 0 if found.relation == "contains" else 1
+            names = [self._name(more, place) for place in found.differing[more]]
+            count = "1 column" if len(names) == 1 else f"{len(names)} columns"
+            yield from [f"{self.sides[more]} has {count} more: {_listed(map(_code, names))}"] if names else []
             return
-        agreeing = found.agreeing and _listed(map(_name, found.agreeing))
-        if agreeing and any(found.differing):
+        agreeing = _listed(_code(self._name(0, place)) for place, _ in found.agreeing)
+        if agreeing and not self.other_rows:
             yield f"they agree in {agreeing}"
-        elif agreeing:
+        elif agreeing and not found.key and not any(found.differing):
             yield "each column has the same values in both, but they stand in different rows"
-        yield from self._own(self._shown(), "{} shows {}", "{} {}", "only {} shows {}")
+        yield from self._own("shows", *self._differing())
 
-    def _shown(self) -> tuple[list[str], list[str]]:
-        """What only one side's query shows."""
-        if not self.outlines:
-            return [], []
-        first, second = (list(dict.fromkeys(each.items)) for each in self.outlines)
-        return [item for item in first if item not in second], [item for item in second if item not in first]
-
-    def filters(self) -> Iterator[str]:
-        if not self.outlines:
-            return
-        one, other = self.outlines
-        asked = [each.filters | each.group_filters for each in self.outlines]
-        own = [sorted(asked[0] - asked[1]), sorted(asked[1] - asked[0])]
-        yield from self._own(own, "{} asks that {}", "{} that {}", "only {} asks that {}")
-        tables = [sorted(one.tables - other.tables), sorted(other.tables - one.tables)]
-        named = [[_name(table) for table in part] for part in tables]
-        yield from self._own(named, "{} reads {}", "{} {}", "only {} reads {}")
-        for table in sorted((one.kept ^ other.kept) & one.tables & other.tables):
-            keeps = self._order(table in one.kept)
-            yield f"{keeps[0]} keeps rows that have no match in {_name(table)}; {keeps[1]} leaves them out"
-        if one.distinct != other.distinct:
-            without = self._order(one.distinct)
-            yield f"{without[0]} leaves out duplicate rows; {without[1]} keeps them"
+    def conditions(self) -> Iterator[str]:
+        if self.summaries and not self.same_rows:
+            one, other = (each.clauses for each in self.summaries)
+            for verb in one:
+                if verb not in ONLY_ROWS or self.other_rows:
+                    yield from self._own(verb, one[verb], other[verb])
 
     def rows(self) -> Iterator[str]:
-        a, b = self.sides
-        if self.outlines:
-            one, other = self.outlines
-            if one.grain != other.grain:
-                yield f"{a} has {_grain(one)}; {b} {_grain(other)}"
-            if one.limit != other.limit:
-                yield f"{a} {_limit(one)}; {b} {_limit(other)}"
-            if one.limit or other.limit or self.ordered:
-                yield from self._sorted()
-        if self.found.rows[0] != self.found.rows[1]:
-            yield f"{a} has {_rows(self.found.rows[0])}, {b} {_rows(self.found.rows[1])}"
-        key = f"{_name(self.found.key)} " if self.found.key else ""
-        if not key and self.found.only == self.found.rows and self._shown() != ([], []):
-            return  # other columns: that no row is the same says nothing new
-        for side, count, some in zip(self.sides, self.found.only, self.found.only_examples, strict=True):
-            if count:
-                yield f"only {side} has {key}{_listed(map(_value, some), count)}"
-        if example := self.found.example:
-            says = f"{a} says {_value(example.first)}, {b} {_value(example.second)}"
-            yield f"for {_value(example.row)}, {says}" if example.row else says
+        (a, b), found = self.sides, self.found
+        if found.relation == "equal":
+            yield f"{a} and {b} have the same rows in another order"
+        if self.ordered and self.summaries and self.summaries[0].order != self.summaries[1].order:
+            sorting = [_listed(map(_code, each.order)) or "nothing" for each in self.summaries]
+            yield f"{a} is sorted by {sorting[0]}; {b} by {sorting[1]}"
+        if found.rows[0] != found.rows[1]:
+            yield f"{a} has {_rows(found.rows[0])}, {b} {_rows(found.rows[1])}"
+        key = f"{_code(self._name(0, found.key[0]))} " if found.key else ""
+        if key or found.only != found.rows or not any(found.differing):
+            for side, count, some in zip(self.sides, found.only, found.examples, strict=True):
+                if count:
+                    yield f"only {side} has {key}{_listed(map(_value, some), count)}"
+        if found.cell:
+            row, first, second = found.cell
+            says = _apart(_plain(first), [_plain(second)]), _apart(_plain(second), [_plain(first)])
+            yield f"{f'for {_value(row)}, ' if key else ''}{a} says {says[0]}, {b} {says[1]}"
 
-    def order(self) -> Iterator[str]:
-        """What is to say where only the order of rows differs."""
-        a, b = self.sides
-        yield f"{a} and {b} have the same rows in another order"
-        yield from self._sorted()
+    @property
+    def other_rows(self) -> bool:
+        """Whether rows are in one result only."""
+        return self.found.rows[0] != self.found.rows[1] or any(self.found.only)
 
-    def _sorted(self) -> Iterator[str]:
-        if self.outlines and self.outlines[0].order != self.outlines[1].order:
-            (a, b), (one, other) = self.sides, self.outlines
-            yield f"{a} is sorted by {_sorting(one)}; {b} by {_sorting(other)}"
+    def _differing(self) -> list[list[str]]:
+        """What the columns show whose values differ: expressions, or names where a query does not tell."""
+        places, tables = self.found.differing, [side.table for side in self.sides]
+        known = self.summaries and [each.columns for each in self.summaries]
+        if known and all(len(shown) == t.num_columns for shown, t in zip(known, tables, strict=True)):
+            return [[known[side][place] for place in places[side]] for side in (0, 1)]
+        return [[self._name(side, place) for place in places[side]] for side in (0, 1)]
 
-    def _own(self, own: Sequence[Sequence[str]], first: str, second: str, alone: str) -> Iterator[str]:
-        """What only one side has, in one sentence."""
-        said = [_listed(map(_value, part)) for part in own]
+    def _name(self, side: int, place: int) -> str:
+        return str(self.sides[side].table.column_names[place])
+
+    def _own(self, verb: str, *parts: Iterable[str]) -> Iterator[str]:
+        """In one sentence what only one side has."""
+        one, other = (list(dict.fromkeys(part)) for part in parts)
+        own = [[text for text in one if text not in other], [text for text in other if text not in one]]
+        said = [_listed(_code(_apart(text, own[1 - side])) for text in own[side]) for side in (0, 1)]
         a, b = self.sides
         if all(said):
-            yield f"{first.format(a, said[0])}; {second.format(b, said[1])}"
+            yield f"{a} {verb} {said[0]}; {b} {said[1]}"
         elif any(said):
-            yield alone.format(*((a, said[0]) if said[0] else (b, said[1])))
-
-    def _order(self, as_is: bool) -> tuple[Side, Side]:
-        return self.sides if as_is else (self.sides[1], self.sides[0])
+            yield f"only {a if said[0] else b} {verb} {said[0] or said[1]}"
 
 
-def _grain(each: Outline) -> str:
-    if each.grain is None:
-        return "single rows, not grouped"
-    return f"one row per {_listed(sorted(each.grain))}" if each.grain else "one row over everything"
+def _apart(text: str, others: Sequence[str] = ()) -> str:
+    """A long text without most of what it shares, at its ends, with the most alike of ``others``.
 
-
-def _limit(each: Outline) -> str:
-    if not each.limit:
-        return "shows all"
-    return f"stops after {each.limit} {'row' if each.limit == '1' else 'rows'}"
-
-
-def _sorting(each: Outline) -> str:
-    return _listed(each.order) or "nothing"
+    What differs stays whole.
+    """
+    mine, best = _WORD.findall(text), (0, 0)
+    for other in others:
+        theirs = _WORD.findall(other)
+        most = min(len(mine), len(theirs))
+        start = next((i for i in range(most) if mine[i] != theirs[i]), most)
+        end = next((i for i in range(most - start) if mine[-1 - i] != theirs[-1 - i]), most - start)
+        best = max(best, (start, end), key=sum)
+    if len(text) <= MAX_TEXT:
+        return text
+    start, end = (max(0, shared - CONTEXT) for shared in best)
+    middle = "".join(mine[start : len(mine) - end])
+    if len(middle) > MAX_APART:
+        return f"an expression of {len(text):,} characters"
+    return f"{'… ' if start else ''}{middle}{' …' if end else ''}"
 
 
 def _rows(count: int) -> str:
     return "no rows" if count == 0 else "1 row" if count == 1 else f"{count:,} rows"
 
 
-def _name(name: str) -> str:
-    return f"`{_value(name)}`"
+def _code(text: str) -> str:
+    return f"`{' '.join(text.split())}`"
+
+
+def _plain(value: Any) -> str:
+    """A cell on one line."""
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_value, value))})"
+    if isinstance(value, float) and value.is_integer() and abs(value) < EXACT:
+        value = int(value)
+    return "NULL" if value is None else " ".join(str(value).split()) or "''"
 
 
 def _value(value: Any) -> str:
-    """A cell, a name or a condition on one line, shortened."""
-    if isinstance(value, float) and value.is_integer() and abs(value) < EXACT:
-        value = int(value)
-    text = "NULL" if value is None else " ".join(str(value).split()) or "''"
-    return text if len(text) <= MAX_VALUE else f"{text[: MAX_VALUE - 1]}…"
+    text = _plain(value)
+    return text if len(text) <= MAX_CELL or isinstance(value, tuple) else f"{text[: MAX_CELL - 1]}…"
 
 
 def _listed(things: Iterable[str], count: int | None = None) -> str:
     """``a, b and 3 more``; ``count`` is how many there are where ``things`` are examples."""
-    told = list(things)
-    total = len(told) if count is None else count
-    shown = told[:MAX_NAMED]
+    every = list(things)
+    total = len(every) if count is None else count
+    shown = every[:MAX_NAMED]
     if total > len(shown):
         return f"{', '.join(shown)} and {total - len(shown):,} more"
     return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
 
 
-def _sentence(said: str) -> str:
-    text = said if len(said) < MAX_SENTENCE else f"{said[: MAX_SENTENCE - 2]}…"
-    return f"{_capital(text)}."
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."

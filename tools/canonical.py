@@ -22,6 +22,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -29,11 +30,19 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quorum.tools.cells import EXACT, MOMENT, NULL, NUMBER, Cells, Keys, Mask, Numbers, grid
-from quorum.tools.hashing import hash_texts, mix
-from quorum.tools.patterns import ISO, NESTED, NO_DIGITS, NUMERIC, TRUTH, matches
+from quorum.tools.cells import EXACT, MOMENT, NULL, NUMBER, Cells, Keys, Mask, Numbers, grid, hash_texts, mix
+from quorum.tools.values import plain_column
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+# what text means, by how it is written
+NUMERIC = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?\s*$"
+ISO = r"^\s*\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}([.,]\d{1,9})?)?( ?(Z|UTC|[+-]\d{2}(:?\d{2})?))?)?\s*$"
+NESTED = r"^\s*[\[{]"
+TRUTH = r"(?i)^\s*(true|false)\s*$"
+NO_DIGITS = r"(?i)^\s*(nan|[+-]?inf(inity)?)\s*$"
+FEW = 50
+"""Texts that are matched one by one: Arrow compiles a pattern anew for each call."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,8 +260,6 @@ def _json_text(cells: Cells, mask: Mask, texts: pa.Array) -> Cells:
 
 def _from_values(array: pa.Array) -> Cells:
     """Nested and rare types, value by value, by way of what ``plain_rows`` shows of them."""
-    from quorum.tools.results import plain_column
-
     values = plain_column(pa.chunked_array([array]))
     texts = [json.dumps(v) if isinstance(v, list | dict) else v if v is None else str(v) for v in values]
     return _from_text(pa.array(texts, pa.large_string()))
@@ -285,3 +292,17 @@ def _form_text(text: str) -> str:
     if re.match(ISO, text, re.ASCII) and (moment := _moment(text.strip())) is not None:
         return f"@{moment}"
     return json.dumps(text.rstrip(" "))
+
+
+def matches(texts: pa.Array, pattern: str) -> Mask:
+    """Which of ``texts`` (no NULLs) the pattern is found in, as Arrow's RE2 reads it, few or many."""
+    if len(texts) <= FEW and (plain := texts.to_pylist()) and all(map(str.isascii, plain)):
+        search = _compiled(pattern).search
+        return np.fromiter((search(text) is not None for text in plain), np.bool_, len(plain))
+    return np.asarray(pc.match_substring_regex(texts, pattern).to_numpy(zero_copy_only=False), np.bool_)
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """The pattern as Arrow's RE2 reads it in ASCII text: its blanks are five, and ``$`` is the very end."""
+    return re.compile(pattern.replace(r"\s", r"[\t\n\f\r ]").replace("$", r"\Z"), re.ASCII)

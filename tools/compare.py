@@ -18,8 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from quorum.tools.canonical import Canonical, canonical
-from quorum.tools.cells import Cells, Keys, Mask, agree
-from quorum.tools.hashing import mix
+from quorum.tools.cells import Cells, Keys, Mask, agree, mix
 
 Result: TypeAlias = pa.Table | Canonical
 Relation: TypeAlias = Literal["equal", "contains", "within", "overlaps", "differs"]
@@ -42,9 +41,9 @@ def fingerprint(result: Result, *, ordered: bool = False) -> str:
     form = canonical(result)
     place = mix(np.arange(1, form.rows + 1, dtype=np.uint64)) if ordered else None
     columns = [_total(cells.keys, place) for cells in form.columns]
-    rows = _row_hashes(form, columns)
+    rows = row_hashes(form, columns)
     columns = [_total(cells.keys ^ mix(rows), place) for cells in form.columns]
-    content = _total(_row_hashes(form, columns), place)
+    content = _total(row_hashes(form, columns), place)
     parts = [form.rows, len(columns), int(ordered), int(content), *sorted(int(total) for total in columns)]
     digest = hashlib.sha256(FORM + repr(parts).encode())
     return digest.hexdigest()[:FINGERPRINT_DIGITS]
@@ -54,11 +53,11 @@ def _total(keys: Keys, place: Keys | None) -> np.uint64:
     return np.uint64(mix(keys if place is None else mix(keys) + place).sum(dtype=np.uint64))
 
 
-def _row_hashes(form: Canonical, columns: Sequence[np.uint64]) -> Keys:
-    """Per row the sum of its cells' hashes, each mixed with its column's."""
+def row_hashes(form: Canonical, columns: Sequence[np.uint64] = ()) -> Keys:
+    """Per row the sum of its cells' hashes, each mixed with its column's where those are given."""
     rows = np.zeros(form.rows, dtype=np.uint64)
-    for cells, column in zip(form.columns, columns, strict=True):
-        rows += mix(cells.keys + column)
+    for place, cells in enumerate(form.columns):
+        rows += mix(cells.keys + columns[place] if columns else cells.keys)
     return rows
 
 
@@ -108,38 +107,24 @@ def column_pairs(a: Result, b: Result) -> list[tuple[int, int]]:
     return pairs
 
 
-def cluster(results: Sequence[Result], *, ordered: bool = False) -> list[list[int]]:
-    """Indexes of results that say the same, each list ascending, lists by their first index.
+def cluster_keys(results: Sequence[Result], *, ordered: bool = False) -> list[str]:
+    """For each result a key that all share that say the same: the least fingerprint among them.
 
-    Grouped by fingerprint, then joined wherever ``equal`` holds between any two members: the
-    outcome does not depend on the order of ``results``.
+    Results are joined wherever ``equal`` holds between any two, so that their order does not matter.
     """
     forms = [canonical(result) for result in results]
-    return _clusters(forms, [fingerprint(form, ordered=ordered) for form in forms], ordered)
-
-
-def cluster_keys(results: Sequence[Result], *, ordered: bool = False) -> list[str]:
-    """For each result the least fingerprint of its cluster: the same for all that agree."""
-    forms = [canonical(result) for result in results]
     prints = [fingerprint(form, ordered=ordered) for form in forms]
-    keys = dict.fromkeys(range(len(forms)), "")
-    for members in _clusters(forms, prints, ordered):
-        keys |= dict.fromkeys(members, min(prints[i] for i in members))
-    return list(keys.values())
-
-
-def _clusters(forms: list[Canonical], prints: list[str], ordered: bool) -> list[list[int]]:
     group = [prints.index(own) for own in prints]
-    for i, form in enumerate(forms):
-        for j in range(i):
-            if group[i] != group[j] and _may_equal(form, forms[j]) and _embeds(form, forms[j], ordered):
+    for i, a in enumerate(forms):
+        for j, b in enumerate(forms[:i]):
+            same_shape = a.rows == b.rows and len(a.columns) == len(b.columns)
+            if group[i] != group[j] and same_shape and _embeds(a, b, ordered):
                 old, new = max(group[i], group[j]), min(group[i], group[j])
                 group = [new if label == old else label for label in group]
-    return [[i for i, label in enumerate(group) if label == first] for first in sorted(set(group))]
-
-
-def _may_equal(a: Canonical, b: Canonical) -> bool:
-    return a.rows == b.rows and len(a.columns) == len(b.columns)
+    least = {
+        label: min(own for own, its in zip(prints, group, strict=True) if its == label) for label in group
+    }
+    return [least[label] for label in group]
 
 
 def _share(a: Canonical, b: Canonical) -> bool:
@@ -148,8 +133,7 @@ def _share(a: Canonical, b: Canonical) -> bool:
         return True
     if not a.columns or len(a.columns) != len(b.columns):
         return False
-    plain = [_row_hashes(form, [np.uint64(0)] * len(form.columns)) for form in (a, b)]
-    return bool(np.isin(plain[0], plain[1]).any())
+    return bool(np.isin(row_hashes(a), row_hashes(b)).any())
 
 
 def _embeds(a: Canonical, b: Canonical, ordered: bool) -> bool:

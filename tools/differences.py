@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,25 +11,19 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from quorum.tools.canonical import Canonical, canonical
-from quorum.tools.cells import Keys, agree
-from quorum.tools.compare import Relation, column_pairs, relation
-from quorum.tools.hashing import mix
-from quorum.tools.results import plain_column
+from quorum.tools.cells import agree
+from quorum.tools.compare import Relation, column_pairs, relation, row_hashes
+from quorum.tools.values import plain_column
 
 EXAMPLES = 3
 MAX_COLUMNS = 30
 """Columns among which a key is looked for."""
+SHOWN_COLUMNS = 4
+"""Columns of an example row."""
 
 Places = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Example:
-    """A row that both results have and in which one cell differs; ``row`` names it, if it has a name."""
-
-    row: str
-    first: Any
-    second: Any
+Pair = tuple[int, int]
+"""Something in the first result and in the second."""
 
 
 @dataclass(frozen=True)
@@ -38,183 +33,130 @@ class Differences:
     Attributes:
         relation: ``quorum.tools.compare.relation`` of the first to the second.
         rows: Row counts.
-        agreeing: Names in the first result of columns whose values both have.
-        differing: Names of the columns that have no counterpart, per result.
-        key: Name in the first result of the column by which rows are told apart; empty if none does.
+        agreeing: Places of columns with the same values, in both results; by the key, in the rows of both.
+        differing: Places of the columns without such a partner, per result.
+        key: Places of the column by which rows are told apart; None if none does.
         only: How many rows stand in one result only, per result: by the key, else whole rows.
-        only_examples: Up to ``EXAMPLES`` of them as text, per result.
-        example: A shared row with differing cells, where just one column differs.
+        examples: Up to ``EXAMPLES`` of them, per result: the key's value, else the row's.
+        cell: The key's value of a row of both, and its cell in the one pair of columns that differ.
     """
 
     relation: Relation
-    rows: tuple[int, int]
-    agreeing: tuple[str, ...] = ()
-    differing: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
-    key: str = ""
-    only: tuple[int, int] = (0, 0)
-    only_examples: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
-    example: Example | None = None
+    rows: Pair
+    agreeing: tuple[Pair, ...] = ()
+    differing: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+    key: Pair | None = None
+    only: Pair = (0, 0)
+    examples: tuple[tuple[Any, ...], tuple[Any, ...]] = ((), ())
+    cell: tuple[Any, Any, Any] | None = None
 
 
 def differences(first: pa.Table, second: pa.Table) -> Differences:
     """Compare two results; column names and the order of columns and rows do not count."""
-    a, b = canonical(first), canonical(second)
-    rows = (a.rows, b.rows)
-    found = relation(a, b)
-    if found == "equal":
-        return Differences(found, rows)
-    pairs = column_pairs(a, b)
-    matched = {i for i, _ in pairs}, {j for _, j in pairs}
-    free = tuple(
-        [place for place in range(len(form.columns)) if place not in taken]
-        for form, taken in zip((a, b), matched, strict=True)
-    )
-    names = [_names(first), _names(second)]
-    known = Differences(
-        relation=found,
-        rows=rows,
-        agreeing=tuple(names[0][i] for i, _ in sorted(pairs)),
-        differing=(tuple(names[0][i] for i in free[0]), tuple(names[1][j] for j in free[1])),
-    )
-    if found in ("contains", "within") or not rows[0] or not rows[1]:
-        return known
-    if all(rows == 1 and len(form.columns) == 1 for rows, form in zip(rows, (a, b), strict=True)):
-        return replace(known, example=Example("", *(plain_column(t.column(0))[0] for t in (first, second))))
-    if key := _key(a, b, names):
-        return _by_key(known, (first, second), (a, b), key, free)
-    if len(a.columns) == len(b.columns):
-        return _by_row(known, (first, second), (a, b))
-    return known
+    tables, forms = (first, second), (canonical(first), canonical(second))
+    a, b = forms
+    found = Differences(relation(a, b), (a.rows, b.rows))
+    if found.relation == "equal":
+        return found
+    if found.relation in ("contains", "within") or not a.rows or not b.rows:
+        return _paired(found, forms, column_pairs(a, b))
+    if a.rows == b.rows == len(a.columns) == len(b.columns) == 1:
+        cell = (None, _value(first, 0, 0), _value(second, 0, 0))
+        return replace(_paired(found, forms, []), cell=cell)
+    if key := _key(tables, forms):
+        return _by_key(found, tables, forms, key)
+    found = _paired(found, forms, column_pairs(a, b))
+    if len(a.columns) != len(b.columns):
+        return found
+    hashes = [row_hashes(form).tolist() for form in forms]
+    alone = [_surplus(hashes[side], hashes[1 - side]) for side in (0, 1)]
+    shown = [found.differing[side] or range(len(a.columns)) for side in (0, 1)]
+    rows = [
+        tuple(
+            tuple(_value(tables[side], c, row) for c in shown[side][:SHOWN_COLUMNS])
+            for row in alone[side][:EXAMPLES]
+        )
+        for side in (0, 1)
+    ]
+    return replace(found, only=(len(alone[0]), len(alone[1])), examples=(rows[0], rows[1]))
 
 
-def _names(table: pa.Table) -> list[str]:
-    return [str(name) for name in table.column_names]
+def _paired(found: Differences, forms: tuple[Canonical, Canonical], pairs: list[Pair]) -> Differences:
+    free = [
+        tuple(sorted(set(range(len(form.columns))) - {pair[side] for pair in pairs}))
+        for side, form in enumerate(forms)
+    ]
+    return replace(found, agreeing=tuple(sorted(pairs)), differing=(free[0], free[1]))
 
 
-def _key(a: Canonical, b: Canonical, names: list[list[str]]) -> tuple[int, int] | None:
-    """The columns (of ``a``, of ``b``) that name the rows: unique in both, with the most values in common.
+def _key(tables: tuple[pa.Table, pa.Table], forms: tuple[Canonical, Canonical]) -> Pair | None:
+    """The columns that name the rows: unique in both results, with the most values in common.
 
     At least half of the smaller result's values must be common. Of equals text wins over numbers,
     then the same name.
     """
+    a, b = forms
     unique = [
-        [place for place, cells in enumerate(form.columns[:MAX_COLUMNS]) if _unique(cells.keys)]
-        for form in (a, b)
+        [
+            place
+            for place, cells in enumerate(form.columns[:MAX_COLUMNS])
+            if len(np.unique(cells.keys)) == form.rows
+        ]
+        for form in forms
     ]
-    best: tuple[tuple[int, bool, bool], tuple[int, int]] | None = None
+    ranked = []
     for i in unique[0]:
         for j in unique[1]:
             p, q = a.columns[i], b.columns[j]
             common = len(np.intersect1d(p.keys, q.keys))
-            if common == 0 or 2 * common < min(a.rows, b.rows):
-                continue
-            text = not p.is_number.any() and not q.is_number.any()
-            same = names[0][i].casefold() == names[1][j].casefold()
-            if common == 1 and not same:
-                continue
-            rank = (common, text, same)
-            if best is None or rank > best[0]:
-                best = (rank, (i, j))
-    return best[1] if best else None
-
-
-def _unique(keys: Keys) -> bool:
-    return len(np.unique(keys)) == len(keys)
+            same = _names(tables[0])[i] == _names(tables[1])[j]
+            if common and 2 * common >= min(a.rows, b.rows) and (common > 1 or same):
+                text = not p.is_number.any() and not q.is_number.any()
+                ranked.append(((common, text, same, -i, -j), (i, j)))
+    return max(ranked)[1] if ranked else None
 
 
 def _by_key(
-    known: Differences,
-    tables: tuple[pa.Table, pa.Table],
-    forms: tuple[Canonical, Canonical],
-    key: tuple[int, int],
-    free: tuple[list[int], ...],
+    found: Differences, tables: tuple[pa.Table, pa.Table], forms: tuple[Canonical, Canonical], key: Pair
 ) -> Differences:
     columns = [form.columns[place] for form, place in zip(forms, key, strict=True)]
-    alone = [
-        np.flatnonzero(~np.isin(columns[side].keys, columns[1 - side].keys)).astype(np.int64)
-        for side in (0, 1)
+    _, left, right = np.intersect1d(columns[0].keys, columns[1].keys, return_indices=True)
+    shared = [
+        [cells.take(rows) for cells in form.columns] for form, rows in zip(forms, (left, right), strict=True)
     ]
-    told = [
-        tuple(_told(value) for value in _values(tables[side], key[side], alone[side][:EXAMPLES]))
-        for side in (0, 1)
-    ]
+    pairs = [key]
+    for i, cells in enumerate(shared[0]):
+        partners = (j for j, other in enumerate(shared[1]) if agree(cells, other).all())
+        free = [j for j in partners if all(i != p and j != q for p, q in pairs)]
+        same = [j for j in free if _names(tables[0])[i] == _names(tables[1])[j]]
+        pairs += [(i, j) for j in (same or free)[:1]]
+    found = replace(_paired(found, forms, pairs), key=key)
+    alone = [np.flatnonzero(~np.isin(columns[s].keys, columns[1 - s].keys)) for s in (0, 1)]
+    examples = [tuple(_value(tables[s], key[s], row) for row in alone[s][:EXAMPLES]) for s in (0, 1)]
+    found = replace(found, only=(len(alone[0]), len(alone[1])), examples=(examples[0], examples[1]))
+    if len(found.differing[0]) != 1 or len(found.differing[1]) != 1:
+        return found
+    (i,), (j,) = found.differing
+    place = min(np.flatnonzero(~agree(shared[0][i], shared[1][j])), key=lambda row: left[row])
+    row, other = left[place], right[place]
     return replace(
-        known,
-        key=str(tables[0].column_names[key[0]]),
-        only=(len(alone[0]), len(alone[1])),
-        only_examples=(told[0], told[1]),
-        example=_example(tables, forms, key, free),
+        found, cell=(_value(tables[0], key[0], row), _value(tables[0], i, row), _value(tables[1], j, other))
     )
 
 
-def _example(
-    tables: tuple[pa.Table, pa.Table],
-    forms: tuple[Canonical, Canonical],
-    key: tuple[int, int],
-    free: tuple[list[int], ...],
-) -> Example | None:
-    """The first shared row, by key, whose one other cell differs."""
-    others = [[place for place in range(len(f.columns)) if place != key[s]] for s, f in enumerate(forms)]
-    rest = [free[s] if len(free[s]) == 1 else others[s] for s in (0, 1)]
-    if len(rest[0]) != 1 or len(rest[1]) != 1 or rest[0][0] == key[0] or rest[1][0] == key[1]:
-        return None
-    _, left, right = np.intersect1d(
-        forms[0].columns[key[0]].keys, forms[1].columns[key[1]].keys, return_indices=True
-    )
-    cells = forms[0].columns[rest[0][0]].take(left), forms[1].columns[rest[1][0]].take(right)
-    different = np.flatnonzero(~agree(*cells))
-    if not len(different):
-        return None
-    rows = [int(left[different].min())]
-    rows.append(int(right[np.flatnonzero(left == rows[0])[0]]))
-    shown = [_values(tables[s], rest[s][0], np.array([rows[s]], np.int64))[0] for s in (0, 1)]
-    name = _values(tables[0], key[0], np.array([rows[0]], np.int64))[0]
-    return Example(_told(name), shown[0], shown[1])
+def _names(table: pa.Table) -> list[str]:
+    return [str(name).casefold() for name in table.column_names]
 
 
-def _by_row(
-    known: Differences, tables: tuple[pa.Table, pa.Table], forms: tuple[Canonical, Canonical]
-) -> Differences:
-    hashes = [_rows(form) for form in forms]
-    alone = [_surplus(hashes[side], hashes[1 - side]) for side in (0, 1)]
-    told = [tuple(_row_told(tables[side], int(place)) for place in alone[side][:EXAMPLES]) for side in (0, 1)]
-    return replace(
-        known,
-        only=(len(alone[0]), len(alone[1])),
-        only_examples=(told[0], told[1]),
-    )
-
-
-def _rows(form: Canonical) -> Keys:
-    """One hash a row, whatever the order of its cells."""
-    total = np.zeros(form.rows, dtype=np.uint64)
-    for cells in form.columns:
-        total += mix(cells.keys)
-    return total
-
-
-def _surplus(mine: Keys, theirs: Keys) -> Places:
+def _surplus(mine: list[int], theirs: list[int]) -> list[int]:
     """Places of rows that ``theirs`` has not, or not so often."""
-    values, counts = np.unique(theirs, return_counts=True)
-    left = dict(zip(values.tolist(), counts.tolist(), strict=True))
-    alone = []
-    for place, value in enumerate(mine.tolist()):
-        if left.get(value, 0):
-            left[value] -= 1
-        else:
+    left, alone = Counter(theirs), []
+    for place, value in enumerate(mine):
+        left[value] -= 1
+        if left[value] < 0:
             alone.append(place)
-    return np.array(alone, dtype=np.int64)
+    return alone
 
 
-def _values(table: pa.Table, column: int, rows: Places) -> list[Any]:
-    return plain_column(table.column(column).take(pa.array(rows)))
-
-
-def _row_told(table: pa.Table, row: int) -> str:
-    shown = [plain_column(column.slice(row, 1))[0] for column in table.columns[:EXAMPLES]]
-    more = ", …" if table.num_columns > EXAMPLES else ""
-    return f"({', '.join(_told(value) for value in shown)}{more})"
-
-
-def _told(value: Any) -> str:
-    return "NULL" if value is None else " ".join(str(value).split())
+def _value(table: pa.Table, column: int, row: int) -> Any:
+    return plain_column(table.column(column).slice(int(row), 1))[0]

@@ -12,7 +12,6 @@ from typing import Any, TypeAlias
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import BudgetExceeded
 from quorum.tools.databases.base import Connector
-from quorum.tools.guard import Refused, check
 from quorum.tools.ledger import Ledger, Usage
 from quorum.tools.lint import Linter
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
@@ -115,6 +114,8 @@ class Database:
 
     def judge(self, sql: str) -> str | QueryError:
         """Guard and lint: the text that may run, or why none may."""
+        from quorum.tools.guard import Refused, check
+
         verdict = check(sql, self.connector.dialect)
         if isinstance(verdict, Refused):
             return verdict.error()

@@ -1,4 +1,4 @@
-"""When Python looks for garbage: never in the middle of a check, and rarely while many questions run."""
+"""When Python collects garbage: never in the middle of a check, and rarely while many questions run."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 YOUNG = 20_000
-"""Objects made since the last collection that bring on the next one. Python's 700 is a few milliseconds of
-one question: of what a hundred hold at once, each collection finds nearly all in use."""
+"""New objects that start a collection. Python's 700 come every few milliseconds, and while a hundred
+questions run nearly all of them are still in use."""
 
 
 @contextmanager
 def own_garbage() -> Iterator[None]:
-    """Let a check collect what it leaves behind, and no more than that.
+    """Hold off Python's garbage collector during a check, then collect what the check left.
 
-    Parsing makes tens of thousands of short-lived objects. Collected while in use they grow old and bring
-    on full collections, which walk the whole process (25 ms and more beside 5 ms of judging); collected
-    once, young, they cost a millisecond or two. What a verdict holds outlives that, so the older generations
-    have their turn too: after ten checks, and after a thousand in a process that does nothing else.
-    Among ``rare_collections`` nothing is collected: the young are everybody's.
+    A check makes tens of thousands of objects that live for milliseconds. A collection in the middle of
+    it would move them to the older generations, whose collections walk through the whole process (25 ms and
+    more, where a check takes 5); right after the check they are gone in one or two. The older generations
+    are collected when they are due: after ten checks, and after a hundred of those. Within
+    ``rare_collections`` nothing is collected here.
     """
     enabled, rare = gc.isenabled(), gc.get_threshold()[0] >= YOUNG
     gc.disable()
@@ -35,7 +35,7 @@ def own_garbage() -> Iterator[None]:
 
 @contextmanager
 def rare_collections() -> Iterator[None]:
-    """Collect less often, and do not walk again and again through what lives since before."""
+    """Collect less often, and leave out the objects that exist already."""
     before = gc.get_threshold()
     gc.freeze()
     gc.set_threshold(YOUNG, *before[1:])

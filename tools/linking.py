@@ -12,19 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from quorum.tools.lint.names import Names
-from quorum.tools.lint.resolver import Resolver
-from quorum.tools.lint.strings import maybe_text
-from quorum.tools.lint.tables import Tables
-from quorum.tools.sql import SyntaxProblem, dialect_name, parse_statements
+from quorum.tools.sql import dialect_name, parse_statements
 
 if TYPE_CHECKING:
-    from sqlglot import exp
-
     from quorum.knowledge.catalog import Catalog, ForeignKey, Table
-    from quorum.tools.lint.scope import Columns, Scope, Source
-
-_UNKNOWN = ("table", "qualifier", "column")  # the lint's other issues name something known
 
 
 @dataclass(frozen=True)
@@ -61,12 +52,13 @@ def used(sql: str, catalog: Catalog) -> Linked:
         SyntaxProblem: The SQL cannot be read.
         ConfigurationError: The catalog's dialect is unknown.
     """
-    dialect = dialect_name(catalog.dialect)
-    trees = parse_statements(sql, dialect)
-    strict = _read(trees, Tables(catalog, Names(dialect)))
+    from quorum.tools.lint.usage import names_used
+
+    trees = parse_statements(sql, dialect_name(catalog.dialect))
+    strict = union(catalog, [Linked(*names_used(trees, catalog))])
     if not strict.unknown:
         return strict
-    loose = _read(trees, Tables(catalog, Names(dialect, exact=False)))
+    loose = union(catalog, [Linked(*names_used(trees, catalog, exact=False))])
     return replace(union(catalog, (strict, loose)), unknown=loose.unknown)
 
 
@@ -163,103 +155,3 @@ def _named(table: Table, names: Iterable[str]) -> Iterator[tuple[str, str]]:
     for name in names:
         if column := table.column(name):
             yield table.full_name, column.name
-
-
-def _read(trees: Iterable[exp.Expr], tables: Tables) -> Linked:
-    usage = _Usage(tables)
-    try:
-        for tree in trees:
-            usage.query(tree, None, {})
-    except RecursionError:
-        raise SyntaxProblem("It nests too deeply.") from None
-    return usage.linked()
-
-
-class _Usage(Resolver):
-    """Collects every column that a query may mean, where the lint only asks whether there is one."""
-
-    def __init__(self, tables: Tables) -> None:
-        super().__init__(tables)
-        self.kept: set[tuple[str, str]] = set()
-        self._shards: dict[str, tuple[Table, ...]] = {}  # by the first one's full name
-
-    def linked(self) -> Linked:
-        found = Linked(tuple(t.full_name for t in self.result.tables), tuple(self.kept), self._unknown())
-        return union(self.tables.catalog, (found,))
-
-    def _unknown(self) -> tuple[str, ...]:
-        from sqlglot import exp
-
-        nodes = [issue.node for issue in self.result.issues if issue.what in _UNKNOWN]
-        nodes = [node for node in nodes if not (self.dialect == "sqlite" and maybe_text(node))]
-        names = [node.parts for node in nodes if isinstance(node, exp.Column | exp.Table)]
-        return tuple(dict.fromkeys(".".join(part.name for part in parts) for parts in names))
-
-    def _table(self, node: exp.Table, scope: Scope) -> tuple[Columns, Table | None]:
-        before = len(self.result.tables)
-        columns, table = super()._table(node, scope)
-        found = tuple(self.result.tables[before:])
-        if len(found) > 1:
-            self._shards[found[0].full_name] = found
-        if node.args.get("pivots") or node.args.get("match"):  # what they read cannot be told
-            self._keep(found)
-        return columns, table
-
-    def _join(self, join: exp.Join, scope: Scope) -> list[exp.Expr]:
-        before, merged = len(scope.sources), set(scope.merged)
-        pending = super()._join(join, scope)
-        left, right = scope.sources[:before], scope.sources[before:]
-        keys = scope.merged - merged
-        if join.method == "NATURAL":
-            keys |= {key for source in left for key in source.columns or ()}
-            keys &= {key for source in right for key in source.columns or ()}
-        for key in keys:
-            self._keep_column(scope.sources, key)
-        return pending
-
-    def _visit(self, nodes: Iterable[exp.Expr], scope: Scope) -> None:
-        from sqlglot import exp
-
-        nodes = list(nodes)
-        if any(isinstance(node, exp.Star) for node in nodes):  # in a SELECT list; not COUNT(*)
-            self._keep_all(scope.sources)
-        super()._visit(nodes, scope)
-
-    def _column(self, node: exp.Column, scope: Scope) -> None:
-        from sqlglot import exp
-
-        super()._column(node, scope)
-        path = [self.names.key(part) for part in node.parts]
-        if not isinstance(node.this, exp.Star):
-            self._path(path, scope)
-        elif not isinstance(node.parent, exp.Count) and len(path) > 1:
-            self._keep_all(next((found for s in scope.chain() if (found := s.named(path[-2]))), []))
-
-    def _path(self, path: list[str], scope: Scope) -> None:
-        """Keep what ``column``, ``source.column``, ``schema.source.column`` or a path below one names."""
-        for level in scope.chain():
-            if len(path) > 1 and (sources := level.named(path[0])):
-                return self._keep_column(sources, path[1])
-            if holders := level.holding(path[0]):
-                return self._keep_column(holders, path[0])
-            if len(path) > 2 and (sources := level.named(path[-2])):
-                return self._keep_column(sources, path[-1])
-            if len(path) == 1 and not level.sees_alias(path[0]) and (sources := level.named(path[0])):
-                return self._keep_all(sources)  # a whole row
-        return None
-
-    def _keep_column(self, sources: Iterable[Source], key: str) -> None:
-        for table in self._behind(sources):
-            self.kept |= {
-                (table.full_name, c.name) for c in table.columns if self.names.stored(c.name) == key
-            }
-
-    def _keep_all(self, sources: Iterable[Source]) -> None:
-        self._keep(self._behind(sources))
-
-    def _keep(self, tables: Iterable[Table]) -> None:
-        self.kept |= {(table.full_name, c.name) for table in tables for c in table.columns}
-
-    def _behind(self, sources: Iterable[Source]) -> list[Table]:
-        tables = [source.table for source in sources if source.table is not None]
-        return [member for table in tables for member in self._shards.get(table.full_name, (table,))]

@@ -15,9 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from quorum.tools.canonical import Canonical, canonical
-from quorum.tools.cells import Cells, Keys, agree
+from quorum.tools.cells import Cells, Keys, agree, mix
 from quorum.tools.compare import Relation, Result, relation
-from quorum.tools.hashing import mix
 
 BETA = 2.0
 """A missing column weighs twice what an extra one does (van Rijsbergen's F): it cannot be overlooked."""

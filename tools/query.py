@@ -109,6 +109,6 @@ class QueryResult:
 
     def preview(self, rows: int = 20) -> list[list[Any]]:
         """The first ``rows`` rows as JSON-ready Python values."""
-        from quorum.tools.results import plain_rows
+        from quorum.tools.values import plain_rows
 
         return plain_rows(self.table.slice(0, rows))

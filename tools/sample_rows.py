@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from quorum.knowledge.schema_grammar import write_values
-from quorum.tools.databases.privacy import is_private
+from quorum.tools.databases.introspection import is_private
 from quorum.tools.execute import Database, execute
 from quorum.tools.query import QueryError
 

@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
+from quorum.knowledge.errors import ConfigurationError
+
 SAMPLE = "sample"
 """The one database that has a name and no place: the project's own sample."""
 
@@ -39,6 +41,29 @@ def mask_url(url: str) -> str:
     masked = re.sub(r"(?<=://)([^/?#@:]*):[^/?#]*@", rf"\1:{_MASK}@", url)
     names = "|".join(sorted(_SECRET_PARAMETERS))
     return re.sub(rf"(?i)([?&](?:{names})=)[^&#]*", rf"\1{_MASK}", masked)
+
+
+def path_of(url: str, scheme: str, kind: str, example: str) -> str:
+    """The path that ``scheme:///path`` names, percent-decoded; a relative one stays relative.
+
+    Args:
+        kind: ``file`` or ``folder``.
+        example: How such a URL is written, as a hint.
+
+    Raises:
+        ConfigurationError: No path is named, or the URL has a host or options.
+    """
+    rest = url.removeprefix(f"{scheme}:")
+    if rest == url or not rest.startswith("//"):
+        raise ConfigurationError(f"{url} is no {scheme} URL.", hint=example)
+    host, slash, path = rest[2:].partition("/")
+    if host or not slash:
+        reads = f"{scheme} reads a local {kind}"
+        raise ConfigurationError(f"{mask_url(url)} names a host; {reads}.", hint=example)
+    if "?" in path:
+        hint = f"Write a question mark in a {kind}'s name as %3F."
+        raise ConfigurationError(f"{mask_url(url)} has options; {scheme} takes none.", hint=hint)
+    return unquote(path)
 
 
 def anchored(database: str, folder: Path) -> str:

@@ -24,7 +24,7 @@ from quorum.graph.options import RunOptions
 from quorum.knowledge.catalog import Catalog, Column, Table
 from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases import CONNECTORS
-from quorum.tools.databases.base import Connector, Estimate
+from quorum.tools.databases.base import Connector
 from quorum.tools.models.scripted import Prompt, ScriptedChatModel, scripted
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
 from tests.evals.small_suite import SumScorer
@@ -88,9 +88,6 @@ class ShopConnector(Connector):
         names = [column[0] for column in found.description]
         columns = list(zip(*found.fetchall(), strict=True)) or [()] * len(names)
         return QueryResult(pa.Table.from_arrays([pa.array(each) for each in columns], names=names), 0.0)
-
-    async def estimate(self, sql: str) -> Estimate | QueryError:
-        return Estimate()
 
 
 @pytest.fixture

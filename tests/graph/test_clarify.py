@@ -27,7 +27,7 @@ ABOVE_SIX = GOOD.replace(" GROUP BY", " WHERE o.total > 6 GROUP BY")
 RENAMED = GOOD.replace("AS orders", "AS n")
 SAID = [
     "They agree in `city`.",
-    "Only answer B asks that `total` is more than 6.",
+    "Only answer B requires `total > 6`.",
     "For Lyon, answer A says 3, answer B 2.",
 ]
 
@@ -125,7 +125,7 @@ async def test_the_users_choice_becomes_the_answer_and_repeats_no_call(asked: An
     assert [(c.label, c.candidates) for c in question.choices] == [("A", 2), ("B", 1)]
     assert question.differences == SAID
     assert question.choices[1].says == (
-        "`city` and the number of rows, one row per `city`, where `total` is more than 6; 2 rows."
+        "Shows `city` and `COUNT(*)`; requires `total > 6`; groups by `city`; 2 rows."
     )
     assert question.choices[1].rows == [["Ghent", 1], ["Lyon", 2]]
     assert answer["sql"] == ABOVE_SIX
@@ -215,7 +215,7 @@ async def test_the_judge_decides_a_close_vote(run: Run) -> None:
     assert verdict["reason"] == "Only large orders count."
     assert verdict["answers"][verdict["choice"]] == ["c2"]
     assert len(prompts) == 1
-    assert "asks that `total` is more than 6" in prompts[0]
+    assert "requires `total > 6`" in prompts[0]
     assert "c2" not in prompts[0]
     (call,) = [e for e in ran.of("model_call") if e["agent"] == "judge"]
     assert call["temperature"] == 0.0

@@ -93,7 +93,7 @@ def test_answers_with_the_same_rows_differ_in_their_order_where_it_counts(ordere
     b = Side("B", "SELECT n FROM t ORDER BY n DESC", down, ordered=ordered)
     said = [
         "Answer A and answer B have the same rows in another order.",
-        "Answer A is sorted by `n`, least first; answer B by `n`, greatest first.",
+        "Answer A is sorted by `n`; answer B by `n DESC`.",
     ]
-    assert list(disagreement(a, b, "sqlite").sentences) == (said if ordered else [])
+    assert disagreement(a, b, "sqlite") == (said if ordered else [])
     assert not disagreement(a, replace(a, label="B"), "sqlite")

@@ -18,7 +18,7 @@ from quorum.tools.execute import KEPT_OUTCOMES, Database, QueryCache, execute
 from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.lint import Linter
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
-from tests.tools.databases.contract import children
+from tests.tools.databases.contract import at_work, children, until
 
 SLOW = "SELECT count(*) FROM numbers AS a, numbers AS b, numbers AS c, numbers AS d WHERE a.n + b.n < d.n"
 
@@ -151,9 +151,8 @@ async def test_one_asker_may_leave(database: Database, events: Events) -> None:
     few = "(SELECT n FROM numbers WHERE n < 10)"
     sql = f"SELECT count(*) FROM numbers AS a, numbers AS b, {few} AS c WHERE a.n + b.n + c.n >= 0"
     first = asyncio.create_task(run(database, sql, "writer"))
-    await asyncio.sleep(0.1)
     second = asyncio.create_task(run(database, sql, "refiner"))
-    await asyncio.sleep(0.05)
+    await asyncio.sleep(0)  # both have asked
     first.cancel()
     outcome = await second
     assert outcome.table[0][0].as_py() == 10_000_000
@@ -165,13 +164,12 @@ async def test_one_asker_may_leave(database: Database, events: Events) -> None:
 async def test_query_stops_when_the_last_asker_leaves(database: Database) -> None:
     await run(database, "SELECT 1 FROM numbers")
     asking = [asyncio.create_task(run(database, SLOW)) for _ in range(2)]
-    await asyncio.sleep(0.1)
     (child,) = children()
+    await at_work(child)
     for task in asking:
         task.cancel()
     await asyncio.gather(*asking, return_exceptions=True)
-    await asyncio.sleep(0.3)
-    assert not child.is_running()
+    await until(lambda: not child.is_running())
     assert (await run(database, "SELECT min(n) FROM numbers")).row_count == 1
 
 
@@ -192,7 +190,7 @@ async def test_deadline_reaches_a_query_that_waits_for_its_turn(database: Databa
     patient = [
         asyncio.create_task(run(database, SLOW.replace("<", f"< {i} +"))) for i in range(4)
     ]  # as many as run at once
-    await asyncio.sleep(0.5)
+    await until(lambda: len(children()) == 4)
     late = replace(database, ledger=Ledger(Budget(seconds=0.2)))
     started = time.monotonic()
     with pytest.raises(BudgetExceeded):

@@ -3,27 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from types import TracebackType
 from typing import ClassVar, Self
 
 from quorum.knowledge.catalog import Catalog
 from quorum.tools.query import Limits, QueryError, QueryResult
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """What a query would cost, as far as the engine tells before running it.
-
-    Attributes:
-        plan: The engine's plan as text (EXPLAIN), empty where there is none.
-        bytes: Bytes that would be scanned; None where the engine does not say.
-        rows: Rows that the planner expects; None where the engine does not say.
-    """
-
-    plan: str = ""
-    bytes: int | None = None
-    rows: int | None = None
 
 
 class Connector(ABC):
@@ -104,10 +88,6 @@ class Connector(ABC):
         Raises:
             DatabaseUnavailable: The connector is not open.
         """
-
-    @abstractmethod
-    async def estimate(self, sql: str) -> Estimate | QueryError:
-        """Ask the engine what the query would cost, without running it."""
 
     async def __aenter__(self) -> Self:
         await self.open()

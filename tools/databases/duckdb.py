@@ -3,15 +3,56 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
 from typing import Any
 
 from quorum.knowledge.catalog import Catalog
-from quorum.tools.databases.base import Estimate
-from quorum.tools.databases.duckdb_errors import classify
 from quorum.tools.databases.embedded import EmbeddedConnector
 from quorum.tools.databases.process import EngineFailed
-from quorum.tools.query import Limits, QueryError
+from quorum.tools.query import ErrorKind, QueryError
+
+TYPES = {
+    "parser": ErrorKind.SYNTAX,
+    "syntax": ErrorKind.SYNTAX,
+    "conversion": ErrorKind.TYPE_MISMATCH,
+    "mismatchtype": ErrorKind.TYPE_MISMATCH,
+    "typemismatch": ErrorKind.TYPE_MISMATCH,
+    "outofrange": ErrorKind.TYPE_MISMATCH,
+    "permission": ErrorKind.PERMISSION,
+    "permissionerror": ErrorKind.PERMISSION,
+    "interrupt": ErrorKind.TIMEOUT,
+    "outofmemory": ErrorKind.RESOURCES,
+    "memoryerror": ErrorKind.RESOURCES,
+    "arrowmemoryerror": ErrorKind.RESOURCES,
+    "fatal": ErrorKind.RESOURCES,
+    "io": ErrorKind.UNAVAILABLE,
+    "connection": ErrorKind.UNAVAILABLE,
+}
+"""By DuckDB's own type of the error, else by Python's class; the others need a look at their words."""
+
+MESSAGES = (
+    (r"The text holds|Values were not provided", ErrorKind.SYNTAX),
+    (r"read-only mode|has been locked|disabled (by|through) configuration", ErrorKind.PERMISSION),
+    (r"Ambiguous reference", ErrorKind.AMBIGUOUS_COLUMN),
+    (r"(Function|Macro) with name", ErrorKind.FUNCTION),
+    (r"cannot contain (aggregates|window functions)|cannot be nested", ErrorKind.FUNCTION),
+    (r"Type with name", ErrorKind.TYPE_MISMATCH),
+    (r"No function matches|Could not choose a best candidate function", ErrorKind.TYPE_MISMATCH),
+    (r"Cannot (compare|mix|cast|extract|combine)|Malformed JSON|[Cc]asting", ErrorKind.TYPE_MISMATCH),
+    (r"(Table|View) with name|Referenced table|schema .* does not exist", ErrorKind.TABLE_NOT_FOUND),
+    (r"does not have a column named|Referenced column|Column .* does not exist", ErrorKind.COLUMN_NOT_FOUND),
+    (r"Corrupt database file", ErrorKind.UNAVAILABLE),
+    (r"maximum supported string size", ErrorKind.RESOURCES),
+)
+_CLASS = re.compile(r"^[A-Z][A-Za-z ]* Error: ")
+_TAIL = re.compile(
+    r"\s*\n\s*(?:Candidate|Did you mean|Use \"SET|Please try|LINE \d|Database is launched|Possible solutions)"
+    r"|\. You might need to add explicit"
+)
+_NEAR = re.compile(r"(?:Candidate (?:bindings|tables)|Did you mean|Candidates):?\s*:?\s*(?P<names>\"[^\n]*)")
+_INSTEAD = re.compile(r"\(use: (?P<names>[^)]*)\)")
+SIGNATURES = 4
+"""Signatures shown of a function that was called with other types."""
 
 
 class DuckdbConnector(EmbeddedConnector):
@@ -26,28 +67,63 @@ class DuckdbConnector(EmbeddedConnector):
 
         return await introspect(self, samples)
 
-    async def estimate(self, sql: str) -> Estimate | QueryError:
-        """DuckDB tells its plan and the rows it expects, but no bytes."""
-        answer = await self.run(f"EXPLAIN (FORMAT JSON) {sql}", Limits(rows=10, seconds=5))
-        if isinstance(answer, QueryError):
-            return answer
-        plan = answer.table["explain_value"][0].as_py()
-        return Estimate(plan=plan, rows=_expected_rows(json.loads(plan)))
-
     def classify(self, failure: EngineFailed, sql: str) -> QueryError:
-        return classify(failure, sql)
+        """The kind, a clean message, position and DuckDB's own suggestions; its session has it speak JSON."""
+        details = _details(failure.message)
+        message = _CLASS.sub("", details.get("exception_message", failure.message).strip())
+        kind = TYPES.get(_type(details.get("exception_type", failure.type))) or _by_message(message)
+        line, column = _position(details.get("position", ""), sql)
+        if kind is ErrorKind.RESOURCES:
+            message = f"The query needs more memory than it may use: {message}"
+        return QueryError(
+            kind, _sentence(message), line=line, column=column, suggestions=_suggestions(message)
+        )
 
 
-def _expected_rows(plan: list[dict[str, Any]]) -> int | None:
-    """The planner's number of rows for the uppermost step that has one."""
-    for node in _nodes(plan):
-        rows = node.get("extra_info", {}).get("Estimated Cardinality")
-        if rows is not None:
-            return int(rows)
-    return None
+def _details(message: str) -> dict[str, Any]:
+    _, brace, rest = message.partition("{")
+    try:
+        details = json.loads(brace + rest)
+    except ValueError:  # not every error is JSON
+        return {}
+    return details if isinstance(details, dict) else {}
 
 
-def _nodes(plan: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    for node in plan:
-        yield node
-        yield from _nodes(node.get("children", []))
+def _type(name: str) -> str:
+    """``Out of Memory`` and ``OutOfMemoryException`` alike; errors in mid-stream come as OSError."""
+    return "".join(name.lower().split()).removesuffix("exception")
+
+
+def _by_message(message: str) -> ErrorKind:
+    for pattern, kind in MESSAGES:
+        if re.search(pattern, message):
+            return kind
+    return ErrorKind.OTHER
+
+
+def _position(position: str, sql: str) -> tuple[int, int] | tuple[None, None]:
+    """1-based line and column of DuckDB's offset in bytes."""
+    encoded = sql.encode(errors="replace")
+    if not position.isdigit() or int(position) > len(encoded):
+        return None, None
+    before = encoded[: int(position)].decode(errors="replace")
+    return before.count("\n") + 1, len(before) - before.rfind("\n")
+
+
+def _sentence(message: str) -> str:
+    head = _TAIL.split(message, maxsplit=1)[0]
+    text = " ".join(head.split()).rstrip(".")
+    if text and text[-1] not in "!?":
+        text += "."
+    return text[:1].upper() + text[1:]
+
+
+def _suggestions(message: str) -> tuple[str, ...]:
+    if "Candidate functions:" in message:
+        signatures = message.partition("Candidate functions:")[2].strip().split("\n")
+        return tuple(signature.strip() for signature in signatures[:SIGNATURES])
+    if found := _NEAR.search(message):
+        return tuple(name.replace('""', '"') for name in re.findall(r'"((?:[^"]|"")*)"', found["names"]))
+    if found := _INSTEAD.search(message):
+        return tuple(re.findall(r"'([^']*)'", found["names"]))
+    return ()

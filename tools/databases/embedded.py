@@ -6,13 +6,12 @@ import asyncio
 from abc import abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
-from urllib.parse import unquote
 
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.process import EngineDied, EngineFailed, EngineTimeout, Pool, Reply
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
-from quorum.tools.urls import mask_url
+from quorum.tools.urls import path_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -116,16 +115,7 @@ def file_of(url: str, scheme: str) -> str:
         ConfigurationError: No file is named, or the URL has a host or options.
     """
     example = f"Write {scheme}:///relative/path.db or {scheme}:////absolute/path.db."
-    rest = url.removeprefix(f"{scheme}:")
-    if rest == url or not rest.startswith("//"):
-        raise ConfigurationError(f"{url} is no {scheme} URL.", hint=example)
-    host, slash, path = rest[2:].partition("/")
-    if host or not slash:
-        raise ConfigurationError(f"{mask_url(url)} names a host; {scheme} reads a local file.", hint=example)
-    if "?" in path:
-        hint = "Write a question mark in a file's name as %3F."
-        raise ConfigurationError(f"{mask_url(url)} has options; {scheme} takes none.", hint=hint)
-    path = unquote(path)
+    path = path_of(url, scheme, "file", example)
     if path in ("", ":memory:"):
         raise ConfigurationError(f"{url} names no file; memory holds nothing to ask.", hint=example)
     return path

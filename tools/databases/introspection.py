@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -12,7 +13,6 @@ from quorum.knowledge.catalog import Column, Table
 from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.knowledge.variant import infer_fields
 from quorum.tools.databases.base import Connector
-from quorum.tools.databases.privacy import is_private
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
 
 CATALOG_SECONDS = 30.0
@@ -32,6 +32,12 @@ FEW = 12
 NAMED = 20
 """Tables that a note names."""
 
+_PRIVATE = re.compile(
+    r"\b(?:passwords?|passwd|pwd|passphrases?|pin codes?|secrets?|private keys?|api keys?"
+    r"|(?:access|refresh|auth|session) tokens?|\w*ssn|social security|tax id|passport(?: number)?"
+    r"|iban|cvv|cvc|credit cards?|(?:cc|card) number)\b"
+)
+_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+")
 
 Span = tuple[int, int]
 """The least and the greatest row number."""
@@ -44,7 +50,7 @@ class Introspection:
     Attributes:
         notes: What the catalog's reader should know.
         uncounted, unsampled: Tables for which the time was too short.
-        withheld: Columns whose values are nobody's business (``quorum.tools.databases.privacy``).
+        withheld: Columns whose values are nobody's business (``is_private``).
         estimated: Tables whose row count is an estimate.
         unsure: Tables of which some rows were read: the source as SQL and, by column, its text as SQL.
     """
@@ -141,10 +147,19 @@ class Introspection:
             ("No sample values are shown, for privacy, of", self.withheld),
             ("Without sample values, for lack of time or because they cannot be read", self.unsampled),
         )
-        return (*self.notes, *(f"{what}: {_listed(tables)}." for what, tables in lacks if tables))
+        return (*self.notes, *(f"{what}: {listed(tables)}." for what, tables in lacks if tables))
 
 
-def _listed(names: Sequence[str]) -> str:
+def is_private(column: str) -> bool:
+    """Whether a column's name says that its values are secrets or identify a person to the state.
+
+    Such values are never sampled: samples go into prompts, and so to whoever runs the model. Queries are
+    not affected: what a user may read, a user may ask for.
+    """
+    return _PRIVATE.search(_WORDS.sub(" ", column).casefold()) is not None
+
+
+def listed(names: Sequence[str]) -> str:
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return ", ".join(names[:NAMED]) + more
 

@@ -34,9 +34,11 @@ INHERITED = (
 )
 """All that a child sees of the environment: no key, no token, no home."""
 PATIENCE, PATIENCE_SECONDS = 6, 0.05
-"""So often, and for so many seconds each time, a query waits for a child that is at work before another one
-is started for it: that takes as long, and a processor besides, and most queries take a thousandth of it.
-Several waits, for an event loop that comes late finds the time up while the child's answer is in its pipe."""
+"""A query waits for a busy child so many times, so many seconds each, before another child is started.
+
+Starting one takes as long as all these waits and uses a processor, while most queries take a millisecond.
+There are several short waits because a busy event loop may notice the timeout only when the answer is there.
+"""
 UNSOUND = ("MemoryError", "ArrowMemoryError", "FatalException", "InternalException")
 """Errors after which a process is not trusted with another query."""
 

@@ -7,19 +7,16 @@ from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Self
-from urllib.parse import unquote
 
 from quorum.knowledge.catalog import Catalog, Column, Table
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
 from quorum.knowledge.folder import load_folder
-from quorum.tools.databases.base import Connector, Estimate
-from quorum.tools.databases.privacy import is_private
+from quorum.tools.databases.base import Connector
+from quorum.tools.databases.introspection import is_private, listed
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
-from quorum.tools.urls import mask_url
+from quorum.tools.urls import path_of
 
 NOT_LIVE = "Only the schema of this database is here: there is no live database to run the query on."
-NAMED = 20
-"""Columns that a note names."""
 
 
 class SchemaConnector(Connector):
@@ -60,11 +57,6 @@ class SchemaConnector(Connector):
         self._opened()
         return QueryError(ErrorKind.UNAVAILABLE, NOT_LIVE)
 
-    async def estimate(self, sql: str) -> Estimate | QueryError:  # noqa: ARG002
-        """Always an ``unavailable`` error."""
-        self._opened()
-        return QueryError(ErrorKind.UNAVAILABLE, NOT_LIVE)
-
     def _opened(self) -> Catalog:
         if self._catalog is None:
             raise DatabaseUnavailable(f"The schema in {self.folder} is not open.", hint="Open it first.")
@@ -78,16 +70,7 @@ def folder_of(url: str) -> Path:
         ConfigurationError: No folder is named, or the URL has a host or options.
     """
     example = "Write schema:///absolute/path/to/DATABASE."
-    rest = url.removeprefix("schema:")
-    if rest == url or not rest.startswith("//"):
-        raise ConfigurationError(f"{url} is no schema URL.", hint=example)
-    host, slash, path = rest[2:].partition("/")
-    if host or not slash:
-        raise ConfigurationError(f"{mask_url(url)} names a host; schema reads a local folder.", hint=example)
-    if "?" in path:
-        hint = "Write a question mark in a folder's name as %3F."
-        raise ConfigurationError(f"{mask_url(url)} has options; schema takes none.", hint=hint)
-    path = unquote(path).lstrip("/")
+    path = path_of(url, "schema", "folder", example).lstrip("/")
     if not path:
         raise ConfigurationError(f"{url} names no folder.", hint=example)
     return Path("/", path)
@@ -112,8 +95,7 @@ def _sampled(catalog: Catalog, samples: int) -> Catalog:
     tables = tuple(_table_sampled(table, samples, private) for table in catalog.tables)
     if not (samples and withheld):
         return replace(catalog, tables=tables)
-    more = f" and {len(withheld) - NAMED} more" if len(withheld) > NAMED else ""
-    note = f"No sample values are shown, for privacy, of: {', '.join(withheld[:NAMED])}{more}."
+    note = f"No sample values are shown, for privacy, of: {listed(withheld)}."
     return replace(catalog, tables=tables, notes=(*catalog.notes, note))
 
 

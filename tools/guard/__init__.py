@@ -23,8 +23,7 @@ from quorum.tools.garbage import own_garbage
 from quorum.tools.guard.forms import is_query, pragma, script, show, split_explain, variables
 from quorum.tools.guard.output import rebuild, render
 from quorum.tools.guard.rules import judge
-from quorum.tools.guard.text import Scanned, is_command, plain, scan
-from quorum.tools.guard.verdict import Passed, Refused
+from quorum.tools.guard.text import Passed, Refused, Scanned, is_command, plain, scan
 from quorum.tools.guard.vocabulary import words
 from quorum.tools.sql import SyntaxProblem, dialect_name, parse_statements, sqlglot_dialect, without_hints
 

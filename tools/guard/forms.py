@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+
+from sqlglot import exp
 
 from quorum.tools.guard.rules import judge
-from quorum.tools.guard.verdict import Passed, Refused
+from quorum.tools.guard.text import Passed, Refused
 from quorum.tools.guard.vocabulary import INSPECTION_PRAGMAS
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 _OPTION = "ANALYZE|VERBOSE|COSTS|SETTINGS|GENERIC_PLAN|BUFFERS|SERIALIZE|WAL|TIMING|SUMMARY|MEMORY|FORMAT"
 _OPTIONS = rf"(?:\( (?:{_OPTION})[\w ,']*\) )?"
@@ -79,8 +77,6 @@ def script(trees: list[exp.Expr], dialect: str) -> frozenset[str] | Refused:
 
 
 def _preparation(tree: exp.Expr, dialect: str, names: set[str]) -> Refused | None:
-    from sqlglot import exp
-
     if isinstance(tree, exp.Declare):
         parts = [item.args.get("default") for item in tree.expressions]
     elif isinstance(tree, exp.Set) and len(tree.expressions) == 1 and _sets_variable(tree.expressions[0]):
@@ -100,8 +96,6 @@ def _preparation(tree: exp.Expr, dialect: str, names: set[str]) -> Refused | Non
 
 
 def _sets_variable(item: exp.Expr) -> bool:
-    from sqlglot import exp
-
     assignment = item.this
     if item.args.get("kind") or not isinstance(assignment, exp.EQ):
         return False
@@ -111,8 +105,6 @@ def _sets_variable(item: exp.Expr) -> bool:
 
 def _temporary_sql_function(tree: exp.Create) -> bool:
     """True for CREATE TEMP FUNCTION name(…) [RETURNS type] [LANGUAGE sql] AS (expression)."""
-    from sqlglot import exp
-
     target = tree.this
     properties = tree.args.get("properties")
     kinds = properties.expressions if properties else []
@@ -132,8 +124,6 @@ def _temporary_sql_function(tree: exp.Create) -> bool:
 
 
 def _last(tree: exp.Expr) -> Refused | None:
-    from sqlglot import exp
-
     if isinstance(tree, exp.Query | exp.Values | exp.Pivot | exp.Summarize | exp.Describe | exp.Show):
         return None
     what = tree.name.upper() if isinstance(tree, exp.Command | exp.Column | exp.Alias) else tree.key.upper()
@@ -142,14 +132,10 @@ def _last(tree: exp.Expr) -> Refused | None:
 
 def is_query(tree: exp.Expr) -> bool:
     """True for what returns rows of data, rather than a description."""
-    from sqlglot import exp
-
     return isinstance(tree, exp.Query | exp.Values | exp.Pivot)
 
 
 def variables(statements: list[exp.Expr]) -> list[str]:
     """Names that a script declares; to the lint they are no columns."""
-    from sqlglot import exp
-
     items = [item.this for tree in statements if isinstance(tree, exp.Declare) for item in tree.expressions]
     return [name.name for names in items for name in (names if isinstance(names, list) else [names])]

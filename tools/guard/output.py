@@ -12,19 +12,16 @@ longer than all of the judging.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache
-from typing import TYPE_CHECKING
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import Token, TokenType
 
 from quorum.tools.guard.rules import judge
-from quorum.tools.guard.verdict import Refused
+from quorum.tools.guard.text import Refused
 from quorum.tools.guard.vocabulary import SCRIPT_KEYWORDS, words
 from quorum.tools.sql import SyntaxProblem, parse_statements, sqlglot_dialect, without_hints
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from sqlglot import exp
-    from sqlglot.tokenizer_core import Token, TokenType
 
 _PART = re.compile(r"[^\w$]+")
 
@@ -59,8 +56,6 @@ def rebuild(sql: str, tokens: list[Token], trees: list[exp.Expr], dialect: str) 
 @cache
 def _kinds() -> tuple[frozenset[TokenType], frozenset[TokenType], frozenset[TokenType]]:
     """Token types of text, of rarer literals and of hints, and of all that is no bare word."""
-    from sqlglot.tokenizer_core import TokenType
-
     texts = frozenset({TokenType.STRING, TokenType.RAW_STRING, TokenType.HEREDOC_STRING})
     literals = frozenset(kind for kind in TokenType if kind.name.endswith("_STRING")) - texts
     return texts, literals | {TokenType.HINT}, texts | literals | {TokenType.IDENTIFIER}
@@ -87,8 +82,6 @@ def _accounted(tokens: list[Token], trees: list[exp.Expr], dialect: str) -> bool
 
 def _text_literal(written: str, token: Token, dialect: str) -> str:
     """A text literal as it may be executed: encoded anew if it has escapes or is not simply quoted."""
-    from sqlglot import exp
-
     simple = written[0] in "'\"" and "\\" not in written and not written.startswith(("'''", '"""'))
     return written if simple else exp.Literal.string(token.text).sql(dialect)
 
@@ -110,8 +103,6 @@ def _names(tree: exp.Expr) -> set[str]:
 
 def _all_names(tree: exp.Expr) -> Iterator[str]:
     """Every name that the tree holds."""
-    from sqlglot import exp
-
     for node in tree.walk():
         if isinstance(node, exp.Identifier | exp.Var | exp.Anonymous | exp.Placeholder | exp.JSONPathKey):
             yield node.name

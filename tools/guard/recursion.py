@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+
+from sqlglot import exp
 
 from quorum.tools.guard.size import MAX_ROWS, constant
-from quorum.tools.guard.verdict import Refused
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from sqlglot import exp
+from quorum.tools.guard.text import Refused
 
 _IMPLICIT = frozenset({"sqlite", "snowflake"})  # engines that recurse without the word RECURSIVE
 
@@ -20,8 +17,6 @@ def endless_recursion(tree: exp.Expr, dialect: str) -> Refused | None:
 
     This finds the plain forms; a condition that never becomes false is left to the time limit.
     """
-    from sqlglot import exp
-
     for clause in tree.find_all(exp.With):
         if not (clause.args.get("recursive") or dialect in _IMPLICIT):
             continue
@@ -34,8 +29,6 @@ def endless_recursion(tree: exp.Expr, dialect: str) -> Refused | None:
 
 
 def _endless(cte: exp.Expr, clause: exp.Expr) -> bool:
-    from sqlglot import exp
-
     body = cte.this.unnest() if isinstance(cte.this, exp.Subquery) else cte.this
     if not isinstance(body, exp.SetOperation) or _limited(body):
         return False
@@ -44,8 +37,6 @@ def _endless(cte: exp.Expr, clause: exp.Expr) -> bool:
 
 
 def _branches(body: exp.Expr) -> Iterator[exp.Expr]:
-    from sqlglot import exp
-
     todo = [body]
     while todo:
         node = todo.pop()
@@ -58,15 +49,11 @@ def _branches(body: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def _reads(node: exp.Expr, name: str) -> bool:
-    from sqlglot import exp
-
     wanted = name.casefold()
     return any(t.name.casefold() == wanted and not t.args.get("db") for t in node.find_all(exp.Table))
 
 
 def _bounded(step: exp.Expr, name: str) -> bool:
-    from sqlglot import exp
-
     if _limited(step):
         return True
     rising, names = _rising(step), _names(step, name)
@@ -93,8 +80,6 @@ def _is(node: exp.Expr, name: str) -> bool:
 
 def _unfolds(node: exp.Expr) -> bool:
     """True for a table function or LATERAL over columns: it runs out when the data does."""
-    from sqlglot import exp
-
     kinds = (exp.Lateral, exp.Unnest, exp.TableFromRows)
     function = isinstance(node, kinds) or isinstance(node.this, exp.Func)
     return function and node.find(exp.Column) is not None
@@ -111,8 +96,6 @@ def _limited(query: exp.Expr) -> bool:
 
 def _rising(step: exp.Expr) -> dict[str, float]:
     """Columns that each step adds a constant to, by lower-case name: ``SELECT n + 1``."""
-    from sqlglot import exp
-
     rising: dict[str, float] = {}
     for item in step.args.get("expressions") or ():
         value = item.unalias().unnest()
@@ -132,8 +115,6 @@ def _names(step: exp.Expr, name: str) -> set[str]:
 
 def _selective(condition: exp.Expr, rising: dict[str, float], names: set[str]) -> bool:
     """True if the condition looks at what the step builds on: constants and ``x = x`` do not end anything."""
-    from sqlglot import exp
-
     columns = condition.find_all(exp.Column)
     own = (c for c in columns if not names or not c.table or c.table.lower() in names)
     return any(not _idle(column, rising) for column in own)
@@ -145,8 +126,6 @@ def _idle(column: exp.Expr, rising: dict[str, float]) -> bool:
     ``x <= x`` always holds, and so do ``n > 0``, ``n IS NOT NULL`` and ``n < n + 1`` where n grows;
     ``n < 1e12`` holds for too long.
     """
-    from sqlglot import exp
-
     test = column.find_ancestor(exp.Predicate)
     if test is None or not isinstance(test, exp.Binary):
         return isinstance(test, exp.In) and test.this in test.expressions
@@ -170,8 +149,6 @@ def _idle(column: exp.Expr, rising: dict[str, float]) -> bool:
 
 def endless_hierarchy(tree: exp.Expr) -> Refused | None:
     """A refusal of CONNECT BY that neither follows the data (PRIOR) nor has an upper bound."""
-    from sqlglot import exp
-
     for clause in tree.find_all(exp.Connect):
         condition = clause.args["connect"]
         if condition.find(exp.Prior) is None and not any(map(_is_bound, condition.find_all(exp.Predicate))):
@@ -181,8 +158,6 @@ def endless_hierarchy(tree: exp.Expr) -> Refused | None:
 
 
 def _is_bound(test: exp.Expr) -> bool:
-    from sqlglot import exp
-
     if test.find(exp.Column) is None or not isinstance(test, exp.LT | exp.LTE | exp.EQ | exp.Between):
         return False
     bound = constant(test.args["high"] if isinstance(test, exp.Between) else test.args["expression"])
@@ -191,8 +166,6 @@ def _is_bound(test: exp.Expr) -> bool:
 
 def _lazily_limited(query: exp.Expr | None) -> bool:
     """True if the outer query only takes the first rows, so that the engine stops by itself."""
-    from sqlglot import exp
-
     if not isinstance(query, exp.Select) or not query.args.get("limit"):
         return False
     eager = any(query.args.get(key) for key in ("group", "order", "having", "distinct", "qualify", "joins"))

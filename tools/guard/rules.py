@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+
+from sqlglot import exp
 
 from quorum.tools.guard.recursion import endless_hierarchy, endless_recursion
 from quorum.tools.guard.size import too_big, too_many_rows
-from quorum.tools.guard.verdict import Refused
+from quorum.tools.guard.text import Refused
 from quorum.tools.guard.vocabulary import (
     DESCRIBED,
     HARMLESS_SERVER_TABLES,
@@ -18,9 +19,6 @@ from quorum.tools.guard.vocabulary import (
     function_names,
     words,
 )
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 Rule = Callable[["exp.Expr", str], "Refused | None"]
 
@@ -37,8 +35,6 @@ def judge(tree: exp.Expr, dialect: str, local_functions: frozenset[str] = frozen
     Args:
         local_functions: Lower-case names that the script itself defined.
     """
-    from sqlglot import exp
-
     nodes, typed = words("nodes"), words("typed")
     for node in tree.walk():
         if isinstance(node, exp.Func):
@@ -55,8 +51,6 @@ def judge(tree: exp.Expr, dialect: str, local_functions: frozenset[str] = frozen
 
 def _foreign(node: exp.Expr) -> Refused:
     """The refusal of a node that no pure read is made of."""
-    from sqlglot import exp
-
     if isinstance(node, exp.Lock):
         return Refused("FOR UPDATE and FOR SHARE lock rows; only pure reads may run.", "lock")
     if isinstance(node, exp.Into):
@@ -78,8 +72,6 @@ def _refuse_function(name: str) -> Refused:
 def _function(
     node: exp.Func, dialect: str, typed: frozenset[str], local_functions: frozenset[str]
 ) -> Refused | None:
-    from sqlglot import exp
-
     if not isinstance(node, exp.Anonymous):
         return _typed_function(node, dialect, typed)
     identifier = node.this if isinstance(node.this, exp.Identifier) else None
@@ -116,8 +108,6 @@ def _is_own(qualifier: str, dialect: str) -> bool:
 
 def _qualifier(node: exp.Func) -> str | None:
     """What stands before the function's name: None if nothing, empty if a value (DuckDB's x.f())."""
-    from sqlglot import exp
-
     parent = node.parent
     if isinstance(parent, exp.Table) and parent.this is node:
         return ".".join(part.name.lower() for part in parent.parts[:-1]) or None
@@ -132,8 +122,6 @@ def _qualifier(node: exp.Func) -> str | None:
 
 
 def _table(node: exp.Expr, dialect: str) -> Refused | None:
-    from sqlglot import exp
-
     if not isinstance(node, exp.Table) or isinstance(node.this, exp.Func) or node.args.get("rows_from"):
         return None
     if not isinstance(node.this, exp.Identifier):
@@ -163,8 +151,6 @@ def _column(node: exp.Expr, dialect: str) -> Refused | None:
 
 
 def _dot(node: exp.Expr, dialect: str) -> Refused | None:
-    from sqlglot import exp
-
     last = node.expression
     if dialect == "snowflake" and isinstance(last, exp.Identifier) and last.name.upper() == "NEXTVAL":
         return Refused(f"{node.sql(dialect)} advances a sequence.", "sequence")
@@ -172,8 +158,6 @@ def _dot(node: exp.Expr, dialect: str) -> Refused | None:
 
 
 def _table_from_rows(node: exp.Expr, dialect: str) -> Refused | None:
-    from sqlglot import exp
-
     if isinstance(node.this, exp.Func | exp.Query | exp.Dot | exp.Values):
         return None
     return Refused(f"TABLE({node.this.sql(dialect)}) names its table indirectly; write the name.", "table")
@@ -200,8 +184,6 @@ def _show(node: exp.Expr, dialect: str) -> Refused | None:
 
 def _described(node: exp.Expr, dialect: str) -> Refused | None:
     """DESCRIBE and SUMMARIZE."""
-    from sqlglot import exp
-
     if isinstance(node.this, exp.Literal):
         return Refused(f"{node.this.sql(dialect)} names a file, not a table of the database.", "file")
     kind = str(node.args.get("kind") or "").upper()

@@ -7,12 +7,11 @@ import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from math import prod
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TypeGuard
 
-from quorum.tools.guard.verdict import Refused
+from sqlglot import exp
 
-if TYPE_CHECKING:
-    from sqlglot import exp
+from quorum.tools.guard.text import Refused
 
 MAX_TEXT = 10_000_000
 """Longest text, in characters, that one call may build."""
@@ -54,8 +53,6 @@ _ARITHMETIC: dict[str, Callable[[float, float], float]] = {
 
 def too_big(node: exp.Func) -> Refused | None:
     """A refusal if the call's own constants make it huge; what columns make of it is not known here."""
-    from sqlglot import exp
-
     if isinstance(node, exp.Repeat | exp.Space | exp.Pad | exp.Randstr):
         return _text(node.sql_name(), _length(node))
     if isinstance(node, exp.Generator):
@@ -77,8 +74,6 @@ def too_many_rows(tree: exp.Expr) -> Refused | None:
 
     How many rows real tables hold is not known here: the run's limits stop what they make too long.
     """
-    from sqlglot import exp
-
     for select in tree.find_all(exp.Select):
         source = select.args.get("from_")
         joins = [join for join in select.args.get("joins") or () if _combines_all(join)]
@@ -92,23 +87,17 @@ def too_many_rows(tree: exp.Expr) -> Refused | None:
 
 
 def _combines_all(join: exp.Expr) -> bool:
-    from sqlglot import exp
-
     condition = join.args.get("on")
     free = condition is None or isinstance(condition, exp.Boolean)
     return free and not join.args.get("using") and not join.args.get("method")
 
 
 def _is_table(source: exp.Expr) -> TypeGuard[exp.Table]:
-    from sqlglot import exp
-
     return isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier)
 
 
 def _generated(source: exp.Expr) -> float | None:
     """Rows of a source that is a series of constants; None for any other."""
-    from sqlglot import exp
-
     if _is_table(source):
         found = _SEQUENCE.fullmatch(source.name)
         numbers = [exp.Literal.number(part) if part else None for part in found.groups()] if found else []
@@ -120,8 +109,6 @@ def _generated(source: exp.Expr) -> float | None:
 
 def _series_arguments(node: exp.Func) -> list[exp.Expr | None] | None:
     """Start, end and step; None if the function makes no series."""
-    from sqlglot import exp
-
     if isinstance(node, exp.GenerateSeries | exp.ExplodingGenerateSeries | exp.GenerateTimestampArray):
         return [node.args.get(key) for key in ("start", "end", "step")]
     if isinstance(node, exp.Generator):
@@ -134,8 +121,6 @@ def _series_arguments(node: exp.Func) -> list[exp.Expr | None] | None:
 
 def _arguments(node: exp.Anonymous) -> list[exp.Expr]:
     """What the function is given: in ``x.f(y)`` x as well, unless it is a schema's name."""
-    from sqlglot import exp
-
     parent = node.parent
     method = isinstance(parent, exp.Dot) and parent.expression is node
     return (
@@ -146,8 +131,6 @@ def _arguments(node: exp.Anonymous) -> list[exp.Expr]:
 
 
 def _is_value(node: exp.Expr) -> bool:
-    from sqlglot import exp
-
     return not isinstance(node, exp.Identifier | exp.Dot)
 
 
@@ -165,8 +148,6 @@ def _anonymous(name: str, arguments: list[exp.Expr]) -> Refused | None:
 
 def _length(node: exp.Expr) -> float | None:
     """Characters that nested REPEAT, SPACE and LPAD calls build, as far as constants tell."""
-    from sqlglot import exp
-
     if isinstance(node, exp.Repeat):
         times, inner = constant(node.args["times"]), node.this.find(exp.Repeat)
         return None if times is None else times * max(1.0, (_length(inner) or 1.0) if inner else 1.0)
@@ -200,15 +181,11 @@ def _count(arguments: Sequence[exp.Expr | None]) -> float | None:
 
 
 def _is_interval(node: exp.Expr | None) -> bool:
-    from sqlglot import exp
-
     return isinstance(node, exp.Interval)
 
 
 def _seconds(node: exp.Expr) -> float | None:
     """A point in time since 1970, or the length of an interval; a long one counts as a minute."""
-    from sqlglot import exp
-
     if isinstance(node, exp.Interval):
         length = constant(node.this) if node.this is not None else None
         return (length or 1) * _SECONDS.get(node.text("unit").upper().removesuffix("S"), 60.0)
@@ -241,8 +218,6 @@ def _format(arguments: list[exp.Expr]) -> Refused | None:
 
 def constant(node: exp.Expr) -> float | None:
     """The value of an expression made of numbers alone; None for anything else."""
-    from sqlglot import exp
-
     if isinstance(node, exp.Literal):
         try:
             return float(node.name)

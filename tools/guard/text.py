@@ -1,4 +1,4 @@
-"""Checks on the text, before it is parsed: size, characters, nesting and comments.
+"""The guard's verdicts, and its checks on the text before it is parsed: size, characters, nesting, comments.
 
 What two readers could take differently is refused here, because the parser and the engine are
 two readers.
@@ -9,14 +9,14 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
 
-from quorum.tools.guard.verdict import Refused
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import Token
+
+from quorum.tools.query import ErrorKind, QueryError
 from quorum.tools.sql import sqlglot_dialect
-
-if TYPE_CHECKING:
-    from sqlglot.tokenizer_core import Token
 
 MAX_CHARACTERS = 100_000
 """Longest SQL that is judged; people's queries are below 10,000."""
@@ -30,6 +30,47 @@ _COMMENT = re.compile(r"(?:--|#|//)[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _NESTING = frozenset({"postgres", "duckdb"})  # engines whose block comments nest, as the tokenizer's do
 _ODD = re.compile(r"[^ \t\r\n]")
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
+
+
+@dataclass(frozen=True)
+class Passed:
+    """A pure read.
+
+    Attributes:
+        sql: The text to execute: what was judged, without comments and hints.
+        dialect: Canonical name of its dialect.
+        tree: The parsed query, as written (inside an EXPLAIN: the explained query); None for an
+            inspection that is no query (``PRAGMA table_info(t)``).
+        kind: ``query``, ``explain`` or ``inspection``.
+        script: The statements before the query, in order (BigQuery's DECLARE, SET, TEMP FUNCTION).
+    """
+
+    sql: str
+    dialect: str
+    tree: exp.Expr | None = field(default=None, compare=False)
+    kind: str = "query"
+    script: tuple[exp.Expr, ...] = field(default=(), compare=False)
+
+
+@dataclass(frozen=True)
+class Refused:
+    """SQL that must not reach a database.
+
+    Attributes:
+        reason: One sentence for people and models: what is refused and why.
+        rule: Short name of the rule: ``syntax`` where the text could not be read at all.
+        line, column: 1-based position, where known.
+    """
+
+    reason: str
+    rule: str
+    line: int | None = None
+    column: int | None = None
+
+    def error(self) -> QueryError:
+        """The refusal as a failed query: of kind ``syntax`` or ``refused``, said by the guard."""
+        kind = ErrorKind.SYNTAX if self.rule in ("syntax", "empty") else ErrorKind.REFUSED
+        return QueryError(kind, self.reason, self.line, self.column, by="guard")
 
 
 @dataclass(frozen=True)
@@ -47,8 +88,6 @@ class Scanned:
 
 def scan(sql: str, dialect: str) -> Scanned | Refused:
     """Free ``sql`` of comments and tokenize it; a refusal where the text itself is not acceptable."""
-    from sqlglot.errors import SqlglotError
-
     if len(sql) > MAX_CHARACTERS:
         reason = f"The SQL has {len(sql):,} characters; at most {MAX_CHARACTERS:,} are judged."
         return Refused(reason, "too_long")

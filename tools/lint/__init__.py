@@ -9,10 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from quorum.tools.lint.messages import Messages
 from quorum.tools.lint.names import Names
-from quorum.tools.lint.resolver import Resolver
-from quorum.tools.lint.sources import Resolution
 from quorum.tools.lint.tables import Tables
 from quorum.tools.sql import dialect_name
 
@@ -58,15 +55,13 @@ class Linter:
         The kinds are ``table_not_found``, ``column_not_found`` and ``ambiguous_column``; suggestions
         are written as the query must write them.
         """
+        from quorum.tools.lint.messages import Messages
+        from quorum.tools.lint.resolver import Resolver
+
         if tree is None:
             return []
-        messages = Messages(self._tables)
-        found = [error for issue in self.resolve(tree).issues if (error := messages.error(issue))]
+        resolver, messages = Resolver(self._tables, tree.meta.get("variables", ())), Messages(self._tables)
+        resolver.query(tree, None, {})
+        found = [error for issue in resolver.issues if (error := messages.error(issue))]
         found.sort(key=lambda error: (error.line or 0, error.column or 0))
         return list({error.message: error for error in reversed(found)}.values())[::-1]
-
-    def resolve(self, tree: exp.Expr) -> Resolution:
-        """What the names of a query mean in this catalog."""
-        resolver = Resolver(self._tables, tree.meta.get("variables", ()))
-        resolver.query(tree, None, {})
-        return resolver.result

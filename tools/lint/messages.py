@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sqlglot import exp
+
 from quorum.tools.lint.names import nearest
-from quorum.tools.lint.strings import maybe_text
 from quorum.tools.query import ErrorKind, QueryError
 
 if TYPE_CHECKING:
-    from sqlglot import exp
-
     from quorum.knowledge.catalog import Table
     from quorum.tools.lint.scope import Scope, Source
     from quorum.tools.lint.sources import Issue
@@ -29,8 +28,6 @@ class Messages:
 
     def error(self, issue: Issue) -> QueryError | None:
         """The error; None where the name may be meant as text (SQLite's double quotes)."""
-        from sqlglot import exp
-
         if isinstance(issue.node, exp.Table):
             return self._table(issue.node)
         if issue.what == "qualifier":
@@ -161,3 +158,28 @@ def position(node: exp.Expr) -> tuple[int | None, int | None]:
     if "line" not in meta:
         return None, None
     return meta["line"], meta["col"] - (meta["end"] - meta["start"])
+
+
+def maybe_text(node: exp.Expr) -> bool:
+    """True if an unknown double-quoted name is plausibly meant as text, for which SQLite takes it.
+
+    It is where a value is expected beside something else: one side of a comparison whose other side is
+    no constant, an element of IN, a result of CASE, an argument of a function that is no aggregate.
+    It is not where it stands for data itself: the SELECT list, GROUP BY, ORDER BY, an aggregate.
+    """
+    if not isinstance(node, exp.Column) or node.args.get("table") or not node.this.args.get("quoted"):
+        return False
+    child: exp.Expr = node
+    parent = node.parent
+    while isinstance(parent, exp.Paren | exp.Collate | exp.Escape):
+        child, parent = parent, parent.parent
+    if isinstance(parent, exp.In):
+        return child is not parent.this
+    if isinstance(parent, exp.Between):
+        return child is not parent.this
+    if isinstance(parent, exp.Predicate) and isinstance(parent, exp.Binary):
+        other = parent.expression if child is parent.this else parent.this
+        return not isinstance(other.unnest(), exp.Literal)
+    if isinstance(parent, exp.If | exp.Case | exp.DPipe | exp.Tuple):
+        return True
+    return isinstance(parent, exp.Func) and not isinstance(parent, exp.AggFunc)

@@ -7,15 +7,12 @@ resolver stays silent: a false alarm would cost a good query.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-from quorum.tools.lint.outputs import output_columns, star_columns
+from sqlglot import exp
+
+from quorum.tools.lint.names import Names
 from quorum.tools.lint.scope import Columns, Scope, Source, is_pseudo
 from quorum.tools.lint.sources import Issue, Sources
-
-if TYPE_CHECKING:
-    from sqlglot import exp
-
 
 _STRUCTS = frozenset({"bigquery", "duckdb", "snowflake", "postgres"})  # a.b may be a field of column a
 _OPAQUE = ("MatchRecognize", "Pivot")
@@ -26,8 +23,6 @@ class Resolver(Sources):
 
     def query(self, node: exp.Expr, parent: Scope | None, ctes: dict[str, Columns]) -> Columns:
         """Resolve a query and all queries in it; its output columns."""
-        from sqlglot import exp
-
         ctes = self._ctes(node, parent, ctes)
         if isinstance(node, exp.Subquery):
             columns = self.query(node.this, parent, ctes)
@@ -45,8 +40,6 @@ class Resolver(Sources):
         return None
 
     def _ctes(self, node: exp.Expr, parent: Scope | None, ctes: dict[str, Columns]) -> dict[str, Columns]:
-        from sqlglot import exp
-
         clause = node.args.get("with_")
         if not clause:
             return ctes
@@ -65,8 +58,6 @@ class Resolver(Sources):
 
     @staticmethod
     def _first(body: exp.Expr) -> exp.Expr:
-        from sqlglot import exp
-
         while isinstance(body, exp.SetOperation):
             body = body.left
         return body
@@ -74,8 +65,6 @@ class Resolver(Sources):
     def _set_operation(
         self, node: exp.SetOperation, parent: Scope | None, ctes: dict[str, Columns]
     ) -> Columns:
-        from sqlglot import exp
-
         branches: list[exp.Expr] = []
         todo: list[exp.Expr] = [node]
         while todo:  # a loop: generated unions may be thousands long
@@ -123,8 +112,6 @@ class Resolver(Sources):
 
     def _visit(self, nodes: Iterable[exp.Expr], scope: Scope) -> None:
         """Resolve the columns below ``nodes``, and the queries in them with ``scope`` as the outer one."""
-        from sqlglot import exp
-
         todo: list[tuple[exp.Expr, frozenset[str]]] = [(node, frozenset()) for node in nodes]
         while todo:
             node, bound = todo.pop()
@@ -142,8 +129,6 @@ class Resolver(Sources):
                 todo += [(child, bound) for child in node.iter_expressions()]
 
     def _column(self, node: exp.Column, scope: Scope) -> None:
-        from sqlglot import exp
-
         qualifier = node.args.get("table")
         if isinstance(node.this, exp.Star):
             if qualifier is not None and not node.args.get("db"):
@@ -163,11 +148,8 @@ class Resolver(Sources):
                 continue
             if key is None or any(source.columns is None for source in sources):
                 return
-            holders = [s for s in sources if key in (s.columns or {})]
-            if holders:
-                self._record(holders[0], key)
-            else:
-                self.result.issues.append(Issue(node, scope, "column", tuple(sources)))
+            if not any(key in (source.columns or {}) for source in sources):
+                self.issues.append(Issue(node, scope, "column", tuple(sources)))
             return
         if self.dialect in _STRUCTS and any(
             level.open or level.holding(wanted) or level.sees_alias(wanted) for level in scope.chain()
@@ -175,27 +157,61 @@ class Resolver(Sources):
             return
         if wanted in self.variables or any(s.key == "" and s.columns is None for s in scope.sources):
             return
-        self.result.issues.append(Issue(node, scope, "qualifier"))
+        self.issues.append(Issue(node, scope, "qualifier"))
 
     def _unqualified(self, node: exp.Column, key: str, scope: Scope) -> None:
         for level in scope.chain():
             holders = level.holding(key)
             if len(holders) > 1 and not level.settles(node, key):
-                self.result.issues.append(Issue(node, scope, "ambiguous", tuple(holders)))
+                self.issues.append(Issue(node, scope, "ambiguous", tuple(holders)))
                 return
-            if holders:
-                self._record(holders[0], key)
-                return
-            if level.open or level.sees_alias(key) or level.named(key):
+            if holders or level.open or level.sees_alias(key) or level.named(key):
                 return
         if key.casefold() in self.variables:
             return
         what = "alias" if key in scope.aliases else "column"
-        self.result.issues.append(Issue(node, scope, what, clause=scope.clause))
+        self.issues.append(Issue(node, scope, what, clause=scope.clause))
 
-    def _record(self, source: Source, key: str) -> None:
-        if source.table is None:
-            return
-        column = next((c for c in source.table.columns if self.names.stored(c.name) == key), None)
-        if column is not None:
-            self.result.columns.append((source.table, column))
+
+def output_columns(names: Names, node: exp.Select, scope: Scope) -> Columns:
+    """The columns of a SELECT, in order; None where an engine may name one in its own way."""
+    outputs: dict[str, str] = {}
+    for item in node.expressions:
+        alias = item.args.get("alias")
+        star = item.this if isinstance(item, exp.Column) and isinstance(item.this, exp.Star) else item
+        if isinstance(star, exp.Star):
+            columns = _expanded(names, item, star, scope)
+            if columns is None:
+                return None
+            outputs |= columns
+        elif isinstance(alias, exp.Identifier):
+            outputs[names.key(alias)] = alias.name
+        elif isinstance(item, exp.Column):
+            outputs[names.key(item.this)] = item.name
+        else:
+            return None  # engines name an expression in their own ways
+    return outputs
+
+
+def _expanded(names: Names, item: exp.Expr, star: exp.Star, scope: Scope) -> Columns:
+    """The columns of ``*`` or ``t.*``, with EXCEPT and REPLACE applied; None if RENAME changes them."""
+    if star.args.get("rename"):
+        return None
+    qualifier = item.args.get("table") if item is not star else None
+    columns = star_columns(scope, names.key(qualifier) if qualifier is not None else None)
+    if columns is None:
+        return None
+    left_out = {
+        names.key(c.this if c.key == "column" else c)
+        for c in star.args.get("except_") or ()
+        if hasattr(c, "this")
+    }
+    return {key: name for key, name in columns.items() if key not in left_out}
+
+
+def star_columns(scope: Scope, key: str | None = None) -> Columns:
+    """What ``*`` stands for, or ``t.*`` if ``key`` is the source's; None if it cannot be known."""
+    sources = scope.sources if key is None else scope.named(key)
+    if not sources or any(source.columns is None for source in sources):
+        return None
+    return {k: name for source in sources for k, name in (source.columns or {}).items()}

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from sqlglot import exp
 
 from quorum.tools.lint.names import Names
 from quorum.tools.lint.scope import Columns, Scope, Source
 from quorum.tools.lint.tables import Tables
 
 if TYPE_CHECKING:
-    from sqlglot import exp
-
-    from quorum.knowledge.catalog import Column, Table
+    from quorum.knowledge.catalog import Table
 
 _ROW_FUNCTIONS = {  # table functions whose columns are known
     "json_each": "key value type atom id parent fullkey path json root",
@@ -41,32 +41,27 @@ class Issue:
     clause: str = ""
 
 
-@dataclass
-class Resolution:
-    """What the names of a query mean, as far as the catalog tells."""
-
-    issues: list[Issue] = field(default_factory=list)
-    tables: list[Table] = field(default_factory=list)
-    columns: list[tuple[Table, Column]] = field(default_factory=list)
-
-
 class Sources(ABC):
-    """Reads FROM clauses; the part of the resolver that knows the catalog's tables."""
+    """Reads FROM clauses; the part of the resolver that knows the catalog's tables.
+
+    Attributes:
+        issues: Names that do not resolve.
+        found: The catalog's tables that are read.
+    """
 
     def __init__(self, tables: Tables, variables: Iterable[str] = ()) -> None:
         self.tables = tables
         self.names: Names = tables.names
         self.dialect = tables.names.dialect
         self.variables = frozenset(name.casefold() for name in variables)
-        self.result = Resolution()
+        self.issues: list[Issue] = []
+        self.found: list[Table] = []
 
     @abstractmethod
     def query(self, node: exp.Expr, parent: Scope | None, ctes: dict[str, Columns]) -> Columns:
         """Resolve a query and all queries in it; its output columns."""
 
     def _join(self, join: exp.Join, scope: Scope) -> list[exp.Expr]:
-        from sqlglot import exp
-
         pending = self._source(join.this, scope)
         scope.natural = scope.natural or join.method == "NATURAL"
         for name in join.args.get("using") or ():
@@ -77,8 +72,6 @@ class Sources(ABC):
 
     def _source(self, node: exp.Expr, scope: Scope) -> list[exp.Expr]:
         """Add a source of a FROM clause; what in it still has to be resolved."""
-        from sqlglot import exp
-
         pending: list[exp.Expr] = []
         alias = node.args.get("alias")
         identifier = alias.this if isinstance(alias, exp.TableAlias) and alias.this else None
@@ -110,8 +103,6 @@ class Sources(ABC):
         return [part for join in node.args.get("joins") or () for part in self._join(join, scope)]
 
     def _aliased(self, node: exp.Expr, alias: exp.Expr | None, columns: Columns) -> Columns:
-        from sqlglot import exp
-
         named = (
             [i for i in (alias.args.get("columns") or ()) if isinstance(i, exp.Identifier)] if alias else []
         )
@@ -122,8 +113,6 @@ class Sources(ABC):
         return columns if columns is None else self._renamed(columns, named)
 
     def _row_function(self, node: exp.Expr) -> Columns:
-        from sqlglot import exp
-
         if self.dialect == "snowflake" and isinstance(node, exp.TableFromRows | exp.Lateral):
             flatten = isinstance(node.this, exp.Explode | exp.Flatten)
             return {name: name for name in _FLATTENED.split()} if flatten else None
@@ -138,9 +127,9 @@ class Sources(ABC):
         found = self.tables.find(node)
         if not found.tables:
             if not found.unknown and not self._is_struct_path(node, scope):
-                self.result.issues.append(Issue(node, scope, "table"))
+                self.issues.append(Issue(node, scope, "table"))
             return None, None
-        self.result.tables += found.tables
+        self.found += found.tables
         if not all(table.columns for table in found.tables):
             return None, None
         columns = {self.names.stored(c.name): c.name for table in found.tables for c in table.columns}

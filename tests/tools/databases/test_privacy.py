@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quorum.tools.databases.privacy import is_private
+from quorum.tools.databases.introspection import is_private
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,6 @@ class Prompts:
             lstrip_blocks=True,
             finalize=self.fence,
         )
-        self._environment.filters["fence"] = self.fence
         self.system = lru_cache(maxsize=16)(self._system)
 
     def fence(self, value: Any) -> Any:

@@ -24,7 +24,7 @@ TEMPLATES = {
 """,
     "writer.md": """<task>writer</task>
 <error kind="{{ kind }}">{{ error }}</error>
-<question>{{ question | fence }}</question>
+<question>{{ question }}</question>
 """,
     "judge.md": "<task>judge</task>\n{{ dialect }} {{ database }}",
     "repair.md": "Wrong: {{ problem }}",

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from quorum.graph.answer import Answer
 from quorum.knowledge.errors import ConfigurationError
-from quorum.needs import asked_of
 from quorum.settings import Settings
-from quorum.tools.urls import anchored
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -46,7 +44,7 @@ async def ask(
         docs: Folder of documents that define business terms.
         resume: Id of an interrupted run, a unique beginning of one, or ``last``: it goes on
             with its own question and options, and repeats no finished step. Leave the question
-            out; limits and the way to the endpoint may be given anew (``quorum.resume.ANEW``).
+            out; limits and the way to the endpoint may be given anew.
         settings: Instead of what environment and ``quorum.toml`` say.
         chat_models: LangChain chat models of your own, by the spec that ``models`` names; without
             ``models``, these are the models.
@@ -71,16 +69,16 @@ async def ask(
     flags["models"] = specs or (list(chat_models) if chat_models and resume is None else None)
     if on_clarify is not None and resume is None:
         flags["clarify"] = True
-    settings = settings.changed(**flags) if settings else Settings.load(**flags)
+    settings = settings.changed(**flags) if settings else Settings(**flags)
     opening = _Opening(
-        api_key=settings.api_key.get_secret_value() if settings.api_key else "",
+        api_key=settings.key,
         listener=on_event,
         chat_models=chat_models or {},
         on_clarify=on_clarify,
     )
     if resume is not None:
         return await _resume(question, resume, settings, opening)
-    return await _run(question, run_options(settings), opening)
+    return await _run(question, settings.run_options(), opening)
 
 
 def ask_sync(question: str = "", **arguments: Any) -> Answer:
@@ -110,46 +108,6 @@ def _check_text(question: str) -> None:
             f"The question is not UTF-8 text, from character {error.start + 1} on.",
             hint="Convert it, e.g. with iconv, or set the terminal to UTF-8.",
         ) from error
-
-
-def run_options(settings: Settings) -> RunOptions:
-    """The run's options that ``settings`` ask for; its places are absolute, so that it may go on anywhere.
-
-    Raises:
-        ConfigurationError: No model or no database is set, or an option is wrong.
-    """
-    from quorum.graph.options import RunOptions
-
-    return RunOptions(
-        database=anchored(asked_of(settings), Path.cwd()),
-        recipe=settings.recipe,
-        switches=settings.switches,
-        models=list(settings.models),
-        votes=settings.votes,
-        documents=str(settings.documents.absolute()) if settings.documents else "",
-        demonstrations=str(settings.demonstrations.absolute()) if settings.demonstrations else "",
-        strategy=settings.strategy,
-        stopping=settings.stopping,
-        abstain_below=settings.abstain_below,
-        clarify=settings.clarify,
-        temperature=settings.temperature,
-        seed=settings.seed,
-        base_url=settings.base_url or "",
-        timeout=settings.timeout,
-        requests_per_second=settings.requests_per_second,
-        max_calls=settings.max_calls,
-        max_usd=settings.max_usd,
-        deadline=settings.deadline,
-        max_rows=settings.max_rows,
-        max_bytes=settings.max_bytes,
-        query_seconds=settings.query_timeout,
-        schema_tokens=settings.schema_tokens,
-        link_above=settings.link_above,
-        retrieval=settings.retrieval,
-        embedding_model=settings.embedding_model,
-        prices=settings.prices,
-        home=str(settings.home.absolute()),
-    )
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quorum.cli import INTERRUPTED
-from quorum.commands.options import how_to_ask
+from quorum.commands.options import Command, setting_flags
 from quorum.knowledge.errors import QuorumError
 from quorum.pipes import standard_input, until_reader_leaves
 
@@ -18,14 +18,13 @@ if TYPE_CHECKING:
 EXIT_CODES = {"answered": 0, "no_answer": 1, "stopped": 3}
 
 
-@click.command(short_help="Ask a database a question in plain language.")
+@click.command(cls=Command, short_help="Ask a database a question in plain language.")
 @click.argument("question", required=False)
-@click.option("--db", "database", metavar="URL", help="sqlite:///shop.db, duckdb:///…, or sample")
-@how_to_ask
 @click.option("--resume", metavar="RUN", help="go on with a run: its id, a beginning, or last; no QUESTION")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object and nothing else")
 @click.option("--csv", "as_csv", is_flag=True, help="print the rows as CSV and nothing else")
 @click.option("--quiet", "-q", is_flag=True, help="no progress on standard error")
+@setting_flags()
 def command(
     question: str | None, as_json: bool, as_csv: bool, quiet: bool, resume: str | None, **flags: Any
 ) -> None:
@@ -58,16 +57,13 @@ def ask_live(question: str, flags: dict[str, Any], *, quiet: bool, resume: str |
         SystemExit: 130 after Ctrl-C, having said how to go on.
     """
     from quorum.asking import Asking, check_terminal, on_terminal
-    from quorum.needs import asked_of
     from quorum.progress import Progress
     from quorum.render import console
     from quorum.settings import Settings
 
-    settings = Settings.load(**flags)
-    if resume is None:
-        asked_of(settings)
-        if settings.clarify:
-            check_terminal()
+    settings = Settings(**flags)
+    if resume is None and settings.run_options().clarify:
+        check_terminal()
     from quorum.api import ask_sync  # heavy: only once the settings are right
 
     with Progress(console(stderr=True), quiet=quiet) as progress:

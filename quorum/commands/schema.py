@@ -105,7 +105,7 @@ def catalogs_of(source: str) -> list[Catalog]:
         raise ConfigurationError(f"There is no {source}.", hint=hint)
     from quorum.settings import Settings
 
-    return [asyncio.run(live_catalog(source, Settings.load().home))]
+    return [asyncio.run(live_catalog(source, Settings().home))]
 
 
 async def live_catalog(url: str, home: Path, *, samples: int = 3) -> Catalog:

@@ -108,10 +108,10 @@ def _check_prices(given: dict[str, dict[str, float]]) -> None:
         as_price(name, price)
 
 
-def _place(path: Path) -> Path:
+def _place(path: Path | None) -> Path | None:
     """A path with ``~`` spelt out."""
     try:
-        return path.expanduser()
+        return path.expanduser() if path else None
     except RuntimeError as error:
         raise ValueError(f"{path}: {error}".removesuffix(".")) from None
 
@@ -121,10 +121,10 @@ Bytes = Annotated[int, BeforeValidator(_size)]
 Names = Annotated[list[str], BeforeValidator(_names), AfterValidator(_once)]
 Switches = Annotated[dict[str, Any], BeforeValidator(_pairs)]
 Prices = Annotated[
-    dict[str, dict[str, float]], BeforeValidator(_json), AfterValidator(partial(_checked, _check_prices))
+    dict[str, dict[str, float]], BeforeValidator(_pairs), AfterValidator(partial(_checked, _check_prices))
 ]
 Strategy = Annotated[str, AfterValidator(partial(_checked, _check_strategy))]
 StoppingRule = Annotated[str, AfterValidator(partial(_checked, _check_stopping))]
 Place = Annotated[Path, AfterValidator(_place)]
-MaybePlace = Annotated[Place | None, BeforeValidator(lambda path: path or None)]
+MaybePlace = Annotated[Path | None, AfterValidator(_place), BeforeValidator(lambda path: path or None)]
 """A place, or none: a form gives an empty text for none."""

@@ -15,11 +15,13 @@ from typing import Any, Self
 from dotenv import dotenv_values
 from pydantic import PrivateAttr, SecretStr, ValidationError
 
-from quorum.graph.options import MODELS, Options, RunOptions, option
+from quorum.graph.options import Options, RunOptions, option
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.urls import mask_url, url_secrets
 
 CONFIG_FILE = "quorum.toml"
+UNSET: dict[str, Any] = {"database": "", "models": []}
+"""The demonstration is for those who ask for it: nobody's own question goes there unsaid."""
 
 NO_MODEL = """No model is configured. Name one in any of these ways:
   a flag            --model openai:gpt-4.1   (and OPENAI_API_KEY in the environment)
@@ -50,10 +52,9 @@ class Settings(Options):
 
     api_key: SecretStr | None = option(
         None,
-        MODELS,
         "key of the endpoint; has no flag, because others see command lines",
+        variable="OPENAI_API_KEY",
         secret=True,
-        variables=("OPENAI_API_KEY",),
         anew=True,
         measured=False,
     )
@@ -67,7 +68,7 @@ class Settings(Options):
         found = _in_files_and_environment() | {name: (value, "flag") for name, value in given.items()}
         sources = {name: found[name][1] if name in found else "default" for name in type(self).model_fields}
         try:
-            super().__init__(**{name: value for name, (value, _) in found.items()})
+            super().__init__(**UNSET | {name: value for name, (value, _) in found.items()})
         except ValidationError as error:
             raise self.explained(error, sources) from None  # the cause would show secret values
         self._flags, self._sources = given, sources
@@ -122,7 +123,7 @@ def _shown(value: Any) -> str:
 
 def variables_of(name: str) -> list[str]:
     """The environment variables of an option; the first that is set counts."""
-    return [f"QUORUM_{name.upper()}", *Settings.declared()[name].variables]
+    return [f"QUORUM_{name.upper()}", *filter(None, [Settings.declared()[name].variable])]
 
 
 def unknown_variables() -> dict[str, str]:

@@ -48,7 +48,7 @@ def _shard(_: click.Context, __: click.Parameter, given: str) -> tuple[int, int]
 @click.option("--workers", type=click.IntRange(min=1), metavar="N", default=1, help="processes that ask  [1]")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="where the evaluation is kept")
 @click.option("--timings", is_flag=True, help="bird: measure R-VES, see above")
-@setting_flags(without=("database",))
+@setting_flags(without="database")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object at the end")
 @click.option("--quiet", "-q", is_flag=True, help="no progress on standard error")
 def command(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar, get_origin
 
 import click
 
@@ -11,35 +11,43 @@ from quorum.settings import Settings
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
+HEADINGS = {
+    "database": "Data",
+    "models": "Models",
+    "recipe": "Agents and votes",
+    "max_calls": "Limits",
+    "schema_tokens": "Prompts and places",
+}
+"""Headings, each by the first option below it."""
+
 _METAVARS = {"seconds": "TIME", "bytes": "SIZE"}
 
 
 class Flag(click.Option):
     """The flag of an option. ``Settings`` reads its value, as it reads that of a variable."""
 
-    def __init__(self, spellings: list[str], section: str, **more: Any) -> None:
-        super().__init__(spellings, **more)
-        self.section = section
-
 
 class Command(click.Command):
     """A command whose help lists its own flags first, then those of the options under their headings."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        of, heading = {}, "Options"
+        for name in Settings.model_fields:
+            of[name] = heading = HEADINGS.get(name, heading)
         sections: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
             if record and isinstance(parameter, click.Option):
-                title = parameter.section if isinstance(parameter, Flag) else "Options"
+                title = of[str(parameter.name)] if isinstance(parameter, Flag) else "Options"
                 sections.setdefault(title, []).append(record)
         for title, records in sections.items():
             with formatter.section(title):
                 formatter.write_dl(records)
 
 
-def setting_flags(*names: str, without: Collection[str] = ()) -> Callable[[Decorated], Decorated]:
-    """Adds flags to a command: of the options named, else of all but those ``without`` and the key."""
-    chosen = names or [name for name in Settings.declared() if name not in ("api_key", *without)]
+def setting_flags(*names: str, without: str = "") -> Callable[[Decorated], Decorated]:
+    """Adds flags to a command: of the options named, else of all but the one ``without`` and the key."""
+    chosen = names or [name for name in Settings.model_fields if name not in ("api_key", without)]
 
     def add(command: Decorated) -> Decorated:
         for name in reversed(chosen):
@@ -51,21 +59,11 @@ def setting_flags(*names: str, without: Collection[str] = ()) -> Callable[[Decor
 
 def _flag(name: str) -> Callable[[Decorated], Decorated]:
     option, field = Settings.declared()[name], Settings.model_fields[name]
-    spelt = name.replace("_", "-")
-    help_, usual = option.explanation.replace("`", ""), option.shown(field.default)
-    help_ += f"  [{usual}]" if usual else ""
+    spelt, usual = name.replace("_", "-"), option.shown(field.default)
+    help_ = option.explanation.replace("`", "") + (f"  [{usual}]" if usual else "")
     if field.annotation is bool:
-        return click.option(
-            f"--{spelt}/--no-{spelt}", name, cls=Flag, section=option.section, default=None, help=help_
-        )
-    spellings = [option.flag] if option.repeated else [flag for flag in (option.flag, f"--{spelt}") if flag]
+        return click.option(f"--{spelt}/--no-{spelt}", name, cls=Flag, default=None, help=help_)
+    several = get_origin(field.annotation) in (list, dict)
+    spellings = [option.flag or f"--{spelt}", *([f"--{spelt}"] if option.flag and not several else [])]
     metavar = option.metavar or _METAVARS.get(option.unit, "NAME" if option.choices else "N")
-    return click.option(
-        *spellings,
-        name,
-        cls=Flag,
-        section=option.section,
-        multiple=option.repeated,
-        metavar=metavar,
-        help=help_,
-    )
+    return click.option(*spellings, name, cls=Flag, multiple=several, metavar=metavar, help=help_)

@@ -17,7 +17,7 @@ def table() -> str:
     for name, option in Settings.declared().items():
         value = Settings.model_fields[name].default
         default = option.shown(value) or "–"
-        default = f"`{default}`" if value and isinstance(value, str | Path) else default
+        default = f"`{default}`" if value and isinstance(value, str | Path) and not option.unset else default
         rows.append(f"| `{name}` | {default} | {option.explanation} |\n")
     return HEAD + "".join(rows)
 

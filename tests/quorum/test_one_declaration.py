@@ -12,9 +12,7 @@ from typing import Any
 import pytest
 
 BEFORE = "    seed: int = option("
-ADDED = (
-    '    caution: Literal["low", "high"] = option("low", AGENTS, "how careful the agents are", anew=True)\n'
-)
+ADDED = '    caution: Literal["low", "high"] = option("low", "how careful the agents are", anew=True)\n'
 
 SCRIPT = """
 import json, sys, types

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quorum.graph.answer import Answer
 from quorum.knowledge.errors import ConfigurationError
+from quorum.resume import resumed
 from quorum.settings import Settings
 
 if TYPE_CHECKING:
@@ -70,15 +70,26 @@ async def ask(
     if on_clarify is not None and resume is None:
         flags["clarify"] = True
     settings = settings.changed(**flags) if settings else Settings(**flags)
-    opening = _Opening(
+    if resume is None:
+        options = settings.run_options()
+    else:
+        folder, question, options = await asyncio.to_thread(resumed, resume, settings, question)
+        if (answer := await asyncio.to_thread(folder.answer)) is not None:
+            return Answer.model_validate(answer)
+        resume = folder.run_id
+    _check_askable(question, options, chat_models or {}, on_clarify)
+    from quorum.graph.answering import answer_question
+    from quorum.graph.context import open_context
+
+    context = await open_context(
+        options,
+        question,
+        resume=resume or "",
         api_key=settings.key,
         listener=on_event,
-        chat_models=chat_models or {},
-        on_clarify=on_clarify,
+        chat_models=chat_models,
     )
-    if resume is not None:
-        return await _resume(question, resume, settings, opening)
-    return await _run(question, settings.run_options(), opening)
+    return await answer_question(context, question, resumed=resume is not None, on_clarify=on_clarify)
 
 
 def ask_sync(question: str = "", **arguments: Any) -> Answer:
@@ -87,17 +98,11 @@ def ask_sync(question: str = "", **arguments: Any) -> Answer:
     Raises:
         RuntimeError: Called from a running event loop; use ``await ask(…)`` there.
     """
-    if _in_event_loop():
-        raise RuntimeError("ask_sync was called from a running event loop; use `await ask(…)` there.")
-    return asyncio.run(ask(question, **arguments))
-
-
-def _in_event_loop() -> bool:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return False
-    return True
+        return asyncio.run(ask(question, **arguments))
+    raise RuntimeError("ask_sync was called from a running event loop; use `await ask(…)` there.")
 
 
 def _check_text(question: str) -> None:
@@ -110,54 +115,18 @@ def _check_text(question: str) -> None:
         ) from error
 
 
-@dataclass(frozen=True)
-class _Opening:
-    """What a run is opened with that is no option and is never kept."""
-
-    api_key: str
-    listener: Callable[[Event], None] | None
-    chat_models: Mapping[str, BaseChatModel]
-    on_clarify: OnClarify | None = None
-
-
-async def _resume(question: str, run: str, settings: Settings, opening: _Opening) -> Answer:
-    """Go on with a run; a finished one answers from its folder."""
-    from quorum.graph.runs import RunFolder
-    from quorum.resume import resumed_options
-
-    if question.strip():
-        raise ConfigurationError("A run that goes on has its own question.", hint="Leave yours out.")
-    found = await asyncio.to_thread(RunFolder.open, settings.home, run)
-    meta = await asyncio.to_thread(found.meta)
-    options = resumed_options(meta, settings)
-    answer = await asyncio.to_thread(found.answer)
-    if answer is not None:
-        return Answer.model_validate(answer)
-    return await _run(str(meta["question"]), options, opening, resume=found.run_id)
-
-
-async def _run(question: str, options: RunOptions, opening: _Opening, *, resume: str = "") -> Answer:
-    from quorum.graph.answering import answer_question
-    from quorum.graph.context import open_context
-
+def _check_askable(
+    question: str, options: RunOptions, own: Mapping[str, BaseChatModel], on_clarify: OnClarify | None
+) -> None:
     if not question.strip():
         raise ConfigurationError("The question is empty.")
-    if strangers := set(opening.chat_models) - set(options.models):
+    if strangers := set(own) - set(options.models):
         raise ConfigurationError(
             f"chat_models has {', '.join(sorted(strangers))}, which is not among the models.",
             hint=f"The models are: {', '.join(options.models)}.",
         )
-    if options.clarify and opening.on_clarify is None:
+    if options.clarify and on_clarify is None:
         raise ConfigurationError(
             "The run may ask back which answer is meant, and there is nobody to ask.",
             hint="Pass on_clarify, ask on a terminal, or leave clarify out.",
         )
-    context = await open_context(
-        options,
-        question,
-        resume=resume,
-        api_key=opening.api_key,
-        listener=opening.listener,
-        chat_models=opening.chat_models,
-    )
-    return await answer_question(context, question, resumed=bool(resume), on_clarify=opening.on_clarify)

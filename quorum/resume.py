@@ -6,10 +6,25 @@ from pathlib import Path
 from typing import Any
 
 from quorum.graph.options import RunOptions
+from quorum.graph.runs import RunFolder
 from quorum.graph.trace import REDACTED
 from quorum.knowledge.errors import ConfigurationError
 from quorum.settings import Settings, variables_of
 from quorum.tools.urls import mask_url
+
+
+def resumed(run: str, settings: Settings, question: str) -> tuple[RunFolder, str, RunOptions]:
+    """The run's folder, its question and its options.
+
+    Raises:
+        ConfigurationError: There is no such run, or it cannot go on as asked.
+    """
+    if question.strip():
+        raise ConfigurationError("A run that goes on has its own question.", hint="Leave yours out.")
+    folder = RunFolder.open(settings.home, run)
+    meta = folder.meta()
+    options = resumed_options(meta, settings)
+    return folder, str(meta["question"]), options
 
 
 def resumed_options(meta: dict[str, Any], settings: Settings) -> RunOptions:

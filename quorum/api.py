@@ -35,7 +35,7 @@ async def ask(
     on_clarify: OnClarify | None = None,
     **options: Any,
 ) -> Answer:
-    """Answer a question about a database.
+    """Answer a question about a database; the answer's ``status`` says whether it is one.
 
     Args:
         db: URL of the database (``sqlite:///shop.db``, ``duckdb:///…``), a database file, or ``sample``.
@@ -54,42 +54,32 @@ async def ask(
             None to keep the vote; a reply that is of no use is asked for again, twice at most.
         options: Any other field of ``quorum.settings.Settings``, e.g. ``max_usd=0.5``.
 
-    Returns:
-        The answer; ``status`` says whether it is one.
-
     Raises:
         ConfigurationError: A setting is missing, wrong or unknown, the question is no text, or the
             run asks back and ``on_clarify`` is missing.
         DatabaseUnavailable: The database cannot be opened or read.
         ModelUnavailable: No model answered.
     """
-    _check_text(question)
-    specs = [models] if isinstance(models, str) else list(models or [])
     flags = {"database": db, "recipe": recipe, "votes": votes, "documents": docs, **options}
-    flags["models"] = specs or (list(chat_models) if chat_models and resume is None else None)
+    flags["models"] = models or (list(chat_models) if chat_models and resume is None else None)
     if on_clarify is not None and resume is None:
         flags["clarify"] = True
     settings = settings.changed(**flags) if settings else Settings(**flags)
+    run_id = ""
     if resume is None:
-        options = settings.run_options()
+        run = settings.run_options()
     else:
-        folder, question, options = await asyncio.to_thread(resumed, resume, settings, question)
+        folder, question, run = await asyncio.to_thread(resumed, resume, settings, question)
         if (answer := await asyncio.to_thread(folder.answer)) is not None:
             return Answer.model_validate(answer)
-        resume = folder.run_id
-    _check_askable(question, options, chat_models or {}, on_clarify)
+        run_id = folder.run_id
+    _check_askable(question, run, chat_models or {}, on_clarify)
     from quorum.graph.answering import answer_question
     from quorum.graph.context import open_context
 
-    context = await open_context(
-        options,
-        question,
-        resume=resume or "",
-        api_key=settings.key,
-        listener=on_event,
-        chat_models=chat_models,
-    )
-    return await answer_question(context, question, resumed=resume is not None, on_clarify=on_clarify)
+    handles: dict[str, Any] = {"api_key": settings.key, "listener": on_event, "chat_models": chat_models}
+    context = await open_context(run, question, resume=run_id, **handles)
+    return await answer_question(context, question, resumed=bool(run_id), on_clarify=on_clarify)
 
 
 def ask_sync(question: str = "", **arguments: Any) -> Answer:
@@ -99,10 +89,12 @@ def ask_sync(question: str = "", **arguments: Any) -> Answer:
         RuntimeError: Called from a running event loop; use ``await ask(…)`` there.
     """
     try:
-        asyncio.get_running_loop()
+        running: object = asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(ask(question, **arguments))
-    raise RuntimeError("ask_sync was called from a running event loop; use `await ask(…)` there.")
+        running = None
+    if running is not None:
+        raise RuntimeError("ask_sync was called from a running event loop; use `await ask(…)` there.")
+    return asyncio.run(ask(question, **arguments))
 
 
 def _check_text(question: str) -> None:
@@ -118,6 +110,7 @@ def _check_text(question: str) -> None:
 def _check_askable(
     question: str, options: RunOptions, own: Mapping[str, BaseChatModel], on_clarify: OnClarify | None
 ) -> None:
+    _check_text(question)
     if not question.strip():
         raise ConfigurationError("The question is empty.")
     if strangers := set(own) - set(options.models):

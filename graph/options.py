@@ -221,9 +221,11 @@ class Options(BaseModel):
         placed = dict(values)
         for name in cls.model_fields.keys() & values.keys():
             kind, value = cls.model_fields[name].annotation, values[name]
-            if name == "database" and isinstance(value, str) and value:
-                placed[name] = anchored(value, folder)
-            elif Path in (kind, *get_args(kind)) and value and not str(value).startswith("~"):
+            if not value or not isinstance(value, str | Path):
+                continue  # nothing, or nothing that fits: validation says so
+            if name == "database":
+                placed[name] = anchored(str(value), folder)
+            elif Path in (kind, *get_args(kind)) and not str(value).startswith("~"):
                 placed[name] = folder / value
         return placed
 
@@ -241,7 +243,7 @@ class Options(BaseModel):
             name = str(problem["loc"][0]) if problem["loc"] else ""
             where = ".".join(map(str, problem["loc"]))
             value = "" if name in declared and declared[name].secret else f" = {problem['input']!r}"
-            source = f" ({sources[name]})" if sources else ""
+            source = f" ({sources[name]})" if sources and name in sources else ""
             lines.append(f"{where}{value}{source}: {str(problem['msg']).removeprefix('Value error, ')}.")
         return ConfigurationError("An option does not fit: " + " ".join(lines))
 

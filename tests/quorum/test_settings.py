@@ -118,6 +118,14 @@ def test_an_unknown_key_names_the_nearest(workplace: Path) -> None:
         Settings()
 
 
+def test_a_place_of_the_wrong_type_is_named(workplace: Path) -> None:
+    (workplace / "quorum.toml").write_text("documents = 3\nhome = []")
+    with pytest.raises(
+        ConfigurationError, match=r"documents = 3 \(quorum.toml\): .* home = \[\] \(quorum.toml\)"
+    ):
+        Settings()
+
+
 @pytest.mark.parametrize("content", ["votes = ", "\x00"])
 def test_a_broken_file_is_a_clear_error(workplace: Path, content: str) -> None:
     (workplace / "quorum.toml").write_text(content)

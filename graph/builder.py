@@ -39,7 +39,7 @@ def build_graph(
         ConfigurationError: There is no such recipe.
     """
     found = find_recipe(recipe) if isinstance(recipe, str) else recipe
-    compiled = _compiled(found, options)  # type: ignore[arg-type]  # classes hash; the stub asks their instances
+    compiled = _compiled(found, options)
     return compiled if checkpointer is None else compiled.copy({"checkpointer": checkpointer})
 
 

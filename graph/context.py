@@ -102,7 +102,7 @@ class Context:
     @property
     def experts(self) -> ExpertLedger:
         """Where the weights are kept between runs."""
-        return experts_in(Path(self.options.home))
+        return experts_in(self.options.home)
 
     @property
     def demonstration(self) -> bool:
@@ -181,7 +181,7 @@ async def open_context(
             connector=resources.connector,
             catalog=resources.catalog,
             linter=resources.linter,
-            limits=Limits(options.max_rows, options.max_bytes, options.query_seconds),
+            limits=Limits(options.max_rows, options.max_bytes, options.query_timeout),
             ledger=ledger,
             record=trace.record,
         )
@@ -206,7 +206,7 @@ def experts_in(home: Path) -> ExpertLedger:
 
 
 def _weights(options: RunOptions, experts: Sequence[str]) -> dict[str, float]:
-    return experts_in(Path(options.home)).weights(experts)
+    return experts_in(options.home).weights(experts)
 
 
 def _trace(
@@ -217,12 +217,11 @@ def _trace(
     secrets: Sequence[str],
     listener: Callable[[Event], None] | None,
 ) -> Trace:
-    home = Path(options.home)
     if resume:
-        _check_version(RunFolder.open(home, resume))
-        return Trace.resume(home, resume, redact=secrets, listener=listener)
+        _check_version(RunFolder.open(options.home, resume))
+        return Trace.resume(options.home, resume, redact=secrets, listener=listener)
     meta = {"question": question, "options": options.as_dict(), "state": VERSION}
-    return Trace.create(home, run_id or None, meta=meta, redact=secrets, listener=listener)
+    return Trace.create(options.home, run_id or None, meta=meta, redact=secrets, listener=listener)
 
 
 def _check_version(run: RunFolder) -> None:

@@ -1,123 +1,287 @@
-"""Options of a run: the graph's context schema, plain values that LangGraph Studio shows as a form."""
+"""Options of a run. Each is declared here, once, with its type, default, unit, choices and description.
+
+From ``Options`` derive ``RunOptions``, the graph's context schema and so LangGraph Studio's form;
+``quorum.settings.Settings`` with environment variables and the keys of ``quorum.toml``; the flags of the
+commands (``quorum.commands.options``); what a resumed run takes anew; what an evaluation is known by;
+and the README's table (``tests.quorum.options_table``).
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields
-from functools import lru_cache
-from typing import Any, get_type_hints
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, Self, get_args, get_origin
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    ValidationError,
+    model_validator,
+)
+from pydantic import ModelWrapValidatorHandler as Validate
+from pydantic_core import CoreSchema
 
-from quorum.graph.consensus import find_strategy
-from quorum.graph.stopping import find_stopping
+from quorum.graph import values
+from quorum.graph.strategies import STRATEGIES
+from quorum.graph.values import AUTO
 from quorum.knowledge.errors import ConfigurationError
-from quorum.tools.urls import SAMPLE
+from quorum.tools.urls import SAMPLE, anchored
 
 
-@lru_cache(maxsize=8)
-def _adapters(options: type[RunOptions]) -> dict[str, TypeAdapter[Any]]:
-    hints = get_type_hints(options)
-    return {item.name: TypeAdapter(hints[item.name]) for item in fields(options)}
-
-
-@dataclass(eq=False)
-class RunOptions:
-    """Options of a run. Every field is plain and has a default, so Studio can show a form.
+@dataclass(frozen=True)
+class Option:
+    """What people see of an option beside its name, type, bounds and default, and where it counts.
 
     Attributes:
-        database: URL of the database, or ``sample``.
-        switches: The recipe's switches and limits that are set otherwise.
-        models: Specs ``provider:name``; several share the candidates between them as experts.
-        votes: Candidates at most; None for the recipe's own number.
-        documents: Folder of documents that define business terms; empty for none.
-        demonstrations: File of questions with their SQL, for recipes that show examples; empty for none.
-        strategy: Consensus strategy; ``auto`` is the recipe's own.
-        stopping: When enough candidates have voted (``graph.stopping``); ``auto`` is the recipe's own rule.
-        clarify: Ask the user which answer is meant when strong ones disagree: the run interrupts.
-        temperature: Of the candidates that are sampled; None for the recipe's own.
-        abstain_below: An answer of less confidence is withheld: shown as a best effort only.
-        max_calls, max_usd, deadline: Hard limits (calls, dollars, seconds); None for no limit.
-        max_rows, max_bytes, query_seconds: Limits of one query.
-        schema_tokens: Budget for descriptions and samples in the schema text.
-        link_above: Schema texts of more tokens than this are linked before planning.
-        retrieval: ``lexical``, or ``hybrid`` with ``embedding_model``.
-        home: Folder for runs, the sample database and expert weights.
+        meaning: One line; code in backticks.
+        unit: Of the number, e.g. ``seconds``.
+        choices: All the values there are; those of a ``Literal`` need not be named.
+        unset: What holds where nobody sets it, e.g. "the recipe's", if the default does not say.
+        metavar: Stands for the value in ``--help``; without one the unit's, NAME or N.
+        flag: Another, shorter spelling of its flag.
+        variable: An environment variable that counts beside ``QUORUM_<NAME>``.
+        secret: The value may hold a secret; messages never show it.
+        anew: May be given anew when a run is resumed.
+        measured: Part of what an evaluation measures; not so places and the way to the endpoint.
     """
 
-    database: str = SAMPLE
-    recipe: str = "quorum"
-    switches: dict[str, Any] = field(default_factory=dict)
-    models: list[str] = field(default_factory=lambda: ["offline"])
-    votes: int | None = None
-    documents: str = ""
-    demonstrations: str = ""
-    strategy: str = "auto"
-    stopping: str = "auto"
-    clarify: bool = False
-    temperature: float | None = None
-    abstain_below: float = 0.0
-    seed: int = 0
-    base_url: str = ""
-    timeout: float = 120.0
-    requests_per_second: float | None = None
-    max_calls: int | None = None
-    max_usd: float | None = None
-    deadline: float | None = None
-    max_rows: int = 100_000
-    max_bytes: int = 64 * 2**20
-    query_seconds: float = 60.0
-    schema_tokens: int = 30_000
-    link_above: int = 60_000
-    retrieval: str = "lexical"
-    embedding_model: str = ""
-    prices: dict[str, dict[str, float]] = field(default_factory=dict)
-    home: str = ".quorum"
+    meaning: str
+    unit: str = ""
+    choices: tuple[str, ...] = ()
+    unset: str = ""
+    metavar: str = ""
+    flag: str = ""
+    variable: str = ""
+    secret: bool = False
+    anew: bool = False
+    measured: bool = True
 
-    def __post_init__(self) -> None:
-        self._check_types()
-        if self.votes is not None and self.votes < 1:
-            raise ConfigurationError(f"votes is {self.votes}; at least one candidate is needed.")
-        if not 0 <= self.abstain_below <= 1:
-            raise ConfigurationError(f"abstain_below is {self.abstain_below:g}; it lies between 0 and 1.")
+    @property
+    def explanation(self) -> str:
+        """The meaning with the choices there are; code in backticks."""
+        choices = ", ".join(f"`{choice}`" for choice in self.choices)
+        return f"{self.meaning}; one of {choices}" if choices else self.meaning
+
+    def shown(self, default: Any) -> str:
+        """What holds where nobody sets it, with its unit; empty for nothing."""
+        if self.unset or default is None or default in ("", [], {}):
+            return self.unset
+        if isinstance(default, bool):
+            return "on" if default else "off"
+        if self.unit == "bytes":
+            return f"{default / 2**20:g} MiB"
+        return f"{default:,.10g} {self.unit}".strip() if isinstance(default, int | float) else str(default)
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """The type's JSON schema with description and choices, which Studio's form shows."""
+        unit = f" ({self.unit})" if self.unit not in self.meaning else ""
+        enum = {"enum": list(self.choices)} if self.choices else {}
+        return handler(core) | {"description": self.meaning.replace("`", "") + unit} | enum
+
+
+def option(default: Any, meaning: str, **more: Any) -> Any:
+    """A field that is an option: default, bounds (``ge``, ``gt``, ``le``) and what ``Option`` holds."""
+    bounds = {name: more.pop(name) for name in ("ge", "gt", "le") if name in more}
+    field = Field(default, repr=not more.get("secret"), **bounds)
+    field.metadata.append(Option(meaning, **more))
+    return field
+
+
+_ELSEWHERE: dict[str, Any] = {"anew": True, "measured": False}
+_PRICES = 'dollars per million tokens, e.g. `my-model={"input": 2.0, "cached": 0.5, "output": 8.0}`'
+_RECIPES = "the recipe's"
+
+
+class Options(BaseModel):
+    """The options of a run, in the order of ``--help`` and the README."""
+
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+    database: str = option(
+        SAMPLE,
+        "URL such as `sqlite:///shop.db` or `duckdb:///…`, a database file, or `sample`",
+        unset="none",
+        metavar="URL",
+        flag="--db",
+        secret=True,
+        measured=False,
+    )
+    documents: values.MaybePlace = option(
+        None, "folder of documents that define business terms", metavar="DIR", flag="--docs"
+    )
+    demonstrations: values.MaybePlace = option(
+        None, "JSON lines of questions with their SQL, for recipes that show examples", metavar="FILE"
+    )
+    models: values.Names = option(
+        ["offline"],
+        "`provider:name` such as `openai:gpt-4.1`, `offline`, `replay:FILE` or `scripted:FILE`; several vote",
+        unset="none",
+        metavar="SPEC",
+        flag="--model",
+    )
+    base_url: str = option(
+        "",
+        "an OpenAI-compatible endpoint",
+        metavar="URL",
+        variable="OPENAI_BASE_URL",
+        secret=True,
+        **_ELSEWHERE,
+    )
+    timeout: values.Seconds = option(120.0, "longest silence of a model", unit="seconds", **_ELSEWHERE)
+    requests_per_second: float | None = option(
+        None, "model calls per second, all together", gt=0, **_ELSEWHERE
+    )
+    prices: values.Prices = option(
+        {}, _PRICES, unset="built in", metavar="NAME=JSON", flag="--price", **_ELSEWHERE
+    )
+    recipe: str = option("quorum", "which agents run, in which order; see `quorum recipes`", metavar="NAME")
+    switches: values.Switches = option(
+        {},
+        "the recipe's switches and limits, e.g. `sql_critique=false`",
+        metavar="NAME=VALUE",
+        flag="--switch",
+    )
+    votes: int | None = option(None, "candidates that vote, at most", unset=_RECIPES, ge=1, le=64)
+    strategy: values.Strategy = option(
+        AUTO, "how candidates vote; auto is the recipe's way", choices=(AUTO, *STRATEGIES)
+    )
+    stopping: values.StoppingRule = option(
+        AUTO,
+        "when enough have voted: `never`, `decided`, `beta:0.9`; auto is the recipe's rule",
+        metavar="RULE",
+    )
+    clarify: bool = option(False, "ask which answer is meant when strong ones disagree")
+    abstain_below: float = option(
+        0.0, "answers of less confidence are shown as best effort only; 0.25 is a good value", ge=0, le=1
+    )
+    temperature: float | None = option(
+        None, "of a model's candidates after its first, which is drawn at 0", unset=_RECIPES, ge=0, le=2
+    )
+    seed: int = option(0, "start of everything drawn at random")
+    max_calls: int | None = option(None, "model calls per question", ge=1, anew=True)
+    max_usd: float | None = option(
+        None, "dollars per question; may be exceeded by the calls under way", gt=0, anew=True
+    )
+    deadline: values.Seconds | None = option(
+        None, "wall clock per question: `90`, `90s`, `5m`", unit="seconds", anew=True
+    )
+    max_rows: int = option(100_000, "rows kept of one result", unit="rows", ge=1)
+    max_bytes: values.Bytes = option(64 * 2**20, "bytes kept of one result", unit="bytes", ge=1024)
+    query_timeout: values.Seconds = option(60.0, "longest time of one query", unit="seconds")
+    schema_tokens: int = option(
+        30_000, "budget of the schema text; only descriptions and samples ever give way", unit="tokens", ge=1
+    )
+    link_above: int = option(
+        60_000, "longer schema texts are narrowed by the SchemaLinker before planning", unit="tokens", ge=1
+    )
+    retrieval: Literal["lexical", "hybrid"] = option(
+        "lexical", "how documents are found; hybrid adds embeddings"
+    )
+    embedding_model: str = option(
+        "", "a sentence-transformers model, for hybrid retrieval (extra `embeddings`)", metavar="NAME"
+    )
+    home: values.Place = option(
+        Path(".quorum"),
+        "folder of traces, the sample database and expert weights",
+        metavar="DIR",
+        **_ELSEWHERE,
+    )
+
+    @classmethod
+    def declared(cls) -> dict[str, Option]:
+        """What is declared of each option, in order, by name."""
+        found = {}
+        for name, field in cls.model_fields.items():
+            found[name] = next(item for item in field.metadata if isinstance(item, Option))
+            if get_origin(field.annotation) is Literal:
+                found[name] = replace(found[name], choices=get_args(field.annotation))
+        return found
+
+    @classmethod
+    def check_names(cls, names: Iterable[str], where: str = "There is") -> None:
+        """Raise if one of ``names`` is no option.
+
+        Raises:
+            ConfigurationError: The message begins with ``where`` and suggests the nearest name.
+        """
+        for name in names:
+            if name not in cls.model_fields:
+                near = difflib.get_close_matches(name, cls.model_fields, 1)
+                hint = f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(cls.model_fields)}."
+                raise ConfigurationError(f"{where} no option {name!r}.", hint=hint)
+
+    @classmethod
+    def placed(cls, values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+        """``values`` in which every relative place, and a database file's, starts at ``folder``."""
+        placed = dict(values)
+        for name in cls.model_fields.keys() & values.keys():
+            kind, value = cls.model_fields[name].annotation, values[name]
+            if not value or not isinstance(value, str | Path):
+                continue  # nothing, or nothing that fits: validation says so
+            if name == "database":
+                placed[name] = anchored(str(value), folder)
+            elif Path in (kind, *get_args(kind)) and not str(value).startswith("~"):
+                placed[name] = folder / value
+        return placed
+
+    @classmethod
+    def explained(
+        cls, error: ValidationError, sources: Mapping[str, str] | None = None
+    ) -> ConfigurationError:
+        """A ValidationError in people's words, without secret values.
+
+        Args:
+            sources: Where each value comes from.
+        """
+        declared, lines = cls.declared(), []
+        for problem in error.errors(include_url=False):
+            name = str(problem["loc"][0]) if problem["loc"] else ""
+            where = ".".join(map(str, problem["loc"]))
+            value = "" if name in declared and declared[name].secret else f" = {problem['input']!r}"
+            source = f" ({sources[name]})" if sources and name in sources else ""
+            lines.append(f"{where}{value}{source}: {str(problem['msg']).removeprefix('Value error, ')}.")
+        return ConfigurationError("An option does not fit: " + " ".join(lines))
+
+    def as_dict(self) -> dict[str, Any]:
+        """All values, ready for JSON."""
+        return self.model_dump(mode="json")
+
+
+class RunOptions(Options):
+    """The options of a run, which fit together: the graph's context, and Studio's form.
+
+    Raises:
+        ConfigurationError: A value does not fit, or two of them do not fit together.
+    """
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _check(cls, values: Any, validate: Validate[Self]) -> Self:
+        if isinstance(values, Mapping):
+            cls.check_names(values)
+        try:
+            options = validate(values)
+        except ValidationError as error:
+            raise cls.explained(error) from None
+        options._check_together()
+        return options
+
+    def _check_together(self) -> None:
         if not self.models:
             raise ConfigurationError("No model is configured.", hint="Name one, e.g. openai:gpt-4.1.")
-        if self.retrieval not in ("lexical", "hybrid"):
-            raise ConfigurationError(f"retrieval is {self.retrieval!r}; it is lexical or hybrid.")
         if self.retrieval == "hybrid" and not self.embedding_model:
             raise ConfigurationError("Hybrid retrieval needs embedding_model, a sentence-transformers model.")
-        if self.strategy != "auto":
-            find_strategy(self.strategy)
-        if self.stopping != "auto":
-            find_stopping(self.stopping)
-        self.models = list(dict.fromkeys(self.models))
         if self.votes is not None and len(self.models) > self.votes:
             raise ConfigurationError(
                 f"{len(self.models)} models cannot share {self.votes} votes: some would never be asked.",
                 hint=f"Ask for at least {len(self.models)} votes, or name fewer models.",
             )
 
-    def _check_types(self) -> None:
-        """Make each value one of its field's type, as a form or JSON may give it.
-
-        Raises:
-            ConfigurationError: A value cannot be one.
-        """
-        for name, adapter in _adapters(type(self)).items():  # type: ignore[arg-type]  # classes hash
-            try:
-                setattr(self, name, adapter.validate_python(getattr(self, name)))
-            except ValidationError as error:
-                said = error.errors(include_url=False)[0]["msg"]
-                raise ConfigurationError(f"{name} is {getattr(self, name)!r}: {said}.") from None
-
-    def api_key(self) -> str:
-        """The models' key; not a field, so that no form, trace or checkpoint ever holds it."""
-        return ""
-
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> RunOptions:
+    def from_dict(cls, values: Mapping[str, Any]) -> RunOptions:
         """Options from ``run.json``; keys of other versions are left out."""
-        known = {item.name for item in fields(cls)}
-        return cls(**{key: value for key, value in values.items() if key in known})
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return cls(**{name: value for name, value in values.items() if name in cls.model_fields})

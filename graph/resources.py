@@ -11,7 +11,6 @@ import os
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -93,7 +92,7 @@ async def open_models(
     Raises:
         ConfigurationError: A model or a price is wrong.
     """
-    key = api_key or options.api_key() or os.environ.get("OPENAI_API_KEY", "")
+    key = api_key or os.environ.get("OPENAI_API_KEY", "")
     own = chat_models or {}
     secrets = tuple(secret for secret in (key, *url_secrets(_base_url(options))) if secret)
     async with AsyncExitStack() as stack:
@@ -149,11 +148,11 @@ async def open_resources(
 
 def _sources(options: RunOptions) -> tuple[str, Documents | None]:
     """The database's URL and the documents; the sample brings its own documents."""
-    url, folder, home = options.database, options.documents, Path(options.home)
+    url, folder, home = options.database, options.documents, options.home
     if url == SAMPLE:
         url = f"sqlite:///{quote(str(sample_database(home / 'sample').resolve()))}"
-        folder = folder or str(sample_documents())
-    return url, Documents.load(Path(folder), cache=home / "index") if folder else None
+        folder = folder or sample_documents()
+    return url, Documents.load(folder, cache=home / "index") if folder else None
 
 
 def _described(catalog: Catalog, connector: Connector) -> Catalog:
@@ -167,7 +166,7 @@ def _described(catalog: Catalog, connector: Connector) -> Catalog:
 def _demonstrations(options: RunOptions) -> Demonstrations | None:
     if not options.demonstrations:
         return None
-    return Demonstrations.load(Path(options.demonstrations), cache=Path(options.home) / "index")
+    return Demonstrations.load(options.demonstrations, cache=options.home / "index")
 
 
 def _base_url(options: RunOptions) -> str:

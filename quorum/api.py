@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quorum.graph.answer import Answer
 from quorum.knowledge.errors import ConfigurationError
-from quorum.needs import asked_of
+from quorum.resume import resumed
 from quorum.settings import Settings
-from quorum.tools.urls import anchored
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -37,7 +35,7 @@ async def ask(
     on_clarify: OnClarify | None = None,
     **options: Any,
 ) -> Answer:
-    """Answer a question about a database.
+    """Answer a question about a database; the answer's ``status`` says whether it is one.
 
     Args:
         db: URL of the database (``sqlite:///shop.db``, ``duckdb:///…``), a database file, or ``sample``.
@@ -46,7 +44,7 @@ async def ask(
         docs: Folder of documents that define business terms.
         resume: Id of an interrupted run, a unique beginning of one, or ``last``: it goes on
             with its own question and options, and repeats no finished step. Leave the question
-            out; limits and the way to the endpoint may be given anew (``quorum.resume.ANEW``).
+            out; limits and the way to the endpoint may be given anew.
         settings: Instead of what environment and ``quorum.toml`` say.
         chat_models: LangChain chat models of your own, by the spec that ``models`` names; without
             ``models``, these are the models.
@@ -56,31 +54,34 @@ async def ask(
             None to keep the vote; a reply that is of no use is asked for again, twice at most.
         options: Any other field of ``quorum.settings.Settings``, e.g. ``max_usd=0.5``.
 
-    Returns:
-        The answer; ``status`` says whether it is one.
-
     Raises:
         ConfigurationError: A setting is missing, wrong or unknown, the question is no text, or the
             run asks back and ``on_clarify`` is missing.
         DatabaseUnavailable: The database cannot be opened or read.
         ModelUnavailable: No model answered.
     """
-    _check_text(question)
-    specs = [models] if isinstance(models, str) else list(models or [])
     flags = {"database": db, "recipe": recipe, "votes": votes, "documents": docs, **options}
-    flags["models"] = specs or (list(chat_models) if chat_models and resume is None else None)
+    flags["models"] = models or (list(chat_models) if chat_models and resume is None else None)
     if on_clarify is not None and resume is None:
         flags["clarify"] = True
-    settings = settings.changed(**flags) if settings else Settings.load(**flags)
-    opening = _Opening(
-        api_key=settings.api_key.get_secret_value() if settings.api_key else "",
-        listener=on_event,
-        chat_models=chat_models or {},
-        on_clarify=on_clarify,
-    )
-    if resume is not None:
-        return await _resume(question, resume, settings, opening)
-    return await _run(question, run_options(settings), opening)
+    settings = settings.changed(**flags) if settings else Settings(**flags)
+    run_id = ""
+    if resume is None:
+        run = settings.run_options()
+    else:
+        folder, question, run = await asyncio.to_thread(resumed, resume, settings, question)
+        if (answer := await asyncio.to_thread(folder.answer)) is not None:
+            return Answer.model_validate(answer)
+        run_id = folder.run_id
+    _check_askable(question, run, chat_models or {}, on_clarify)
+    from quorum.graph.answering import answer_question
+    from quorum.graph.context import open_context
+    from quorum.graph.recipes import find_recipe
+
+    chosen = find_recipe(run.recipe, run.switches)
+    handles: dict[str, Any] = {"api_key": settings.key, "listener": on_event, "chat_models": chat_models}
+    context = await open_context(run, chosen, question, resume=run_id, **handles)
+    return await answer_question(context, question, resumed=bool(run_id), on_clarify=on_clarify)
 
 
 def ask_sync(question: str = "", **arguments: Any) -> Answer:
@@ -89,17 +90,13 @@ def ask_sync(question: str = "", **arguments: Any) -> Answer:
     Raises:
         RuntimeError: Called from a running event loop; use ``await ask(…)`` there.
     """
-    if _in_event_loop():
+    try:
+        running: object = asyncio.get_running_loop()
+    except RuntimeError:
+        running = None
+    if running is not None:
         raise RuntimeError("ask_sync was called from a running event loop; use `await ask(…)` there.")
     return asyncio.run(ask(question, **arguments))
-
-
-def _in_event_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
 
 
 def _check_text(question: str) -> None:
@@ -112,96 +109,19 @@ def _check_text(question: str) -> None:
         ) from error
 
 
-def run_options(settings: Settings) -> RunOptions:
-    """The run's options that ``settings`` ask for; its places are absolute, so that it may go on anywhere.
-
-    Raises:
-        ConfigurationError: No model or no database is set, or an option is wrong.
-    """
-    from quorum.graph.options import RunOptions
-
-    return RunOptions(
-        database=anchored(asked_of(settings), Path.cwd()),
-        recipe=settings.recipe,
-        switches=settings.switches,
-        models=list(settings.models),
-        votes=settings.votes,
-        documents=str(settings.documents.absolute()) if settings.documents else "",
-        demonstrations=str(settings.demonstrations.absolute()) if settings.demonstrations else "",
-        strategy=settings.strategy,
-        stopping=settings.stopping,
-        abstain_below=settings.abstain_below,
-        clarify=settings.clarify,
-        temperature=settings.temperature,
-        seed=settings.seed,
-        base_url=settings.base_url or "",
-        timeout=settings.timeout,
-        requests_per_second=settings.requests_per_second,
-        max_calls=settings.max_calls,
-        max_usd=settings.max_usd,
-        deadline=settings.deadline,
-        max_rows=settings.max_rows,
-        max_bytes=settings.max_bytes,
-        query_seconds=settings.query_timeout,
-        schema_tokens=settings.schema_tokens,
-        link_above=settings.link_above,
-        retrieval=settings.retrieval,
-        embedding_model=settings.embedding_model,
-        prices=settings.prices,
-        home=str(settings.home.absolute()),
-    )
-
-
-@dataclass(frozen=True)
-class _Opening:
-    """What a run is opened with that is no option and is never kept."""
-
-    api_key: str
-    listener: Callable[[Event], None] | None
-    chat_models: Mapping[str, BaseChatModel]
-    on_clarify: OnClarify | None = None
-
-
-async def _resume(question: str, run: str, settings: Settings, opening: _Opening) -> Answer:
-    """Go on with a run; a finished one answers from its folder."""
-    from quorum.graph.runs import RunFolder
-    from quorum.resume import resumed_options
-
-    if question.strip():
-        raise ConfigurationError("A run that goes on has its own question.", hint="Leave yours out.")
-    found = await asyncio.to_thread(RunFolder.open, settings.home, run)
-    meta = await asyncio.to_thread(found.meta)
-    options = resumed_options(meta, settings)
-    answer = await asyncio.to_thread(found.answer)
-    if answer is not None:
-        return Answer.model_validate(answer)
-    return await _run(str(meta["question"]), options, opening, resume=found.run_id)
-
-
-async def _run(question: str, options: RunOptions, opening: _Opening, *, resume: str = "") -> Answer:
-    from quorum.graph.answering import answer_question
-    from quorum.graph.context import open_context
-    from quorum.graph.recipes import find_recipe
-
+def _check_askable(
+    question: str, options: RunOptions, own: Mapping[str, BaseChatModel], on_clarify: OnClarify | None
+) -> None:
+    _check_text(question)
     if not question.strip():
         raise ConfigurationError("The question is empty.")
-    if strangers := set(opening.chat_models) - set(options.models):
+    if strangers := set(own) - set(options.models):
         raise ConfigurationError(
             f"chat_models has {', '.join(sorted(strangers))}, which is not among the models.",
             hint=f"The models are: {', '.join(options.models)}.",
         )
-    if options.clarify and opening.on_clarify is None:
+    if options.clarify and on_clarify is None:
         raise ConfigurationError(
             "The run may ask back which answer is meant, and there is nobody to ask.",
             hint="Pass on_clarify, ask on a terminal, or leave clarify out.",
         )
-    context = await open_context(
-        options,
-        find_recipe(options.recipe, options.switches),
-        question,
-        resume=resume,
-        api_key=opening.api_key,
-        listener=opening.listener,
-        chat_models=opening.chat_models,
-    )
-    return await answer_question(context, question, resumed=bool(resume), on_clarify=opening.on_clarify)

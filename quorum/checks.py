@@ -88,7 +88,7 @@ def _models(settings: Settings, *, online: bool) -> Iterator[Check]:
         hint = "Set QUORUM_MODELS=openai:gpt-4.1, or models in quorum.toml, or pass --model."
         yield Check("model", False, "none is configured", hint)
         return
-    known = ModelSettings(base_url=settings.base_url or "", api_key=settings.api_key, prices=settings.prices)
+    known = ModelSettings(base_url=settings.base_url, api_key=settings.api_key, prices=settings.prices)
     for spec in settings.models:
         try:
             model = make_model(spec, settings=known)
@@ -110,11 +110,10 @@ def _endpoint(settings: Settings) -> Check:
 
     url = (settings.base_url or OPENAI).rstrip("/")
     shown = mask_url(url)
-    key = settings.api_key.get_secret_value() if settings.api_key else ""
     try:
         reply = httpx.get(
             f"{url}/models",
-            headers={"Authorization": f"Bearer {key}"} if key else {},
+            headers={"Authorization": f"Bearer {settings.key}"} if settings.key else {},
             timeout=ENDPOINT_SECONDS,
         )
     except UnicodeEncodeError:

@@ -52,27 +52,38 @@ class OverLimit(Failure):
 class LazyGroup(click.Group):
     """A group that knows its commands' names and help, and imports them one by one.
 
-    It also ends all of them alike: an error is one JSON object if the command was asked for JSON.
+    Args:
+        known: The help of each command by its name, which is that of its module.
+        prefix: Of the modules' names.
     """
+
+    def __init__(self, *, known: dict[str, str], prefix: str = "", **more: Any) -> None:
+        super().__init__(**more)
+        self.known, self.prefix = known, prefix
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
+        return list(self.known)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in self.known:
+            return None
+        module = f"quorum.commands.{self.prefix}{cmd_name.replace('-', '_')}"
+        command: click.Command = importlib.import_module(module).command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl(list(self.known.items()))
+
+
+class _Cli(LazyGroup):
+    """Ends all commands alike: an error is one JSON object if the command was asked for JSON."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         given = [arg.partition("=")[0] for arg in takewhile(lambda arg: arg != "--", args)]
         ctx.meta[_AS_JSON] = "--json" in given
         write_anything(utf8=any(option in given for option in _DATA))
         return super().parse_args(ctx, args)
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        if cmd_name not in COMMANDS:
-            return None
-        command: click.Command = importlib.import_module(f"quorum.commands.{cmd_name}").command
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -102,7 +113,7 @@ def _error_object(error: Exception) -> dict[str, Any]:
     return {"status": "error", "error": {"kind": type(error).__name__, "message": printable(message)}}
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Cli, known=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="quorum")
 def cli() -> None:
     """Quorum answers questions about a database with SQL that several agents write, check and vote on.

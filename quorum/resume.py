@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+from quorum.graph.options import RunOptions
+from quorum.graph.runs import RunFolder
 from quorum.graph.trace import REDACTED
 from quorum.knowledge.errors import ConfigurationError
-from quorum.settings import Settings
+from quorum.settings import Settings, variables_of
 from quorum.tools.urls import mask_url
 
-if TYPE_CHECKING:
-    from quorum.graph.options import RunOptions
 
-ANEW = ("max_calls", "max_usd", "deadline", "base_url", "timeout", "requests_per_second", "prices")
-"""Limits and the way to the endpoint: flags that may be given anew, and then count."""
+def resumed(run: str, settings: Settings, question: str) -> tuple[RunFolder, str, RunOptions]:
+    """The run's folder, its question and its options.
 
-_NOT_KEPT = {*ANEW, "api_key", "home"}
-_FLAGS = {"database": "--db", "models": "--model", "documents": "--docs", "base_url": "--base-url"}
+    Raises:
+        ConfigurationError: There is no such run, or it cannot go on as asked.
+    """
+    if question.strip():
+        raise ConfigurationError("A run that goes on has its own question.", hint="Leave yours out.")
+    folder = RunFolder.open(settings.home, run)
+    meta = folder.meta()
+    options = resumed_options(meta, settings)
+    return folder, str(meta["question"]), options
 
 
 def resumed_options(meta: dict[str, Any], settings: Settings) -> RunOptions:
@@ -26,42 +34,40 @@ def resumed_options(meta: dict[str, Any], settings: Settings) -> RunOptions:
         ConfigurationError: A flag asks for something that the run keeps to itself, or a URL that
             was kept without its password is not given again.
     """
-    from quorum.graph.options import RunOptions
-
     kept = meta.get("options")
     if not isinstance(kept, dict) or not meta.get("question"):
         raise ConfigurationError("The run's run.json lacks its question or its options.", hint="Ask anew.")
-    options = RunOptions.from_dict(kept)
+    declared = settings.declared()
+    anew = [name for name, option in declared.items() if option.anew]
     given = {name for name, source in settings.provenance().items() if source == "flag"}
-    wrong = given - _NOT_KEPT - ({"database"} if REDACTED in options.database else set())
-    if wrong:
-        names = ", ".join(f"{name} ({_FLAGS[name]})" if name in _FLAGS else name for name in sorted(wrong))
+    redacted = [name for name in ("database", "base_url") if REDACTED in kept.get(name, "")]
+    if wrong := sorted(given.difference(anew, redacted)):
+        flags = {name: f" ({declared[name].flag})" if declared[name].flag else "" for name in wrong}
         raise ConfigurationError(
-            f"A run goes on with what it was asked with; it keeps its own {names}.",
-            hint=f"Leave that out. What may be given anew: {', '.join(ANEW)}, api_key.",
+            f"A run goes on with what it was asked with; it keeps its own "
+            f"{', '.join(name + flag for name, flag in flags.items())}.",
+            hint=f"Leave that out. What may be given anew: {', '.join(anew)}.",
         )
-    for name in given.intersection(ANEW):
-        setattr(options, name, getattr(settings, name))
-    for name in ("database", "base_url"):
-        if REDACTED in getattr(options, name):
-            setattr(options, name, _given_again(name, getattr(options, name), settings))
-    options.home = str(settings.home.absolute())
-    return options
+    changes = {name: getattr(settings, name) for name in given.intersection(anew)}
+    changes |= {name: _given_again(name, kept[name], settings) for name in redacted if name not in changes}
+    changes["home"] = settings.home
+    return RunOptions.from_dict(kept | RunOptions.placed(changes, Path.cwd()))
 
 
 def _given_again(name: str, kept: str, settings: Settings) -> str:
     """The URL with its password; it must be the same URL."""
-    given = getattr(settings, name)
+    given = str(getattr(settings, name))
     if not given:
+        flag = settings.declared()[name].flag or f"--{name.replace('_', '-')}"
         raise ConfigurationError(
             f"The run's {name} held a password, which is not kept: {mask_url(kept)}.",
-            hint=f"Give it again with {_FLAGS[name]}, QUORUM_{name.upper()} or `{name}` in quorum.toml.",
+            hint=f"Give it again with {flag}, {variables_of(name)[0]} or `{name}` in quorum.toml.",
         )
     if mask_url(_redacted(given, settings)) != mask_url(kept):
         raise ConfigurationError(
             f"The run's {name} is {mask_url(kept)}, not {mask_url(given)}.", hint="Give it as it was."
         )
-    return str(given)
+    return given
 
 
 def _redacted(url: str, settings: Settings) -> str:

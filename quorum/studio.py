@@ -7,10 +7,11 @@ what they leave open is the sample database and the offline demonstration, both 
 from __future__ import annotations
 
 import copy
-from dataclasses import field, fields, make_dataclass
-from typing import Any, get_type_hints
+import os
+from typing import Any
 
-from quorum.api import run_options
+from pydantic import create_model
+
 from quorum.graph.builder import build_graph, build_studio_graph
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import RECIPES, find_recipe
@@ -18,31 +19,26 @@ from quorum.settings import Settings
 from quorum.tools.urls import SAMPLE
 
 _settings = Settings()
-_defaults = run_options(
-    _settings.changed(database=_settings.database or SAMPLE, models=_settings.models or ["offline"])
-)
+_defaults = _settings.changed(
+    database=_settings.database or SAMPLE, models=_settings.models or ["offline"]
+).run_options()
 _recipes = {
     name: find_recipe(name, _defaults.switches if name == _defaults.recipe else None) for name in RECIPES
 }
+if _settings.key:  # the graph opens its models itself and finds their key where OpenAI's own client does
+    os.environ["OPENAI_API_KEY"] = _settings.key
 
 
 def _with_defaults() -> type[RunOptions]:
-    """``RunOptions`` with every default as the user set it."""
-    hints = get_type_hints(RunOptions)
-
-    def default(name: str) -> Any:
-        value = getattr(_defaults, name)
-        if isinstance(value, list | dict):
-            return field(default_factory=lambda: copy.copy(value))
-        return field(default=value)  # the form shows plain defaults only
-
-    def api_key(_: RunOptions) -> str:
-        return _settings.api_key.get_secret_value() if _settings.api_key else ""
-
-    defaults = [(item.name, hints[item.name], default(item.name)) for item in fields(RunOptions)]
-    return make_dataclass(
-        "StudioOptions", defaults, bases=(RunOptions,), namespace={"api_key": api_key}, eq=False
-    )
+    """``RunOptions`` with every default as the user set it, and the recipes to choose from."""
+    fields: dict[str, Any] = {}
+    for name, declared in RunOptions.model_fields.items():
+        field = copy.copy(declared)
+        field.default = getattr(_defaults, name)
+        if name == "recipe":
+            field.json_schema_extra = {"enum": list(_recipes)}
+        fields[name] = (field.annotation, field)
+    return create_model("StudioOptions", __base__=RunOptions, __doc__=RunOptions.__doc__, **fields)
 
 
 StudioOptions = _with_defaults()

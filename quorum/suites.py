@@ -56,7 +56,7 @@ def open_suite(name: str, folder: Path | None, db: str | None = None, *, flag: s
         raise ConfigurationError(
             f"{flag} is a benchmark's folder.", hint="Own questions need none: leave it out."
         )
-    settings = Settings.load(database=db)
+    settings = Settings(database=db)
     database = settings.database
     suite = load_own(Path(name), anchored(database, Path.cwd()) if database else None)
     return _with_sample(suite, settings.home)

@@ -44,7 +44,7 @@ UNANSWERED = {
     "type_mismatch": "The SQL uses a value of the wrong type.",
     "function": "The SQL uses a function that is not there, or uses it wrongly.",
     "permission": "The database did not allow the query.",
-    "timeout": "The query took longer than query_seconds.",
+    "timeout": "The query took longer than query_timeout.",
     "resources": "The query needed more memory or bytes than allowed.",
     "empty_result": "The query returned nothing, which the recipe takes for a failure.",
     "unavailable": "The connection to the database was lost, or there is none to run on.",

@@ -182,7 +182,7 @@ class Databases:
             limits=GOLD_LIMITS,
             ledger=Ledger(),
         )
-        return OpenDatabase(resources, gold, GOLD_LIMITS.within(options.query_seconds))
+        return OpenDatabase(resources, gold, GOLD_LIMITS.within(options.query_timeout))
 
 
 def replace_options(options: RunOptions, **changes: object) -> RunOptions:

@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 
     from quorum.evals.scorers.base import Scorer
 
-NOT_KEPT = ("database", "home", "base_url", "timeout", "requests_per_second", "prices")
-"""Options that are no part of what is measured: places, and the way to the endpoint."""
-
 _DIGITS = 16
 
 
@@ -140,14 +137,13 @@ def now() -> str:
 
 def _kept(options: RunOptions) -> dict[str, Any]:
     """The options that count for answers, as JSON gives them back; files by name and content."""
-    kept = {name: value for name, value in options.as_dict().items() if name not in NOT_KEPT}
+    declared = options.declared()
+    kept = {name: value for name, value in options.as_dict().items() if declared[name].measured}
     if options.documents:
-        folder = Path(options.documents)
-        kept["documents"] = f"{folder.name} {Documents.load(folder).hash[:_DIGITS]}"
+        kept["documents"] = f"{options.documents.name} {Documents.load(options.documents).hash[:_DIGITS]}"
     if options.demonstrations:
-        file = Path(options.demonstrations)
-        kept["demonstrations"] = f"{file.name} {_file_digest(file)}"
-    return dict(json.loads(json.dumps(kept, default=str)))
+        kept["demonstrations"] = f"{options.demonstrations.name} {_file_digest(options.demonstrations)}"
+    return kept
 
 
 def _file_digest(file: Path) -> str:

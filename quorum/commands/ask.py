@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
 from quorum.cli import INTERRUPTED
-from quorum.commands.options import how_to_ask
+from quorum.commands.options import Command, setting_flags
 from quorum.knowledge.errors import QuorumError
 from quorum.pipes import standard_input, until_reader_leaves
 
@@ -16,16 +20,16 @@ if TYPE_CHECKING:
     from quorum.graph.answer import Answer
 
 EXIT_CODES = {"answered": 0, "no_answer": 1, "stopped": 3}
+_BATCH = 5_000  # rows in memory at a time
 
 
-@click.command(short_help="Ask a database a question in plain language.")
+@click.command(cls=Command, short_help="Ask a database a question in plain language.")
 @click.argument("question", required=False)
-@click.option("--db", "database", metavar="URL", help="sqlite:///shop.db, duckdb:///…, or sample")
-@how_to_ask
 @click.option("--resume", metavar="RUN", help="go on with a run: its id, a beginning, or last; no QUESTION")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object and nothing else")
 @click.option("--csv", "as_csv", is_flag=True, help="print the rows as CSV and nothing else")
 @click.option("--quiet", "-q", is_flag=True, help="no progress on standard error")
+@setting_flags()
 def command(
     question: str | None, as_json: bool, as_csv: bool, quiet: bool, resume: str | None, **flags: Any
 ) -> None:
@@ -58,16 +62,13 @@ def ask_live(question: str, flags: dict[str, Any], *, quiet: bool, resume: str |
         SystemExit: 130 after Ctrl-C, having said how to go on.
     """
     from quorum.asking import Asking, check_terminal, on_terminal
-    from quorum.needs import asked_of
     from quorum.progress import Progress
     from quorum.render import console
     from quorum.settings import Settings
 
-    settings = Settings.load(**flags)
-    if resume is None:
-        asked_of(settings)
-        if settings.clarify:
-            check_terminal()
+    settings = Settings(**flags)
+    if resume is None and settings.run_options().clarify:
+        check_terminal()
     from quorum.api import ask_sync  # heavy: only once the settings are right
 
     with Progress(console(stderr=True), quiet=quiet) as progress:
@@ -93,8 +94,6 @@ def print_answer(answer: Answer, *, as_json: bool = False, as_csv: bool = False)
     if as_json:
         click.echo(answer.model_dump_json(indent=2))
     elif as_csv:
-        from quorum.rows import write_csv
-
         write_csv(answer, sys.stdout)
         _say_what_csv_leaves_out(answer)
     else:
@@ -113,3 +112,40 @@ def _say_what_csv_leaves_out(answer: Answer) -> None:
         click.echo(f"Cut off after {answer.row_count:,} rows; there are more.", err=True)
     if answer.demonstration:
         click.echo("Demonstration: the rule-based offline model answered.", err=True)
+
+
+def result_rows(answer: Answer) -> Iterator[list[Any]]:
+    """Every kept row as JSON-ready values; memory stays flat.
+
+    Raises:
+        QuorumError: The result's file is gone or broken.
+    """
+    if not answer.result_file:
+        yield from answer.rows
+        return
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from quorum.tools.results import plain_rows
+
+    path = Path(answer.result_file)
+    try:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_size=_BATCH):
+                yield from plain_rows(pa.Table.from_batches([batch]))
+    except (OSError, pa.ArrowInvalid) as error:
+        raise QuorumError(f"Cannot read the rows in {path}: {error}.") from error
+
+
+def write_csv(answer: Answer, out: TextIO) -> None:
+    """The header and all rows; NULL is an empty field, nested values are JSON."""
+    if not answer.columns:
+        return
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(answer.columns)
+    for row in result_rows(answer):
+        writer.writerow([_field(value) for value in row])
+
+
+def _field(value: Any) -> Any:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value

@@ -7,18 +7,19 @@ from typing import Any
 
 import click
 
+from quorum.commands.options import Command, setting_flags
+
 PROBLEM = 2
 
 
-@click.command(short_help="Say what is configured, from where, and what is missing.")
-@click.option("--db", "database", metavar="URL", help="check this database instead of the configured one")
-@click.option("--model", "models", multiple=True, metavar="SPEC", help="check these models instead")
-@click.option("--base-url", metavar="URL", help="check this endpoint instead")
-@click.option("--docs", "documents", metavar="DIR", help="check this folder instead")
+@click.command(cls=Command, short_help="Say what is configured, from where, and what is missing.")
 @click.option("--online", is_flag=True, help="ask the endpoint even if that goes out to the internet")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object")
+@setting_flags()
 def command(online: bool, as_json: bool, **flags: Any) -> None:
     """Say what is configured, where each value comes from, and what is missing.
+
+    A flag is looked at in place of what is configured.
 
     Secrets are never shown. An endpoint named by base_url is asked for its list of models, which
     costs nothing. Exits with 0 if a question could be asked as things stand, else with 2.
@@ -28,7 +29,7 @@ def command(online: bool, as_json: bool, **flags: Any) -> None:
     from quorum.checks import all_checks
     from quorum.settings import Settings
 
-    settings = Settings.load(**flags)
+    settings = Settings(**flags)
     shown, sources = settings.shown(), settings.provenance()
     checks = list(all_checks(settings, online=online))
     healthy = all(check.ok is not False for check in checks)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-
 import click
+
+from quorum.cli import LazyGroup
 
 COMMANDS = {
     "run": "Ask a benchmark's questions and keep what came of each.",
@@ -16,24 +16,6 @@ COMMANDS = {
 }
 
 
-class _Subcommands(click.Group):
-    """Knows its commands' names and help, and imports them one by one."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        if cmd_name not in COMMANDS:
-            return None
-        module = f"quorum.commands.eval_{cmd_name.replace('-', '_')}"
-        command: click.Command = importlib.import_module(module).command
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
-
-
-@click.group(cls=_Subcommands)
+@click.group(cls=LazyGroup, known=COMMANDS, prefix="eval_")
 def command() -> None:
     """Measure recipes on benchmarks or own questions; report, compare, score."""

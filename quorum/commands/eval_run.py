@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from quorum.commands.options import how_to_ask
+from quorum.commands.options import Command, setting_flags
 
 if TYPE_CHECKING:
     from quorum.eval_progress import Board
@@ -35,7 +35,7 @@ def _shard(_: click.Context, __: click.Parameter, given: str) -> tuple[int, int]
     return int(found[1]), int(found[2])
 
 
-@click.command(short_help="Ask a benchmark's questions and keep what came of each.")
+@click.command(cls=Command, short_help="Ask a benchmark's questions and keep what came of each.")
 @click.argument("suite")
 @click.option("--data", type=click.Path(path_type=Path), metavar="DIR", help="the benchmark's folder")
 @click.option("--db", "database", metavar="URL", help="of own questions that name none")
@@ -48,8 +48,7 @@ def _shard(_: click.Context, __: click.Parameter, given: str) -> tuple[int, int]
 @click.option("--workers", type=click.IntRange(min=1), metavar="N", default=1, help="processes that ask  [1]")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="where the evaluation is kept")
 @click.option("--timings", is_flag=True, help="bird: measure R-VES, see above")
-@how_to_ask
-@click.option("--requests-per-second", type=float, metavar="R", help="model calls, all together")
+@setting_flags(without="database")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object at the end")
 @click.option("--quiet", "-q", is_flag=True, help="no progress on standard error")
 def command(
@@ -92,7 +91,7 @@ def command(
 
     if workers > concurrency:
         raise click.UsageError(f"{workers} workers cannot share {concurrency} questions at a time.")
-    settings = Settings.load(**flags)
+    settings = Settings(**flags)
     from quorum.evals.running.processes import worker_processes
 
     _allow_files(concurrency)  # before there are workers, which inherit it
@@ -138,17 +137,15 @@ def _evaluation(
     *,
     timings: bool,
 ) -> Evaluation:
-    from quorum.api import run_options
     from quorum.evals.paths import check_no_file
     from quorum.evals.running.runner import Evaluation
     from quorum.tools.urls import SAMPLE
 
-    options = run_options(settings.changed(database=SAMPLE))  # each question brings its own
+    options = settings.changed(database=SAMPLE).run_options()  # each question brings its own
     name = _name(suite.name + ("-timed" if timings else ""), options.recipe, options.models, shard)
     folder = out or settings.home / "evals" / name
     check_no_file(folder, hint="Give another --out: a folder.")
-    key = settings.api_key.get_secret_value() if settings.api_key else ""
-    evaluation = Evaluation(suite, options, chosen, folder, concurrency, shard, key)
+    evaluation = Evaluation(suite, options, chosen, folder, concurrency, shard, settings.key)
     evaluation.check()
     return evaluation
 

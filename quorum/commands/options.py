@@ -1,48 +1,69 @@
-"""Options that several commands share: how a question is asked (fields of ``quorum.settings.Settings``)."""
+"""Flags made of what is declared of each option (``quorum.graph.options``), under headings in ``--help``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_origin
 
 import click
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+from quorum.settings import Settings
 
-_OPTIONS = (
-    click.option(
-        "--model", "models", multiple=True, metavar="SPEC", help="provider:name; repeat for an ensemble"
-    ),
-    click.option("--recipe", metavar="NAME", help="see `quorum recipes`  [quorum]"),
-    click.option("--votes", type=int, metavar="N", help="candidates that vote, at most  [the recipe's]"),
-    click.option("--strategy", metavar="NAME", help="how they vote  [the recipe's]"),
-    click.option("--stopping", metavar="RULE", help="never, decided or beta:0.9  [the recipe's]"),
-    click.option(
-        "--switch", "switches", multiple=True, metavar="NAME=VALUE", help="a switch or limit of the recipe"
-    ),
-    click.option(
-        "--clarify/--no-clarify", default=None, help="ask which answer is meant when strong ones disagree"
-    ),
-    click.option(
-        "--abstain-below", type=float, metavar="P", help="withhold answers of less confidence, 0 to 1"
-    ),
-    click.option("--docs", "documents", metavar="DIR", help="folder of documents that define business terms"),
-    click.option("--demonstrations", metavar="FILE", help="JSON lines of questions with their SQL"),
-    click.option("--base-url", metavar="URL", help="an OpenAI-compatible endpoint"),
-    click.option("--temperature", type=float, metavar="T", help="of the candidates that are sampled"),
-    click.option("--max-calls", type=int, metavar="N", help="stop after N model calls"),
-    click.option(
-        "--max-usd",
-        type=float,
-        metavar="X",
-        help="stop after X dollars; may be exceeded by the calls under way",
-    ),
-    click.option("--deadline", metavar="TIME", help="stop after that long: 90, 90s, 5m"),
-)
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+HEADINGS = {
+    "database": "Data",
+    "models": "Models",
+    "recipe": "Agents and votes",
+    "max_calls": "Limits",
+    "schema_tokens": "Prompts and places",
+}
+"""Headings, each by the first option below it."""
+
+_METAVARS = {"seconds": "TIME", "bytes": "SIZE"}
 
 
-def how_to_ask(command: Command) -> Command:
-    """Add the options that say how a question is asked, in this order."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+class Flag(click.Option):
+    """The flag of an option. ``Settings`` reads its value, as it reads that of a variable."""
+
+
+class Command(click.Command):
+    """A command whose help lists its own flags first, then those of the options under their headings."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        of, heading = {}, "Options"
+        for name in Settings.model_fields:
+            of[name] = heading = HEADINGS.get(name, heading)
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record and isinstance(parameter, click.Option):
+                title = of[str(parameter.name)] if isinstance(parameter, Flag) else "Options"
+                sections.setdefault(title, []).append(record)
+        for title, records in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+
+def setting_flags(*names: str, without: str = "") -> Callable[[Decorated], Decorated]:
+    """Adds flags to a command: of the options named, else of all but the one ``without`` and the key."""
+    chosen = names or [name for name in Settings.model_fields if name not in ("api_key", without)]
+
+    def add(command: Decorated) -> Decorated:
+        for name in reversed(chosen):
+            command = _flag(name)(command)
+        return command
+
+    return add
+
+
+def _flag(name: str) -> Callable[[Decorated], Decorated]:
+    option, field = Settings.declared()[name], Settings.model_fields[name]
+    spelt, usual = name.replace("_", "-"), option.shown(field.default)
+    help_ = option.explanation.replace("`", "") + (f"  [{usual}]" if usual else "")
+    if field.annotation is bool:
+        return click.option(f"--{spelt}/--no-{spelt}", name, cls=Flag, default=None, help=help_)
+    several = get_origin(field.annotation) in (list, dict)
+    spellings = [option.flag or f"--{spelt}", *([f"--{spelt}"] if option.flag and not several else [])]
+    metavar = option.metavar or _METAVARS.get(option.unit, "NAME" if option.choices else "N")
+    return click.option(*spellings, name, cls=Flag, multiple=several, metavar=metavar, help=help_)

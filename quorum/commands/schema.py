@@ -137,7 +137,7 @@ def catalogs_of(source: str) -> Iterator[Catalog]:
         raise ConfigurationError(f"There is no {source}.", hint=hint)
     from quorum.settings import Settings
 
-    yield asyncio.run(live_catalog(source, Settings.load().home))
+    yield asyncio.run(live_catalog(source, Settings().home))
 
 
 async def live_catalog(url: str, home: Path, *, samples: int = 3) -> Catalog:

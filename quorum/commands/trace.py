@@ -8,14 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from quorum.commands.options import setting_flags
 from quorum.knowledge.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from quorum.graph.runs import RunFolder
-
-home_option = click.option(
-    "--home", type=click.Path(path_type=Path), metavar="DIR", help="folder of traces  [.quorum]"
-)
 
 
 @click.group(short_help="List runs, or show one step by step.")
@@ -24,12 +21,12 @@ def command() -> None:
 
 
 @command.command("list")
-@home_option
+@setting_flags("home")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON array")
 @click.option(
     "-n", "limit", type=click.IntRange(min=1), default=20, show_default=True, help="at most N, latest first"
 )
-def list_command(home: Path | None, as_json: bool, limit: int) -> None:
+def list_command(home: str | None, as_json: bool, limit: int) -> None:
     """List the runs, the latest first."""
     from dataclasses import asdict
 
@@ -37,7 +34,7 @@ def list_command(home: Path | None, as_json: bool, limit: int) -> None:
     from quorum.settings import Settings
     from quorum.text import one_line
 
-    folder = Settings.load(home=home).home
+    folder = Settings(home=home).home
     runs = list_runs(folder)
     if as_json:
         click.echo(json.dumps([asdict(run) for run in runs[:limit]], ensure_ascii=False, indent=2))
@@ -54,18 +51,18 @@ def list_command(home: Path | None, as_json: bool, limit: int) -> None:
 
 @command.command("show")
 @click.argument("run")
-@home_option
+@setting_flags("home")
 @click.option(
     "--html", "page", type=click.Path(path_type=Path), metavar="FILE", help="write one self-contained page"
 )
 @click.option("--full", is_flag=True, help="with whole prompts and replies")
 @click.option("--json", "as_json", is_flag=True, help="print run, events and answer as one JSON object")
-def show_command(run: str, home: Path | None, page: Path | None, full: bool, as_json: bool) -> None:
+def show_command(run: str, home: str | None, page: Path | None, full: bool, as_json: bool) -> None:
     """Show a RUN step by step: its id, a unique beginning of it, or `last`."""
     from quorum.graph.runs import RunFolder
     from quorum.settings import Settings
 
-    folder = RunFolder.open(Settings.load(home=home).home, run)
+    folder = RunFolder.open(Settings(home=home).home, run)
     if page is not None:
         _write_page(folder, page)
     elif as_json:

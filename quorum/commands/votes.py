@@ -86,7 +86,7 @@ def replay_command(
     for note in _notes(found, known=gold is not None):
         click.echo(note, err=True)
     if found.learned:
-        _draw(found.learned, out or Settings.load().home / "replay")
+        _draw(found.learned, out or Settings().home / "replay")
 
 
 def _tell(status: Status | None, done: int, total: int) -> None:

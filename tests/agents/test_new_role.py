@@ -224,7 +224,7 @@ async def test_wired_into_a_recipe_it_is_asked_recorded_and_charged(
     made = make_shop(tmp_path / "shop.db")
     for said, warnings in ((REPLY, ["Pounds are asked for."]), ("No.", [])):
         model = scripted(script(unit_checker=said))
-        options = RunOptions(f"sqlite:///{made}", home=str(tmp_path), models=["m"], recipe="checked")
+        options = RunOptions(database=f"sqlite:///{made}", home=str(tmp_path), models=["m"], recipe="checked")
         ran = await run_options(options, QUESTION, {"m": model}, recipe=recipe)
         (event,) = ran.of("unit_checker")
         assert (event["node"], event["recipe"]) == ("check_units", "checked")

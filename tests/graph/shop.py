@@ -116,7 +116,7 @@ class Opened:
             "deadline",
             "max_rows",
             "max_bytes",
-            "query_seconds",
+            "query_timeout",
             "abstain_below",
         }
         own = {k: v for k, v in options.as_dict().items() if k not in of_models | of_runs | {"link_above"}}

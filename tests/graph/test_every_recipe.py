@@ -52,7 +52,9 @@ async def test_a_model_that_knows_the_query_gives_its_rows(
     recipe: str, suite: str, shared: Path, tmp_path: Path
 ) -> None:
     for asked in asked_of(shared, suite):
-        options = RunOptions(asked.database, recipe, home=str(tmp_path), models=["m"], votes=2)
+        options = RunOptions(
+            database=asked.database, recipe=recipe, home=str(tmp_path), models=["m"], votes=2
+        )
         ran = await run_options(options, asked.question, {"m": scripted(knows(asked))})
         assert ran.answer.status == "answered", ran.answer.warnings
         with closing(sqlite3.connect(asked.database.removeprefix("sqlite:///"))) as database:
@@ -66,7 +68,9 @@ async def test_a_model_that_knows_the_query_gives_its_rows(
 @pytest.mark.parametrize("recipe", list(RECIPES))
 async def test_the_offline_model_goes_all_the_way(recipe: str, shared: Path, tmp_path: Path) -> None:
     for asked in (*asked_of(shared, "spider1"), *asked_of(shared, "spider2-local")[:1]):
-        options = RunOptions(asked.database, recipe, home=str(tmp_path), models=["offline"], votes=2)
+        options = RunOptions(
+            database=asked.database, recipe=recipe, home=str(tmp_path), models=["offline"], votes=2
+        )
         ran = await run_options(options, asked.question)
         assert ran.answer.demonstration
         assert ran.answer.status == "answered"

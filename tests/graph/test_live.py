@@ -207,7 +207,9 @@ async def test_a_refiner_that_repeats_itself_ends_the_branch(run: Run) -> None:
 
 
 async def test_a_run_whose_endpoint_failed_asks_anew_when_it_is_resumed(shop: Path, tmp_path: Path) -> None:
-    given = RunOptions(f"sqlite:///{shop}", recipe="recap", home=str(tmp_path), models=["m"], votes=2)
+    given = RunOptions(
+        database=f"sqlite:///{shop}", recipe="recap", home=str(tmp_path), models=["m"], votes=2
+    )
     down = script(action=ModelUnavailable("The endpoint is unreachable."))
     run_id = ""
     for replies, resume in ((down, ""), (script(), "again")):
@@ -270,7 +272,7 @@ async def test_a_graph_without_a_context_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"), [({"votes": "many"}, "votes is 'many'"), ({"models": 3}, "models is 3")]
+    ("wrong", "said"), [({"votes": "many"}, "votes = 'many'"), ({"models": 3}, "models = 3")]
 )
 def test_options_of_the_wrong_type_are_named(wrong: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):

@@ -192,7 +192,7 @@ async def test_every_query_has_a_time_limit(run: Run) -> None:
         column_explorer=explored({"purpose": "Never ends.", "sql": endless}, CITIES),
         exploration_corrector=corrected("SELECT COUNT(*) AS n FROM orders"),
     )
-    ran = await run(said, query_seconds=0.5)
+    ran = await run(said, query_timeout=0.5)
     kinds = [event["error"]["kind"] for event in ran.of("query") if event.get("error")]
     assert kinds == ["timeout"]
     assert ran.answer.sql == GOOD

@@ -21,7 +21,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     """A model and a database, without an endpoint yet."""
     monkeypatch.chdir(tmp_path)
     shop = make_shop(tmp_path / "shop.db")
-    return Settings.load(
+    return Settings(
         database=f"sqlite:///{shop}",
         models=["openai:test"],
         recipe="recap",

@@ -11,14 +11,15 @@ from click.testing import CliRunner
 
 from quorum.cli import cli
 from quorum.graph.builder import build_graph
-from quorum.settings import Settings
+from tests.quorum.options_table import README, table, with_table
 from tests.quorum.roles import by_role
 from tests.servers.chat_server import ChatServer
 
 
-def test_the_configuration_table_has_every_setting_once(root: Path) -> None:
-    rows = re.findall(r"^\| `([a-z_]+)` \|", (root / "README.md").read_text(), re.MULTILINE)
-    assert sorted(rows) == sorted(Settings.model_fields)
+def test_the_table_of_options_is_as_declared() -> None:
+    text = README.read_text()
+    assert table() in text, "python -m tests.quorum.options_table writes it"
+    assert with_table(text) == text
 
 
 def test_the_picture_shows_every_node_of_the_graph(root: Path) -> None:

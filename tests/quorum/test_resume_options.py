@@ -14,7 +14,7 @@ from quorum.cli import cli
 from quorum.graph.runs import RunFolder, list_runs
 from quorum.graph.trace import REDACTED, Trace
 from quorum.knowledge.errors import ConfigurationError, ModelUnavailable
-from quorum.resume import ANEW, resumed_options
+from quorum.resume import resumed_options
 from tests.graph.shop import QUESTION, make_shop
 from tests.quorum.roles import by_role
 from tests.servers.chat_server import ChatServer, closed_port
@@ -104,8 +104,9 @@ def test_a_flag_that_the_run_keeps_to_itself_is_refused_by_name(
     result = quorum("ask", "--resume", failed, flag, value)
     assert result.exit_code == 2
     assert f"keeps its own {named}." in result.stderr
-    for name in ANEW:
-        assert name in result.stderr
+    for name, option in Settings.declared().items():
+        if option.anew:
+            assert name in result.stderr
 
 
 def test_what_only_the_environment_says_is_no_flag(failed: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from quorum.commands.ask import write_csv
 from quorum.graph.answer import Answer
 from quorum.knowledge.errors import QuorumError
-from quorum.rows import write_csv
 
 
 def written(answer: Answer) -> list[list[str]]:

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from quorum.api import run_options
 from quorum.knowledge.errors import ConfigurationError
-from quorum.settings import Settings, unknown_variables
+from quorum.settings import Settings, unknown_variables, variables_of
 from quorum.tools.urls import anchored, mask_url, url_secrets
 
 
@@ -17,7 +16,7 @@ def test_each_source_wins_over_the_next(workplace: Path, monkeypatch: pytest.Mon
     (workplace / ".env").write_text("QUORUM_VOTES=3\nQUORUM_MAX_CALLS=3\nQUORUM_MAX_ROWS=3\nUNRELATED=1\n")
     monkeypatch.setenv("QUORUM_VOTES", "2")
     monkeypatch.setenv("QUORUM_MAX_CALLS", "2")
-    settings = Settings.load(votes=1)
+    settings = Settings(votes=1)
     assert (settings.votes, settings.max_calls, settings.max_rows, settings.seed) == (1, 2, 3, 4)
     sources = settings.provenance()
     assert sources["votes"] == "flag"
@@ -101,7 +100,9 @@ def test_a_bad_value_names_field_value_and_source(monkeypatch: pytest.MonkeyPatc
 
 def test_a_variable_that_is_no_json_is_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QUORUM_PRICES", "cheap")
-    with pytest.raises(ConfigurationError, match=r"prices \(environment QUORUM_PRICES\) is not JSON"):
+    with pytest.raises(
+        ConfigurationError, match=r"prices = 'cheap' \(environment QUORUM_PRICES\): .*not JSON"
+    ):
         Settings()
 
 
@@ -114,6 +115,14 @@ def test_a_misspelt_price_key_is_an_error_at_once(monkeypatch: pytest.MonkeyPatc
 def test_an_unknown_key_names_the_nearest(workplace: Path) -> None:
     (workplace / "quorum.toml").write_text("vote = 3")
     with pytest.raises(ConfigurationError, match="Did you mean 'votes'"):
+        Settings()
+
+
+def test_a_place_of_the_wrong_type_is_named(workplace: Path) -> None:
+    (workplace / "quorum.toml").write_text("documents = 3\nhome = []")
+    with pytest.raises(
+        ConfigurationError, match=r"documents = 3 \(quorum.toml\): .* home = \[\] \(quorum.toml\)"
+    ):
         Settings()
 
 
@@ -175,7 +184,7 @@ def test_variables_that_are_no_settings_are_named(monkeypatch: pytest.MonkeyPatc
 def test_settings_and_options_of_a_run_have_the_same_defaults() -> None:
     from quorum.graph.options import RunOptions
 
-    asked = run_options(Settings(database="sample", models=["offline"]))
+    asked = Settings(database="sample", models=["offline"]).run_options()
     assert asked.as_dict() == RunOptions(home=str(Path(".quorum").absolute())).as_dict()
 
 
@@ -203,8 +212,8 @@ def test_switches_are_pairs_on_the_command_line() -> None:
 
 
 def test_a_flag_that_is_no_setting_names_the_nearest() -> None:
-    with pytest.raises(ConfigurationError, match=r"no setting 'max_cals'. Did you mean 'max_calls'\?"):
-        Settings.load(max_cals=1)
+    with pytest.raises(ConfigurationError, match=r"no option 'max_cals'. Did you mean 'max_calls'\?"):
+        Settings(max_cals=1)
     with pytest.raises(ConfigurationError, match="Known: database"):
         Settings().changed(zzz=1)
 
@@ -239,18 +248,20 @@ def test_where_a_database_lies_no_longer_depends_on_the_folder(given: str, made:
 
 
 def test_a_run_keeps_absolute_places(workplace: Path) -> None:
-    options = run_options(
-        Settings(database="sqlite:///shop.db", models=["offline"], documents="docs", home="q")
-    )
+    options = Settings(
+        database="sqlite:///shop.db", models=["offline"], documents="docs", home="q"
+    ).run_options()
     assert options.database == f"sqlite:///{workplace}/shop.db"
-    assert options.documents == str(workplace / "docs")
-    assert options.home == str(workplace / "q")
+    assert options.documents == workplace / "docs"
+    assert options.home == workplace / "q"
 
 
-def test_the_example_file_names_every_setting_and_no_other(root: Path) -> None:
+def test_the_example_file_sets_every_option_and_nothing_else(root: Path, workplace: Path) -> None:
     lines = (root / ".env.example").read_text().splitlines()
-    names = {line.removeprefix("# ").partition("=")[0] for line in lines if "=" in line}
-    ours = {name for name in names if name.startswith("QUORUM_")}
-    fields = {f"QUORUM_{name.upper()}" for name in Settings.model_fields}
-    assert ours <= fields
-    assert fields - ours <= {"QUORUM_API_KEY", "QUORUM_BASE_URL", "QUORUM_SWITCHES"}
+    pairs = [line.removeprefix("# ") for line in lines if "=" in line and not line.startswith("# LANGSMITH")]
+    known = {name: variable for name in Settings.model_fields for variable in variables_of(name)}
+    assert {pair.partition("=")[0] for pair in pairs} == set(known.values())
+    (workplace / ".env").write_text("\n".join(pairs))
+    empty = {"OPENAI_API_KEY", "QUORUM_EMBEDDING_MODEL"}
+    for name, source in Settings().provenance().items():
+        assert source == ("default" if known[name] in empty else f".env {known[name]}")

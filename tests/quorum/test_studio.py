@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from quorum.graph.recipes import RECIPES
 from tests.servers.chat_server import closed_port
 
 pytest.importorskip("langgraph_cli", reason="the extra `studio` is not installed")
@@ -91,6 +92,10 @@ async def test_the_context_form_names_database_recipe_and_votes(studio: str) -> 
     assert form["database"]["default"] == "sample"
     assert form["recipe"]["default"] == "quorum"
     assert form["votes"]["default"] is None  # the recipe's own
+    assert form["recipe"]["enum"] == list(RECIPES)
+    assert "mbr" in form["strategy"]["enum"]
+    assert form["retrieval"]["enum"] == ["lexical", "hybrid"]
+    assert all(field["description"] for field in form.values())
     assert list(schemas["input_schema"]["properties"]) == ["question"]
 
 

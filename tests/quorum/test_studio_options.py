@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import asdict
 from pathlib import Path
 
 from quorum.graph.options import RunOptions
@@ -31,8 +30,8 @@ SET = {
 
 def test_studio_starts_from_the_users_settings(tmp_path: Path, root: Path) -> None:
     code = (
-        "import json; from dataclasses import asdict; from quorum.studio import StudioOptions, recipe;"
-        "print(json.dumps(asdict(StudioOptions())), 'retrieve_syntax' in recipe.nodes)"
+        "from quorum.studio import StudioOptions, recipe;"
+        "print(StudioOptions().model_dump_json(), 'retrieve_syntax' in recipe.nodes)"
     )
     environment = os.environ | SET | {"PYTHONPATH": str(root)}
     ran = subprocess.run(
@@ -45,14 +44,14 @@ def test_studio_starts_from_the_users_settings(tmp_path: Path, root: Path) -> No
     )
     shown, _, wired = ran.stdout.strip().rpartition(" ")
     options = json.loads(shown)
-    assert set(options) == set(asdict(RunOptions()))
+    assert set(options) == set(RunOptions.model_fields)
     assert (options["votes"], options["max_usd"], options["max_calls"], options["deadline"]) == (
         5,
         0.5,
         7,
         9.0,
     )
-    assert (options["strategy"], options["temperature"], options["query_seconds"]) == ("wma", 0.1, 3.0)
+    assert (options["strategy"], options["temperature"], options["query_timeout"]) == ("wma", 0.1, 3.0)
     assert (options["max_rows"], options["schema_tokens"], options["link_above"]) == (11, 900, 901)
     assert (options["seed"], options["switches"]) == (4, {"syntax": False})
     assert options["prices"]["offline"]["output"] == 2.0

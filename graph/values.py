@@ -1,0 +1,130 @@
+"""Types of options as people write them in flags, variables, files and forms: times, sizes, lists, places."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from quorum.graph.stopping import find_stopping
+from quorum.graph.strategies import find_strategy
+from quorum.knowledge.errors import ConfigurationError
+
+AUTO = "auto"
+"""As a strategy or a stopping rule: the recipe's own."""
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_BYTES = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+
+
+def _seconds(value: Any) -> Any:
+    """``90``, ``90s``, ``5m``, ``1h30m``, ``500ms`` as seconds; anything else as it is."""
+    if not isinstance(value, str):
+        return value
+    parts = re.findall(r"([0-9.]+)\s*(ms|s|m|h)", value.strip().lower())
+    if parts and "".join(number + unit for number, unit in parts) == re.sub(r"\s", "", value.lower()):
+        return sum(float(number) * _UNITS[unit] for number, unit in parts)
+    return value
+
+
+def _size(value: Any) -> Any:
+    """``64MiB``, ``10 MB``, ``4096`` as bytes; anything else as it is."""
+    found = re.fullmatch(r"\s*([0-9.]+)\s*([a-zA-Z]*)\s*", value) if isinstance(value, str) else None
+    if found is None or found[2].lower() not in _BYTES:
+        return value
+    return int(float(found[1]) * _BYTES[found[2].lower()])
+
+
+def _names(value: Any) -> Any:
+    """A comma list as a list; anything else as it is."""
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+def _once(names: list[str]) -> list[str]:
+    return list(dict.fromkeys(names))
+
+
+def _json(value: Any) -> Any:
+    """JSON text as what it says; anything else as it is.
+
+    Raises:
+        ValueError: A text is no JSON.
+    """
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except ValueError as error:
+        raise ValueError(f"it is not JSON: {error}") from None
+
+
+def _pairs(value: Any) -> Any:
+    """``name=value`` pairs as a dict, each value JSON where it is (``false``, ``3``, ``["a"]``), else a text.
+
+    Raises:
+        ValueError: One is no pair, or a single text is no JSON.
+    """
+    if not isinstance(value, (tuple, list)):
+        return _json(value)
+    pairs = {}
+    for pair in value:
+        name, equals, text = str(pair).partition("=")
+        if not (name.strip() and equals):
+            raise ValueError(f"{pair!r} is not NAME=VALUE")
+        try:
+            pairs[name.strip()] = json.loads(text)
+        except ValueError:
+            pairs[name.strip()] = text.strip()
+    return pairs
+
+
+def _checked(check: Callable[[Any], object], value: Any) -> Any:
+    """``value``, if ``check`` raises no ConfigurationError for it."""
+    try:
+        check(value)
+    except ConfigurationError as error:
+        raise ValueError(str(error).removesuffix(".")) from None
+    return value
+
+
+def _check_strategy(name: str) -> None:
+    if name != AUTO:
+        find_strategy(name)
+
+
+def _check_stopping(name: str) -> None:
+    if name != AUTO:
+        find_stopping(name)
+
+
+def _check_prices(given: dict[str, dict[str, float]]) -> None:
+    """So that a misspelt key is told before a model is asked."""
+    from quorum.tools.models.prices import as_price
+
+    for name, price in given.items():
+        as_price(name, price)
+
+
+def _place(path: Path | None) -> Path | None:
+    """A path with ``~`` spelt out."""
+    try:
+        return path.expanduser() if path else None
+    except RuntimeError as error:
+        raise ValueError(f"{path}: {error}".removesuffix(".")) from None
+
+
+Seconds = Annotated[float, Field(gt=0), BeforeValidator(_seconds)]
+Bytes = Annotated[int, BeforeValidator(_size)]
+Names = Annotated[list[str], BeforeValidator(_names), AfterValidator(_once)]
+Switches = Annotated[dict[str, Any], BeforeValidator(_pairs)]
+Prices = Annotated[
+    dict[str, dict[str, float]], BeforeValidator(_pairs), AfterValidator(partial(_checked, _check_prices))
+]
+Strategy = Annotated[str, AfterValidator(partial(_checked, _check_strategy))]
+StoppingRule = Annotated[str, AfterValidator(partial(_checked, _check_stopping))]
+Place = Annotated[Path, AfterValidator(_place)]
+MaybePlace = Annotated[Path | None, AfterValidator(_place), BeforeValidator(lambda path: path or None)]
+"""A place, or none: a form gives an empty text for none."""

@@ -26,7 +26,7 @@ from quorum.cli import main as command
 OUTPUT = "output.txt"
 IMPORTED = (
     "quorum.evals.running.runner",
-    "evals.suites.spider1",
+    "quorum.evals.suites.spider1",
     "quorum.graph.recipes.quorum",
     "quorum.api",
     "quorum.commands.eval_run",

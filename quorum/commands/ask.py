@@ -11,6 +11,7 @@ from quorum.cli import INTERRUPTED
 from quorum.commands.options import how_to_ask
 from quorum.knowledge.errors import QuorumError
 from quorum.pipes import standard_input, until_reader_leaves
+from quorum.tools.garbage import rare_collections
 
 if TYPE_CHECKING:
     from quorum.graph.answer import Answer
@@ -50,6 +51,7 @@ def command(
     raise SystemExit(EXIT_CODES[answer.status])
 
 
+@rare_collections()  # importing makes a million objects, of which nearly all stay
 def ask_live(question: str, flags: dict[str, Any], *, quiet: bool, resume: str | None = None) -> Answer:
     """Ask with progress on standard error.
 

@@ -129,7 +129,9 @@ async def open_resources(
     demonstrations = await asyncio.to_thread(_demonstrations, options)
     async with AsyncExitStack() as stack:
 
-        async def models_of_its_own() -> OpenModels:
+        async def all_models() -> OpenModels:
+            if models is not None:
+                return models
             opened = await open_models(options, api_key=api_key, chat_models=chat_models)
             stack.push_async_callback(opened.aclose)
             return opened
@@ -140,21 +142,19 @@ async def open_resources(
             await connector.open()
             return connector, await asyncio.to_thread(_described, await connector.catalog(), connector)
 
-        if models is None:  # a provider's package takes as long to load as a database to open
-            models, (connector, catalog) = await _both(models_of_its_own(), database())
-        else:
-            connector, catalog = await database()
+        # a provider's package takes as long to load as a database to open
+        asked, (connector, catalog) = await _both(all_models(), database())
         return Resources(
             connector=connector,
             catalog=catalog,
             linter=await asyncio.to_thread(Linter, catalog),
             schema=await asyncio.to_thread(render, catalog, budget=options.schema_tokens),
             files=SchemaFiles(catalog, documents.texts if documents else None),
-            models=models.models,
+            models=asked.models,
             documents=documents,
             demonstrations=demonstrations,
             embedder=_embedder(options),
-            secrets=(*models.secrets, *(secret for secret in url_secrets(url) if secret)),
+            secrets=(*asked.secrets, *(secret for secret in url_secrets(url) if secret)),
             _closing=stack.pop_all(),
         )
 

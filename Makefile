@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --con
 PINS   := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format bench dev clean
+.PHONY: help setup demo check test lint format bench dev clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,6 +16,11 @@ setup: $(VENV)/.lean  ## make .venv with what Quorum needs to run
 
 demo: $(VENV)/.lean  ## answer three questions on the sample database, without a key
 	@$(BIN)/quorum demo
+
+check: $(VENV)/.full  ## check style, types and the fast tests, in a minute
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	@$(BIN)/mypy & types=$$!; $(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow"; tests=$$?; \
+	    wait $$types && exit $$tests
 
 test: $(VENV)/.full  ## install every extra and run the test suite
 	@$(BIN)/python -m pytest -n 2 --dist loadfile

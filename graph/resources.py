@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, cast
 from urllib.parse import quote
 
 from pydantic import SecretStr
@@ -35,6 +35,9 @@ from quorum.tools.urls import SAMPLE, url_secrets
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
+
+S = TypeVar("S")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -124,26 +127,44 @@ async def open_resources(
     url, documents = await asyncio.to_thread(_sources, options)
     demonstrations = await asyncio.to_thread(_demonstrations, options)
     async with AsyncExitStack() as stack:
-        if models is None:
-            models = await open_models(options, api_key=api_key, chat_models=chat_models)
-            stack.push_async_callback(models.aclose)
-        connector = await asyncio.to_thread(connect, url)
-        stack.push_async_callback(connector.close)
-        await connector.open()
-        catalog = await asyncio.to_thread(_described, await connector.catalog(), connector)
+
+        async def all_models() -> OpenModels:
+            if models is not None:
+                return models
+            opened = await open_models(options, api_key=api_key, chat_models=chat_models)
+            stack.push_async_callback(opened.aclose)
+            return opened
+
+        async def database() -> tuple[Connector, Catalog]:
+            connector = await asyncio.to_thread(connect, url)
+            stack.push_async_callback(connector.close)
+            await connector.open()
+            return connector, await asyncio.to_thread(_described, await connector.catalog(), connector)
+
+        # a provider's package takes as long to load as a database to open
+        asked, (connector, catalog) = await _both(all_models(), database())
         return Resources(
             connector=connector,
             catalog=catalog,
             linter=await asyncio.to_thread(Linter, catalog),
             schema=await asyncio.to_thread(render, catalog, budget=options.schema_tokens),
             files=SchemaFiles(catalog, documents.texts if documents else None),
-            models=models.models,
+            models=asked.models,
             documents=documents,
             demonstrations=demonstrations,
             embedder=_embedder(options),
-            secrets=(*models.secrets, *(secret for secret in url_secrets(url) if secret)),
+            secrets=(*asked.secrets, *(secret for secret in url_secrets(url) if secret)),
             _closing=stack.pop_all(),
         )
+
+
+async def _both(first: Awaitable[S], second: Awaitable[T]) -> tuple[S, T]:
+    """The results of both, which run at the same time; where both fail, the first one's error."""
+    one, other = await asyncio.gather(first, second, return_exceptions=True)
+    for result in (one, other):
+        if isinstance(result, BaseException):
+            raise result
+    return cast("tuple[S, T]", (one, other))
 
 
 def _sources(options: RunOptions) -> tuple[str, Documents | None]:

@@ -18,6 +18,28 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 
 ROOT = Path(__file__).resolve().parent.parent
 
+SLOW = (ROOT / "tests" / "slow.txt").read_text().split()
+"""Modules and folders that ``make check`` leaves to ``make test``: they start processes, run whole
+evaluations, read the shared data, or try hundreds of examples."""
+
+
+def is_slow(path: Path) -> bool:
+    """Whether a module is one of ``SLOW``."""
+    return any(path.is_relative_to(ROOT / "tests" / name) for name in SLOW)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """What the fast tests leave out is not even imported."""
+    fast = config.getoption("markexpr") == "not slow"
+    return True if fast and is_slow(collection_path) else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the slow tests."""
+    for item in items:
+        if is_slow(item.path):
+            item.add_marker("slow")
+
 
 @pytest.fixture(scope="session")
 def root() -> Path:

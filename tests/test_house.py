@@ -179,7 +179,7 @@ def test_the_floors_are_what_the_wheel_and_the_layers_name(root: Path) -> None:
 
 def test_make_help_lists_every_target_that_people_expect(root: Path) -> None:
     result = subprocess.run(["make", "help"], cwd=root, capture_output=True, text=True, check=True)
-    for target in ("setup", "demo", "test", "lint", "format", "bench", "dev"):
+    for target in ("setup", "demo", "check", "test", "lint", "format", "bench", "dev"):
         assert f"make {target} " in result.stdout
 
 

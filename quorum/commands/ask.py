@@ -15,6 +15,7 @@ from quorum.cli import INTERRUPTED
 from quorum.commands.options import Command, setting_flags
 from quorum.knowledge.errors import QuorumError
 from quorum.pipes import standard_input, until_reader_leaves
+from quorum.tools.garbage import rare_collections
 
 if TYPE_CHECKING:
     from quorum.graph.answer import Answer
@@ -54,6 +55,7 @@ def command(
     raise SystemExit(EXIT_CODES[answer.status])
 
 
+@rare_collections()  # importing makes a million objects, of which nearly all stay
 def ask_live(question: str, flags: dict[str, Any], *, quiet: bool, resume: str | None = None) -> Answer:
     """Ask with progress on standard error.
 

@@ -6,7 +6,14 @@ import pytest
 
 from quorum.evals.reports.plots import Plot, plots_of
 from quorum.evals.reports.summary import Summary
+from tests.engines import start_no_process
 from tests.evals.pictured import pictured
+
+
+@pytest.fixture(autouse=True)
+def _engines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Databases are opened in this process."""
+    start_no_process(monkeypatch)
 
 
 @pytest.fixture(scope="session")

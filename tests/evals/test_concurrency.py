@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,8 +11,10 @@ import pytest
 from quorum.evals.records import Record
 from quorum.evals.running.runner import Evaluation, GaveUp, run_evaluation
 from quorum.graph.options import RunOptions
+from quorum.tools.models.pace import Timing
 from tests.evals.simulated import make_suite
 from tests.servers.chat_server import Answer, ChatServer, Request, closed_port, say, status
+from tests.servers.clock import skip_waits
 from tests.servers.replies import reply_to
 
 LATENCY = 0.02
@@ -64,16 +65,25 @@ async def test_an_endpoint_that_fails_for_a_second_loses_no_question(tmp_path: P
     assert len(server.requests) < 4 * len(records)
 
 
-async def test_an_endpoint_that_is_gone_for_a_second_loses_no_question(tmp_path: Path) -> None:
+async def test_an_endpoint_that_is_gone_for_a_while_loses_no_question(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its connections break and nobody listens at its address any more, until somebody does again."""
-    gone = asyncio.Event()
+    gone, missed = asyncio.Event(), asyncio.Event()
+
+    async def sleep(seconds: float) -> None:
+        missed.set()
+        await asyncio.sleep(seconds)
+
+    monkeypatch.setattr("quorum.tools.models.providers.Timing", lambda: Timing(sleep=sleep))
     first = ChatServer(lambda request: Answer(drop=True) if gone.is_set() else replies(request))
     first.__enter__()
 
     async def restart() -> ChatServer:
         await gone.wait()
         await asyncio.to_thread(first.__exit__, None, None, None)
-        await asyncio.sleep(1.0)
+        missed.clear()
+        await missed.wait()
         return ChatServer(replies, port=first.port).__enter__()
 
     restarting = asyncio.create_task(restart())
@@ -84,8 +94,10 @@ async def test_an_endpoint_that_is_gone_for_a_second_loses_no_question(tmp_path:
         (await restarting).__exit__(None, None, None)
 
 
-async def test_an_endpoint_that_never_was_there_is_reported_soon(tmp_path: Path) -> None:
-    began = time.monotonic()
+async def test_an_endpoint_that_never_was_there_is_reported_soon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = skip_waits(monkeypatch)
     with pytest.raises(GaveUp, match="No connection"):
         await evaluate(tmp_path, f"http://127.0.0.1:{closed_port()}/v1")
-    assert time.monotonic() - began < 10
+    assert 0 < clock.time < 12 * 10, "the waits of twelve at a time"

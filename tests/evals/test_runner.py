@@ -230,7 +230,7 @@ async def test_an_interrupted_run_repeats_no_call_that_had_its_reply(tmp_path: P
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ShopConnector, "run", held)
         task = asyncio.ensure_future(run_evaluation(given))
-        await asyncio.wait_for(reached.wait(), 30)
+        await asyncio.wait_for(reached.wait(), 60)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -492,8 +492,10 @@ async def test_closing_waits_for_what_is_being_opened(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     gone: list[str] = []
+    opening = asyncio.Event()
 
     async def slow(self: ShopConnector) -> None:
+        opening.set()
         try:
             await asyncio.sleep(60)
         finally:
@@ -504,9 +506,7 @@ async def test_closing_waits_for_what_is_being_opened(
     given = evaluation(tmp_path, Knowing(), questions(1))
     databases = Databases(given.options, given.questions, chat_models=given.chat_models)
     waiting = asyncio.ensure_future(databases.of(given.questions[0]))
-    while not databases._open:
-        await asyncio.sleep(0)
-    await asyncio.sleep(0.2)
+    await asyncio.wait_for(opening.wait(), 60)
     waiting.cancel()
     await databases.aclose()
     assert gone == ["shop0"]

@@ -9,7 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.engines import start_no_process
 from tests.graph.shop import Opened, Run, make_shop, run_graph
+
+
+@pytest.fixture(autouse=True)
+def _engines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Databases are opened in this process."""
+    start_no_process(monkeypatch)
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
+import threading
 from pathlib import Path
 
 import pytest
@@ -16,9 +16,11 @@ async def test_a_cancelled_opening_closes_nothing_that_a_thread_still_uses(
 ) -> None:
     """SQLite would crash the process."""
     order: list[str] = []
+    begun, go_on = threading.Event(), threading.Event()
 
     def slow(self: RunSaver) -> None:
-        time.sleep(0.2)
+        begun.set()
+        go_on.wait(60)
         self.conn.execute("SELECT 1")
         order.append("set up")
 
@@ -29,8 +31,11 @@ async def test_a_cancelled_opening_closes_nothing_that_a_thread_still_uses(
             raise AssertionError("it was cancelled before")
 
     task = asyncio.ensure_future(opened())
-    await asyncio.sleep(0.1)
+    await asyncio.to_thread(begun.wait, 60)
     task.cancel()
+    await asyncio.wait([task], timeout=0.01)
+    assert not task.done()
+    go_on.set()
     with pytest.raises(asyncio.CancelledError):
         await task
     assert order == ["set up"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 
 import pytest
@@ -20,29 +19,27 @@ SETS = {"spider2-snow": (77, 2_000_000, "snowflake"), "spider2-lite": (28, 1_500
 ENGINE = {"VALUE", "KEY", "INDEX", "SEQ", "PATH", "THIS"}  # columns of Snowflake's FLATTEN
 ENGINE |= {"_TABLE_SUFFIX", "_PARTITIONTIME", "_PARTITIONDATE"}  # pseudo-columns of BigQuery
 
-Loaded = dict[str, tuple[list[Catalog], list[SchemaText], list[Catalog], float]]
+Loaded = dict[str, tuple[list[Catalog], list[SchemaText], list[Catalog]]]
 
 
 @pytest.fixture(scope="module")
 def loaded(shared: Path) -> Loaded:
-    """By set: catalogs, their texts, what the texts say, and the processor's seconds for writing them."""
+    """By set: catalogs, their texts, and what the texts say."""
     found: Loaded = {}
     for name in SETS:
         folder = shared / "data" / name
         if not folder.is_dir():
             pytest.skip(f"{folder} is not here")
         catalogs = [load_folder(path) for path in find_database_folders(folder)]
-        begun = time.process_time()
         texts = [render(catalog) for catalog in catalogs]
-        seconds = time.process_time() - begun
-        found[name] = catalogs, texts, [parse_schema(text.text) for text in texts], seconds
+        found[name] = catalogs, texts, [parse_schema(text.text) for text in texts]
     return found
 
 
 @pytest.mark.parametrize("name", SETS)
 def test_the_texts_keep_to_their_size(loaded: Loaded, name: str) -> None:
     databases, limit, dialect = SETS[name]
-    catalogs, texts, *_ = loaded[name]
+    catalogs, texts, _ = loaded[name]
     assert len(catalogs) == databases
     assert {catalog.dialect for catalog in catalogs} == {dialect}
     assert sum(text.bytes for text in texts) <= limit
@@ -50,7 +47,7 @@ def test_the_texts_keep_to_their_size(loaded: Loaded, name: str) -> None:
 
 @pytest.mark.parametrize("name", SETS)
 def test_every_table_column_type_and_path_comes_back(loaded: Loaded, name: str) -> None:
-    catalogs, _, parsed, _ = loaded[name]
+    catalogs, _, parsed = loaded[name]
     for catalog, back in zip(catalogs, parsed, strict=True):
         assert (back.name, back.dialect, back.notes) == (catalog.name, catalog.dialect, catalog.notes)
         told = {t.full_name: {(c.name, c.type, c.nullable) for c in t.columns} for t in back.tables}
@@ -63,7 +60,7 @@ def test_every_table_column_type_and_path_comes_back(loaded: Loaded, name: str) 
 
 
 def test_every_declared_path_is_spelt_out(loaded: Loaded) -> None:
-    catalogs, texts, _, _ = loaded["spider2-lite"]
+    catalogs, texts, _ = loaded["spider2-lite"]
     for catalog, text in zip(catalogs, texts, strict=True):
         words = set(text.text.replace(",", " ").split())
         for _, column in catalog.columns():

@@ -9,6 +9,7 @@ import pytest
 
 from quorum.graph.trace import Trace
 from quorum.tools.ledger import Usage
+from tests.engines import start_no_process
 
 SQL = "SELECT name, AVG(rating) FROM reviews GROUP BY name"
 HOSTILE = "<script>alert(1)</script>\x1b[31m\u202e"
@@ -27,6 +28,12 @@ VOTE = {
         {"candidates": ["c1", "c2"], "share": 2 / 3, "weight": 2.0, "key": "a"},
     ],
 }
+
+
+@pytest.fixture(autouse=True)
+def _engines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Databases are opened in this process; commands that run in one of their own start engines as always."""
+    start_no_process(monkeypatch)
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import json
 import os
@@ -12,7 +11,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -34,6 +32,8 @@ from tests.evals.running import questions, shops
 from tests.evals.small_suite import SumScorer, write_database
 from tests.quorum.forked import OUTPUT, Forked
 from tests.servers.chat_server import closed_port
+from tests.servers.clock import skip_waits
+from tests.waiting import wait_until
 
 __all__ = ["shops"]
 
@@ -141,10 +141,7 @@ def test_ids_choose_questions(suite: Suite, workplace: Path) -> None:
 def test_without_an_endpoint_it_ends_with_1_and_says_how_to_go_on(
     suite: Suite, limit: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def at_once(_: float) -> None:
-        await asyncio.get_running_loop().create_task(asyncio.sleep(0.001))
-
-    monkeypatch.setattr("quorum.tools.models.pace.Timing.sleep", staticmethod(at_once))
+    skip_waits(monkeypatch)
     model = ("--model", "openai:m", "--base-url", f"http://127.0.0.1:{closed_port()}/v1")
     result = run("shops", *model, "--recipe", "single", "--limit", limit, "--json")
     assert result.exit_code == 1, result.output
@@ -420,10 +417,8 @@ def _whole_lines(path: Path) -> list[str]:
 
 def _when_ended(path: Path, count: int) -> None:
     """Wait until so many questions have their line."""
-    until = time.monotonic() + WAIT
-    while not path.exists() or len(_whole_lines(path)) < count:
-        assert time.monotonic() < until, path.parent.parent.joinpath(OUTPUT).read_text()
-        time.sleep(0.002)
+    output = path.parent.parent / OUTPUT
+    wait_until(lambda: path.exists() and len(_whole_lines(path)) >= count, output.read_text)
 
 
 def test_killed_twice_and_interrupted_once_it_ends_with_the_results_of_an_unbroken_run(

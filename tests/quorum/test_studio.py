@@ -43,7 +43,7 @@ def studio(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str
             yield _when_up(f"http://127.0.0.1:{port}", process, log)
         finally:
             os.killpg(process.pid, signal.SIGTERM)
-            process.wait(20)
+            process.wait(60)
 
 
 def _when_up(url: str, process: subprocess.Popen[bytes], log: Path) -> str:

@@ -7,6 +7,8 @@ import heapq
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
+
 from quorum.tools.models.pace import Paces, Timing
 
 
@@ -30,6 +32,13 @@ class FakeClock:
 
     def paces(self) -> Paces:
         return Paces(self.timing())
+
+
+def skip_waits(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
+    """Whoever waits before another request, in models that are made from now on, does so on this clock."""
+    clock = FakeClock()
+    monkeypatch.setattr("quorum.tools.models.providers.Timing", clock.timing)
+    return clock
 
 
 class VirtualClock:

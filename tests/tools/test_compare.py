@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import random
-import time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -271,9 +270,7 @@ def test_rows_that_swap_places_within_the_tolerance_still_agree() -> None:
 def test_many_alike_columns_do_not_take_for_ever() -> None:
     twins = pa.Table.from_arrays([pa.array([0.5, 1.5])] * 30, names=["t"] * 30)
     odd = pa.Table.from_arrays([pa.array([0.501, 1.5])] * 29 + [pa.array([1.5, 0.501])], names=["t"] * 30)
-    start = time.perf_counter()
-    assert not equal(twins, odd)
-    assert time.perf_counter() - start < 10
+    assert not equal(twins, odd)  # 29! ways to pair them: tried one by one it would not end
 
 
 def test_results_without_rows() -> None:
@@ -286,18 +283,16 @@ def test_results_without_rows() -> None:
     assert fingerprint(empty) != fingerprint(pa.table({"a": pa.nulls(1)}))
 
 
-def test_a_million_rows_take_seconds() -> None:
-    rows = 1_000_000
+def test_the_order_of_many_rows_and_columns_does_not_matter() -> None:
+    rows = 200_000  # tests/benchmarks/bench_results.py measures a million
     draw = np.random.default_rng(1)
     made: dict[str, Any] = {f"n{i}": draw.integers(0, 10**9, rows) for i in range(4)}
     made |= {f"f{i}": draw.random(rows) * 1000 for i in range(4)}
     table = pa.table(
         made | {f"t{i}": pa.array(draw.integers(0, 10**6, rows)).cast(pa.string()) for i in range(2)}
     )
-    start = time.perf_counter()
-    one = fingerprint(table)
-    assert time.perf_counter() - start < 20  # about 2 s on two quiet cores
-    assert fingerprint(table.take(draw.permutation(rows)).select(table.column_names[::-1])) == one
+    moved = table.take(draw.permutation(rows)).select(table.column_names[::-1])
+    assert fingerprint(moved) == fingerprint(table)
 
 
 @given(st.lists(st.text(st.sampled_from('0123456789+-.eE \t:TZ[]{}",x'), max_size=30), max_size=5))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,7 +17,8 @@ from quorum.tools.execute import KEPT_OUTCOMES, Database, QueryCache, execute
 from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.lint import Linter
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
-from tests.tools.databases.contract import at_work, children, until
+from tests.tools.databases.contract import at_work, children
+from tests.waiting import until
 
 SLOW = "SELECT count(*) FROM numbers AS a, numbers AS b, numbers AS c, numbers AS d WHERE a.n + b.n < d.n"
 
@@ -151,8 +151,10 @@ async def test_one_asker_may_leave(database: Database, events: Events) -> None:
     few = "(SELECT n FROM numbers WHERE n < 10)"
     sql = f"SELECT count(*) FROM numbers AS a, numbers AS b, {few} AS c WHERE a.n + b.n + c.n >= 0"
     first = asyncio.create_task(run(database, sql, "writer"))
+    await until(lambda: at_work(database.connector))
+    (shared,) = database.cache._running.values()
     second = asyncio.create_task(run(database, sql, "refiner"))
-    await asyncio.sleep(0)  # both have asked
+    await until(lambda: shared.askers == 2)
     first.cancel()
     outcome = await second
     assert outcome.table[0][0].as_py() == 10_000_000
@@ -164,8 +166,8 @@ async def test_one_asker_may_leave(database: Database, events: Events) -> None:
 async def test_query_stops_when_the_last_asker_leaves(database: Database) -> None:
     await run(database, "SELECT 1 FROM numbers")
     asking = [asyncio.create_task(run(database, SLOW)) for _ in range(2)]
+    await until(lambda: at_work(database.connector))
     (child,) = children()
-    await at_work(child)
     for task in asking:
         task.cancel()
     await asyncio.gather(*asking, return_exceptions=True)
@@ -173,29 +175,45 @@ async def test_query_stops_when_the_last_asker_leaves(database: Database) -> Non
     assert (await run(database, "SELECT min(n) FROM numbers")).row_count == 1
 
 
-async def test_deadline_that_cuts_a_query_ends_the_run(database: Database, events: Events) -> None:
-    late = replace(database, ledger=Ledger(Budget(seconds=0.5)))
-    started = time.monotonic()
+def with_deadline(database: Database, monkeypatch: pytest.MonkeyPatch) -> Database:
+    """Its run has 0.2 s left when a query begins, and none when it ends, however busy the machine is."""
+    now = [0.0]
+    late = replace(database, ledger=Ledger(Budget(seconds=0.2), clock=lambda: now[0]))
+    run = database.connector.run
+
+    async def begun(sql: str, limits: Limits) -> QueryResult | QueryError:
+        now[0] = 1.0
+        return await run(sql, limits)
+
+    monkeypatch.setattr(database.connector, "run", begun)
+    return late
+
+
+async def test_deadline_that_cuts_a_query_ends_the_run(
+    database: Database, events: Events, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = with_deadline(replace(database, limits=Limits(seconds=600)), monkeypatch)
     with pytest.raises(BudgetExceeded) as raised:
         await execute(late, SLOW, agent="action")
     assert raised.value.limit == "deadline"
-    assert time.monotonic() - started < 10  # by itself it would end at its limit of 20 s
     assert late.ledger.total.queries == 1
     assert events.kept[0]["error"]["kind"] == "timeout"
     with pytest.raises(BudgetExceeded):
         await execute(late, "SELECT 1 FROM numbers", agent="action")
 
 
-async def test_deadline_reaches_a_query_that_waits_for_its_turn(database: Database) -> None:
+async def test_deadline_reaches_a_query_that_waits_for_its_turn(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unhurried = replace(database, limits=Limits(seconds=600))
     patient = [
-        asyncio.create_task(run(database, SLOW.replace("<", f"< {i} +"))) for i in range(4)
+        asyncio.create_task(run(unhurried, SLOW.replace("<", f"< {i} +"))) for i in range(4)
     ]  # as many as run at once
-    await until(lambda: len(children()) == 4)
-    late = replace(database, ledger=Ledger(Budget(seconds=0.2)))
-    started = time.monotonic()
+    await until(lambda: at_work(database.connector) == 4)
+    late = with_deadline(database, monkeypatch)
     with pytest.raises(BudgetExceeded):
         await execute(late, "SELECT 1 FROM numbers", agent="action")
-    assert time.monotonic() - started < 10  # those before it end at their limit of 20 s
+    assert not any(task.done() for task in patient)
     for task in patient:
         task.cancel()
     await asyncio.gather(*patient, return_exceptions=True)

@@ -17,6 +17,7 @@ from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.models import Method, Model, ModelSettings, ProblemKind, Reply, make_model, make_models
 from tests.servers.chat_server import Answer, ChatServer, Request, Script, closed_port, say, status, tokens
 from tests.servers.clock import FakeClock
+from tests.waiting import until
 
 SECRET = "sk-very-secret-key-0123456789"
 ASK = [{"role": "system", "content": "rules"}, {"role": "user", "content": "<task>planner</task> plan"}]
@@ -279,7 +280,7 @@ async def test_a_lasting_fault_ends_after_the_last_try(bench: Make) -> None:
     assert one.ledger.reserved_calls == 0
 
 
-@pytest.mark.parametrize(("header", "low", "high"), [("7", 7, 7), ("1.5", 1.5, 1.5), ("date", 55, 60)])
+@pytest.mark.parametrize(("header", "low", "high"), [("7", 7, 7), ("1.5", 1.5, 1.5), ("date", 30, 60)])
 @pytest.mark.parametrize("code", [429, 503])
 async def test_retry_after_is_obeyed(bench: Make, code: int, header: str, low: float, high: float) -> None:
     value = formatdate(time.time() + 60, usegmt=True) if header == "date" else header
@@ -315,9 +316,8 @@ async def test_what_will_not_pass_is_not_tried_again(bench: Make, answer: Answer
 async def test_an_unreachable_endpoint_is_a_clear_error_in_seconds(bench: Make) -> None:
     url = f"http://127.0.0.1:{closed_port()}/v1"
     one = bench([say("x")], base_url=url, timeout=120.0)
-    start = time.monotonic()
     message = await one.fails()
-    assert time.monotonic() - start < 30  # the default timeout is two minutes
+    assert sum(one.clock.waits) < 30
     assert f"No connection to {url}" in message
     assert "Is the address right" in message
 
@@ -325,7 +325,7 @@ async def test_an_unreachable_endpoint_is_a_clear_error_in_seconds(bench: Make) 
 async def test_silence_is_a_timeout_and_its_calls_are_charged(bench: Make) -> None:
     one = bench([say("x", delay=30)], timeout=0.2)
     assert "was silent for 0.2 s" in await one.fails()
-    assert len(one.server.requests) == 2
+    await until(lambda: len(one.server.requests) == 2)
     used = one.ledger.total
     assert (used.model_calls, used.estimated_calls, used.output_tokens) == (2, 2, 0)
     assert used.input_tokens > 0
@@ -334,10 +334,8 @@ async def test_silence_is_a_timeout_and_its_calls_are_charged(bench: Make) -> No
 
 
 async def test_an_endless_reply_ends_at_the_wall_clock(bench: Make) -> None:
-    one = bench([Answer(b'{"a": "', forever=b"x", pause=0.02)], timeout=0.3, total_timeout=0.5)
-    start = time.monotonic()
-    assert "not complete after 0.5 s" in await one.fails()
-    assert time.monotonic() - start < 20  # it would never end by itself
+    one = bench([Answer(b'{"a": "', forever=b"x", pause=0.02)], timeout=1.0, total_timeout=1.5)
+    assert "not complete after 1.5 s" in await one.fails()
     assert len(one.server.requests) == 1
 
 
@@ -347,7 +345,8 @@ async def test_a_flood_ends_before_it_fills_the_memory(bench: Make) -> None:
 
 
 async def test_the_deadline_ends_a_call_under_way(bench: Make) -> None:
-    one = bench([say("x", delay=30)], Budget(seconds=0.3))
+    one = bench([say("x", delay=60)], Budget(seconds=0.3))
+    one.ledger.clock = lambda: one.ledger._start + bool(one.server.requests)  # it stands still before
     with pytest.raises(BudgetExceeded) as ended:
         await one.say()
     assert ended.value.limit == "deadline"
@@ -522,12 +521,12 @@ async def test_refused_parallel_calls_wait_together_and_come_back_one_by_one() -
 async def test_models_of_one_endpoint_share_its_rate() -> None:
     with ChatServer([say("fine")]) as server:
         settings = ModelSettings(base_url=server.url, requests_per_second=20)
+        begun = time.monotonic()
         models = make_models(["openai:a", "openai:b"], settings=settings)
         await asyncio.gather(*(model.complete(ASK, role="r") for model in models for _ in range(6)))
         for model in models:
             await model.aclose()
-    times = sorted(request.time for request in server.requests)
-    assert times[-1] - times[0] >= 11 / 20 * 0.9
+    assert max(request.time for request in server.requests) - begun >= 11 / 20 * 0.99
 
 
 # Secrets and settings

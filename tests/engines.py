@@ -1,0 +1,73 @@
+"""Embedded engines in this process: the same sessions, answering as their processes do, without starting any.
+
+For tests of what lies above the connectors; a process takes longer to start than such a test to run.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from typing_extensions import override
+
+from quorum.tools.databases import worker
+from quorum.tools.databases.process import Child, EngineFailed, Opening, Reply
+from quorum.tools.databases.session import HEAD, Session
+
+
+class Inside(Child):
+    """A session that is asked directly, and blocks the event loop while it answers."""
+
+    def __init__(self, opening: Opening) -> None:
+        self.opening = opening
+        self._session: Session | None = None
+        self._open = True
+
+    @classmethod
+    @override
+    async def spawn(cls, opening: Opening) -> Inside:
+        return cls(opening)
+
+    @property
+    @override
+    def ready(self) -> bool:
+        return True
+
+    @property
+    @override
+    def alive(self) -> bool:
+        return self._open
+
+    @override
+    async def open(self) -> None:
+        try:
+            self._session = worker._session(self.opening.session)(self.opening.path, self.opening.memory)
+        except Exception as error:
+            raise EngineFailed(**worker._failure(error)["error"]) from error
+
+    @override
+    async def run(self, sql: str, *, rows: int, size: int, seconds: float) -> Reply:
+        assert self._session is not None
+        answer = io.BytesIO()
+        worker._answer(self._session, {"sql": sql, "rows": rows, "bytes": size, "seconds": seconds}, answer)
+        answer.seek(0)
+        length, _ = HEAD.unpack(answer.read(HEAD.size))
+        header = json.loads(answer.read(length))
+        if "error" in header:
+            raise EngineFailed(**header["error"])
+        return Reply(header, answer.read())
+
+    @override
+    def kill(self) -> None:
+        self._open = False
+        self._session = None
+
+    @override
+    async def close(self) -> None:
+        self.kill()
+
+
+def start_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Connections that are opened from now on have their engine in this process."""
+    monkeypatch.setattr("quorum.tools.databases.process.Child", Inside)

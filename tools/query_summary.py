@@ -156,11 +156,11 @@ class _Reader:
                 part.set(name, None)
         for identifier in list(node.find_all(exp.Identifier)):
             identifier.replace(exp.to_identifier(identifier.name.lower()))
-        for part in reversed(list(node.find_all(exp.Add, exp.Mul))):
-            one, other = part.this, part.expression
+        for binary in reversed(list(node.find_all(exp.Add, exp.Mul))):
+            one, other = binary.this, binary.expression
             if _written(one) > _written(other):
-                part.set("this", other)
-                part.set("expression", one)
+                binary.set("this", other)
+                binary.set("expression", one)
         return node.this if isinstance(node, exp.Paren) else node
 
     def _resolved(self, node: exp.Expr, scope: Scope, *, own: bool = False, depth: int = 0) -> exp.Expr:

@@ -20,7 +20,7 @@ from quorum.evals.recorded.candidates import RecordedCandidates
 from quorum.evals.recorded.online import COMPARED, OnlineWeights
 from quorum.evals.recorded.polls import Outcome, Poll, arrivals, expected
 from quorum.evals.recorded.rounds import POOLED, Round, groups, questions, rounds
-from quorum.evals.reports.paired import bootstrap_interval
+from quorum.evals.reports.statistics import bootstrap_interval
 from quorum.evals.scorers.spider2_rules import Spider2Gold
 from quorum.graph.ballots import Rules
 from quorum.graph.stopping import find_stopping

@@ -51,3 +51,9 @@ def _short(own: Sequence[str], others: Sequence[Sequence[str]]) -> str:
         if all(own[-count:] != other[-count:] for other in others):
             return "/".join(own[-count:])
     return own[-1]
+
+
+def shards_of(text: str) -> tuple[tuple[int, ...], int]:
+    """The numbers of a manifest's shards, and how many there are: ``1/8, 3/8`` is ((1, 3), 8)."""
+    parts = [part.strip().partition("/") for part in text.split(",")]
+    return tuple(sorted(int(number) for number, _, _ in parts)), int(parts[0][2])

@@ -1,4 +1,4 @@
-"""Means with standard errors, shares with Wilson's interval, quantiles."""
+"""Means with standard errors, shares with Wilson's interval, quantiles, and tests of paired results."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from dataclasses import dataclass
 
 Z95 = 1.959963984540054
 """Two-sided 95 % of the normal distribution."""
+
+RESAMPLES = 20_000
+_AT_ONCE = 1_000  # resamples drawn together, which bounds the memory
 
 
 @dataclass(frozen=True)
@@ -20,8 +23,8 @@ class Mean:
     """
 
     n: int
-    mean: float | None
-    se: float | None
+    mean: float | None = None
+    se: float | None = None
 
 
 @dataclass(frozen=True)
@@ -36,10 +39,10 @@ class Share:
 
     count: int
     n: int
-    share: float | None
-    se: float | None
-    low: float | None
-    high: float | None
+    share: float | None = None
+    se: float | None = None
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True)
@@ -54,23 +57,23 @@ class Spread:
 
     n: int
     unknown: int
-    mean: float | None
-    p50: float | None
-    p95: float | None
-    high: float | None
-    total: float | None
-    known_total: float | None
+    mean: float | None = None
+    p50: float | None = None
+    p95: float | None = None
+    high: float | None = None
+    total: float | None = None
+    known_total: float | None = None
 
 
 def mean_of(values: Iterable[float | None]) -> Mean:
     """The mean of the values that are defined: neither None nor infinite nor NaN."""
     known = _finite(values)
     if not known:
-        return Mean(0, None, None)
+        return Mean(0)
     count = len(known)
     mean = math.fsum(known) / count
     if count == 1:
-        return Mean(1, mean, None)
+        return Mean(1, mean)
     variance = math.fsum((value - mean) ** 2 for value in known) / (count - 1)
     return Mean(count, mean, math.sqrt(variance / count))
 
@@ -80,7 +83,7 @@ def share_of(flags: Iterable[bool]) -> Share:
     given = list(flags)
     count, n = sum(given), len(given)
     if n == 0:
-        return Share(0, 0, None, None, None, None)
+        return Share(0, 0)
     share = count / n
     error = math.sqrt(share * (1 - share) / (n - 1)) if n > 1 else None
     return Share(count, n, share, error, *wilson(count, n))
@@ -127,7 +130,7 @@ def spread_of(values: Iterable[float | None]) -> Spread:
     known = _finite(given)
     unknown = len(given) - len(known)
     if not known:
-        return Spread(0, unknown, None, None, None, None, None, None)
+        return Spread(0, unknown)
     total = math.fsum(known)
     return Spread(
         n=len(known),
@@ -143,3 +146,45 @@ def spread_of(values: Iterable[float | None]) -> Spread:
 
 def _finite(values: Iterable[float | None]) -> list[float]:
     return [float(value) for value in values if value is not None and math.isfinite(value)]
+
+
+def mcnemar(gained: int, lost: int) -> float:
+    """The exact two-sided p-value of McNemar's test (McNemar, 1947; exact: binomial with p = 1/2).
+
+    Args:
+        gained: Questions that only the second system has right.
+        lost: Questions that only the first has right.
+
+    Returns:
+        How probable a split at least as uneven is if both are equally good; 1 where none differs.
+    """
+    differing = gained + lost
+    ways = tail = 1  # n over 0, n over 1, …: whole numbers, so nothing is rounded
+    for count in range(min(gained, lost)):
+        ways = ways * (differing - count) // (count + 1)
+        tail += ways
+    return min(1.0, 2 * tail / (1 << differing))
+
+
+def bootstrap_interval(
+    values: Sequence[float], *, resamples: int = RESAMPLES, level: float = 0.95
+) -> tuple[float, float]:
+    """Percentile bootstrap interval of a mean, as of paired differences (Efron, 1979), seeded.
+
+    Equal values are drawn together: how often each occurs in a resample is multinomial.
+
+    Raises:
+        ValueError: There is no value.
+    """
+    import numpy as np
+
+    if not values:
+        raise ValueError("an interval needs at least one value")
+    distinct, counts = np.unique(np.asarray(values, dtype=np.float64), return_counts=True)
+    random = np.random.default_rng(0)
+    means = []
+    for start in range(0, resamples, _AT_ONCE):
+        drawn = random.multinomial(len(values), counts / len(values), min(_AT_ONCE, resamples - start))
+        means.append(drawn @ distinct / len(values))
+    low, high = np.quantile(np.concatenate(means), ((1 - level) / 2, (1 + level) / 2))
+    return float(low), float(high)

@@ -42,8 +42,7 @@ def command(a: Path, b: Path, as_json: bool, page: Path | None, out: Path | None
     """
     from quorum.evals.paths import write_text
     from quorum.evals.reports.compare import compare, open_evaluation
-    from quorum.evals.reports.compare_markdown import markdown_of
-    from quorum.evals.reports.compare_page import page_of
+    from quorum.evals.reports.compare_report import markdown_of, page_of
 
     left, right = open_evaluation(a), open_evaluation(b)
     found = compare(left, right)

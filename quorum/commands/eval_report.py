@@ -31,7 +31,7 @@ def command(folders: tuple[Path, ...], as_json: bool, page: Path | None, out: Pa
     """
     from quorum.evals.paths import write_text
     from quorum.evals.reports.markdown import report
-    from quorum.evals.reports.summarise import summaries
+    from quorum.evals.reports.summary import summaries
 
     found = summaries(folders)
     if page is not None:

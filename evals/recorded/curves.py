@@ -44,7 +44,7 @@ def draw(learned: OnlineWeights, folder: Path) -> list[Path]:
             axes = figure.add_subplot()
             plot(axes, learned)
             axes.set_xlabel("question, in the order of ids")
-            axes.set_xlim(0, max(1, learned.rounds))
+            axes.set_xlim(0, max(1, learned.questions))
             axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
             for kind in FORMATS:
                 path = folder / f"{name}.{kind}"
@@ -60,7 +60,9 @@ def draw(learned: OnlineWeights, folder: Path) -> list[Path]:
 def _weights(axes: Axes, learned: OnlineWeights) -> None:
     """Figures 15, 17, 19: how fast the weight goes to the stronger models."""
     for expert, colour in _coloured(learned):
-        axes.step(range(learned.rounds + 1), learned.shares(expert), where="post", color=colour, label=expert)
+        axes.step(
+            range(learned.questions + 1), learned.shares(expert), where="post", color=colour, label=expert
+        )
     even = 1 / len(learned.experts)
     axes.axhline(even, color="#7a7a7a", linestyle=":", label="unweighted vote")
     axes.set_title("Weights of the experts (WMA and RWMA, ε = √(ln N / t))")

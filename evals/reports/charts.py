@@ -205,15 +205,15 @@ def risk_coverage(summary: Summary) -> Drawing | str:
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
-        look = {"color": BLUE, "markersize": 3, "linewidth": 1.8}
-        axes.plot(*zip(*points, strict=True), "o-", label="by confidence", **look)
+        shares, risks = zip(*points, strict=True)
+        axes.plot(shares, risks, "o-", color=BLUE, markersize=3, linewidth=1.8, label="by confidence")
         axes.axhline(overall, linestyle="--", color=SOFT, label="in random order")
         best = [(part / 100, max(0.0, part / 100 - found.accuracy) / (part / 100)) for part in range(1, 101)]
         axes.plot(*zip(*best, strict=True), ":", color=GREEN, linewidth=1.8, label="best order")
         axes.set_xlabel("coverage: share of the answers that are given")
         axes.set_ylabel("risk: share of wrong ones")
         axes.set_xlim(0, 1.02)
-        axes.set_ylim(-0.02, min(1.02, max(risk for _, risk in [*points, (1, overall)]) * 1.25 + 0.05))
+        axes.set_ylim(-0.02, min(1.02, max(*risks, overall) * 1.25 + 0.05))
         figure.legend(loc="outside lower center", ncols=3)
 
     return Drawing(

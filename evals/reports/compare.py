@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -187,7 +188,7 @@ def _measures(unscored: Sequence[Both]) -> Iterator[Measure]:
     """
     flags = [(bool(one.valid), bool(other.valid)) for one, other in unscored]
     yield _measure("valid", "valid SQL", flags, flags=True)
-    linked = {name: _known(unscored, lambda *both, name=name: _linking(*both, name)) for name in LINKING}
+    linked = {name: _known(unscored, partial(_linking, name)) for name in LINKING}
     for name, title in LINKING.items():
         yield _measure(name, title, linked[name])
     for name, title in STRICT.items():
@@ -203,7 +204,7 @@ def _known(
     return [(left, right) for left, right in values if left is not None and right is not None]
 
 
-def _linking(record: Record, other: Record, name: str) -> float | None:
+def _linking(name: str, record: Record, other: Record) -> float | None:
     if record.linking is not None:
         value: float | None = getattr(record.linking, name)
         return value

@@ -199,12 +199,14 @@ def _option(value: Any) -> str:
 def _flips(comparison: Comparison, link: Link | None) -> Iterator[str]:
     for change, title in TITLES.items():
         flips = [flip for flip in comparison.flips if flip.change == change]
-        if flips:
-            yield f"## {title} ({count(len(flips), 'question')})"
-        if flips and link is None:
+        if not flips:
+            continue
+        yield f"## {title} ({count(len(flips), 'question')})"
+        if link is None:
             rows = [(f"`{flip.id}`", markdown(flip.database), markdown(flip.question)) for flip in flips]
             yield table("id | database | question", rows)
-        for flip in flips if link else ():
+            continue
+        for flip in flips:
             yield from _flip(flip, link)
 
 

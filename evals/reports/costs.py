@@ -109,18 +109,14 @@ def agents(records: Iterable[Record]) -> tuple[AgentCost, ...]:
     for record in records:
         for agent, usage in (record.usage.get("by_agent") or {}).items():
             accounts.setdefault(agent, []).append(usage)
-    found = [
-        AgentCost(
-            agent,
-            *(int(_spread(own, name).known_total or 0) for name in _COUNTED),
-            usd=_spread(own, "usd").total,
-        )
-        for agent, own in accounts.items()
-    ]
+    found = [_agent(agent, own) for agent, own in accounts.items()]
     return tuple(sorted(found, key=lambda each: (-each.model_calls, each.agent)))
 
 
-_COUNTED = ("model_calls", "input_tokens", "output_tokens", "cached_tokens", "queries")
+def _agent(agent: str, ledgers: Sequence[Mapping[str, Any]]) -> AgentCost:
+    names = ("model_calls", "input_tokens", "output_tokens", "cached_tokens", "queries")
+    counts = {name: int(_spread(ledgers, name).known_total or 0) for name in names}
+    return AgentCost(agent, **counts, usd=_spread(ledgers, "usd").total)
 
 
 def _spread(ledgers: Iterable[Mapping[str, Any]], name: str) -> Spread:

@@ -37,7 +37,10 @@ def _overview(summaries: Sequence[Summary]) -> str:
     )
     rows = [
         (
-            *map(markdown, (summary.name, summary.suite, summary.recipe, ", ".join(summary.models))),
+            markdown(summary.name),
+            markdown(summary.suite),
+            markdown(summary.recipe),
+            markdown(", ".join(summary.models)),
             summary.overall.questions,
             summary.overall.answered,
             plus_minus(summary.overall.ex),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
 from quorum.evals.reports.calibration import Calibration, RiskPoint
-from quorum.evals.reports.costs import Cost
+from quorum.evals.reports.costs import Cost, Session, Throughput
 from quorum.evals.reports.format import (
     LONG,
     NONE,
@@ -298,7 +298,9 @@ def throughput(summary: Summary) -> Iterator[str]:
     found = summary.throughput
     if not found.sessions:
         return
-    rows = [(markdown(each.session), each.first, each.last, each) for each in found.sessions]
+    rows: list[tuple[str, str, str, Session | Throughput]] = [
+        (markdown(each.session), each.first, each.last, each) for each in found.sessions
+    ]
     if len(rows) > 1:
         rows.append(("all", rows[0][1], max(each.last for each in found.sessions), found))
     head = (

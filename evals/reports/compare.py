@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
-from quorum.evals.folder import EvalFolder, merged
-from quorum.evals.records import Asked, Manifest, Record
+from quorum.evals.records import Manifest, Record
 from quorum.evals.reports.comparison import Comparison, Difference, Flip, Half, Measure, Pair, Side
 from quorum.evals.reports.costs import COSTS
+from quorum.evals.reports.evaluations import Opened, names
 from quorum.evals.reports.format import gist
-from quorum.evals.reports.names import members_of, names
 from quorum.evals.reports.scores import metric_of, right, unscorable
 from quorum.evals.reports.statistics import bootstrap_interval, mcnemar, share_of
 from quorum.knowledge.errors import ConfigurationError
@@ -30,45 +28,6 @@ LINKING = {
 """Fields of ``quorum.evals.records.Linking``, and what tables call them."""
 
 STRICT = {"table_recall": "no table of the gold missed", "column_recall": "no column of the gold missed"}
-
-
-@dataclass(frozen=True)
-class Opened:
-    """An evaluation that was read, its shards put together.
-
-    Attributes:
-        folder: As it was named.
-        records: By id.
-        places: The folder that holds a question's run, by id: ``folder`` itself, or a shard in it.
-    """
-
-    folder: Path
-    manifest: Manifest
-    records: Mapping[str, Record]
-    places: Mapping[str, Path]
-
-    @property
-    def asked(self) -> dict[str, Asked]:
-        return {item.id: item for item in self.manifest.asked}
-
-
-def open_evaluation(folder: Path) -> Opened:
-    """Read an evaluation: its own folder, or one whose subfolders are the shards of one evaluation.
-
-    Raises:
-        ConfigurationError: The folder holds no evaluation, a damaged one, or several.
-    """
-    members = members_of(folder)
-    found = list(merged(members))
-    if len(found) > 1:
-        listed = ", ".join(path.name for path in members[:5])
-        raise ConfigurationError(
-            f"{folder} holds {len(found)} evaluations.",
-            hint=f"Name one of them, or a folder with the shards of one: {listed}.",
-        )
-    ((manifest, records, _),) = found
-    places = {item.id: member for member in members for item in EvalFolder(member).manifest().asked}
-    return Opened(folder, manifest, records, places)
 
 
 def compare(a: Opened, b: Opened) -> Comparison:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from quorum.evals.reports.comparison import Change, Comparison, Flip, Half, Letter, Link, Measure, Pair, Side
+from quorum.evals.reports.evaluations import shards_of
 from quorum.evals.reports.format import (
     NONE,
     amount,
@@ -21,7 +22,6 @@ from quorum.evals.reports.format import (
     size,
     table,
 )  # fmt: skip
-from quorum.evals.reports.names import shards_of
 from quorum.evals.reports.templating import render, sections_of
 
 ALPHA = 0.05

@@ -19,7 +19,7 @@ from quorum.evals.records import Asked, Manifest, Record
 from quorum.evals.reports import taxonomy
 from quorum.evals.reports.calibration import Calibration, calibrate
 from quorum.evals.reports.costs import AgentCost, Cost, Throughput, agents, costs, throughput
-from quorum.evals.reports.names import members_of, names, shards_of
+from quorum.evals.reports.evaluations import members_of, names, shards_of
 from quorum.evals.reports.notes import notes
 from quorum.evals.reports.scores import GoldGroup, Pair, Score, gold_groups, right, score, slices
 from quorum.evals.reports.statistics import Mean, Share, Spread, mean_of, share_of, spread_of

@@ -41,8 +41,9 @@ def command(a: Path, b: Path, as_json: bool, page: Path | None, out: Path | None
     trace's page is written into its run's folder.
     """
     from quorum.evals.paths import write_text
-    from quorum.evals.reports.compare import compare, open_evaluation
+    from quorum.evals.reports.compare import compare
     from quorum.evals.reports.compare_report import markdown_of, page_of
+    from quorum.evals.reports.evaluations import open_evaluation
 
     left, right = open_evaluation(a), open_evaluation(b)
     found = compare(left, right)

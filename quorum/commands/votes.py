@@ -130,7 +130,7 @@ def _known_votes(folder: Path, gold: Path | None) -> list[KnownVote]:
     from quorum.evals.folder import MANIFEST, EvalFolder
     from quorum.evals.recorded.candidates import load_candidates
     from quorum.evals.recorded.refit import votes_of_candidates, votes_of_records
-    from quorum.evals.reports.names import members_of
+    from quorum.evals.reports.evaluations import members_of
     from quorum.evals.scorers.spider2_rules import load_gold
 
     members = members_of(folder)

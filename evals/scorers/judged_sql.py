@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quorum.evals.questions import EvalQuestion
-from quorum.evals.scorers.base import GoldCheck, Prediction, RunSql, Scorer, Verdict, predicted_by, unscorable
+from quorum.evals.scorers.base import Prediction, RunSql, Scorer, Verdict, predicted_by, unscorable
 from quorum.evals.scorers.rows import NoRows, Rows, given_rows, loosely, run_rows
-from quorum.tools.query import QueryError
 
 
 @dataclass(frozen=True)
@@ -66,31 +65,3 @@ async def given_by(scorer: Scorer, prediction: Prediction, question: EvalQuestio
         return Given(prediction.sql)
     rows = await given_rows(prediction)
     return Given("", rows, isinstance(prediction.result, Path))
-
-
-async def check_gold(
-    scorer: Scorer, question: EvalQuestion, run: RunSql | None, text: Callable[[str], str] = str
-) -> GoldCheck:
-    """Whether some gold query of the question runs, and scores as a match of itself.
-
-    Args:
-        text: What is executed for a query.
-    """
-    if not question.gold_sql:
-        return GoldCheck("missing", "the question has no gold SQL")
-    if run is None:
-        return GoldCheck("not_live", "the database is not here")
-    seconds, failed = 0.0, ""
-    for gold in question.gold_sql:
-        outcome = await run(text(gold))
-        if isinstance(outcome, QueryError):
-            failed = failed or outcome.describe()
-            continue
-        seconds += outcome.seconds
-        verdict = await scorer.score(question, Prediction(gold), run)
-        if verdict.match is None:
-            return GoldCheck("fails", verdict.reason, outcome.row_count, seconds)
-        if not verdict.match:
-            return GoldCheck("differs", f"no match of itself: {verdict.reason}", outcome.row_count, seconds)
-        return GoldCheck("ok" if outcome.row_count else "empty", "", outcome.row_count, seconds)
-    return GoldCheck("fails", failed, seconds=seconds)

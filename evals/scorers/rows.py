@@ -45,14 +45,21 @@ class NoRows:
 
 async def run_rows(run: RunSql, sql: str) -> Rows | NoRows:
     """The rows of a query; a result that the limits cut is none, because it cannot be compared."""
-    outcome = await run(sql)
+    outcome = whole(await run(sql))
+    if isinstance(outcome, NoRows):
+        return outcome
+    mixed = [place for place, types in enumerate(outcome.column_types) if "|" in types]
+    classes = await _storage_classes(run, outcome, mixed) if mixed else {}
+    return await asyncio.to_thread(_rows, outcome.table, classes)
+
+
+def whole(outcome: QueryResult | QueryError) -> QueryResult | NoRows:
+    """A result that can be compared: neither failed nor cut."""
     if isinstance(outcome, QueryError):
         return NoRows(outcome.describe())
     if outcome.truncated:
         return NoRows(f"its result exceeds the limit of {outcome.truncated} of a comparison")
-    mixed = [place for place, types in enumerate(outcome.column_types) if "|" in types]
-    classes = await _storage_classes(run, outcome, mixed) if mixed else {}
-    return await asyncio.to_thread(_rows, outcome.table, classes)
+    return outcome
 
 
 async def _storage_classes(run: RunSql, result: QueryResult, mixed: list[int]) -> dict[int, list[str]]:

@@ -35,7 +35,7 @@ def _overview(summaries: Sequence[Summary]) -> str:
         "evaluation | suite | recipe | models | >questions | >answered | >EX ± s.e., % | >calls | "
         ">tokens in | >tokens out | >price | >seconds"
     )
-    rows = [
+    rows: list[tuple[str | int, ...]] = [
         (
             markdown(summary.name),
             markdown(summary.suite),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from statistics import fmean, median, quantiles, stdev
 
 Z95 = 1.959963984540054
 """Two-sided 95 % of the normal distribution."""
@@ -51,7 +52,8 @@ class Spread:
 
     Attributes:
         unknown: Values that are not known.
-        mean, p50, p95, high: Over the known values (``quantile``); ``high`` is the highest.
+        mean, p50, p95, high: Over the known values; quantiles are interpolated linearly (Hyndman and Fan's
+            type 7, numpy's default), ``high`` is the highest.
         total: Of all values; None if one is unknown. ``known_total`` is the sum of the known ones.
     """
 
@@ -68,14 +70,9 @@ class Spread:
 def mean_of(values: Iterable[float | None]) -> Mean:
     """The mean of the values that are defined: neither None nor infinite nor NaN."""
     known = _finite(values)
-    if not known:
-        return Mean(0)
-    count = len(known)
-    mean = math.fsum(known) / count
-    if count == 1:
-        return Mean(1, mean)
-    variance = math.fsum((value - mean) ** 2 for value in known) / (count - 1)
-    return Mean(count, mean, math.sqrt(variance / count))
+    if len(known) < 2:
+        return Mean(len(known), known[0] if known else None)
+    return Mean(len(known), fmean(known), stdev(known) / math.sqrt(len(known)))
 
 
 def share_of(flags: Iterable[bool]) -> Share:
@@ -108,22 +105,6 @@ def wilson(count: int, n: int, z: float = Z95) -> tuple[float, float]:
     return low, high
 
 
-def quantile(values: Sequence[float], part: float) -> float:
-    """The value below which ``part`` (0 to 1) of the values lie, interpolated linearly (Hyndman and Fan's
-    type 7, numpy's default).
-
-    Raises:
-        ValueError: There is no value, or ``part`` is not within 0 to 1.
-    """
-    if not values or not 0 <= part <= 1:
-        raise ValueError(f"no quantile {part} of {len(values)} values")
-    ordered = sorted(values)
-    place = part * (len(ordered) - 1)
-    below = math.floor(place)
-    low, high = ordered[below], ordered[min(below + 1, len(ordered) - 1)]
-    return min(high, low + (high - low) * (place - below))
-
-
 def spread_of(values: Iterable[float | None]) -> Spread:
     """How values lie; None, infinite and NaN are not known."""
     given = list(values)
@@ -136,8 +117,8 @@ def spread_of(values: Iterable[float | None]) -> Spread:
         n=len(known),
         unknown=unknown,
         mean=total / len(known),
-        p50=quantile(known, 0.5),
-        p95=quantile(known, 0.95),
+        p50=median(known),
+        p95=quantiles(known, n=20, method="inclusive")[-1] if len(known) > 1 else known[0],
         high=max(known),
         total=None if unknown else total,
         known_total=total,
@@ -159,10 +140,7 @@ def mcnemar(gained: int, lost: int) -> float:
         How probable a split at least as uneven is if both are equally good; 1 where none differs.
     """
     differing = gained + lost
-    ways = tail = 1  # n over 0, n over 1, …: whole numbers, so nothing is rounded
-    for count in range(min(gained, lost)):
-        ways = ways * (differing - count) // (count + 1)
-        tail += ways
+    tail = sum(math.comb(differing, count) for count in range(min(gained, lost) + 1))
     return min(1.0, 2 * tail / (1 << differing))
 
 

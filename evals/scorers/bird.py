@@ -32,9 +32,8 @@ from quorum.evals.scorers.base import (
     unscorable,
 )
 from quorum.evals.scorers.bird_rules import reward, set_difference, soft_f1
-from quorum.evals.scorers.judged_sql import Given, Pair, given_by
 from quorum.evals.scorers.reproduction import check_queries
-from quorum.evals.scorers.rows import NoRows
+from quorum.evals.scorers.rows import Given, NoRows, Pair, given_by
 from quorum.tools.query import QueryError
 
 SOFT_F1 = "soft_f1"

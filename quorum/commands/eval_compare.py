@@ -19,17 +19,15 @@ if TYPE_CHECKING:
 TRACE_PAGE = "trace.html"
 """A run's page, in the run's folder."""
 
+FILE = click.Path(path_type=Path)
+
 
 @click.command(short_help="Hold two evaluations against each other, question by question.")
-@click.argument("a", type=click.Path(path_type=Path))
-@click.argument("b", type=click.Path(path_type=Path))
+@click.argument("a", type=FILE)
+@click.argument("b", type=FILE)
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object")
-@click.option(
-    "--html", "page", type=click.Path(path_type=Path), metavar="FILE", help="write one self-contained page"
-)
-@click.option(
-    "--out", type=click.Path(path_type=Path), metavar="FILE", help="write Markdown with the SQL of both sides"
-)
+@click.option("--html", "page", type=FILE, metavar="FILE", help="write one self-contained page")
+@click.option("--out", type=FILE, metavar="FILE", help="write Markdown with the SQL of both sides")
 def command(a: Path, b: Path, as_json: bool, page: Path | None, out: Path | None) -> None:
     """Compare the evaluations in folders A and B over the questions that both ask for.
 

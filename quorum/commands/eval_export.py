@@ -17,13 +17,13 @@ FORMATS = ("spider2-csv", "spider2-sql", "bird")
 SHOWN = 20
 """Questions without an answer that are named with their reasons; all are with --verbose."""
 
+FILE = click.Path(path_type=Path)
+
 
 @click.command(short_help="Write the submission that a benchmark wants.")
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="DIR", type=FILE)
 @click.option("--format", "kind", type=click.Choice(FORMATS), required=True)
-@click.option(
-    "--out", type=click.Path(path_type=Path), metavar="FOLDER", required=True, help="where it is written"
-)
+@click.option("--out", type=FILE, metavar="FOLDER", required=True, help="where it is written")
 @click.option("--force", is_flag=True, help="write into a folder that is not empty and no earlier export")
 @click.option("--verbose", is_flag=True, help="name every question that has no answer")
 def command(folder: Path, kind: Format, out: Path, force: bool, verbose: bool) -> None:

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import click
 
+FILE = click.Path(path_type=Path)
+
 
 @click.command(short_help="Say how evaluations went: Markdown, or an HTML page with plots.")
-@click.argument("folders", nargs=-1, required=True, metavar="DIR...", type=click.Path(path_type=Path))
+@click.argument("folders", nargs=-1, required=True, metavar="DIR...", type=FILE)
 @click.option("--json", "as_json", is_flag=True, help="a JSON array, one object per evaluation, not Markdown")
-@click.option(
-    "--html", "page", type=click.Path(path_type=Path), metavar="FILE", help="write one page with plots"
-)
+@click.option("--html", "page", type=FILE, metavar="FILE", help="write one page with plots")
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=FILE,
     metavar="FILE",
     help="write the Markdown (or JSON) there  [standard output]",
 )

@@ -28,20 +28,14 @@ SPIDER2 = {"spider2": "", "spider2-lite": "lite", "spider2-local": "lite", "spid
 
 CANDIDATES = "candidates"
 
+FILE = click.Path(path_type=Path)
+
 
 @click.command(short_help="Score results that somebody else produced.")
 @click.argument("suite")
-@click.option(
-    "--pred", type=click.Path(path_type=Path), metavar="FOLDER", required=True, help="the predictions"
-)
-@click.option("--gold", type=click.Path(path_type=Path), metavar="FOLDER", help="see above")
-@click.option(
-    "--ids",
-    "ids_file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="score these only: one id a line",
-)
+@click.option("--pred", type=FILE, metavar="FOLDER", required=True, help="the predictions")
+@click.option("--gold", type=FILE, metavar="FOLDER", help="see above")
+@click.option("--ids", "ids_file", type=FILE, metavar="FILE", help="score these only: one id a line")
 @click.option("--db", metavar="URL", help="database of your own questions that name none")
 @click.option("--timings", is_flag=True, help="bird: measure R-VES, see above")
 @click.option("--json", "as_json", is_flag=True, help='print {"<id>": 0, 1 or null, …} and nothing else')

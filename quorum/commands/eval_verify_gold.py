@@ -19,21 +19,17 @@ if TYPE_CHECKING:
 
 NOT_ALL_OK = 1
 
+FILE = click.Path(path_type=Path)
+
 
 @click.command(short_help="Find gold answers that no longer reproduce.")
 @click.argument("suite")
-@click.option("--data", type=click.Path(path_type=Path), metavar="DIR", help="the benchmark's folder")
+@click.option("--data", type=FILE, metavar="DIR", help="the benchmark's folder")
 @click.option("--db", metavar="URL", help="database of your own questions that name none")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="check the first N questions only")
-@click.option(
-    "--ids",
-    "ids_file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="check these only: one id a line",
-)
+@click.option("--ids", "ids_file", type=FILE, metavar="FILE", help="check these only: one id a line")
 @click.option("--json", "as_json", is_flag=True, help='print {"<id>": {"state": …, "reason": …, "rows": …}}')
-@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="write the same JSON to a file")
+@click.option("--out", type=FILE, metavar="FILE", help="write the same JSON to a file")
 def command(
     suite: str,
     data: Path | None,

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 ORDERS = 20
 
+FILE = click.Path(path_type=Path)
+
 
 @click.group(short_help="Replay votes over recorded candidates.")
 def command() -> None:
@@ -30,10 +32,10 @@ def command() -> None:
 
 
 @command.command("replay")
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("folder", type=FILE)
 @click.option(
     "--gold",
-    type=click.Path(path_type=Path),
+    type=FILE,
     metavar="FOLDER",
     help="the gold results: evaluation_suite/gold of Spider 2.0; without it no answer can be right",
 )
@@ -46,9 +48,7 @@ def command() -> None:
     help="random orders of arrival that a stopping rule is averaged over",
 )
 @click.option("--dialect", default="snowflake", show_default=True, help="of the recorded SQL")
-@click.option(
-    "--out", type=click.Path(path_type=Path), metavar="DIR", help="folder of the curves  [.quorum/replay]"
-)
+@click.option("--out", type=FILE, metavar="DIR", help="folder of the curves  [.quorum/replay]")
 def replay_command(
     folder: Path, gold: Path | None, as_json: bool, orders: int, dialect: str, out: Path | None
 ) -> None:
@@ -86,17 +86,15 @@ def replay_command(
 
 
 @command.command("calibrate")
-@click.argument("folders", nargs=-1, required=True, metavar="FOLDER...", type=click.Path(path_type=Path))
+@click.argument("folders", nargs=-1, required=True, metavar="FOLDER...", type=FILE)
 @click.option(
     "--gold",
-    type=click.Path(path_type=Path),
+    type=FILE,
     metavar="FOLDER",
     help="the gold results of recorded candidates, as for `quorum votes replay`",
 )
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object")
-@click.option(
-    "--out", type=click.Path(path_type=Path), metavar="FILE", help="write the new calibration there"
-)
+@click.option("--out", type=FILE, metavar="FILE", help="write the new calibration there")
 def calibrate_command(folders: tuple[Path, ...], gold: Path | None, as_json: bool, out: Path | None) -> None:
     """Refit the confidence of votes to outcomes that are known.
 

@@ -97,4 +97,9 @@ def _link(summary: Summary, line: Line, folder: Path) -> str:
     if line.folder is None or not line.run:
         return ""
     trace = summary.folders[line.folder] / line.run / TRACE_PAGE
-    return quote(Path(os.path.relpath(trace, folder)).as_posix()) if trace.is_file() else ""
+    return relative_link(trace, folder) if trace.is_file() else ""
+
+
+def relative_link(target: Path, folder: Path) -> str:
+    """An address of ``target`` for a page in ``folder``."""
+    return quote(Path(os.path.relpath(target, folder)).as_posix())

@@ -1,6 +1,7 @@
 """The plots of a report: small SVG pictures of what a summary says.
 
-matplotlib (the extra ``plots``) is imported when something is drawn. The same summary gives the same bytes.
+matplotlib (the extra ``plots``) is imported when something is drawn, a ConfigurationError where it is not
+installed. The same summary gives the same bytes.
 """
 
 from __future__ import annotations
@@ -63,29 +64,17 @@ class Plot:
 
 
 def plots_of(summary: Summary) -> list[Plot]:
-    """The plots of one evaluation, in the order of reports.
-
-    Raises:
-        ConfigurationError: matplotlib is not installed.
-    """
+    """The plots of one evaluation, in the order of reports."""
     return [plot_of(summary, title) for title in CHARTS]
 
 
 def plot_of(summary: Summary, title: str) -> Plot:
-    """The plot of that title (a key of ``CHARTS``).
-
-    Raises:
-        ConfigurationError: matplotlib is not installed.
-    """
+    """The plot of that title (a key of ``CHARTS``)."""
     return _plot(title, CHARTS[title](summary))
 
 
 def scatter_of(summaries: Sequence[Summary]) -> Plot:
-    """EX against cost of several evaluations.
-
-    Raises:
-        ConfigurationError: matplotlib is not installed.
-    """
+    """EX against cost of several evaluations."""
     return _plot("EX against cost", charts.scatter(summaries))
 
 

@@ -298,16 +298,16 @@ def _linking(records: Sequence[Record]) -> LinkingScore | None:
 
 
 def _votes(records: Iterable[Record]) -> Votes | None:
-    held = [(record, record.vote) for record in records if record.vote]
-    if not held:
+    voted = [(record, record.vote) for record in records if record.vote]
+    if not voted:
         return None
-    settled = Counter(str(vote["settled"]) for _, vote in held if vote.get("settled"))
+    settled = Counter(str(vote["settled"]) for _, vote in voted if vote.get("settled"))
     return Votes(
-        questions=len(held),
-        candidates=mean_of(len(record.candidates) for record, _ in held),
-        agreeing=mean_of(_agreeing(record, vote) for record, vote in held),
-        ties=share_of(bool(vote.get("tie")) for _, vote in held),
-        saved=spread_of(vote.get("saved") for _, vote in held),
+        questions=len(voted),
+        candidates=mean_of(len(record.candidates) for record, _ in voted),
+        agreeing=mean_of(_agreeing(record, vote) for record, vote in voted),
+        ties=share_of(bool(vote.get("tie")) for _, vote in voted),
+        saved=spread_of(vote.get("saved") for _, vote in voted),
         settled=dict(sorted(settled.items())),
     )
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
 import click
 
@@ -15,9 +13,6 @@ from quorum.knowledge.errors import QuorumError
 
 if TYPE_CHECKING:
     from quorum.evals.reports.comparison import Comparison, Letter, Link, Side
-
-TRACE_PAGE = "trace.html"
-"""A run's page, in the run's folder."""
 
 FILE = click.Path(path_type=Path)
 
@@ -63,6 +58,7 @@ def command(a: Path, b: Path, as_json: bool, page: Path | None, out: Path | None
 def _write_traces(comparison: Comparison, folders: Mapping[Letter, Path]) -> set[Path]:
     """Write the page of every run that flipped; those that cannot be read are told of and left out."""
     from quorum.evals.paths import write_text
+    from quorum.evals.reports.page import TRACE_PAGE
     from quorum.graph.runs import RunFolder
     from quorum.page import page_of
     from quorum.report import report_of
@@ -85,11 +81,10 @@ def _write_traces(comparison: Comparison, folders: Mapping[Letter, Path]) -> set
 
 def _link(folders: Mapping[Letter, Path], traced: set[Path], file: Path) -> Link:
     """Links to traces relative to the file that holds them."""
+    from quorum.evals.reports.page import TRACE_PAGE, relative_link
 
     def link(letter: Letter, side: Side) -> str:
         run = folders[letter] / side.run
-        if not side.run or run not in traced:
-            return ""
-        return quote(Path(os.path.relpath(run / TRACE_PAGE, file.parent)).as_posix())
+        return relative_link(run / TRACE_PAGE, file.parent) if side.run and run in traced else ""
 
     return link

@@ -68,5 +68,5 @@ def _notes(manifest: Manifest, exported: Exported, kind: Format, *, verbose: boo
     if kind == "bird":
         entries = count(len(manifest.asked), "entry", "entries")
         lines.append(f"BIRD's gold must list the same questions in the same order: these are {entries}.")
-    lines += [f"The suite's folder was not whole: {one_line(said, 300)}" for said in manifest.missing]
+    lines += [f"The suite's folder was not whole: {one_line(text, 300)}" for text in manifest.missing]
     return lines

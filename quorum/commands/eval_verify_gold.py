@@ -58,8 +58,8 @@ def command(
     ids = read_ids(ids_file) if ids_file else None
     loaded = part_of(open_suite(suite, data, db), ids=ids, limit=limit)
     questions = loaded.chosen(ids=ids, limit=limit)
-    with counting("opening databases") as tell:
-        found = asyncio.run(verify_gold(loaded, questions, on_done=tell))
+    with counting("opening databases") as on_done:
+        found = asyncio.run(verify_gold(loaded, questions, on_done=on_done))
     text = json.dumps(found.as_json(), ensure_ascii=False, indent=2)
     if out is not None:
         write_text(out, text + "\n")
@@ -67,8 +67,8 @@ def command(
         click.echo(text)
     else:
         _show(loaded.name, found)
-    for said in loaded.missing:
-        click.echo(f"Missing: {printable(said)}", err=True)
+    for text in loaded.missing:
+        click.echo(f"Missing: {printable(text)}", err=True)
     if not found.reproduces:
         raise SystemExit(NOT_ALL_OK)
 
@@ -90,5 +90,5 @@ def _show(name: str, found: Verification) -> None:
     for state, checks in found.apart().items():
         for id, check in checks.items():
             out.print(Text(f"{state:<9} {id}  {one_line(check.reason, 400)}"), soft_wrap=True)
-    for id, said in found.remarks().items():
-        out.print(Text(f"{'ok':<9} {id}  {one_line(said, 400)}", style="dim"), soft_wrap=True)
+    for id, text in found.remarks().items():
+        out.print(Text(f"{'ok':<9} {id}  {one_line(text, 400)}", style="dim"), soft_wrap=True)

@@ -72,8 +72,8 @@ def replay_command(
 
     recorded = load_candidates(folder)
     known = load_gold(gold) if gold else None
-    with counting() as tell:
-        found = asyncio.run(replay(recorded, known, dialect=dialect, orders=orders, progress=tell))
+    with counting() as on_done:
+        found = asyncio.run(replay(recorded, known, dialect=dialect, orders=orders, progress=on_done))
     if as_json:
         click.echo(json.dumps([row.as_dict() for row in found.rows], ensure_ascii=False, indent=2))
     else:

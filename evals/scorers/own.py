@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sqlglot import exp
+
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.scorers.base import (
     EX,
@@ -165,8 +167,6 @@ def _difference(found: pa.Table, gold: _Gold) -> str:
 
 def _sorts(sql: str, dialect: str) -> bool:
     """Whether a query sorts its result."""
-    from sqlglot import exp
-
     try:
         trees = parse_statements(sql, dialect)
     except SyntaxProblem:

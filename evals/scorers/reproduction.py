@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+
+from sqlglot import exp
 
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.scorers.base import GoldCheck, GoldState, Prediction, Rerun, RunSql, Scorer
 from quorum.tools.query import QueryError, QueryResult
 from quorum.tools.results import blank_reason, equal
 from quorum.tools.sql import SyntaxProblem, parse_one_statement
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 NOW, CHANCE = "the current date or time", "chance"
 
@@ -118,8 +116,6 @@ def volatile(sql: str, dialect: str) -> str:
 
 
 def _tells_now(node: exp.Expr) -> bool:
-    from sqlglot import exp
-
     if isinstance(node, exp.Literal) and node.is_string and node.name.lower() in WORDS:
         return _takes_moment(node.parent)
     if isinstance(node, exp.Anonymous):
@@ -131,16 +127,12 @@ def _tells_now(node: exp.Expr) -> bool:
 
 
 def _takes_moment(node: exp.Expr | None) -> bool:
-    from sqlglot import exp
-
     if isinstance(node, exp.Anonymous):
         return node.name.lower() in READERS
     return isinstance(node, exp.Cast | exp.Date | exp.Time | exp.TsOrDsToTimestamp)
 
 
 def _draws(node: exp.Expr) -> bool:
-    from sqlglot import exp
-
     if isinstance(node, exp.Anonymous):
         return node.name.lower() in DRAWS
     return isinstance(node, exp.Rand | exp.Randn | exp.Uuid | exp.TableSample)

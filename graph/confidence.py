@@ -1,17 +1,17 @@
 """How far to trust a vote's answer: a probability fitted on recorded outcomes, and rules on top.
 
-What a vote alone says is fitted by logistic regression on votes whose outcome is known (``fit``;
-``confidence.json`` holds the fit that ships, on what it was fitted, and its Brier score on votes it
-had not seen). What no recorded vote shows, the validator's verdict and what an exploration found,
-shifts the log-odds by fixed amounts.
+What a vote alone says is fitted by logistic regression on votes whose outcome is known. ``confidence.json``
+is the fit that ships, with its Brier score on votes that it had not seen; ``quorum votes calibrate`` makes
+another. What no recorded vote shows, the validator's verdict and what an exploration found, shifts the
+log-odds by fixed amounts.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -37,9 +37,6 @@ APPROVED, REFUSED = 0.25, -1.0
 CONFIRMED, CONTRADICTED = 0.25, -1.0
 """Log-odds for what an exploration says of the answer: those who agree with it have voted already."""
 
-RIDGE = 0.5
-STEPS = 2_000
-
 
 @dataclass(frozen=True)
 class Calibration:
@@ -64,16 +61,14 @@ class Calibration:
     brier: float | None = None
     base: float | None = None
 
-    def log_odds(self, vote: Vote) -> float:
-        """Of the answer being right, by the vote alone; minus infinity without an answer."""
-        if vote.winning is None:
-            return -math.inf
+    def log_odds(self, found: Sequence[float]) -> float:
+        """Of an answer being right, by the ``features`` of its vote alone."""
         weights = (self.agreeing, self.share, self.experts)
-        return self.intercept + math.fsum(w * x for w, x in zip(weights, features(vote), strict=True))
+        return self.intercept + math.fsum(w * x for w, x in zip(weights, found, strict=True))
 
-    def save(self, path: Path) -> None:
-        """Write it as JSON, for ``load``."""
-        path.write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
+    def probability(self, found: Sequence[float]) -> float:
+        """The same, 0 to 1."""
+        return 1 / (1 + math.exp(-self.log_odds(found)))
 
 
 @lru_cache
@@ -91,50 +86,15 @@ def load(path: Path = SHIPPED) -> Calibration:
         ) from error
 
 
-def features(vote: Vote) -> tuple[float, ...]:
-    """What a vote that has a winner says of it, in the order of ``FEATURES``."""
-    winning = vote.winning
-    if winning is None:
-        raise ValueError("A vote without a winner has no features.")
-    return (math.log(len(winning.candidates)), vote.share, math.log(len(winning.experts)))
+def features(agreeing: int, share: float, experts: int) -> tuple[float, ...]:
+    """What a vote says of its winner, in the order of ``FEATURES``.
 
-
-def fit(outcomes: Iterable[tuple[Vote, float]]) -> Calibration:
-    """Fit a calibration to votes with a winner and how right each was, 0 to 1 (a tie may be half right).
-
-    Logistic regression by projected gradient descent, with a ridge of ``RIDGE`` on the weights, which
-    may not be negative: more agreement never speaks against an answer.
-
-    Raises:
-        ValueError: There is no vote with a winner.
+    Args:
+        agreeing: Candidates in the winner's cluster.
+        share: That cluster's share of the vote, 0 to 1.
+        experts: Experts in it.
     """
-    import numpy as np
-
-    known = [(vote, right) for vote, right in outcomes if vote.winning is not None]
-    if not known:
-        raise ValueError("A calibration needs recorded votes.")
-    data = np.array([[1.0, *features(vote)] for vote, _ in known])
-    right = np.array([value for _, value in known], dtype=np.float64)
-    ridge = np.array([1e-3, *[RIDGE] * len(FEATURES)])
-    floor = np.array([-np.inf, *[0.0] * len(FEATURES)])
-    step = 1 / (np.linalg.norm(data, 2) ** 2 / 4 + ridge.max())
-    weights = np.zeros(data.shape[1])
-    for _ in range(STEPS):
-        missed = 1 / (1 + np.exp(-data @ weights)) - right
-        weights = np.maximum(floor, weights - step * (data.T @ missed + ridge * weights))
-    intercept, agreeing, share, experts = (round(float(weight), 4) for weight in weights)
-    return Calibration(intercept, agreeing, share, experts, votes=len(known))
-
-
-def brier(said: Sequence[float], right: Sequence[float]) -> float:
-    """The mean squared distance of what was said from what was right: 0 is perfect, 0.25 a coin's.
-
-    Raises:
-        ValueError: There is nothing to score, or not one outcome a forecast.
-    """
-    if not said:
-        raise ValueError("A Brier score needs outcomes.")
-    return math.fsum((p - y) ** 2 for p, y in zip(said, right, strict=True)) / len(said)
+    return (math.log(agreeing), share, math.log(experts))
 
 
 def confidence(vote: Vote, *, explored: bool | None = None, calibration: Calibration | None = None) -> float:
@@ -151,9 +111,11 @@ def confidence(vote: Vote, *, explored: bool | None = None, calibration: Calibra
     Raises:
         ConfigurationError: The calibration that ships cannot be read.
     """
-    if vote.winning is None:
+    winning = vote.winning
+    if winning is None:
         return 0.0
-    odds = (calibration or load()).log_odds(vote)
+    found = features(len(winning.candidates), vote.share, len(winning.experts))
+    odds = (calibration or load()).log_odds(found)
     odds += 0.0 if vote.approved is None else APPROVED if vote.approved else REFUSED
     odds += 0.0 if explored is None else CONFIRMED if explored else CONTRADICTED
     cap = BLANK if vote.blank else LOW if vote.low else 1.0

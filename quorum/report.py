@@ -69,24 +69,14 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Voice:
-    """A candidate in the vote: its cluster (1 is the winner, 0 none) and its weight."""
-
-    id: str
-    model: str
-    sql: str
-    error: str
-    row_count: int | None
-    approved: bool | None
-    repairs: int
-    weight: float
-    cluster: int
-    share: float
-
-
-@dataclass(frozen=True)
 class Report:
-    """All that is shown of a run; ``error`` is what ended it, if an error did."""
+    """All that is shown of a run.
+
+    Attributes:
+        voices: The answer's candidates, the winner's first, each with the ``cluster`` that it voted for (1 is
+            the winner's, 0 none) and that cluster's ``share``.
+        error: What ended it, if an error did.
+    """
 
     run_id: str
     folder: str
@@ -95,7 +85,7 @@ class Report:
     options: dict[str, Any]
     answer: dict[str, Any]
     sections: list[Section]
-    voices: list[Voice]
+    voices: list[dict[str, Any]]
     agreement: str
     usage: dict[str, Any]
     by_agent: dict[str, dict[str, Any]]
@@ -156,27 +146,15 @@ def _sections(events: Iterable[Event], answer: dict[str, Any]) -> list[Section]:
     return [section for section in ends if section.entries]
 
 
-def _voices(answer: dict[str, Any]) -> list[Voice]:
-    clusters = enumerate(clusters_of(answer), 1)
-    place = {name: (number, float(c["share"])) for number, c in clusters for name in c["candidates"]}
-    voices = []
-    for candidate in answer.get("candidates") or []:
-        cluster, share = place.get(str(candidate.get("id")), (0, 0.0))
-        voices.append(
-            Voice(
-                id=str(candidate.get("id")),
-                model=str(candidate.get("model") or ""),
-                sql=str(candidate.get("sql") or ""),
-                error=str(candidate.get("error") or ""),
-                row_count=candidate.get("row_count"),
-                approved=candidate.get("approved"),
-                repairs=int(candidate.get("repairs") or 0),
-                weight=float(candidate.get("weight") or 0.0),
-                cluster=cluster,
-                share=share,
-            )
-        )
-    return sorted(voices, key=lambda voice: (voice.cluster or len(voices) + 1, voice.id))
+def _voices(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    usual = {"model": "", "error": "", "row_count": None, "approved": None, "repairs": 0, "weight": 0.0}
+    candidates = answer.get("candidates") or []
+    voices = [usual | candidate | {"cluster": 0, "share": 0.0} for candidate in candidates]
+    for place, cluster in enumerate(clusters_of(answer), 1):
+        for voice in voices:
+            if voice["id"] in cluster["candidates"]:
+                voice |= {"cluster": place, "share": float(cluster["share"])}
+    return sorted(voices, key=lambda voice: (voice["cluster"] or len(voices) + 1, voice["id"]))
 
 
 def _messages(event: Event) -> list[Detail]:

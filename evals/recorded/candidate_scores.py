@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from quorum.evals.recorded.candidates import FINAL, RecordedCandidate, RecordedCandidates, RecordedQuestion
-from quorum.evals.recorded.rounds import questions
+from quorum.evals.recorded.candidates import FINAL, RecordedCandidates
 from quorum.evals.reports.statistics import Mean, mean_of
 from quorum.evals.scorers.spider2_rules import Spider2Gold
 from quorum.evals.submissions.scoring import MISSING, asked_ids
@@ -17,18 +16,21 @@ class ModelScores:
     """What a model's candidates are worth.
 
     Attributes:
-        model: As the folder names it.
         right: By question id, of all questions asked for; by ``final`` and the candidates' numbers, whether
             each meets the gold. ``final`` is there and wrong where the recorded pipeline chose nothing.
     """
 
-    model: str
-    right: dict[str, dict[str, bool]]
+    right: dict[str, dict[str, bool]] = field(default_factory=dict)
+
+    @property
+    def numbered(self) -> list[list[bool]]:
+        """By question, whether each candidate is right, the final choices left out."""
+        return [[ok for name, ok in each.items() if name != FINAL] for each in self.right.values()]
 
     @property
     def candidates(self) -> int:
         """How many candidates there are, the final choices left out."""
-        return sum(len(_numbered(each)) for each in self.right.values())
+        return sum(map(len, self.numbered))
 
     @property
     def final(self) -> Mean:
@@ -38,13 +40,12 @@ class ModelScores:
     @property
     def candidate(self) -> Mean:
         """EX of a candidate drawn at random, the mean of the questions' means; without any it is 0."""
-        shares = (_numbered(each) for each in self.right.values())
-        return mean_of(sum(share) / len(share) if share else 0.0 for share in shares)
+        return mean_of(sum(own) / len(own) if own else 0.0 for own in self.numbered)
 
     @property
     def possible(self) -> Mean:
         """pass@k: the share of questions that any candidate has right."""
-        return mean_of(float(any(_numbered(each))) for each in self.right.values())
+        return mean_of(float(any(own)) for own in self.numbered)
 
     def as_json(self) -> dict[str, dict[str, int]]:
         return {id: {name: int(right) for name, right in each.items()} for id, each in self.right.items()}
@@ -81,32 +82,18 @@ def score_candidates(
     Raises:
         ConfigurationError: A question is unknown.
     """
-    asked = asked_ids(questions(recorded), ids, f"{recorded.folder}")
-    models = {name: ModelScores(name, {}) for name in recorded.models}
+    asked = asked_ids(recorded.questions, ids, f"{recorded.folder}")
+    models = {name: ModelScores() for name in recorded.models}
     reasons = {}
     for done, id in enumerate(asked, start=1):
         for name, answers in recorded.models.items():
             right = models[name].right[id] = {FINAL: False}
             reasons[name, id, FINAL] = MISSING
-            for candidate in _all(answers.get(id)):
-                label = FINAL if candidate.number is None else str(candidate.number)
-                right[label], reasons[name, id, label] = _judged(candidate, gold)
+            for candidate in answers[id].all if id in answers else ():
+                label = candidate.label
+                right[label], reasons[name, id, label] = False, "the gold does not know the question"
+                if id in gold.standards:
+                    score = gold.score(id, candidate.path)
+                    right[label], reasons[name, id, label] = score.match, score.reason
         on_done(done, len(asked))
     return CandidateScores(models, reasons, tuple(id for id in asked if id not in gold.files))
-
-
-def _judged(candidate: RecordedCandidate, gold: Spider2Gold) -> tuple[bool, str]:
-    if candidate.question not in gold.standards:
-        return False, "the gold does not know the question"
-    score = gold.score(candidate.question, candidate.path)
-    return score.match, score.reason
-
-
-def _all(question: RecordedQuestion | None) -> list[RecordedCandidate]:
-    if question is None:
-        return []
-    return [*([question.final] if question.final else []), *question.candidates]
-
-
-def _numbered(right: dict[str, bool]) -> list[bool]:
-    return [value for name, value in right.items() if name != FINAL]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quorum.evals.paths import check_folder
+from quorum.evals.submissions.predictions import read_sql
 from quorum.evals.tabular.frames import UnreadableCsv
 from quorum.evals.tabular.tables import read_csv
 from quorum.knowledge.errors import ConfigurationError
@@ -44,6 +45,11 @@ class RecordedCandidate:
     sql: str
     path: Path
 
+    @property
+    def label(self) -> str:
+        """Its number, or ``final``."""
+        return FINAL if self.number is None else str(self.number)
+
     @cached_property
     def table(self) -> pa.Table | None:
         """The result, read once; None if the candidate failed: no file, or one that is no CSV.
@@ -72,6 +78,11 @@ class RecordedQuestion:
     candidates: tuple[RecordedCandidate, ...]
     final: RecordedCandidate | None
 
+    @property
+    def all(self) -> tuple[RecordedCandidate, ...]:
+        """The final choice first, where there is one."""
+        return (*((self.final,) if self.final else ()), *self.candidates)
+
 
 @dataclass(frozen=True)
 class RecordedCandidates:
@@ -83,6 +94,11 @@ class RecordedCandidates:
     def __iter__(self) -> Iterator[RecordedQuestion]:
         """Every question of every model."""
         return (question for questions in self.models.values() for question in questions.values())
+
+    @property
+    def questions(self) -> list[str]:
+        """The ids of all questions, those too that some models did not answer; sorted."""
+        return sorted({asked.question for asked in self})
 
 
 def load_candidates(folder: Path) -> RecordedCandidates:
@@ -99,7 +115,7 @@ def load_candidates(folder: Path) -> RecordedCandidates:
         for model in _folders(folder)
     }
     recorded = RecordedCandidates(folder, {model: found for model, found in models.items() if found})
-    if not any(question.candidates or question.final for question in recorded):
+    if not any(question.all for question in recorded):
         nearer = any(_candidate_names(inner) for inner in _folders(folder))
         hint = f"Give its parent, {folder.parent}." if nearer else f"Give one that holds {SHAPE}."
         raise ConfigurationError(f"{folder} holds no recorded candidates.", hint=hint)
@@ -107,24 +123,16 @@ def load_candidates(folder: Path) -> RecordedCandidates:
 
 
 def _question(model: str, folder: Path) -> RecordedQuestion:
-    found = [_candidate(model, folder, name) for name in _candidate_names(folder)]
-    numbered = {candidate.number: candidate for candidate in found}
-    final = numbered.pop(None, None)
-    ordered = sorted(number for number in numbered if number is not None)
-    return RecordedQuestion(model, folder.name, tuple(numbered[number] for number in ordered), final)
+    found = {name: _candidate(model, folder, name) for name in _candidate_names(folder)}
+    final = found.pop(FINAL, None)
+    return RecordedQuestion(model, folder.name, tuple(found[name] for name in sorted(found, key=int)), final)
 
 
 def _candidate(model: str, folder: Path, name: str) -> RecordedCandidate:
     file = folder / f"{name}.sql"
-    try:
-        sql = file.read_text(encoding="utf-8").strip() if file.is_file() else ""
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(
-            f"The recorded SQL {file} cannot be read: {error}.", hint="It must be UTF-8 text."
-        ) from error
-    return RecordedCandidate(
-        model, folder.name, None if name == FINAL else int(name), sql, folder / f"{name}.csv"
-    )
+    sql = read_sql(file) if file.is_file() else ""
+    number = None if name == FINAL else int(name)
+    return RecordedCandidate(model, folder.name, number, sql, folder / f"{name}.csv")
 
 
 def _candidate_names(folder: Path) -> list[str]:

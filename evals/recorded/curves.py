@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quorum.evals.recorded.online import DRAWN_EXPERT, OnlineWeights
-from quorum.knowledge.errors import QuorumError, missing_extra
+from quorum.evals.reports.plots import STYLE, empty_figure
+from quorum.knowledge.errors import QuorumError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,16 +29,6 @@ DRAWN = {
 EXPERTS = ("#4c1d6b", "#b8860b", "#a5173c", "#2a7f9e", "#5d7a1f", "#8c564b", "#222222", "#c0559e")
 FORMATS = ("svg", "png")
 SIZE, DPI = (7.5, 4.4), 160  # inches, dots per inch of the PNG
-STYLE = {
-    "axes.grid": True,
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "font.size": 10,
-    "grid.alpha": 0.3,
-    "legend.fontsize": 9,
-    "legend.frameon": False,
-    "svg.hashsalt": "quorum",  # the same curves make the same file
-}
 
 
 def draw(learned: OnlineWeights, folder: Path) -> list[Path]:
@@ -47,19 +38,13 @@ def draw(learned: OnlineWeights, folder: Path) -> list[Path]:
         ConfigurationError: matplotlib is not installed.
         QuorumError: The folder cannot be written to.
     """
-    try:
-        from matplotlib import rc_context
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise missing_extra("plots", "Drawing curves", needs="matplotlib") from error
     written = []
     for name, plot in PLOTS.items():
-        with rc_context(STYLE):  # type: ignore[arg-type,unused-ignore]
-            figure = Figure(figsize=SIZE, layout="constrained")
+        with empty_figure(STYLE, SIZE) as figure:
             axes = figure.add_subplot()
             plot(axes, learned)
             axes.set_xlabel("question, in the order of ids")
-            axes.set_xlim(0, max(1, learned.rounds))
+            axes.set_xlim(0, max(1, learned.questions))
             axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
             for kind in FORMATS:
                 path = folder / f"{name}.{kind}"
@@ -75,7 +60,9 @@ def draw(learned: OnlineWeights, folder: Path) -> list[Path]:
 def _weights(axes: Axes, learned: OnlineWeights) -> None:
     """Figures 15, 17, 19: how fast the weight goes to the stronger models."""
     for expert, colour in _coloured(learned):
-        axes.step(range(learned.rounds + 1), learned.shares(expert), where="post", color=colour, label=expert)
+        axes.step(
+            range(learned.questions + 1), learned.shares(expert), where="post", color=colour, label=expert
+        )
     even = 1 / len(learned.experts)
     axes.axhline(even, color="#7a7a7a", linestyle=":", label="unweighted vote")
     axes.set_title("Weights of the experts (WMA and RWMA, ε = √(ln N / t))")

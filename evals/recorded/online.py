@@ -29,12 +29,12 @@ takes one of its candidates instead, for which the paper's bound says nothing.""
 
 @dataclass
 class OnlineWeights:
-    """Weights relative to the best expert's, and what every expert and strategy lost in each round.
+    """Weights relative to the best expert's, and what every expert and strategy lost in each question.
 
     Attributes:
-        experts: Per expert what it lost, round by round: 0 right, 1 wrong.
-        votes: What each of ``COMPARED`` lost, and ``DRAWN_EXPERT`` in expectation, round by round.
-        history: The weights per expert before each round, and after the last.
+        experts: Per expert what it lost, question by question: 0 right, 1 wrong.
+        votes: What each of ``COMPARED`` lost, and ``DRAWN_EXPERT`` in expectation, question by question.
+        history: The weights per expert before each question, and after the last.
     """
 
     experts: dict[str, list[float]]
@@ -47,11 +47,12 @@ class OnlineWeights:
 
     @classmethod
     def of(cls, experts: Iterable[str]) -> OnlineWeights:
-        """Before the first round."""
+        """Before the first question."""
         return cls({name: [] for name in experts})
 
     @property
-    def rounds(self) -> int:
+    def questions(self) -> int:
+        """How many were learned from."""
         return len(self.history) - 1
 
     @property
@@ -60,7 +61,7 @@ class OnlineWeights:
         return self.history[-1]
 
     def learn(self, experts: Mapping[str, float], votes: Mapping[str, float]) -> None:
-        """Record what the experts and the votes (``COMPARED``) lost in a round, and punish the experts."""
+        """Record what the experts and the votes (``COMPARED``) lost in a question, and punish the experts."""
         total = sum(self.weights.values())
         drawn = sum(weight * experts[name] for name, weight in self.weights.items()) / total
         for name, lost in self.votes.items():
@@ -73,13 +74,13 @@ class OnlineWeights:
         self.history.append({name: max(MIN_WEIGHT, cost ** (m - least)) for name, m in made.items()})
 
     def shares(self, expert: str) -> list[float]:
-        """The expert's part of all weight before each round and after the last, 0 to 1."""
+        """The expert's part of all weight before each question and after the last, 0 to 1."""
         return [weights[expert] / sum(weights.values()) for weights in self.history]
 
     def bounds(self, vote: str) -> list[Bounds]:
-        """After each round: a vote's mistakes and regret, the best expert's, and the algorithms' bounds.
+        """After each question: a vote's mistakes and regret, the best expert's, and the algorithms' bounds.
 
-        The bounds are those of one epsilon, the best for so many rounds.
+        The bounds are those of one epsilon, the best for so many questions.
         """
         best = [min(lost) for lost in zip(*map(accumulate, self.experts.values()), strict=True)]
         return [

@@ -6,37 +6,32 @@ A model that votes by itself is one expert, so that ``wma`` is ``majority`` ther
 
 Every row counts all questions of the folder. One that a model did not answer, or that the gold does
 not know, counts as wrong. Draws and ties count at their expectation, and stopping rules at the mean over
-random orders of arrival (``evals.recorded.polls``). Candidates that were not recorded cannot be asked for.
+random orders of arrival (``evals.recorded.expected``). Candidates that were not recorded cannot be asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
-from quorum.evals.recorded.candidates import RecordedCandidates
+from quorum.evals.recorded.ballots import POOLED, RecordedBallots, ballots_of, groups
+from quorum.evals.recorded.candidates import FINAL, RecordedCandidates
+from quorum.evals.recorded.expected import Outcome, ReplayedVote, arrivals, expected
 from quorum.evals.recorded.online import COMPARED, OnlineWeights
-from quorum.evals.recorded.polls import Outcome, Poll, arrivals, expected
-from quorum.evals.recorded.rounds import POOLED, Round, groups, questions, rounds
-from quorum.evals.reports.paired import bootstrap_interval
+from quorum.evals.reports.statistics import bootstrap_interval
 from quorum.evals.scorers.spider2_rules import Spider2Gold
 from quorum.graph.ballots import Rules
 from quorum.graph.stopping import find_stopping
 from quorum.graph.strategies import ASKING, STRATEGIES
 from quorum.knowledge.errors import ConfigurationError
 
-FINAL = "final"
-"""In place of a strategy: what the recorded pipeline itself chose."""
-
 NEVER = "never"
 STOPPINGS = (NEVER, "decided", "beta:0.8", "beta:0.9", "beta:0.95")
 ORDERS = 20
 RESAMPLES = 2_000
 DIGITS = 6
-
-Key = tuple[str, str, str]  # group, strategy, stopping
 
 
 @dataclass(frozen=True)
@@ -45,7 +40,7 @@ class Row:
 
     Attributes:
         model: A model, or ``pooled``.
-        strategy: One of ``STRATEGIES``, or ``final``.
+        strategy: One of ``STRATEGIES``, or ``final``: what the recorded pipeline itself chose.
         questions: All in the folder.
         ex: Execution accuracy over all of them, 0 to 1; ``ex_low`` to ``ex_high`` is its 95 % interval
             (percentile bootstrap over questions).
@@ -97,20 +92,42 @@ class Replay:
 
 
 @dataclass(eq=False)
-class _Record:
-    """A group's rounds, and the outcomes of its votes, question by question."""
+class _Results:
+    """What became of a group's questions, one after the other.
 
-    rounds: list[_Facts] = field(default_factory=list)
+    Attributes:
+        candidates: How many each question has.
+        possible: Whether one of them is right.
+        chosen: Whether the recorded pipeline chose one.
+        outcomes: By strategy and stopping rule.
+    """
+
+    candidates: list[int] = field(default_factory=list)
+    possible: list[bool] = field(default_factory=list)
+    chosen: list[bool] = field(default_factory=list)
     outcomes: dict[tuple[str, str], list[Outcome]] = field(default_factory=dict)
 
+    def latest(self, strategy: str) -> float:
+        """How wrong the strategy's answer to the last question is, 0 to 1."""
+        return 1 - self.outcomes[strategy, NEVER][-1].right
 
-@dataclass(frozen=True)
-class _Facts:
-    """What remains of a round when its results may be forgotten."""
-
-    candidates: int
-    possible: bool
-    final: bool
+    async def add(self, recorded: RecordedBallots, rules: Rules, orders: int) -> None:
+        """Hold every vote over one more question."""
+        ballots, final = recorded.ballots, recorded.final
+        drawn = arrivals(ballots, recorded.question, orders)
+        self.candidates.append(len(ballots))
+        self.possible.append(bool(recorded.right))
+        self.chosen.append(final is not None)
+        for strategy in STRATEGIES:
+            if strategy in ASKING:
+                continue
+            vote = ReplayedVote(recorded, strategy, rules)
+            for stopping in STOPPINGS:
+                outcome = await vote.outcome(find_stopping(stopping), drawn)
+                self.outcomes.setdefault((strategy, stopping), []).append(outcome)
+        answered = float(final is not None)
+        chosen = Outcome(float(final or 0), samples=len(ballots), answered=answered, agrees=answered)
+        self.outcomes.setdefault((FINAL, NEVER), []).append(chosen)
 
 
 async def replay(
@@ -133,70 +150,45 @@ async def replay(
         ConfigurationError: The gold knows none of the questions, the dialect is unknown, or a model has
             the name of the pool.
     """
-    names, asked = groups(recorded), questions(recorded)
-    judged = [question for question in asked if gold and question in gold.files]
-    if gold and not judged:
+    names, asked = groups(recorded), recorded.questions
+    unknown = [question for question in asked if gold and question not in gold.files]
+    if gold and len(unknown) == len(asked):
         raise ConfigurationError(
             f"The gold in {gold.folder} knows none of the {len(asked)} questions in {recorded.folder}.",
             hint=f"They are like {', '.join(asked[:3])}; give the gold of their edition.",
         )
     learned = OnlineWeights.of(recorded.models) if gold and POOLED in names else None
-    records = {name: _Record() for name in names}
-    for done, prepared in enumerate(rounds(recorded, gold), start=1):
-        for group, round_ in prepared.items():
+    results = {name: _Results() for name in names}
+    for done, question in enumerate(asked, start=1):
+        found = ballots_of(recorded, question, gold)
+        for group, ballots in found.items():
             weights = learned.weights if learned and group == POOLED else {}
-            rules = Rules(weights, seed=0, dialect=dialect, evidence=round_.evidence)
-            await _vote(round_, rules, orders, records[group])
-        if learned and prepared[POOLED].judged:
-            _learn(learned, records)
+            rules = Rules(weights, seed=0, dialect=dialect, evidence=ballots.evidence)
+            await results[group].add(ballots, rules, orders)
+        if learned and found[POOLED].judged:  # an expert's answer is the majority of its own candidates
+            experts = {name: results[name].latest("majority") for name in learned.experts}
+            learned.learn(experts, {name: results[POOLED].latest(name) for name in COMPARED})
         if progress:
             progress(done, len(asked))
-    rows = [row for name in names for row in _rows(name, records[name], known=gold is not None)]
-    return Replay(rows, learned, [question for question in asked if gold and question not in gold.files])
+    rows = [row for name in names for row in _rows(name, results[name], known=gold is not None)]
+    return Replay(rows, learned, unknown)
 
 
-async def _vote(round_: Round, rules: Rules, orders: int, record: _Record) -> None:
-    """Every strategy and stopping rule over one round."""
-    drawn = arrivals(round_.ballots, round_.question, orders)
-    record.rounds.append(_Facts(len(round_.ballots), bool(round_.right), round_.final is not None))
-    for strategy in STRATEGIES:
-        if strategy in ASKING:
-            continue
-        poll = Poll(round_, strategy, rules)
-        for stopping in STOPPINGS:
-            outcome = await poll.outcome(find_stopping(stopping), drawn)
-            record.outcomes.setdefault((strategy, stopping), []).append(outcome)
-    if final := round_.final:
-        chosen = Outcome(float(final.right), samples=len(round_.ballots), answered=1.0, agrees=1.0)
-    else:
-        chosen = Outcome(samples=len(round_.ballots))
-    record.outcomes.setdefault((FINAL, NEVER), []).append(chosen)
-
-
-def _learn(learned: OnlineWeights, records: Mapping[str, _Record]) -> None:
-    """From the latest question: an expert's answer is the majority of its own candidates."""
-    experts = {name: 1 - records[name].outcomes["majority", NEVER][-1].right for name in learned.experts}
-    pool = records[POOLED].outcomes
-    learned.learn(experts, {name: 1 - pool[name, NEVER][-1].right for name in COMPARED})
-
-
-def _rows(model: str, record: _Record, *, known: bool) -> list[Row]:
-    chose = any(facts.final for facts in record.rounds)
+def _rows(model: str, results: _Results, *, known: bool) -> list[Row]:
     made = [
-        _row(model, strategy, stopping, record, outcomes, known=known)
-        for (strategy, stopping), outcomes in record.outcomes.items()
-        if strategy != FINAL or chose
+        _row(model, strategy, stopping, results, known=known)
+        for strategy, stopping in results.outcomes
+        if strategy != FINAL or any(results.chosen)
     ]
     return sorted(made, key=lambda row: row.strategy != FINAL)
 
 
-def _row(
-    model: str, strategy: str, stopping: str, record: _Record, outcomes: Sequence[Outcome], *, known: bool
-) -> Row:
+def _row(model: str, strategy: str, stopping: str, results: _Results, *, known: bool) -> Row:
+    outcomes = results.outcomes[strategy, stopping]
     count, final = len(outcomes), strategy == FINAL
     mean = expected([(1 / count, outcome) for outcome in outcomes])
-    recorded = sum(facts.candidates for facts in record.rounds)
-    chosen = [one.agrees for one, facts in zip(outcomes, record.rounds, strict=True) if facts.final]
+    recorded = sum(results.candidates)
+    agreeing = [one.agrees for one, chosen in zip(outcomes, results.chosen, strict=True) if chosen]
     low, high = bootstrap_interval([outcome.right for outcome in outcomes], resamples=RESAMPLES)
     return Row(
         model=model,
@@ -206,12 +198,12 @@ def _row(
         ex=mean.right if known else None,
         ex_low=low if known else None,
         ex_high=high if known else None,
-        pass_at_k=fmean(facts.possible for facts in record.rounds) if known else None,
+        pass_at_k=fmean(results.possible) if known else None,
         ties=None if final else mean.tie * count,
         unanswered=_tidy((1 - mean.answered) * count),
         samples_mean=mean.samples,
         saved=_tidy(1 - mean.samples * count / recorded) if recorded else 0.0,
-        agreement=fmean(chosen) if chosen else None,
+        agreement=fmean(agreeing) if agreeing else None,
         brier=mean.brier / mean.answered if known and mean.answered and not final else None,
     )
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from statistics import fmean
 
 BINS = 10
 
@@ -78,71 +79,40 @@ def calibrate(answers: Iterable[Judged]) -> Calibration | None:
     given = [(sure, right) for sure, right in answers if 0 <= sure <= 1]  # NaN is not
     if not given:
         return None
-    count = len(given)
-    accuracy = sum(right for _, right in given) / count
-    bins = _bins(given)
+    accuracy = fmean(right for _, right in given)
+    bins = tuple(_bin(number, given) for number in range(BINS))
+    curve, area = _curve(given)
     return Calibration(
-        n=count,
-        confidence=_mean([sure for sure, _ in given]),
+        n=len(given),
+        confidence=fmean(sure for sure, _ in given),
         accuracy=accuracy,
-        brier=_mean([(sure - right) ** 2 for sure, right in given]),
+        brier=fmean((sure - right) ** 2 for sure, right in given),
         brier_base=accuracy * (1 - accuracy),
-        ece=math.fsum(each.n * abs((each.confidence or 0.0) - (each.accuracy or 0.0)) for each in bins)
-        / count,
+        ece=math.fsum(it.n * abs((it.confidence or 0.0) - (it.accuracy or 0.0)) for it in bins) / len(given),
         bins=bins,
-        curve=_curve(given),
-        aurc=_area(_levels(given)),
-        aurc_best=_area(_levels([(float(right), right) for _, right in given])),
+        curve=curve,
+        aurc=area,
+        aurc_best=_curve([(float(right), right) for _, right in given])[1],
     )
 
 
-def _bins(answers: Sequence[Judged]) -> tuple[Bin, ...]:
-    members: list[list[Judged]] = [[] for _ in range(BINS)]
-    for sure, right in answers:
-        place = next(number for number in range(BINS) if sure <= (number + 1) / BINS)
-        members[place].append((sure, right))
-    return tuple(_bin(number, own) for number, own in enumerate(members))
-
-
-def _bin(number: int, members: Sequence[Judged]) -> Bin:
+def _bin(number: int, answers: Sequence[Judged]) -> Bin:
     low, high = number / BINS, (number + 1) / BINS
-    if not members:
+    own = [(sure, right) for sure, right in answers if sure <= high and (sure > low or number == 0)]
+    if not own:
         return Bin(low, high, 0, None, None)
-    confidence = _mean([sure for sure, _ in members])
-    return Bin(low, high, len(members), confidence, sum(right for _, right in members) / len(members))
+    return Bin(low, high, len(own), fmean(sure for sure, _ in own), fmean(right for _, right in own))
 
 
-Level = tuple[float, int, int]
-"""A confidence, the answers that have it, and the wrong ones among them."""
-
-
-def _levels(answers: Sequence[Judged]) -> list[Level]:
-    """The surest first."""
-    ordered = sorted(answers, reverse=True)
-    grouped = ((sure, list(members)) for sure, members in groupby(ordered, key=lambda answer: answer[0]))
-    return [(sure, len(own), sum(not right for _, right in own)) for sure, own in grouped]
-
-
-def _curve(answers: Sequence[Judged]) -> tuple[RiskPoint, ...]:
-    points, covered, wrong = [], 0, 0
-    for sure, size, errors in _levels(answers):
+def _curve(answers: Sequence[Judged]) -> tuple[tuple[RiskPoint, ...], float]:
+    """The risk-coverage curve, and the area under it: the mean of the expected risk at each coverage."""
+    points: list[RiskPoint] = []
+    risks: list[float] = []
+    covered = wrong = 0
+    for sure, members in groupby(sorted(answers, reverse=True), key=lambda answer: answer[0]):
+        flags = [not right for _, right in members]
+        size, errors = len(flags), sum(flags)
+        risks += [(wrong + errors * more / size) / (covered + more) for more in range(1, size + 1)]
         covered, wrong = covered + size, wrong + errors
         points.append(RiskPoint(sure, covered / len(answers), wrong / covered))
-    return tuple(points)
-
-
-def _area(levels: Sequence[Level]) -> float:
-    return _mean(list(_risks(levels)))
-
-
-def _risks(levels: Sequence[Level]) -> Iterator[float]:
-    """The expected risk at each coverage."""
-    covered, wrong = 0, 0
-    for _, size, errors in levels:
-        for more in range(1, size + 1):
-            yield (wrong + errors * more / size) / (covered + more)
-        covered, wrong = covered + size, wrong + errors
-
-
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)
+    return tuple(points), fmean(risks)

@@ -2,61 +2,32 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
-from quorum.evals.folder import EvalFolder, merged
-from quorum.evals.records import Asked, Manifest, Record
-from quorum.evals.reports.compare_unscored import measures
-from quorum.evals.reports.comparison import Comparison, Difference, Flip, Half, Pair, Side
+from quorum.evals.records import Manifest, Record
+from quorum.evals.reports.comparison import Comparison, Difference, Flip, Half, Measure, Pair, Side
 from quorum.evals.reports.costs import COSTS
+from quorum.evals.reports.evaluations import Opened, names
 from quorum.evals.reports.format import gist
-from quorum.evals.reports.names import members_of, names
-from quorum.evals.reports.paired import bootstrap_interval, mcnemar
-from quorum.evals.reports.scores import right, unscorable
-from quorum.evals.reports.statistics import share_of
+from quorum.evals.reports.scores import metric_of, right, unscorable
+from quorum.evals.reports.statistics import bootstrap_interval, mcnemar, share_of
 from quorum.knowledge.errors import ConfigurationError
 
+Both: TypeAlias = tuple[Record, Record]
+"""A question's record in A and in B."""
 
-@dataclass(frozen=True)
-class Opened:
-    """An evaluation that was read, its shards put together.
+LINKING = {
+    "table_recall": "table recall",
+    "table_precision": "table precision",
+    "column_recall": "column recall",
+    "column_precision": "column precision",
+}
+"""Fields of ``quorum.evals.records.Linking``, and what tables call them."""
 
-    Attributes:
-        folder: As it was named.
-        places: The folder that holds a question's run, by id: ``folder`` itself, or a shard in it.
-    """
-
-    folder: Path
-    manifest: Manifest
-    records: Mapping[str, Record]
-    places: Mapping[str, Path]
-
-    @property
-    def asked(self) -> dict[str, Asked]:
-        return {item.id: item for item in self.manifest.asked}
-
-
-def open_evaluation(folder: Path) -> Opened:
-    """Read an evaluation: its own folder, or one whose subfolders are the shards of one evaluation.
-
-    Raises:
-        ConfigurationError: The folder holds no evaluation, a damaged one, or several.
-    """
-    members = members_of(folder)
-    found = list(merged(members))
-    if len(found) > 1:
-        raise ConfigurationError(
-            f"{folder} holds {len(found)} evaluations.",
-            hint="Name one of them, or a folder with the shards of one: "
-            + ", ".join(path.name for path in members[:5])
-            + ".",
-        )
-    ((manifest, records, _),) = found
-    places = {item.id: member for member in members for item in EvalFolder(member).manifest().asked}
-    return Opened(folder, manifest, records, places)
+STRICT = {"table_recall": "no table of the gold missed", "column_recall": "no column of the gold missed"}
 
 
 def compare(a: Opened, b: Opened) -> Comparison:
@@ -70,17 +41,15 @@ def compare(a: Opened, b: Opened) -> Comparison:
         ConfigurationError: The suites, their rules or their questions are not the same, or none is shared.
     """
     shared = _shared(a, b)
-    lacking = {id for id in shared if any(_lost(half.records.get(id)) for half in (a, b))}
-    ended = {id for id in shared if all(_ended(half.records.get(id)) for half in (a, b))}
-    compared = [id for id in shared if id in ended - lacking]
-    split = {id: (right(a.records.get(id)), right(b.records.get(id))) for id in compared}
-    counts = Counter(split.values())
-    gained, lost = counts[False, True], counts[True, False]
-    low, high = (
-        bootstrap_interval([after - before for before, after in split.values()]) if split else (None, None)
-    )
-    unscored = [id for id in shared if id in ended and a.records[id].match is b.records[id].match is None]
-    priced = [id for id in shared if _priced(a.records.get(id)) and _priced(b.records.get(id))]
+    lacking = [id for id in shared if any(id in it.records and unscorable(it.records[id]) for it in (a, b))]
+    recorded = {id: (a.records[id], b.records[id]) for id in shared if id in a.records and id in b.records}
+    ended = {id: both for id, both in recorded.items() if both[0].finished and both[1].finished}
+    compared = {id: both for id, both in ended.items() if id not in lacking}
+    split = {id: (right(one), right(other)) for id, (one, other) in compared.items()}
+    ex = _measure("ex", "EX", list(split.values()), flags=True)
+    gained, lost = ex.gained or 0, ex.lost or 0
+    unscored = [(one, other) for one, other in ended.values() if one.match is other.match is None]
+    priced = [(one, other) for one, other in ended.values() if one.usage and other.usage]
     name_a, name_b = names([[a.folder], [b.folder]])
     return Comparison(
         suite=a.manifest.suite,
@@ -90,22 +59,24 @@ def compare(a: Opened, b: Opened) -> Comparison:
         shared=len(shared),
         only_a=len(a.asked) - len(shared),
         only_b=len(b.asked) - len(shared),
-        unscorable=tuple(id for id in shared if id in lacking),
-        both_right=counts[True, True],
+        unscorable=tuple(lacking),
+        both_right=sum(before and after for before, after in split.values()),
         gained=gained,
         lost=lost,
-        both_wrong=counts[False, False],
+        both_wrong=sum(not before and not after for before, after in split.values()),
         difference=(gained - lost) / len(compared) if compared else None,
-        low=low,
-        high=high,
+        low=ex.low,
+        high=ex.high,
         p_value=mcnemar(gained, lost),
-        metrics=tuple(_metric(metric, a, b, compared) for metric in a.manifest.metrics),
+        metrics=tuple(_metric(metric, list(compared.values())) for metric in a.manifest.metrics),
         unscored=len(unscored),
-        measures=measures(a.records, b.records, unscored),
-        costs=tuple(_cost(*cost, a, b, priced) for cost in COSTS),
+        measures=tuple(each for each in _measures(unscored) if each.n),
+        costs=tuple(_cost(*cost, priced) for cost in COSTS),
         priced=len(priced),
         differing=_differing(a.manifest, b.manifest),
-        flips=tuple(_flip(id, a, b, split[id][1]) for id in compared if split[id][0] != split[id][1]),
+        flips=tuple(
+            _flip(id, a, b, gained=after) for id, (before, after) in split.items() if before != after
+        ),
     )
 
 
@@ -115,122 +86,125 @@ def _shared(a: Opened, b: Opened) -> list[str]:
     Raises:
         ConfigurationError: They cannot be compared.
     """
-    for what in ("suite", "rules"):
+    for what, plural in (("suite", "suites"), ("rules", "rules")):
         left, right = getattr(a.manifest, what), getattr(b.manifest, what)
         if left != right:
             raise ConfigurationError(
-                f"The two evaluations have different {'suites' if what == 'suite' else 'rules'}: "
-                f"{left!r} and {right!r}.",
+                f"The two evaluations have different {plural}: {left!r} and {right!r}.",
                 hint="Only answers to the same questions, judged by the same rules, can be compared.",
             )
-    theirs = b.asked
-    shared = [id for id in a.asked if id in theirs]
+    ours, theirs = a.asked, b.asked
+    shared = [id for id in ours if id in theirs]
     if not shared:
         raise ConfigurationError(
             "The two evaluations have no question in common.", hint="Run both with the same --ids or --limit."
         )
-    for id in shared:
-        _check_same(id, a, b)
+    if other := next((id for id in shared if ours[id] != theirs[id]), ""):  # a digest tells text and gold
+        raise ConfigurationError(
+            f"Question {other} is not the same in both: its text, gold, knowledge or database differs.",
+            hint="Run both on the same edition of the suite.",
+        )
     return shared
 
 
-def _check_same(id: str, a: Opened, b: Opened) -> None:
-    """Raise where an id names two different questions; text, gold and knowledge are told by their digest."""
-    if a.asked[id] != b.asked[id]:
-        raise ConfigurationError(
-            f"Question {id} is not the same in both: its text, gold, knowledge or database differs.",
-            hint="Run both on the same edition of the suite.",
-        )
-
-
-def _ended(record: Record | None) -> bool:
-    return record is not None and record.finished
-
-
-def _priced(record: Record | None) -> bool:
-    return record is not None and record.finished and bool(record.usage)
-
-
-def _lost(record: Record | None) -> bool:
-    return record is not None and unscorable(record)
-
-
 def _half(half: Opened, name: str, shared: Sequence[str], verdicts: Sequence[bool]) -> Half:
-    options = half.manifest.options
+    options, records = half.manifest.options, half.records
     return Half(
         name=name,
         ex=share_of(verdicts),
         asked=len(half.asked),
-        unanswered=sum(not _ended(half.records.get(id)) for id in shared),
+        unanswered=sum(id not in records or not records[id].finished for id in shared),
         recipe=str(options.get("recipe", "")),
         models=tuple(str(model) for model in options.get("models") or ()),
         shard=half.manifest.shard,
-        demonstration=any(record.demonstration for record in half.records.values()),
+        demonstration=any(record.demonstration for record in records.values()),
     )
 
 
-def _metric(metric: Mapping[str, str], a: Opened, b: Opened, compared: Sequence[str]) -> Pair:
+def _metric(metric: Mapping[str, str], compared: Sequence[Both]) -> Pair:
     """Means over the questions where both define the metric; an answer that is not there has 0."""
-
-    def value(record: Record | None) -> float | None:
-        if record is None or record.status != "answered" or record.match is None:
-            return 0.0
-        return record.metrics.get(metric["name"])
-
-    pairs = [(value(a.records.get(id)), value(b.records.get(id))) for id in compared]
-    known = [(left, right) for left, right in pairs if left is not None and right is not None]
-    left, right = (_mean([pair[side] for pair in known]) for side in (0, 1))
+    pairs = _known(compared, lambda record, _: metric_of(record, metric["name"]))
+    left, right = (_mean([pair[side] for pair in pairs]) for side in (0, 1))
     return Pair(metric["name"], metric["title"], metric.get("unit", "share"), left, right)
 
 
-def _cost(name: str, title: str, unit: str, a: Opened, b: Opened, priced: Sequence[str]) -> Pair:
-    def mean(half: Opened) -> float | None:
-        amounts = [half.records[id].usage.get(name, 0) for id in priced]
-        return None if None in amounts else _mean([float(amount) for amount in amounts])
-
-    left, right = mean(a), mean(b)
-    ratio = right / left if left and right is not None else None
-    return Pair(name, title, unit, left, right, ratio)
+def _cost(name: str, title: str, unit: str, priced: Sequence[Both]) -> Pair:
+    left, right = (_mean([both[side].usage.get(name, 0) for both in priced]) for side in (0, 1))
+    return Pair(name, title, unit, left, right, right / left if left and right is not None else None)
 
 
-def _mean(values: Sequence[float]) -> float | None:
-    return sum(values) / len(values) if values else None
+def _mean(values: Sequence[float | None]) -> float | None:
+    """None of no values, and where one is not known."""
+    known = [float(value) for value in values if value is not None]
+    return sum(known) / len(known) if known and len(known) == len(values) else None
+
+
+def _measures(unscored: Sequence[Both]) -> Iterator[Measure]:
+    """Valid SQL over all of them; linking over those where both sides have the figure.
+
+    A question without SQL is not valid. Where the other side's SQL was held against gold SQL, it also has a
+    recall of 0, and no precision.
+    """
+    flags = [(bool(one.valid), bool(other.valid)) for one, other in unscored]
+    yield _measure("valid", "valid SQL", flags, flags=True)
+    linked = {name: _known(unscored, partial(_linking, name)) for name in LINKING}
+    for name, title in LINKING.items():
+        yield _measure(name, title, linked[name])
+    for name, title in STRICT.items():
+        whole = [(one >= 1, other >= 1) for one, other in linked[name]]
+        yield _measure(f"{name}_strict", title, whole, flags=True)
+
+
+def _known(
+    pairs: Sequence[Both], value: Callable[[Record, Record], float | None]
+) -> list[tuple[float, float]]:
+    """The values of both sides where both have one; ``value`` is given a record and the other side's."""
+    values = ((value(one, other), value(other, one)) for one, other in pairs)
+    return [(left, right) for left, right in values if left is not None and right is not None]
+
+
+def _linking(name: str, record: Record, other: Record) -> float | None:
+    if record.linking is not None:
+        value: float | None = getattr(record.linking, name)
+        return value
+    lost = not record.sql and other.linking is not None and name.endswith("recall")
+    return 0.0 if lost else None
+
+
+def _measure(name: str, title: str, pairs: Sequence[tuple[float, float]], *, flags: bool = False) -> Measure:
+    """A measure; where its values are true or false (``flags``), questions flip."""
+    if not pairs:
+        return Measure(name, title, 0)
+    a, b = (sum(pair[side] for pair in pairs) / len(pairs) for side in (0, 1))
+    low, high = bootstrap_interval([right - left for left, right in pairs])
+    if not flags:
+        return Measure(name, title, len(pairs), a, b, low, high)
+    gained, lost = (sum(sign * (right - left) > 0 for left, right in pairs) for sign in (1, -1))
+    return Measure(name, title, len(pairs), a, b, low, high, gained, lost, mcnemar(gained, lost))
 
 
 def _differing(a: Manifest, b: Manifest) -> tuple[Difference, ...]:
     """The options that differ; the version counts as one."""
     left, right = ({"version": manifest.version} | dict(manifest.options) for manifest in (a, b))
-    names = dict.fromkeys([*left, *right])
-    return tuple(
-        Difference(name, left.get(name), right.get(name))
-        for name in names
-        if left.get(name) != right.get(name)
-    )
+    named = ((name, left.get(name), right.get(name)) for name in dict.fromkeys([*left, *right]))
+    return tuple(Difference(name, one, other) for name, one, other in named if one != other)
 
 
-def _flip(id: str, a: Opened, b: Opened, gained: bool) -> Flip:
-    asked, known = a.asked[id], a.records.get(id) or b.records[id]
+def _flip(id: str, a: Opened, b: Opened, *, gained: bool) -> Flip:
+    asked = a.asked[id]
     return Flip(
         id=id,
-        question=known.question,
+        question=a.records[id].question,
         database=asked.database,
         difficulty=asked.difficulty,
         change="gained" if gained else "lost",
-        a=_side(id, a),
-        b=_side(id, b),
+        a=_side(a.records[id], a),
+        b=_side(b.records[id], b),
     )
 
 
-def _side(id: str, half: Opened) -> Side:
-    record = half.records.get(id)
-    if record is None:
-        return Side("", "It was not answered.", "", "")
-    return Side(record.sql, record.reason or gist(record.message), record.error, _run(half, record))
-
-
-def _run(half: Opened, record: Record) -> str:
-    """The run's folder within the evaluation's; empty where a record names none, or a place outside."""
+def _side(record: Record, half: Opened) -> Side:
     run = Path(record.run)
-    if not record.run or run.is_absolute() or ".." in run.parts:
-        return ""
-    return (half.places[record.id] / run).relative_to(half.folder).as_posix()
+    inside = record.run and not run.is_absolute() and ".." not in run.parts
+    place = (half.places[record.id] / run).relative_to(half.folder).as_posix() if inside else ""
+    return Side(record.sql, record.reason or gist(record.message), record.error, place)

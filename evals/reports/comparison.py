@@ -68,7 +68,7 @@ class Pair:
     """A figure of both.
 
     Attributes:
-        unit: Of a metric ``share`` or ``points``; of a cost as ``quorum.evals.reports.summary.Cost.unit``.
+        unit: Of a metric ``share`` or ``points``; of a cost as ``quorum.evals.reports.costs.Cost.unit``.
         ratio: B's to A's, of costs; None where it is not defined.
     """
 
@@ -94,10 +94,10 @@ class Measure:
     name: str
     title: str
     n: int
-    a: float | None
-    b: float | None
-    low: float | None
-    high: float | None
+    a: float | None = None
+    b: float | None = None
+    low: float | None = None
+    high: float | None = None
     gained: int | None = None
     lost: int | None = None
     p_value: float | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias
@@ -100,10 +100,7 @@ class Throughput:
 def costs(records: Iterable[Record]) -> tuple[Cost, ...]:
     """What a question takes, over the records with a ledger."""
     ledgers = [record.usage for record in records if record.usage]
-    return tuple(
-        Cost(name, title, unit, spread_of(_number(usage.get(name)) for usage in ledgers))
-        for name, title, unit in COSTS
-    )
+    return tuple(Cost(name, title, unit, _spread(ledgers, name)) for name, title, unit in COSTS)
 
 
 def agents(records: Iterable[Record]) -> tuple[AgentCost, ...]:
@@ -112,23 +109,18 @@ def agents(records: Iterable[Record]) -> tuple[AgentCost, ...]:
     for record in records:
         for agent, usage in (record.usage.get("by_agent") or {}).items():
             accounts.setdefault(agent, []).append(usage)
-    found = [_agent(agent, usages) for agent, usages in accounts.items()]
+    found = [_agent(agent, own) for agent, own in accounts.items()]
     return tuple(sorted(found, key=lambda each: (-each.model_calls, each.agent)))
 
 
-def _agent(agent: str, usages: Sequence[dict[str, Any]]) -> AgentCost:
-    def total(name: str) -> int:
-        return int(spread_of(_number(usage.get(name)) for usage in usages).known_total or 0)
+def _agent(agent: str, ledgers: Sequence[Mapping[str, Any]]) -> AgentCost:
+    names = ("model_calls", "input_tokens", "output_tokens", "cached_tokens", "queries")
+    counts = {name: int(_spread(ledgers, name).known_total or 0) for name in names}
+    return AgentCost(agent, **counts, usd=_spread(ledgers, "usd").total)
 
-    return AgentCost(
-        agent=agent,
-        model_calls=total("model_calls"),
-        input_tokens=total("input_tokens"),
-        output_tokens=total("output_tokens"),
-        cached_tokens=total("cached_tokens"),
-        queries=total("queries"),
-        usd=spread_of(_number(usage.get("usd")) for usage in usages).total,
-    )
+
+def _spread(ledgers: Iterable[Mapping[str, Any]], name: str) -> Spread:
+    return spread_of(_number(usage.get(name)) for usage in ledgers)
 
 
 def throughput(records: Iterable[Record]) -> Throughput:
@@ -139,8 +131,8 @@ def throughput(records: Iterable[Record]) -> Throughput:
             members.setdefault(record.session, []).append((ended, record))
     spans = {session: _span(own) for session, own in members.items()}
     ordered = sorted(spans, key=lambda session: (spans[session], session))
-    sessions = tuple(_session(session, members[session], spans[session]) for session in ordered)
-    questions, seconds = sum(each.questions for each in sessions), _covered(list(spans.values()))
+    sessions = tuple(_session(session, members[session], *spans[session]) for session in ordered)
+    questions, seconds = sum(each.questions for each in sessions), _covered(spans.values())
     return Throughput(
         sessions=sessions,
         questions=questions,
@@ -163,20 +155,22 @@ def _span(own: Sequence[tuple[datetime, Record]]) -> Span:
     return min(starts), max(ended for ended, _ in own)
 
 
-def _session(session: str, own: Sequence[tuple[datetime, Record]], span: Span) -> Session:
-    seconds = (span[1] - span[0]).total_seconds()
+def _session(
+    session: str, own: Sequence[tuple[datetime, Record]], first: datetime, last: datetime
+) -> Session:
+    seconds = (last - first).total_seconds()
     return Session(
         session=session,
         questions=len(own),
-        first=span[0].isoformat(timespec="milliseconds"),
-        last=span[1].isoformat(timespec="milliseconds"),
+        first=first.isoformat(timespec="milliseconds"),
+        last=last.isoformat(timespec="milliseconds"),
         seconds=seconds,
         per_minute=_per_minute(len(own), seconds),
         memory=max(record.memory for _, record in own),
     )
 
 
-def _covered(spans: Sequence[Span]) -> float:
+def _covered(spans: Iterable[Span]) -> float:
     """Seconds that lie in at least one of the spans."""
     seconds, end = 0.0, None
     for start, stop in sorted(spans):

@@ -1,4 +1,4 @@
-"""Figures and foreign text as people read them, in a terminal, in Markdown and on pages.
+"""Figures, tables and foreign text as people read them, in a terminal, in Markdown and on pages.
 
 What comes from a database or a model may hold terminal escapes and bidirectional overrides; it goes through
 ``printable`` before anybody sees it.
@@ -7,12 +7,27 @@ What comes from a database or a model may hold terminal escapes and bidirectiona
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+
+if TYPE_CHECKING:
+    from quorum.evals.reports.statistics import Mean, Share, Spread
 
 _CONTROL = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
 _MARKUP = re.compile(r"([\\`*\[\]<>#|~&]|(?<!\w)_|_(?!\w))")
 NONE = "–"
+LISTED = 5
+"""Questions that are named; more are counted."""
+
+LONG = 12
+"""Rows above which a table is folded."""
+
+Part: TypeAlias = Literal["mean", "p50", "p95", "high", "total"]
+PARTS: tuple[Part, ...] = get_args(Part)
+"""Of a ``Spread``, in the order of columns."""
 
 
 def printable(text: str) -> str:
@@ -32,6 +47,14 @@ def gist(message: str) -> str:
     return one_line(lines[-1]) if "Traceback (most recent call last)" in message else one_line(message)
 
 
+def _visible(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    return chr(0x2400 + code) if code < 0x20 else "␡" if code == 0x7F else f"\\u{code:04x}"
+
+
+# Markdown
+
+
 def markdown(text: str, limit: int = 300) -> str:
     """Foreign text for one line or cell of Markdown: nothing in it is markup."""
     return _MARKUP.sub(r"\\\1", one_line(text, limit))
@@ -44,6 +67,51 @@ def fenced(text: str, language: str = "sql") -> str:
     return f"{fence}{language}\n{printable(text)}\n{fence}"
 
 
+def table(head: str, rows: Iterable[Sequence[str | int | None]]) -> str:
+    """A table of GitHub's Markdown.
+
+    Args:
+        head: The columns' names with `` | `` between them; a column of figures has ``>`` before its name.
+        rows: Texts are Markdown already; whole numbers get commas, None a dash.
+    """
+    names = head.split(" | ")
+    line = ["--:" if name.startswith(">") else "---" for name in names]
+    shown = [[cell if isinstance(cell, str) else whole(cell) for cell in row] for row in rows]
+    lines = [[name.removeprefix(">") for name in names], line, *shown]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def folded(title: str, text: str) -> str:
+    """Text that is shown when its title is clicked."""
+    return f"<details><summary>{title}</summary>\n\n{text}\n\n</details>"
+
+
+def listed(ids: Sequence[str]) -> str:
+    """The first ids, and how many more there are."""
+    more = len(ids) - LISTED
+    return ", ".join(markdown(id) for id in ids[:LISTED]) + (f" and {more:,} more" if more > 0 else "")
+
+
+# Figures
+
+
+def count(number: int, noun: str, plural: str = "") -> str:
+    """``1 row``, ``2 rows``, ``12,345 rows``."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def whole(value: float | None) -> str:
+    """A number that is counted: ``12,658``."""
+    return NONE if value is None else f"{value:,.0f}"
+
+
+def amount(value: float | None) -> str:
+    """Three digits of a small number, no fraction of a large one: ``0.812``, ``12.4``, ``2,356``."""
+    if value is None or value == 0 or abs(value) >= 100:
+        return whole(value)
+    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}" if abs(value) >= 1 else f"{value:.3g}"
+
+
 def percent(share: float | None) -> str:
     """``45.0 %``."""
     return NONE if share is None else f"{100 * share:.1f} %"
@@ -54,13 +122,9 @@ def points(difference: float | None) -> str:
     return NONE if difference is None else f"{100 * difference:+.1f}"
 
 
-def amount(value: float | None) -> str:
-    """Three digits of a small number, no fraction of a large one: ``0.812``, ``12.4``, ``2,356``."""
-    if value is None:
-        return NONE
-    if value == 0 or abs(value) >= 100:
-        return f"{value:,.0f}"
-    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}" if abs(value) >= 1 else f"{value:.3g}"
+def probability(p: float) -> str:
+    """``0.032``, ``< 0.001``."""
+    return "< 0.001" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
 
 
 def dollars(usd: float | None) -> str:
@@ -70,16 +134,53 @@ def dollars(usd: float | None) -> str:
     return f"${usd:,.2f}" if usd >= 1 or usd == 0 else f"${usd:.4f}"
 
 
-def probability(p: float) -> str:
-    """``0.032``, ``< 0.001``."""
-    return "< 0.001" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
+def size(value: float | None) -> str:
+    """``812 B``, ``1.2 kB``, ``210 MB``, by thousands."""
+    if value is None:
+        return NONE
+    for unit in ("B", "kB", "MB", "GB"):
+        if abs(value) < 1000 or unit == "GB":
+            break
+        value /= 1000
+    return f"{value:,.0f} B" if unit == "B" else f"{amount(value)} {unit}"
 
 
-def count(number: int, noun: str, plural: str = "") -> str:
-    """``1 row``, ``2 rows``, ``12,345 rows``."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+def clock(time: str) -> str:
+    """A time of ISO 8601 in UTC, to the second; another text as it is."""
+    try:
+        found = datetime.fromisoformat(time)
+    except ValueError:
+        return markdown(time)
+    return f"{found.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
 
 
-def _visible(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    return chr(0x2400 + code) if code < 0x20 else "␡" if code == 0x7F else f"\\u{code:04x}"
+def level(value: float | None, unit: str = "share") -> str:
+    """A metric in its unit, a share in percent without the sign."""
+    if value is None:
+        return NONE
+    return f"{100 * value:.1f}" if unit == "share" else f"{value:.2f}"
+
+
+def interval(share: Share) -> str:
+    """In percent: ``33.1 – 57.5``."""
+    return NONE if share.low is None else f"{level(share.low)} – {level(share.high)}"
+
+
+def mean_cells(mean: Mean, unit: str = "share") -> tuple[str, str, int]:
+    """A mean, its standard error (of a share in percentage points), and over how many."""
+    return level(mean.mean, unit), level(mean.se, unit), mean.n
+
+
+def plus_minus(share: Share | None) -> str:
+    """``45.0 ± 6.5``, in percent."""
+    if share is None or share.share is None:
+        return "not measurable"
+    return level(share.share) + (f" ± {level(share.se)}" if share.se is not None else "")
+
+
+def price(spread: Spread, part: Part) -> str:
+    """Dollars; ``unknown`` as soon as the price of one question is, for the others say nothing of it."""
+    value: float | None = getattr(spread, part)
+    if spread.unknown:
+        return "unknown"
+    return NONE if value is None else dollars(value)

@@ -4,17 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from quorum.evals.reports.answers import errors, execution, gold, metrics, scores, slices
-from quorum.evals.reports.confidence import confidence, linking, votes
-from quorum.evals.reports.format import amount, count, markdown, percent
-from quorum.evals.reports.running import costs, throughput
+from quorum.evals.reports.format import amount, clock, count, markdown, percent, plus_minus, price, table
+from quorum.evals.reports.sections import SECTIONS
 from quorum.evals.reports.summary import Summary
-from quorum.evals.reports.tables import clock, plus_minus, price, table
-
-SECTIONS = (
-    scores, metrics, slices, gold, execution, errors, confidence, linking, votes, costs, throughput
-)  # fmt: skip
-"""What a report holds, in its order; a section that has nothing to say yields nothing."""
 
 
 def report(summaries: Sequence[Summary]) -> str:
@@ -40,25 +32,25 @@ def _demonstrations(summaries: Sequence[Summary]) -> Iterator[str]:
 
 def _overview(summaries: Sequence[Summary]) -> str:
     head = (
-        "evaluation", "suite", "recipe", "models", "questions", "answered", "EX ± s.e., %", "calls",
-        "tokens in", "tokens out", "price", "seconds",
-    )  # fmt: skip
-    rows = [
-        [
+        "evaluation | suite | recipe | models | >questions | >answered | >EX ± s.e., % | >calls | "
+        ">tokens in | >tokens out | >price | >seconds"
+    )
+    rows: list[tuple[str | int, ...]] = [
+        (
             markdown(summary.name),
             markdown(summary.suite),
             markdown(summary.recipe),
             markdown(", ".join(summary.models)),
-            f"{summary.overall.questions:,}",
-            f"{summary.overall.answered:,}",
+            summary.overall.questions,
+            summary.overall.answered,
             plus_minus(summary.overall.ex),
             *(amount(summary.cost(name).mean) for name in ("model_calls", "input_tokens", "output_tokens")),
             price(summary.cost("usd"), "mean"),
             amount(summary.cost("seconds").mean),
-        ]
+        )
         for summary in summaries
     ]
-    return table(head, rows, right=range(4, len(head))) + (
+    return table(head, rows) + (
         "\n\nEX: execution accuracy, the share of all questions asked for whose answer is right; s.e.: its "
         "standard error, in percentage points. Calls, tokens, price and seconds are means per question."
     )

@@ -7,16 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from quorum.evals.records import Record
 from quorum.evals.reports.format import count
-from quorum.evals.reports.scores import Score, unscorable
-
-WHY = {
-    "missing": "the suite has no gold",
-    "fails": "no gold SQL runs",
-    "differs": "the gold SQL no longer gives the published result",
-    "empty": "the gold SQL returns no row",
-    "not_live": "no live database",
-}
-"""``quorum.evals.scorers.base.GoldState`` in words."""
+from quorum.evals.reports.scores import WHY, Score, unscorable
 
 
 def notes(

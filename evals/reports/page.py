@@ -11,11 +11,11 @@ from urllib.parse import quote
 
 from quorum.evals.paths import write_text
 from quorum.evals.reports.format import count
-from quorum.evals.reports.notes import WHY
-from quorum.evals.reports.page_sections import Section, sections_of
 from quorum.evals.reports.plots import Plot, plots_of, scatter_of
+from quorum.evals.reports.scores import WHY
+from quorum.evals.reports.sections import SECTIONS
 from quorum.evals.reports.summary import Line, Summary
-from quorum.evals.reports.templating import render
+from quorum.evals.reports.templating import Section, render, sections_of
 
 TRACE_PAGE = "trace.html"
 """The page of a run, in the run's folder, where somebody has written it."""
@@ -51,7 +51,13 @@ def page_of(summaries: Sequence[Summary], folder: Path) -> str:
         ConfigurationError: matplotlib is not installed.
     """
     chapters = [
-        Chapter(each, f"e{number}", list(flags(each)), plots_of(each), sections_of(each))
+        Chapter(
+            each,
+            f"e{number}",
+            list(flags(each)),
+            plots_of(each),
+            sections_of(piece for section in SECTIONS for piece in section(each)),
+        )
         for number, each in enumerate(summaries, 1)
     ]
     return render(
@@ -91,4 +97,9 @@ def _link(summary: Summary, line: Line, folder: Path) -> str:
     if line.folder is None or not line.run:
         return ""
     trace = summary.folders[line.folder] / line.run / TRACE_PAGE
-    return quote(Path(os.path.relpath(trace, folder)).as_posix()) if trace.is_file() else ""
+    return relative_link(trace, folder) if trace.is_file() else ""
+
+
+def relative_link(target: Path, folder: Path) -> str:
+    """An address of ``target`` for a page in ``folder``."""
+    return quote(Path(os.path.relpath(target, folder)).as_posix())

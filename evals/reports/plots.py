@@ -1,24 +1,36 @@
 """The plots of a report: small SVG pictures of what a summary says.
 
-matplotlib (the extra ``plots``) is imported when something is drawn. The same summary gives the same bytes.
+matplotlib (the extra ``plots``) is imported when something is drawn, a ConfigurationError where it is not
+installed. The same summary gives the same bytes.
 """
 
 from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from quorum.evals.recorded.curves import STYLE
-from quorum.evals.reports.charts import INK, Drawing, confidence, costs, scores
+from quorum.evals.reports import charts
+from quorum.evals.reports.charts import INK, Drawing
 from quorum.evals.reports.summary import Summary
 from quorum.knowledge.errors import missing_extra
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+STYLE = {
+    "axes.grid": True,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "font.size": 10,
+    "grid.alpha": 0.3,
+    "legend.fontsize": 9,
+    "legend.frameon": False,
+    "svg.hashsalt": "quorum",  # the same curves make the same file
+}
 LOOK = STYLE | {
     "axes.axisbelow": True,
     "axes.labelcolor": INK,
@@ -52,40 +64,28 @@ class Plot:
 
 
 def plots_of(summary: Summary) -> list[Plot]:
-    """The plots of one evaluation, in the order of reports.
-
-    Raises:
-        ConfigurationError: matplotlib is not installed.
-    """
+    """The plots of one evaluation, in the order of reports."""
     return [plot_of(summary, title) for title in CHARTS]
 
 
 def plot_of(summary: Summary, title: str) -> Plot:
-    """The plot of that title (a key of ``CHARTS``).
-
-    Raises:
-        ConfigurationError: matplotlib is not installed.
-    """
+    """The plot of that title (a key of ``CHARTS``)."""
     return _plot(title, CHARTS[title](summary))
 
 
 def scatter_of(summaries: Sequence[Summary]) -> Plot:
-    """EX against cost of several evaluations.
-
-    Raises:
-        ConfigurationError: matplotlib is not installed.
-    """
-    return _plot("EX against cost", scores.scatter(summaries))
+    """EX against cost of several evaluations."""
+    return _plot("EX against cost", charts.scatter(summaries))
 
 
 CHARTS: dict[str, Callable[[Summary], Drawing | str]] = {
-    "EX by difficulty": scores.by_difficulty,
-    "EX by database": scores.by_database,
-    "Reliability of the confidence": confidence.reliability,
-    "Risk by coverage": confidence.risk_coverage,
-    "Tokens per question": costs.tokens,
-    "Model calls per question": costs.calls,
-    "What went wrong": costs.errors,
+    "EX by difficulty": charts.by_difficulty,
+    "EX by database": charts.by_database,
+    "Reliability of the confidence": charts.reliability,
+    "Risk by coverage": charts.risk_coverage,
+    "Tokens per question": charts.tokens,
+    "Model calls per question": charts.calls,
+    "What went wrong": charts.errors,
 }
 """Title, and what draws it or says why there is nothing to draw."""
 
@@ -93,23 +93,25 @@ CHARTS: dict[str, Callable[[Summary], Drawing | str]] = {
 def _plot(title: str, drawing: Drawing | str) -> Plot:
     if isinstance(drawing, str):
         return Plot(title, why=drawing)
-    return Plot(title, alt=f"{title}: {drawing.alt}", caption=drawing.caption, svg=_svg(drawing))
+    written = io.BytesIO()
+    with empty_figure(LOOK, (WIDTH, drawing.height)) as figure, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing")  # names of databases; tables have them
+        drawing.draw(figure)
+        figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None})
+    return Plot(title, f"{title}: {drawing.alt}", drawing.caption, written.getvalue())
 
 
-def _svg(drawing: Drawing) -> bytes:
+@contextmanager
+def empty_figure(style: Mapping[str, Any], size: tuple[float, float]) -> Iterator[Figure]:
+    """A figure of so many inches to draw on, in a style.
+
+    Raises:
+        ConfigurationError: matplotlib is not installed.
+    """
     try:
         from matplotlib import rc_context
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise missing_extra("plots", "Drawing the page's plots", needs="matplotlib") from error
-    with rc_context(LOOK), warnings.catch_warnings():  # type: ignore[arg-type,unused-ignore]
-        warnings.filterwarnings("ignore", message="Glyph .* missing")  # names of databases; tables have them
-        figure = Figure(figsize=(WIDTH, drawing.height), layout="constrained")
-        drawing.draw(figure)
-        return _saved(figure)
-
-
-def _saved(figure: Figure) -> bytes:
-    written = io.BytesIO()
-    figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None})
-    return written.getvalue()
+        raise missing_extra("plots", "Drawing plots and curves", needs="matplotlib") from error
+    with rc_context(dict(style)):  # type: ignore[arg-type,unused-ignore]
+        yield Figure(figsize=size, layout="constrained")

@@ -13,18 +13,24 @@ from quorum.evals.scorers.base import EX
 Pair: TypeAlias = tuple[Asked, Record | None]
 """A question asked for and its record, if it has one."""
 
-ALL = "all"
 UNGRADED = "not graded"
-WITH, WITHOUT = "with", "without"
-
 GRADES = ("easy", "simple", "medium", "moderate", "hard", "challenging", "extra", "extra hard")
 """Difficulties that benchmarks use, in their order; others follow by name."""
+
+WHY = {
+    "missing": "the suite has no gold",
+    "fails": "no gold SQL runs",
+    "differs": "the gold SQL no longer gives the published result",
+    "empty": "the gold SQL returns no row",
+    "not_live": "no live database",
+}
+"""``quorum.evals.scorers.base.GoldState`` in words."""
 
 GROUPS: dict[str, Callable[[Asked], str]] = {
     "difficulty": lambda asked: asked.difficulty or UNGRADED,
     "dialect": lambda asked: asked.dialect,
     "database": lambda asked: asked.database,
-    "external knowledge": lambda asked: WITH if asked.external_knowledge else WITHOUT,
+    "external knowledge": lambda asked: "with" if asked.external_knowledge else "without",
 }
 
 
@@ -116,41 +122,40 @@ def score(label: str, pairs: Sequence[Pair], metrics: Sequence[Mapping[str, str]
     """
     records = [record for _, record in pairs if record is not None]
     answered = [record for record in records if record.status == "answered"]
-    lost = [record for record in records if unscorable(record)]
-    ended = [record for record in records if record.finished]
-    measurable = any(record.match is not None for record in records) or bool(ended and not lost)
+    lost = sum(unscorable(record) for record in records)
+    measurable = any(record.match is not None for record in records) or (
+        not lost and any(record.finished for record in records)
+    )
+
+    def over_all(flag: Callable[[Record], bool | None]) -> Share | None:
+        """Over all questions asked for."""
+        return share_of(bool(record and flag(record)) for _, record in pairs) if measurable else None
+
     return Score(
         label=label,
         questions=len(pairs),
         recorded=len(records),
         answered=len(answered),
-        unscorable=len(lost),
-        ex=share_of(right(record) for _, record in pairs) if measurable else None,
+        unscorable=lost,
+        ex=over_all(right),
         ex_answered=share_of(right(record) for record in answered if record.match is not None),
         ex_sound=share_of(right(record) for record in records if record.gold == "ok"),
-        ex_effort=share_of(bool(record and record.match) for _, record in pairs) if measurable else None,
-        possible=share_of(bool(record and record.possible) for _, record in pairs) if measurable else None,
+        ex_effort=over_all(lambda record: record.match),
+        possible=over_all(lambda record: record.possible),
         metrics=tuple(
-            _metric(metric, pairs, measurable=measurable) for metric in metrics if metric["name"] != EX
+            MetricScore(
+                **{name: metric[name] for name in ("name", "title", "meaning", "unit")},
+                asked=mean_of(metric_of(record, metric["name"]) for _, record in pairs if measurable),
+                answered=mean_of(record.metrics.get(metric["name"]) for record in answered),
+            )
+            for metric in metrics
+            if metric["name"] != EX
         ),
     )
 
 
-def _metric(metric: Mapping[str, str], pairs: Sequence[Pair], *, measurable: bool) -> MetricScore:
-    name = metric["name"]
-    answered = [record for _, record in pairs if record is not None and record.status == "answered"]
-    return MetricScore(
-        name=name,
-        title=metric["title"],
-        meaning=metric["meaning"],
-        unit=metric["unit"],
-        asked=mean_of(_value(name, record) for _, record in pairs) if measurable else mean_of(()),
-        answered=mean_of(record.metrics.get(name) for record in answered),
-    )
-
-
-def _value(name: str, record: Record | None) -> float | None:
-    """What a question adds to the mean over all; None leaves it out."""
+def metric_of(record: Record | None, name: str) -> float | None:
+    """What a question adds to a metric's mean over all; None leaves it out."""
     if record is None or record.status != "answered" or record.match is None:
         return 0.0
     return record.metrics.get(name)

@@ -1,13 +1,17 @@
-"""Means with standard errors, shares with Wilson's interval, quantiles."""
+"""Means with standard errors, shares with Wilson's interval, quantiles, and tests of paired results."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from statistics import fmean, median, quantiles, stdev
 
 Z95 = 1.959963984540054
 """Two-sided 95 % of the normal distribution."""
+
+RESAMPLES = 20_000
+_AT_ONCE = 1_000  # resamples drawn together, which bounds the memory
 
 
 @dataclass(frozen=True)
@@ -20,8 +24,8 @@ class Mean:
     """
 
     n: int
-    mean: float | None
-    se: float | None
+    mean: float | None = None
+    se: float | None = None
 
 
 @dataclass(frozen=True)
@@ -36,10 +40,10 @@ class Share:
 
     count: int
     n: int
-    share: float | None
-    se: float | None
-    low: float | None
-    high: float | None
+    share: float | None = None
+    se: float | None = None
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True)
@@ -48,31 +52,27 @@ class Spread:
 
     Attributes:
         unknown: Values that are not known.
-        mean, p50, p95, high: Over the known values (``quantile``); ``high`` is the highest.
+        mean, p50, p95, high: Over the known values; quantiles are interpolated linearly (Hyndman and Fan's
+            type 7, numpy's default), ``high`` is the highest.
         total: Of all values; None if one is unknown. ``known_total`` is the sum of the known ones.
     """
 
     n: int
     unknown: int
-    mean: float | None
-    p50: float | None
-    p95: float | None
-    high: float | None
-    total: float | None
-    known_total: float | None
+    mean: float | None = None
+    p50: float | None = None
+    p95: float | None = None
+    high: float | None = None
+    total: float | None = None
+    known_total: float | None = None
 
 
 def mean_of(values: Iterable[float | None]) -> Mean:
     """The mean of the values that are defined: neither None nor infinite nor NaN."""
     known = _finite(values)
-    if not known:
-        return Mean(0, None, None)
-    count = len(known)
-    mean = math.fsum(known) / count
-    if count == 1:
-        return Mean(1, mean, None)
-    variance = math.fsum((value - mean) ** 2 for value in known) / (count - 1)
-    return Mean(count, mean, math.sqrt(variance / count))
+    if len(known) < 2:
+        return Mean(len(known), known[0] if known else None)
+    return Mean(len(known), fmean(known), stdev(known) / math.sqrt(len(known)))
 
 
 def share_of(flags: Iterable[bool]) -> Share:
@@ -80,7 +80,7 @@ def share_of(flags: Iterable[bool]) -> Share:
     given = list(flags)
     count, n = sum(given), len(given)
     if n == 0:
-        return Share(0, 0, None, None, None, None)
+        return Share(0, 0)
     share = count / n
     error = math.sqrt(share * (1 - share) / (n - 1)) if n > 1 else None
     return Share(count, n, share, error, *wilson(count, n))
@@ -105,36 +105,20 @@ def wilson(count: int, n: int, z: float = Z95) -> tuple[float, float]:
     return low, high
 
 
-def quantile(values: Sequence[float], part: float) -> float:
-    """The value below which ``part`` (0 to 1) of the values lie, interpolated linearly (Hyndman and Fan's
-    type 7, numpy's default).
-
-    Raises:
-        ValueError: There is no value, or ``part`` is not within 0 to 1.
-    """
-    if not values or not 0 <= part <= 1:
-        raise ValueError(f"no quantile {part} of {len(values)} values")
-    ordered = sorted(values)
-    place = part * (len(ordered) - 1)
-    below = math.floor(place)
-    low, high = ordered[below], ordered[min(below + 1, len(ordered) - 1)]
-    return min(high, low + (high - low) * (place - below))
-
-
 def spread_of(values: Iterable[float | None]) -> Spread:
     """How values lie; None, infinite and NaN are not known."""
     given = list(values)
     known = _finite(given)
     unknown = len(given) - len(known)
     if not known:
-        return Spread(0, unknown, None, None, None, None, None, None)
+        return Spread(0, unknown)
     total = math.fsum(known)
     return Spread(
         n=len(known),
         unknown=unknown,
         mean=total / len(known),
-        p50=quantile(known, 0.5),
-        p95=quantile(known, 0.95),
+        p50=median(known),
+        p95=quantiles(known, n=20, method="inclusive")[-1] if len(known) > 1 else known[0],
         high=max(known),
         total=None if unknown else total,
         known_total=total,
@@ -143,3 +127,42 @@ def spread_of(values: Iterable[float | None]) -> Spread:
 
 def _finite(values: Iterable[float | None]) -> list[float]:
     return [float(value) for value in values if value is not None and math.isfinite(value)]
+
+
+def mcnemar(gained: int, lost: int) -> float:
+    """The exact two-sided p-value of McNemar's test (McNemar, 1947; exact: binomial with p = 1/2).
+
+    Args:
+        gained: Questions that only the second system has right.
+        lost: Questions that only the first has right.
+
+    Returns:
+        How probable a split at least as uneven is if both are equally good; 1 where none differs.
+    """
+    differing = gained + lost
+    tail = sum(math.comb(differing, count) for count in range(min(gained, lost) + 1))
+    return min(1.0, 2 * tail / (1 << differing))
+
+
+def bootstrap_interval(
+    values: Sequence[float], *, resamples: int = RESAMPLES, level: float = 0.95
+) -> tuple[float, float]:
+    """Percentile bootstrap interval of a mean, as of paired differences (Efron, 1979), seeded.
+
+    Equal values are drawn together: how often each occurs in a resample is multinomial.
+
+    Raises:
+        ValueError: There is no value.
+    """
+    import numpy as np
+
+    if not values:
+        raise ValueError("an interval needs at least one value")
+    distinct, counts = np.unique(np.asarray(values, dtype=np.float64), return_counts=True)
+    random = np.random.default_rng(0)
+    means = []
+    for start in range(0, resamples, _AT_ONCE):
+        drawn = random.multinomial(len(values), counts / len(values), min(_AT_ONCE, resamples - start))
+        means.append(drawn @ distinct / len(values))
+    low, high = np.quantile(np.concatenate(means), ((1 - level) / 2, (1 + level) / 2))
+    return float(low), float(high)

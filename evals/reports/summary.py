@@ -1,27 +1,32 @@
 """How an evaluation went, as data: what every report, page and comparison is made of.
 
 Shares are 0 to 1, times are seconds, sizes are bytes, money is US dollars. What cannot be known is None,
-never 0 and never NaN. ``evals.reports.summarise`` makes summaries of folders; what stands in several parts is
-defined where it is made.
+never 0 and never NaN. What stands in several parts is defined where it is made.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from quorum.evals.reports.calibration import Calibration
-from quorum.evals.reports.costs import AgentCost, Cost, Throughput
-from quorum.evals.reports.scores import GoldGroup, Score
-from quorum.evals.reports.statistics import Mean, Share, Spread
+from quorum.evals.folder import EvalFolder, merged
+from quorum.evals.records import Asked, Manifest, Record
+from quorum.evals.reports import taxonomy
+from quorum.evals.reports.calibration import Calibration, calibrate
+from quorum.evals.reports.costs import AgentCost, Cost, Throughput, agents, costs, throughput
+from quorum.evals.reports.evaluations import members_of, names, shards_of
+from quorum.evals.reports.notes import notes
+from quorum.evals.reports.scores import GoldGroup, Pair, Score, gold_groups, right, score, slices
+from quorum.evals.reports.statistics import Mean, Share, Spread, mean_of, share_of, spread_of
 from quorum.evals.reports.taxonomy import Category
 from quorum.graph.options import RunOptions
 
-SLICES = ("difficulty", "dialect", "database", "external knowledge")
-"""By what scores are told apart: keys of ``Summary.slices``."""
+TOKENS = ("input_tokens", "output_tokens")
 
 
 @dataclass(frozen=True)
@@ -101,13 +106,13 @@ class Line:
     difficulty: str
     status: str
     right: bool | None
-    category: str
-    reason: str
-    confidence: float | None
-    model_calls: int | None
-    seconds: float | None
-    folder: int | None
-    run: str
+    category: str = ""
+    reason: str = ""
+    confidence: float | None = None
+    model_calls: int | None = None
+    seconds: float | None = None
+    folder: int | None = None
+    run: str = ""
     tokens: int | None = None
 
 
@@ -125,7 +130,7 @@ class Summary:
         failed_endpoint: Records that failed for want of the endpoint or the database: asked again when the
             run is started again.
         without_ledger: Records whose cost is not known, because they failed before there was any.
-        overall: Over all questions; ``slices`` by the names of ``SLICES``, each only where it tells
+        overall: Over all questions; ``slices`` by the names of ``scores.GROUPS``, each only where it tells
             questions apart.
         gold: Questions with unsound gold, by state.
         costs: In the order of reports.
@@ -196,3 +201,151 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value.resolve().name if isinstance(value, Path) else value
+
+
+def summaries(folders: Sequence[Path]) -> tuple[Summary, ...]:
+    """Read evaluations, shards of the same one put together, in the order in which they are named.
+
+    Args:
+        folders: Of evaluations, or folders whose subfolders are evaluations.
+
+    Raises:
+        ConfigurationError: A folder holds no evaluation, or shards do not fit together.
+    """
+    found = list(merged([member for folder in folders for member in members_of(folder)]))
+    titles = names([members for _, _, members in found])
+    return tuple(
+        summarise(manifest, records, members, name=name)
+        for name, (manifest, records, members) in zip(titles, found, strict=True)
+    )
+
+
+def summarise(
+    manifest: Manifest, records: Mapping[str, Record], folders: Sequence[Path], *, name: str
+) -> Summary:
+    """The summary of one evaluation.
+
+    Args:
+        records: By id; those of questions that are not asked for are left out.
+        folders: Where it lies: one, or one per shard.
+        name: For tables and headings.
+    """
+    pairs: list[Pair] = [(asked, records.get(asked.id)) for asked in manifest.asked]
+    kept = [record for _, record in pairs if record is not None]
+    numbers, count = shards_of(manifest.shard)
+    overall = score("all", pairs, manifest.metrics)
+    return Summary(
+        name=name,
+        folders=tuple(folders),
+        suite=manifest.suite,
+        rules=manifest.rules,
+        version=manifest.version,
+        started=manifest.started,
+        recipe=str(manifest.options.get("recipe", "")),
+        models=tuple(str(model) for model in manifest.options.get("models") or ()),
+        options=dict(manifest.options),
+        shards=numbers,
+        shard_count=count,
+        demonstration=sum(record.demonstration for record in kept),
+        failed_endpoint=sum(not record.finished for record in kept),
+        without_ledger=sum(not record.usage for record in kept),
+        overall=overall,
+        slices=slices(pairs, manifest.metrics),
+        gold=gold_groups(kept),
+        execution=_execution(kept),
+        costs=costs(kept),
+        agents=agents(kept),
+        unanswered=taxonomy.unanswered(kept),
+        wrong=taxonomy.wrong(kept),
+        calibration=calibrate(
+            (record.confidence, right(record))
+            for record in kept
+            if record.status == "answered" and record.match is not None
+        ),
+        linking=_linking(kept),
+        votes=_votes(kept),
+        throughput=throughput(kept),
+        missing=manifest.missing,
+        notes=tuple(notes(overall, kept, numbers, count)),
+        lines=_lines(pairs, folders),
+    )
+
+
+def _execution(records: Sequence[Record]) -> Execution:
+    written = [record for record in records if record.sql]
+    return Execution(
+        with_sql=share_of(bool(record.sql) for record in records),
+        executes=share_of(record.executes for record in written if record.executes is not None),
+        valid=share_of(record.valid for record in written if record.valid is not None),
+    )
+
+
+def _linking(records: Sequence[Record]) -> LinkingScore | None:
+    found = [record.linking for record in records if record.linking is not None]
+    if not found:
+        return None
+    tables, columns = ([getattr(each, f"{part}_recall") for each in found] for part in ("table", "column"))
+    return LinkingScore(
+        questions=len(found),
+        table_recall=mean_of(tables),
+        table_precision=mean_of(each.table_precision for each in found),
+        table_strict=share_of(recall >= 1 for recall in tables if recall is not None),
+        column_recall=mean_of(columns),
+        column_precision=mean_of(each.column_precision for each in found),
+        column_strict=share_of(recall >= 1 for recall in columns if recall is not None),
+        without_sql=sum(record.linking is None and not record.sql for record in records),
+    )
+
+
+def _votes(records: Iterable[Record]) -> Votes | None:
+    voted = [(record, record.vote) for record in records if record.vote]
+    if not voted:
+        return None
+    settled = Counter(str(vote["settled"]) for _, vote in voted if vote.get("settled"))
+    return Votes(
+        questions=len(voted),
+        candidates=mean_of(len(record.candidates) for record, _ in voted),
+        agreeing=mean_of(_agreeing(record, vote) for record, vote in voted),
+        ties=share_of(bool(vote.get("tie")) for _, vote in voted),
+        saved=spread_of(vote.get("saved") for _, vote in voted),
+        settled=dict(sorted(settled.items())),
+    )
+
+
+def _agreeing(record: Record, vote: Mapping[str, Any]) -> float | None:
+    """Share of the candidates that stand in the winner's cluster; None where nobody won."""
+    if not record.candidates or not vote.get("winner"):
+        return None
+    clusters = [cluster.get("candidates") or [] for cluster in vote.get("clusters") or []]
+    own = next((members for members in clusters if vote.get("winner") in members), [])
+    return len(own) / len(record.candidates)
+
+
+def _lines(pairs: Sequence[Pair], folders: Sequence[Path]) -> tuple[Line, ...]:
+    places = dict.fromkeys((asked.id for asked, _ in pairs), 0)
+    if len(folders) > 1:
+        for number, folder in enumerate(folders):
+            places |= {asked.id: number for asked in EvalFolder(folder).manifest().asked}
+    return tuple(_line(asked, record, places[asked.id]) for asked, record in pairs)
+
+
+def _line(asked: Asked, record: Record | None, place: int) -> Line:
+    if record is None:
+        return Line(asked.id, "", asked.database, asked.difficulty, "not asked yet", False)
+    usage, answered = record.usage, record.status == "answered"
+    return Line(
+        id=asked.id,
+        question=record.question,
+        database=asked.database,
+        difficulty=asked.difficulty,
+        status=record.status,
+        right=record.match if answered else False,
+        category=taxonomy.category(record),
+        reason=record.message or record.reason,
+        confidence=record.confidence if answered else None,
+        model_calls=usage.get("model_calls"),
+        seconds=usage.get("seconds"),
+        folder=place,
+        run=record.run,
+        tokens=sum(int(usage.get(part) or 0) for part in TOKENS) if usage else None,
+    )

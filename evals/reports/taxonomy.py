@@ -7,16 +7,14 @@ from dataclasses import dataclass
 
 from quorum.evals.records import Record
 
-NO_ROWS, TABLES, COLUMNS = "no rows", "tables missed", "columns missed"
-ROWS, VALUES, RESULT = "row count differs", "values differ", "result differs"
-
 WRONG = {
-    NO_ROWS: "The result is empty.",
-    TABLES: "The SQL leaves out a table that the nearest gold SQL uses.",
-    COLUMNS: "It uses those tables, but leaves out a column that the nearest gold SQL uses.",
-    ROWS: "It uses those tables and columns, as far as known; the gold result has another number of rows.",
-    VALUES: "As many rows as the gold result, but other values, columns or order.",
-    RESULT: "The result is not the gold's; how many rows that has was not recorded.",
+    "no rows": "The result is empty.",
+    "tables missed": "The SQL leaves out a table that the nearest gold SQL uses.",
+    "columns missed": "It uses those tables, but leaves out a column that the nearest gold SQL uses.",
+    "row count differs": "It uses those tables and columns, as far as known; the gold result has another "
+    "number of rows.",
+    "values differ": "As many rows as the gold result, but other values, columns or order.",
+    "result differs": "The result is not the gold's; how many rows that has was not recorded.",
 }
 """What a wrong answer can be: the first that holds is its category, so each is read as "and none of those
 before". Tables and columns are told by ``Record.linking``, which is not known without gold SQL."""
@@ -69,25 +67,22 @@ class Category:
     ids: tuple[str, ...]
 
 
-def wrong_category(record: Record) -> str:
-    """What is wrong with a wrong answer: a key of ``WRONG``."""
-    linking = record.linking
-    if record.rows == 0:
-        return NO_ROWS
-    if linking and linking.table_recall is not None and linking.table_recall < 1:
-        return TABLES
-    if linking and linking.column_recall is not None and linking.column_recall < 1:
-        return COLUMNS
-    if record.rows is None or record.gold_rows is None:
-        return RESULT
-    return VALUES if record.rows == record.gold_rows else ROWS
-
-
 def category(record: Record) -> str:
     """Of a question: a key of ``WRONG``, a kind of error, or empty if it is right or that is not known."""
     if record.status != "answered":
         return record.error or UNKNOWN
-    return wrong_category(record) if record.match is False else ""
+    if record.match is not False:
+        return ""
+    linking = record.linking
+    if record.rows == 0:
+        return "no rows"
+    if linking and linking.table_recall is not None and linking.table_recall < 1:
+        return "tables missed"
+    if linking and linking.column_recall is not None and linking.column_recall < 1:
+        return "columns missed"
+    if record.rows is None or record.gold_rows is None:
+        return "result differs"
+    return "values differ" if record.rows == record.gold_rows else "row count differs"
 
 
 def unanswered(records: Iterable[Record]) -> tuple[Category, ...]:

@@ -1,4 +1,5 @@
-"""The pages' templates: everything escaped, a missing value fails, no page asks for anything outside itself.
+"""Pages from templates and from Markdown: everything escaped, a missing value fails, and no page asks for
+anything outside itself.
 
 What pages show comes from models, databases and benchmarks, so the templates escape it all, and the pages
 forbid themselves scripts and outside requests with a content security policy.
@@ -6,7 +7,9 @@ forbid themselves scripts and outside requests with a content security policy.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +18,12 @@ from quorum.evals.reports import format as shown
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markdown_it import MarkdownIt
     from markupsafe import Markup
+
+_HEADING = re.compile("##+ (.+)")
+_FOLDED = re.compile(r"<details><summary>(?P<title>[^<]*)</summary>\n\n(?P<text>.*)\n\n</details>", re.DOTALL)
+"""What ``quorum.evals.reports.format.folded`` makes."""
 
 
 def render(template: str, **values: Any) -> str:
@@ -43,22 +51,8 @@ def environment(templates: Path, **filters: Callable[..., Any]) -> Environment:
 
 @cache
 def _environment() -> Environment:
-    from quorum.evals.reports.compare_text import figures, measured, option, titled
-    from quorum.evals.reports.tables import clock, plus_minus
-
-    return environment(
-        Path(__file__).parent / "templates",
-        amount=shown.amount,
-        clock=clock,
-        count=shown.count,
-        figures=figures,
-        gist=shown.gist,
-        measured=measured,
-        option=option,
-        percent=shown.percent,
-        plus_minus=plus_minus,
-        titled=titled,
-    )
+    filters = (shown.amount, shown.clock, shown.count, shown.gist, shown.percent, shown.plus_minus)
+    return environment(Path(__file__).parent / "templates", **{each.__name__: each for each in filters})
 
 
 def _highlighted(sql: str) -> Markup:
@@ -70,3 +64,48 @@ def _highlighted(sql: str) -> Markup:
 
     spans = highlight(shown.printable(sql), SqlLexer(stripnl=False), HtmlFormatter(nowrap=True))
     return Markup(spans)
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading and the HTML of what stands under it."""
+
+    title: str
+    body: Markup
+
+
+def sections_of(pieces: Iterable[str]) -> list[Section]:
+    """Pieces of Markdown, the first of them a heading, as sections: page and Markdown say the same."""
+    found: list[list[str]] = []
+    for piece in pieces:
+        if heading := _HEADING.fullmatch(piece):
+            found.append([heading[1]])
+        else:
+            found[-1].append(piece)
+    return [Section(title, html_of(own)) for title, *own in found]
+
+
+def html_of(pieces: Iterable[str]) -> Markup:
+    """Pieces of Markdown as HTML: tables, paragraphs and folded parts; HTML in it stays text."""
+    from markupsafe import Markup
+
+    return Markup("\n".join(_html(pieces)))
+
+
+def _html(pieces: Iterable[str]) -> Iterator[str]:
+    for piece in pieces:
+        if folded := _FOLDED.fullmatch(piece):
+            title, inner = _reader().renderInline(folded["title"]), _reader().render(folded["text"])
+            yield f"<details><summary>{title}</summary>{inner}</details>"
+        else:
+            yield _reader().render(piece)
+
+
+@cache
+def _reader() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
+    reader = MarkdownIt("commonmark", {"html": False}).enable("table").disable(["image", "link", "autolink"])
+    reader.add_render_rule("table_open", lambda *_: '<div class="wide"><table>')
+    reader.add_render_rule("table_close", lambda *_: "</table></div>")
+    return reader

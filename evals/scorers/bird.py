@@ -32,8 +32,8 @@ from quorum.evals.scorers.base import (
     unscorable,
 )
 from quorum.evals.scorers.bird_rules import reward, set_difference, soft_f1
-from quorum.evals.scorers.judged_sql import Given, Pair, check_gold, given_by
-from quorum.evals.scorers.rows import NoRows
+from quorum.evals.scorers.reproduction import check_queries
+from quorum.evals.scorers.rows import Given, NoRows, Pair, given_by
 from quorum.tools.query import QueryError
 
 SOFT_F1 = "soft_f1"
@@ -90,7 +90,7 @@ class BirdScorer(Scorer):
         return max(verdicts, key=_rank)
 
     async def verify(self, question: EvalQuestion, run: RunSql | None) -> GoldCheck:
-        return await check_gold(replace(self, timings=False), question, run)
+        return await check_queries(replace(self, timings=False), question, run)
 
     async def _against(self, gold: str, given: Given, run: RunSql) -> Verdict:
         """The verdict by one gold query."""

@@ -32,10 +32,9 @@ from quorum.evals.scorers.base import (
 )
 from quorum.evals.scorers.defog_rules import Grid, asks_for_order, exact, subset
 from quorum.evals.scorers.reproduction import check_queries
-from quorum.evals.scorers.rows import NoRows, given_rows, run_rows
+from quorum.evals.scorers.rows import NoRows, given_rows, run_rows, whole
 from quorum.evals.tabular.frames import frame_of, read_frame
 from quorum.evals.tabular.tables import NULLS
-from quorum.tools.query import QueryError
 from quorum.tools.results import csv_lines
 
 EXACT = "exact"
@@ -141,9 +140,9 @@ async def _found(prediction: Prediction, run: RunSql) -> _Found | NoRows:
 
 async def _executed(sql: str, run: RunSql, *, read: bool = False) -> Grid | NoRows:
     """The result of a query; as a CSV file would give it if ``read``."""
-    outcome = await run(sql)
-    if isinstance(outcome, QueryError):
-        return NoRows(outcome.describe())
+    outcome = whole(await run(sql))
+    if isinstance(outcome, NoRows):
+        return outcome
     rows = await run_rows(run, sql)
     if isinstance(rows, NoRows):
         return rows

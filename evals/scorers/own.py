@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sqlglot import exp
+
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.scorers.base import (
     EX,
@@ -31,10 +33,10 @@ from quorum.evals.scorers.base import (
     wrong,
 )
 from quorum.evals.scorers.reproduction import check_queries
+from quorum.evals.scorers.rows import NoRows, whole
 from quorum.evals.tabular.tables import read_csv, read_table
 from quorum.knowledge.errors import QuorumError
 from quorum.tools.canonical import canonical
-from quorum.tools.query import QueryError, QueryResult
 from quorum.tools.results import equal, relation
 from quorum.tools.sql import SyntaxProblem, parse_statements
 
@@ -115,9 +117,9 @@ class OwnScorer(Scorer):
             return unscorable(self.metrics, "the database is not here", "not_live")
         golds, failed = [], ""
         for sql in question.gold_sql:
-            outcome = await run(sql)
-            if isinstance(outcome, QueryError) or outcome.truncated:
-                failed = failed or _failure(outcome)
+            outcome = whole(await run(sql))
+            if isinstance(outcome, NoRows):
+                failed = failed or outcome.reason
             else:
                 golds.append(_Gold(outcome.table, _sorts(sql, question.dialect)))
         return golds or unscorable(self.metrics, f"the gold SQL does not run: {failed}", "fails")
@@ -130,18 +132,10 @@ async def _result(prediction: Prediction, run: RunSql | None) -> pa.Table | str:
     if not prediction.truncated:
         given = prediction.result
         return await asyncio.to_thread(read_csv, given) if isinstance(given, Path) else given
-    outcome = await predicted_by(run)(prediction.sql) if run and prediction.sql else None
-    if outcome is None:
+    if not run or not prediction.sql:
         return "the result was cut by limits"
-    if isinstance(outcome, QueryError) or outcome.truncated:
-        return _failure(outcome)
-    return outcome.table
-
-
-def _failure(outcome: QueryResult | QueryError) -> str:
-    if isinstance(outcome, QueryError):
-        return outcome.describe()
-    return f"its result exceeds the limit of {outcome.truncated} of a comparison"
+    outcome = whole(await predicted_by(run)(prediction.sql))
+    return outcome.reason if isinstance(outcome, NoRows) else outcome.table
 
 
 def _state(golds: Sequence[_Gold]) -> GoldState:
@@ -173,8 +167,6 @@ def _difference(found: pa.Table, gold: _Gold) -> str:
 
 def _sorts(sql: str, dialect: str) -> bool:
     """Whether a query sorts its result."""
-    from sqlglot import exp
-
     try:
         trees = parse_statements(sql, dialect)
     except SyntaxProblem:

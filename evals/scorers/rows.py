@@ -16,14 +16,15 @@ import asyncio
 import csv
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from quorum.evals.scorers.base import Prediction, RunSql
+from quorum.evals.questions import EvalQuestion
+from quorum.evals.scorers.base import Prediction, RunSql, Scorer, Verdict, predicted_by, unscorable
 from quorum.evals.tabular.frames import UnreadableCsv
 from quorum.tools.query import QueryError, QueryResult
 from quorum.tools.results import plain_column
@@ -45,14 +46,21 @@ class NoRows:
 
 async def run_rows(run: RunSql, sql: str) -> Rows | NoRows:
     """The rows of a query; a result that the limits cut is none, because it cannot be compared."""
-    outcome = await run(sql)
+    outcome = whole(await run(sql))
+    if isinstance(outcome, NoRows):
+        return outcome
+    mixed = [place for place, types in enumerate(outcome.column_types) if "|" in types]
+    classes = await _storage_classes(run, outcome, mixed) if mixed else {}
+    return await asyncio.to_thread(_rows, outcome.table, classes)
+
+
+def whole(outcome: QueryResult | QueryError) -> QueryResult | NoRows:
+    """A result that can be compared: neither failed nor cut."""
     if isinstance(outcome, QueryError):
         return NoRows(outcome.describe())
     if outcome.truncated:
         return NoRows(f"its result exceeds the limit of {outcome.truncated} of a comparison")
-    mixed = [place for place, types in enumerate(outcome.column_types) if "|" in types]
-    classes = await _storage_classes(run, outcome, mixed) if mixed else {}
-    return await asyncio.to_thread(_rows, outcome.table, classes)
+    return outcome
 
 
 async def _storage_classes(run: RunSql, result: QueryResult, mixed: list[int]) -> dict[int, list[str]]:
@@ -148,3 +156,59 @@ def loosely(value: Any) -> Any:
     if REAL.fullmatch(value) and math.isfinite(number := float(value)):
         return number
     return value or None
+
+
+@dataclass(frozen=True)
+class Given:
+    """What is judged: SQL to execute, or rows where there is none.
+
+    Attributes:
+        rows: Of a prediction without SQL, or why it has none.
+        loose: They were read from a CSV file, and the gold's are to be read alike.
+    """
+
+    sql: str
+    rows: Rows | NoRows | None = None
+    loose: bool = False
+
+    async def against(self, gold: str, run: RunSql, text: Callable[[str], str]) -> Pair | NoRows:
+        """The rows of gold and prediction.
+
+        Args:
+            text: What is executed for a query.
+
+        Returns:
+            ``NoRows`` where the gold has none, and so nothing can be judged.
+        """
+        expected = await run_rows(run, text(gold))
+        if isinstance(expected, NoRows):
+            return NoRows(f"the gold SQL does not run: {expected.reason}")
+        if self.rows is None:
+            return Pair(expected, await run_rows(predicted_by(run), text(self.sql)))
+        if self.loose:
+            expected = [tuple(map(loosely, row)) for row in expected]
+        return Pair(expected, self.rows)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The rows of a gold query, and those of a prediction or why it has none."""
+
+    gold: Rows
+    found: Rows | NoRows
+
+
+async def given_by(scorer: Scorer, prediction: Prediction, question: EvalQuestion) -> Given | Verdict:
+    """What is judged of a prediction: its SQL, whatever result comes with it; else its result.
+
+    Without either the gold is run all the same: its state is its own.
+
+    Raises:
+        UnreadableCsv: Its file is no CSV.
+    """
+    if not question.gold_sql:
+        return unscorable(scorer.metrics, "the question has no gold SQL", "missing")
+    if prediction.sql:
+        return Given(prediction.sql)
+    rows = await given_rows(prediction)
+    return Given("", rows, isinstance(prediction.result, Path))

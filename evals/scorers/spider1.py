@@ -19,8 +19,8 @@ from functools import partial
 
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.scorers.base import EX, GoldCheck, Metric, Prediction, RunSql, Scorer, Verdict, unscorable
-from quorum.evals.scorers.judged_sql import Given, check_gold, given_by
-from quorum.evals.scorers.rows import NoRows
+from quorum.evals.scorers.reproduction import check_queries
+from quorum.evals.scorers.rows import Given, NoRows, given_by
 from quorum.evals.scorers.spider1_rules import difference, executed_text, order_counts
 
 KEEP_DISTINCT = "ex_keep_distinct"
@@ -73,7 +73,7 @@ class Spider1Scorer(Scorer):
         )
 
     async def verify(self, question: EvalQuestion, run: RunSql | None) -> GoldCheck:
-        return await check_gold(self, question, run, partial(executed_text, keep_distinct=True))
+        return await check_queries(self, question, run, partial(executed_text, keep_distinct=True))
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,10 @@ not repeated: what follows a comparison with a column, joined to it by OR, is lo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+from sqlglot import exp
 
 from quorum.tools.sql import SyntaxProblem, parse_one_statement
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 
 @dataclass(frozen=True)
@@ -64,8 +62,6 @@ def components(sql: str) -> Components | None:
     Raises:
         SyntaxProblem: It cannot be read.
     """
-    from sqlglot import exp
-
     tree = parse_one_statement(sql, "sqlite")
     combined = False
     while not isinstance(tree, exp.Select):
@@ -103,8 +99,6 @@ def _aggregates(select: exp.Select, where: _Conditions, having: _Conditions) -> 
     first place of HAVING's connectors as well: so a NOT counts, and an AND or OR of HAVING, but no
     aggregate of a condition does.
     """
-    from sqlglot import exp
-
     kinds = (exp.Max, exp.Min, exp.Count, exp.Sum, exp.Avg)
     order = select.args.get("order")
     selected = sum(isinstance(item.unalias(), kinds) for item in select.expressions)
@@ -122,8 +116,6 @@ class _Conditions:
 
     @classmethod
     def of(cls, clause: exp.Expr | None) -> _Conditions:
-        from sqlglot import exp
-
         waiting = [] if clause is None else [clause]
         parts: list[exp.Expr] = []
         ors = 0
@@ -140,8 +132,6 @@ class _Conditions:
 
     @property
     def negations(self) -> int:
-        from sqlglot import exp
-
         return sum(
             bool(part.args.get("negate")) or (isinstance(part, exp.Not) and not isinstance(part.this, exp.Is))
             for part in self.parts
@@ -149,20 +139,14 @@ class _Conditions:
 
     @property
     def likes(self) -> int:
-        from sqlglot import exp
-
         positive = [part.this if isinstance(part, exp.Not) else part for part in self.parts]
         return sum(isinstance(part, exp.Like) for part in positive)
 
     @property
     def queries(self) -> int:
-        from sqlglot import exp
-
         return sum(isinstance(node, exp.Query) for part in self.parts for node in _outside_queries(part))
 
 
 def _outside_queries(root: exp.Expr) -> list[exp.Expr]:
     """The nodes of a tree, without those inside the queries in it."""
-    from sqlglot import exp
-
     return list(root.walk(prune=lambda node: isinstance(node, exp.Query)))

@@ -6,7 +6,7 @@ The rules, as the suite's program applies them:
    ``<id>_b.csv``, ... may be met.
 2. Every required gold column must match some column of the prediction. Names, the order of columns and
    what else the prediction has do not count; one predicted column may serve several gold columns.
-3. Required are the columns that ``condition_cols`` numbers (from 0), else all (``spider2_columns``).
+3. Required are the columns that ``condition_cols`` numbers (from 0), else all (``required``).
 4. With ``ignore_order`` each column is sorted by itself, so which cells share a row is not checked.
 5. Columns must be equally long. Numbers match within 0.01 absolute or 1e-9 relative, NULL is the number
    0, booleans are 0 and 1; all else must be equal as text.
@@ -24,9 +24,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from quorum.evals.scorers.spider2_columns import Edition, NoColumns, required
 from quorum.evals.tabular.frames import Frame, UnreadableCsv, frame_of, read_frame
 from quorum.evals.tabular.vectors import Vector, match, vectors
 from quorum.knowledge.errors import ConfigurationError
@@ -34,6 +33,7 @@ from quorum.knowledge.errors import ConfigurationError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+Edition = Literal["lite", "snow"]
 RESULTS = "exec_result"
 STANDARDS = "*_eval.jsonl"
 
@@ -56,7 +56,7 @@ class Standard:
     """How a question is to be compared: one line of the ``*_eval.jsonl``.
 
     Attributes:
-        condition_cols: The required gold columns, in a form that ``spider2_columns.required`` knows.
+        condition_cols: The required gold columns, in a form that ``required`` knows.
         ignore_order: Whether the order of rows does not count.
     """
 
@@ -70,7 +70,7 @@ class Spider2Gold:
 
     Attributes:
         folder: Holds ``exec_result/``.
-        edition: Lite and Snow differ in one point, see ``spider2_columns.required``.
+        edition: Lite and Snow differ in one point, see ``required``.
         standards: By question id.
         files: The gold files of each question that has any, in the order in which they are tried.
     """
@@ -217,3 +217,51 @@ def _files(results: Path, names: Sequence[str], questions: Iterable[str]) -> dic
         for question in questions
     }
     return {question: tuple(results / name for name in own) for question, own in chosen.items() if own}
+
+
+class NoColumns(ValueError):
+    """``condition_cols`` that the official program fails on."""
+
+
+def required(
+    condition_cols: Any, place: int, count: int | None, width: int, edition: Edition
+) -> Sequence[int]:
+    """The columns of a gold file that a prediction must have.
+
+    ``condition_cols`` is empty (all columns), a list of numbers (the same for every file), or a list of
+    such lists, one per file. Where a question's only file is ``<id>_a.csv``, the program takes a list of
+    numbers for a list per file: only the first number counts, and the program for Lite takes a 0
+    for "all columns".
+
+    Args:
+        condition_cols: As in the ``*_eval.jsonl``.
+        place: The file's place among the question's files.
+        count: How many ``<id>_a.csv``, ... there are; None if the file is ``<id>.csv``.
+        width: The file's number of columns.
+
+    Raises:
+        NoColumns: The program fails on it: too few lists, lists where numbers are needed, a number
+            beyond the last column.
+    """
+    own = condition_cols
+    if count is not None:
+        own = _of_file(condition_cols, place, count)
+    everything = own == [] or (edition == "lite" and not own)
+    if everything:
+        return range(width)
+    numbers = own if isinstance(own, list) else [own]
+    if not all(isinstance(number, int) and -width <= number < width for number in numbers):
+        raise NoColumns(f"condition_cols {own} do not fit a gold result of {width} columns")
+    return [number % width for number in numbers]
+
+
+def _of_file(condition_cols: Any, place: int, count: int) -> Any:
+    if condition_cols in (None, [], [[]], [None]):
+        return []
+    if not isinstance(condition_cols, list):
+        raise NoColumns(f"condition_cols {condition_cols} are no list")
+    if count > 1 and not all(isinstance(part, list) for part in condition_cols):
+        return condition_cols
+    if place >= len(condition_cols):
+        raise NoColumns(f"condition_cols hold {len(condition_cols)} lists for {count} gold results")
+    return condition_cols[place]

@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from quorum.evals.records import Asked, Manifest, Record
-from quorum.evals.reports.compare import open_evaluation
+from quorum.evals.records import Record
+from quorum.evals.reports.evaluations import Opened, shards_of
 from quorum.evals.submissions.predictions import BIRD_MARK
 from quorum.evals.tabular.pandas_csv import pandas_csv
 from quorum.knowledge.errors import ConfigurationError, QuorumError
@@ -42,25 +42,6 @@ nothing, and so meet a gold result without rows."""
 
 
 @dataclass(frozen=True)
-class Answers:
-    """The answers of an evaluation, its shards put together.
-
-    Attributes:
-        manifest: Its questions are in the suite's order.
-        records: By id.
-        homes: The folder of the evaluation, or shard, that holds a question's run, by id.
-    """
-
-    manifest: Manifest
-    records: Mapping[str, Record]
-    homes: Mapping[str, Path]
-
-    @property
-    def asked(self) -> tuple[Asked, ...]:
-        return self.manifest.asked
-
-
-@dataclass(frozen=True)
 class Exported:
     """What was written.
 
@@ -75,18 +56,8 @@ class Exported:
     best_efforts: tuple[str, ...]
 
 
-def read_answers(folder: Path) -> Answers:
-    """The answers in the folder of an evaluation, or in one whose subfolders are its shards.
-
-    Raises:
-        ConfigurationError: The folder holds no evaluation, a damaged one, or several.
-    """
-    found = open_evaluation(folder)
-    return Answers(found.manifest, found.records, found.places)
-
-
-def export(answers: Answers, kind: Format, out: Path, *, force: bool = False) -> Exported:
-    """Write a submission.
+def export(found: Opened, kind: Format, out: Path, *, force: bool = False) -> Exported:
+    """Write the answers of an evaluation as a submission.
 
     Args:
         force: Write into ``out`` even if it holds something else; that stays.
@@ -97,26 +68,25 @@ def export(answers: Answers, kind: Format, out: Path, *, force: bool = False) ->
             its place.
     """
     if kind == "bird":
-        _check_whole(answers.manifest)
-    suffix, write = WRITERS[kind]
-    files = [f"{item.id}{suffix}" for item in answers.asked] if suffix else [BIRD_FILE]
+        _check_whole(found.manifest.shard)
+    suffix, _ = CONTENTS[kind]
+    files = [f"{item.id}{suffix}" for item in found.manifest.asked] if suffix else [BIRD_FILE]
     try:
         _make_room(out, f"*{suffix}" if suffix else BIRD_FILE, force=force)
-        note = {"format": kind, "suite": answers.manifest.suite, "files": files}
+        note = {"format": kind, "suite": found.manifest.suite, "files": files}
         _write_note(out, note)  # first: a crash leaves an export
-        exported = write(answers, out)
+        exported = _write(found, out, kind)
         _write_note(out, note | {"files": [name for name in files if (out / name).is_file()]})
         return exported
     except OSError as error:
         raise ConfigurationError(f"Cannot write to {out}: {error.strerror}.") from error
 
 
-def _check_whole(manifest: Manifest) -> None:
-    shards = manifest.shard.split(", ")
-    count = int(shards[0].partition("/")[2])
+def _check_whole(shard: str) -> None:
+    shards, count = shards_of(shard)
     if len(shards) < count:
         raise ConfigurationError(
-            f"Only {len(shards)} of {count} shards are here: {manifest.shard}.",
+            f"Only {len(shards)} of {count} shards are here: {shard}.",
             hint="BIRD's program pairs entries by their place: put all shards into one folder and name that.",
         )
 
@@ -166,61 +136,56 @@ def _earlier(out: Path) -> list[str]:
     return []
 
 
-def _write_results(answers: Answers, out: Path) -> Exported:
-    def write(record: Record) -> str:
-        if not record.result:
-            return "it has no result"
-        if record.truncated:
-            return f"the run's limits cut its result after {record.rows} rows"
-        try:
-            table = read_result(answers.homes[record.id] / record.result)
-        except QuorumError as error:
-            return str(error)
-        with (out / f"{record.id}.csv").open("w", encoding="utf-8", newline="") as file:
-            file.writelines(pandas_csv(table))
-        return ""
-
-    return _each(answers, write)
+class _NoAnswer(Exception):
+    """Why a question is left out."""
 
 
-def _write_queries(answers: Answers, out: Path) -> Exported:
-    def write(record: Record) -> str:
-        if not record.sql:
-            return "it has no SQL"
-        (out / f"{record.id}.sql").write_text(record.sql + "\n", encoding="utf-8", newline="")
-        return ""
+def _result(found: Opened, record: Record) -> Iterable[str]:
+    if not record.result:
+        raise _NoAnswer("it has no result")
+    if record.truncated:
+        raise _NoAnswer(f"the run's limits cut its result after {record.rows} rows")
+    try:
+        return pandas_csv(read_result(found.places[record.id] / record.result))
+    except QuorumError as error:
+        raise _NoAnswer(str(error)) from error
 
-    return _each(answers, write)
+
+def _query(_: Opened, record: Record) -> Iterable[str]:
+    if not record.sql:
+        raise _NoAnswer("it has no SQL")
+    return (record.sql, "\n")
 
 
-def _write_bird(answers: Answers, out: Path) -> Exported:
-    entries = {}
-    for place, asked in enumerate(answers.asked):
-        record = answers.records.get(asked.id)
+CONTENTS: dict[Format, tuple[str, Callable[[Opened, Record], Iterable[str]]]] = {
+    "spider2-csv": (".csv", _result),
+    "spider2-sql": (".sql", _query),
+    "bird": ("", _query),
+}
+"""By format: the suffix of a question's file, none where all are in one; and what is written for it."""
+
+
+def _write(found: Opened, out: Path, kind: Format) -> Exported:
+    suffix, contents = CONTENTS[kind]
+    written, left_out, entries = [], {}, {}
+    for place, asked in enumerate(found.manifest.asked):
+        record = found.records.get(asked.id)
         sql = record.sql if record and record.sql else NO_ANSWER
         entries[str(place)] = f"{sql}{BIRD_MARK}{asked.database}"
-    text = json.dumps(entries, ensure_ascii=False, indent=4)
-    (out / BIRD_FILE).write_text(text + "\n", encoding="utf-8")
-    return _each(answers, lambda record: "" if record.sql else "it has no SQL")
-
-
-WRITERS: dict[Format, tuple[str, Callable[[Answers, Path], Exported]]] = {
-    "spider2-csv": (".csv", _write_results),
-    "spider2-sql": (".sql", _write_queries),
-    "bird": ("", _write_bird),
-}
-"""By format: the suffix of a question's file, none where all are in one; and what writes."""
-
-
-def _each(answers: Answers, write: Callable[[Record], str]) -> Exported:
-    """Write each answer; ``write`` says why it cannot."""
-    written, left_out = [], {}
-    for asked in answers.asked:
-        record = answers.records.get(asked.id)
-        reason = write(record) if record else "it has not been asked yet"
-        if reason:
-            left_out[asked.id] = f"{reason} ({record.error})" if record and record.error else reason
-        else:
-            written.append(asked.id)
-    efforts = tuple(id for id in written if answers.records[id].status != "answered")
+        if record is None:
+            left_out[asked.id] = "it has not been asked yet"
+            continue
+        try:
+            texts = contents(found, record)
+        except _NoAnswer as error:
+            left_out[asked.id] = f"{error} ({record.error})" if record.error else str(error)
+            continue
+        written.append(asked.id)
+        if suffix:
+            with (out / f"{asked.id}{suffix}").open("w", encoding="utf-8", newline="") as file:
+                file.writelines(texts)
+    if not suffix:
+        text = json.dumps(entries, ensure_ascii=False, indent=4)
+        (out / BIRD_FILE).write_text(text + "\n", encoding="utf-8")
+    efforts = tuple(id for id in written if found.records[id].status != "answered")
     return Exported(tuple(written), left_out, efforts)

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -131,15 +131,11 @@ def read_bird(path: Path, questions: Sequence[EvalQuestion]) -> Predictions:
         found[question.id] = Found(sql.strip())
         if database.strip() not in ("", question.database):
             elsewhere.append(f"{key} ({database.strip()}, not {question.database})")
-    return Predictions(found, tuple(unknown), (), tuple(_remarks(path, elsewhere)))
-
-
-def _remarks(path: Path, elsewhere: Sequence[str]) -> Iterator[str]:
-    if elsewhere:
-        yield (
-            f"{len(elsewhere)} entries of {path.name} name another database than their question has, and ran "
-            f"on the question's: {', '.join(elsewhere)}. Is the file one of these questions?"
-        )
+    remark = (
+        f"{len(elsewhere)} entries of {path.name} name another database than their question has, and ran on "
+        f"the question's: {', '.join(elsewhere)}. Is the file one of these questions?"
+    )
+    return Predictions(found, tuple(unknown), remarks=(remark,) if elsewhere else ())
 
 
 def _entries(path: Path) -> dict[str, object]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from typing import Generic, TypeAlias, TypeVar
+from contextlib import asynccontextmanager, nullcontext
+from typing import TypeAlias, TypeVar
 
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.running.databases import GOLD_LIMITS, GoldRun
@@ -48,47 +47,35 @@ async def sweep(
     groups: dict[str, list[EvalQuestion]] = {}
     for question in questions:
         groups.setdefault(question.url if question.live else "", []).append(question)
-    under_way = _Sweep(work, unavailable, on_done, asyncio.Semaphore(at_once))
-    try:
-        async with asyncio.TaskGroup() as tasks:
-            for url, members in groups.items():
-                tasks.create_task(under_way.group(url, members))
-    except* QuorumError as raised:
-        raise raised.exceptions[0] from None
-    return {question.id: under_way.found[question.id] for question in questions}
+    found: dict[str, T] = {}
+    places = asyncio.Semaphore(at_once)
 
-
-@dataclass
-class _Sweep(Generic[T]):
-    """A sweep under way; ``found`` is what came of questions so far, by id."""
-
-    work: Work[T]
-    unavailable: Callable[[EvalQuestion, str], T]
-    on_done: Callable[[int], None]
-    places: asyncio.Semaphore
-    found: dict[str, T] = field(default_factory=dict)
-
-    async def group(self, url: str, members: Sequence[EvalQuestion]) -> None:
-        """The questions of one database; of none where ``url`` is empty."""
-        async with self.places:
-            if not url:
-                await self._each(members, None)
-                return
-            try:
-                async with open_database(url) as database:
-                    await self._each(members, database)
-            except DatabaseUnavailable as error:
-                self.found.update((member.id, self.unavailable(member, str(error))) for member in members)
-                self.on_done(len(self.found))
-
-    async def _each(self, members: Sequence[EvalQuestion], database: Database | None) -> None:
+    async def each(members: Sequence[EvalQuestion], database: Database | None) -> None:
         for question in members:
             run = GoldRun(database, known={}) if database else None
             try:
-                self.found[question.id] = await self.work(question, run)
+                found[question.id] = await work(question, run)
             except DatabaseUnavailable as error:
-                self.found[question.id] = self.unavailable(question, str(error))
-            self.on_done(len(self.found))
+                found[question.id] = unavailable(question, str(error))
+            on_done(len(found))
+
+    async def group(url: str, members: Sequence[EvalQuestion]) -> None:
+        """The questions of one database; of none where ``url`` is empty."""
+        async with places:
+            try:
+                async with open_database(url) if url else nullcontext() as database:
+                    await each(members, database)
+            except DatabaseUnavailable as error:
+                found.update((member.id, unavailable(member, str(error))) for member in members)
+                on_done(len(found))
+
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            for url, members in groups.items():
+                tasks.create_task(group(url, members))
+    except* QuorumError as raised:
+        raise raised.exceptions[0] from None
+    return {question.id: found[question.id] for question in questions}
 
 
 @asynccontextmanager

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from quorum.evals.questions import EvalQuestion, Suite
 from quorum.evals.scorers.spider2 import Spider2Scorer
-from quorum.evals.scorers.spider2_columns import Edition
+from quorum.evals.scorers.spider2_rules import Edition
 from quorum.evals.suites.files import read_lines, text_of
 from quorum.evals.suites.spider2_folder import (
     DATABASES,

@@ -11,8 +11,7 @@ from string import ascii_lowercase
 from urllib.parse import quote
 
 from quorum.evals.questions import EvalQuestion
-from quorum.evals.scorers.spider2_columns import Edition
-from quorum.evals.scorers.spider2_rules import STANDARDS, Spider2Gold, load_gold
+from quorum.evals.scorers.spider2_rules import STANDARDS, Edition, Spider2Gold, load_gold
 from quorum.evals.submissions.predictions import read_sql
 from quorum.evals.suites.files import read_lines, sqlite_url
 from quorum.knowledge.errors import ConfigurationError

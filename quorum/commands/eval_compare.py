@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
 import click
 
@@ -16,20 +14,15 @@ from quorum.knowledge.errors import QuorumError
 if TYPE_CHECKING:
     from quorum.evals.reports.comparison import Comparison, Letter, Link, Side
 
-TRACE_PAGE = "trace.html"
-"""A run's page, in the run's folder."""
+FILE = click.Path(path_type=Path)
 
 
 @click.command(short_help="Hold two evaluations against each other, question by question.")
-@click.argument("a", type=click.Path(path_type=Path))
-@click.argument("b", type=click.Path(path_type=Path))
+@click.argument("a", type=FILE)
+@click.argument("b", type=FILE)
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object")
-@click.option(
-    "--html", "page", type=click.Path(path_type=Path), metavar="FILE", help="write one self-contained page"
-)
-@click.option(
-    "--out", type=click.Path(path_type=Path), metavar="FILE", help="write Markdown with the SQL of both sides"
-)
+@click.option("--html", "page", type=FILE, metavar="FILE", help="write one self-contained page")
+@click.option("--out", type=FILE, metavar="FILE", help="write Markdown with the SQL of both sides")
 def command(a: Path, b: Path, as_json: bool, page: Path | None, out: Path | None) -> None:
     """Compare the evaluations in folders A and B over the questions that both ask for.
 
@@ -41,9 +34,9 @@ def command(a: Path, b: Path, as_json: bool, page: Path | None, out: Path | None
     trace's page is written into its run's folder.
     """
     from quorum.evals.paths import write_text
-    from quorum.evals.reports.compare import compare, open_evaluation
-    from quorum.evals.reports.compare_markdown import markdown_of
-    from quorum.evals.reports.compare_page import page_of
+    from quorum.evals.reports.compare import compare
+    from quorum.evals.reports.compare_report import markdown_of, page_of
+    from quorum.evals.reports.evaluations import open_evaluation
 
     left, right = open_evaluation(a), open_evaluation(b)
     found = compare(left, right)
@@ -65,6 +58,7 @@ def command(a: Path, b: Path, as_json: bool, page: Path | None, out: Path | None
 def _write_traces(comparison: Comparison, folders: Mapping[Letter, Path]) -> set[Path]:
     """Write the page of every run that flipped; those that cannot be read are told of and left out."""
     from quorum.evals.paths import write_text
+    from quorum.evals.reports.page import TRACE_PAGE
     from quorum.graph.runs import RunFolder
     from quorum.page import page_of
     from quorum.report import report_of
@@ -87,11 +81,10 @@ def _write_traces(comparison: Comparison, folders: Mapping[Letter, Path]) -> set
 
 def _link(folders: Mapping[Letter, Path], traced: set[Path], file: Path) -> Link:
     """Links to traces relative to the file that holds them."""
+    from quorum.evals.reports.page import TRACE_PAGE, relative_link
 
     def link(letter: Letter, side: Side) -> str:
         run = folders[letter] / side.run
-        if not side.run or run not in traced:
-            return ""
-        return quote(Path(os.path.relpath(run / TRACE_PAGE, file.parent)).as_posix())
+        return relative_link(run / TRACE_PAGE, file.parent) if side.run and run in traced else ""
 
     return link

@@ -10,19 +10,20 @@ import click
 from quorum.text import count, one_line
 
 if TYPE_CHECKING:
-    from quorum.evals.submissions.export import Answers, Exported, Format
+    from quorum.evals.records import Manifest
+    from quorum.evals.submissions.export import Exported, Format
 
 FORMATS = ("spider2-csv", "spider2-sql", "bird")
 SHOWN = 20
 """Questions without an answer that are named with their reasons; all are with --verbose."""
 
+FILE = click.Path(path_type=Path)
+
 
 @click.command(short_help="Write the submission that a benchmark wants.")
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="DIR", type=FILE)
 @click.option("--format", "kind", type=click.Choice(FORMATS), required=True)
-@click.option(
-    "--out", type=click.Path(path_type=Path), metavar="FOLDER", required=True, help="where it is written"
-)
+@click.option("--out", type=FILE, metavar="FOLDER", required=True, help="where it is written")
 @click.option("--force", is_flag=True, help="write into a folder that is not empty and no earlier export")
 @click.option("--verbose", is_flag=True, help="name every question that has no answer")
 def command(folder: Path, kind: Format, out: Path, force: bool, verbose: bool) -> None:
@@ -40,18 +41,19 @@ def command(folder: Path, kind: Format, out: Path, force: bool, verbose: bool) -
     stand by, a best effort, is written as well. An earlier export in FOLDER is replaced.
     """
     from quorum.evals.paths import check_no_file
-    from quorum.evals.submissions.export import export, read_answers
+    from quorum.evals.reports.evaluations import open_evaluation
+    from quorum.evals.submissions.export import export
 
     check_no_file(out, hint="Give another --out: a folder.")
-    answers = read_answers(folder)
-    exported = export(answers, kind, out, force=force)
-    total = count(len(answers.asked), "question")
+    found = open_evaluation(folder)
+    exported = export(found, kind, out, force=force)
+    total = count(len(found.manifest.asked), "question")
     click.echo(f"{out}: {len(exported.written):,} of {total} written as {kind}.")
-    for line in _notes(answers, exported, kind, verbose=verbose):
+    for line in _notes(found.manifest, exported, kind, verbose=verbose):
         click.echo(line, err=True)
 
 
-def _notes(answers: Answers, exported: Exported, kind: Format, *, verbose: bool) -> list[str]:
+def _notes(manifest: Manifest, exported: Exported, kind: Format, *, verbose: bool) -> list[str]:
     """What a user must know of what was written."""
     lines = []
     if exported.best_efforts:
@@ -64,7 +66,7 @@ def _notes(answers: Answers, exported: Exported, kind: Format, *, verbose: bool)
         if hidden := len(exported.left_out) - len(shown):
             lines.append(f"  and {hidden} more; --verbose names them.")
     if kind == "bird":
-        entries = count(len(answers.asked), "entry", "entries")
+        entries = count(len(manifest.asked), "entry", "entries")
         lines.append(f"BIRD's gold must list the same questions in the same order: these are {entries}.")
-    lines += [f"The suite's folder was not whole: {one_line(said, 300)}" for said in answers.manifest.missing]
+    lines += [f"The suite's folder was not whole: {one_line(text, 300)}" for text in manifest.missing]
     return lines

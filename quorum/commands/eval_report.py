@@ -7,16 +7,16 @@ from pathlib import Path
 
 import click
 
+FILE = click.Path(path_type=Path)
+
 
 @click.command(short_help="Say how evaluations went: Markdown, or an HTML page with plots.")
-@click.argument("folders", nargs=-1, required=True, metavar="DIR...", type=click.Path(path_type=Path))
+@click.argument("folders", nargs=-1, required=True, metavar="DIR...", type=FILE)
 @click.option("--json", "as_json", is_flag=True, help="a JSON array, one object per evaluation, not Markdown")
-@click.option(
-    "--html", "page", type=click.Path(path_type=Path), metavar="FILE", help="write one page with plots"
-)
+@click.option("--html", "page", type=FILE, metavar="FILE", help="write one page with plots")
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=FILE,
     metavar="FILE",
     help="write the Markdown (or JSON) there  [standard output]",
 )
@@ -31,7 +31,7 @@ def command(folders: tuple[Path, ...], as_json: bool, page: Path | None, out: Pa
     """
     from quorum.evals.paths import write_text
     from quorum.evals.reports.markdown import report
-    from quorum.evals.reports.summarise import summaries
+    from quorum.evals.reports.summary import summaries
 
     found = summaries(folders)
     if page is not None:

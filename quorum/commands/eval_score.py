@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,20 +28,14 @@ SPIDER2 = {"spider2": "", "spider2-lite": "lite", "spider2-local": "lite", "spid
 
 CANDIDATES = "candidates"
 
+FILE = click.Path(path_type=Path)
+
 
 @click.command(short_help="Score results that somebody else produced.")
 @click.argument("suite")
-@click.option(
-    "--pred", type=click.Path(path_type=Path), metavar="FOLDER", required=True, help="the predictions"
-)
-@click.option("--gold", type=click.Path(path_type=Path), metavar="FOLDER", help="see above")
-@click.option(
-    "--ids",
-    "ids_file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="score these only: one id a line",
-)
+@click.option("--pred", type=FILE, metavar="FOLDER", required=True, help="the predictions")
+@click.option("--gold", type=FILE, metavar="FOLDER", help="see above")
+@click.option("--ids", "ids_file", type=FILE, metavar="FILE", help="score these only: one id a line")
 @click.option("--db", metavar="URL", help="database of your own questions that name none")
 @click.option("--timings", is_flag=True, help="bird: measure R-VES, see above")
 @click.option("--json", "as_json", is_flag=True, help='print {"<id>": 0, 1 or null, …} and nothing else')
@@ -88,8 +82,8 @@ def command(
     if suite == CANDIDATES:
         _score_candidates(pred, gold, ids, as_json=as_json, verbose=verbose)
         return
-    with counting() as tell:
-        scores = _scored(suite, pred, gold, db, ids, tell, timings=timings)
+    with counting() as on_done:
+        scores = _scored(suite, pred, gold, db, ids, on_done, timings=timings)
     if as_json:
         click.echo(json.dumps(scores.as_json(), indent=2))
     else:
@@ -112,7 +106,7 @@ def _scored(
     gold: Path | None,
     db: str | None,
     ids: tuple[str, ...] | None,
-    tell: OnDone,
+    on_done: OnDone,
     *,
     timings: bool,
 ) -> Scores:
@@ -123,13 +117,13 @@ def _scored(
     from quorum.suites import needed, open_suite
 
     if suite in SPIDER2:
-        return score_results(open_gold(needed(gold, "--gold"), SPIDER2[suite]), pred, ids, on_done=tell)
+        return score_results(open_gold(needed(gold, "--gold"), SPIDER2[suite]), pred, ids, on_done=on_done)
     loaded = open_suite(suite, gold, db, flag="--gold")
     loaded = timed(loaded) if timings else loaded
-    for said in part_of(loaded, ids=ids).missing:
-        click.echo(f"Missing: {printable(said)}", err=True)
+    for text in part_of(loaded, ids=ids).missing:
+        click.echo(f"Missing: {printable(text)}", err=True)
     at_once = 1 if timings else DATABASES_AT_ONCE
-    return asyncio.run(score_suite(loaded, pred, ids, at_once=at_once, on_done=tell))
+    return asyncio.run(score_suite(loaded, pred, ids, at_once=at_once, on_done=on_done))
 
 
 def _score_candidates(
@@ -142,8 +136,8 @@ def _score_candidates(
     from quorum.waiting import counting
 
     known = open_gold(needed(gold, "--gold"))
-    with counting() as tell:
-        found = score_candidates(load_candidates(pred), known, ids, on_done=tell)
+    with counting() as on_done:
+        found = score_candidates(load_candidates(pred), known, ids, on_done=on_done)
     if as_json:
         values = {name: model.as_json() for name, model in found.models.items()}
         click.echo(json.dumps(values, ensure_ascii=False, indent=2))
@@ -153,6 +147,32 @@ def _score_candidates(
         click.echo(_named("The gold has no result, so all count as wrong, for", found.without_gold), err=True)
 
 
+def _show(suite: str, scores: Scores, *, verbose: bool) -> None:
+    """Every metric with its standard error; with ``verbose`` every question and why."""
+    asked = count(len(scores.verdicts), "question")
+    table = _table("metric", "mean", "n")
+    for metric in scores.metrics:
+        mean = scores.mean(metric.name)
+        table.add_row(metric.title, _figure(mean, metric), f"{mean.n:,}")
+    title = f"{one_line(suite, 60)}: {len(scores.answered):,} of {asked} answered"
+    verdicts = {id: (verdict.match, verdict.reason) for id, verdict in scores.verdicts.items()}
+    _print(title, table, f"Rules: {scores.rules}", verdicts if verbose else {})
+
+
+def _show_candidates(found: CandidateScores, *, verbose: bool) -> None:
+    asked = max((len(model.right) for model in found.models.values()), default=0)
+    table = _table("model", "candidates", "EX of final", "EX of a candidate", "pass@k")
+    for name, model in found.models.items():
+        means = (model.final, model.candidate, model.possible)
+        table.add_row(one_line(name, 40), f"{model.candidates:,}", *map(_figure, means))
+    verdicts = {
+        "/".join(key): (found.models[key[0]].right[key[1]][key[2]], reason)
+        for key, reason in found.reasons.items()
+    }
+    title = f"recorded candidates: {count(asked, 'question')} per model"
+    _print(title, table, "Spider 2.0's official comparison", verdicts if verbose else {})
+
+
 def _table(*names: str) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for number, name in enumerate(names):
@@ -160,41 +180,16 @@ def _table(*names: str) -> Table:
     return table
 
 
-def _show(suite: str, scores: Scores, *, verbose: bool) -> None:
-    """Every metric with its standard error; with ``verbose`` every question and why."""
+def _print(title: str, table: Table, rules: str, verdicts: Mapping[str, tuple[bool | None, str]]) -> None:
     from quorum.render import console
 
     out = console()
-    asked = count(len(scores.verdicts), "question")
-    out.print(Text(f"{one_line(suite, 60)}: {len(scores.answered):,} of {asked} answered", style="bold"))
-    table = _table("metric", "mean", "n")
-    for metric in scores.metrics:
-        mean = scores.mean(metric.name)
-        table.add_row(metric.title, _figure(mean, metric), f"{mean.n:,}")
+    out.print(Text(title, style="bold"))
     out.print(table)
-    out.print(Text(f"Rules: {scores.rules}. ± is the standard error.", style="dim"), soft_wrap=True)
-    if verbose:
-        for id, verdict in scores.verdicts.items():
-            mark = {True: "right", False: "wrong", None: "?"}[verdict.match]
-            out.print(Text(f"{mark:<6} {id}  {one_line(verdict.reason, 400)}"), soft_wrap=True)
-
-
-def _show_candidates(found: CandidateScores, *, verbose: bool) -> None:
-    from quorum.render import console
-
-    out = console()
-    asked = max((len(model.right) for model in found.models.values()), default=0)
-    out.print(Text(f"recorded candidates: {count(asked, 'question')} per model", style="bold"))
-    table = _table("model", "candidates", "EX of final", "EX of a candidate", "pass@k")
-    for name, model in found.models.items():
-        means = (model.final, model.candidate, model.possible)
-        table.add_row(one_line(name, 40), f"{model.candidates:,}", *(_figure(mean) for mean in means))
-    out.print(table)
-    out.print(Text("Spider 2.0's official comparison. ± is the standard error.", style="dim"))
-    if verbose:
-        for (name, id, label), reason in found.reasons.items():
-            mark = "right" if found.models[name].right[id][label] else "wrong"
-            out.print(Text(f"{mark:<6} {name}/{id}/{label}  {one_line(reason, 400)}"), soft_wrap=True)
+    out.print(Text(f"{rules}. ± is the standard error.", style="dim"), soft_wrap=True)
+    for name, (match, reason) in verdicts.items():
+        mark = {True: "right", False: "wrong", None: "?"}[match]
+        out.print(Text(f"{mark:<6} {name}  {one_line(reason, 400)}"), soft_wrap=True)
 
 
 def _figure(mean: Mean, metric: Metric | None = None) -> str:
@@ -225,5 +220,5 @@ def _notes(scores: Scores, pred: Path) -> Iterator[str]:
         yield f"Cannot be scored: {id} ({one_line(verdict.reason, 200)})"
 
 
-def _named(said: str, names: Sequence[str]) -> str:
-    return f"{said} {', '.join(one_line(name, 100) for name in names)} ({len(names):,})."
+def _named(text: str, names: Sequence[str]) -> str:
+    return f"{text} {', '.join(one_line(name, 100) for name in names)} ({len(names):,})."

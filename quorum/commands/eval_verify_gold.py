@@ -19,21 +19,17 @@ if TYPE_CHECKING:
 
 NOT_ALL_OK = 1
 
+FILE = click.Path(path_type=Path)
+
 
 @click.command(short_help="Find gold answers that no longer reproduce.")
 @click.argument("suite")
-@click.option("--data", type=click.Path(path_type=Path), metavar="DIR", help="the benchmark's folder")
+@click.option("--data", type=FILE, metavar="DIR", help="the benchmark's folder")
 @click.option("--db", metavar="URL", help="database of your own questions that name none")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="check the first N questions only")
-@click.option(
-    "--ids",
-    "ids_file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="check these only: one id a line",
-)
+@click.option("--ids", "ids_file", type=FILE, metavar="FILE", help="check these only: one id a line")
 @click.option("--json", "as_json", is_flag=True, help='print {"<id>": {"state": …, "reason": …, "rows": …}}')
-@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="write the same JSON to a file")
+@click.option("--out", type=FILE, metavar="FILE", help="write the same JSON to a file")
 def command(
     suite: str,
     data: Path | None,
@@ -62,8 +58,8 @@ def command(
     ids = read_ids(ids_file) if ids_file else None
     loaded = part_of(open_suite(suite, data, db), ids=ids, limit=limit)
     questions = loaded.chosen(ids=ids, limit=limit)
-    with counting("opening databases") as tell:
-        found = asyncio.run(verify_gold(loaded, questions, on_done=tell))
+    with counting("opening databases") as on_done:
+        found = asyncio.run(verify_gold(loaded, questions, on_done=on_done))
     text = json.dumps(found.as_json(), ensure_ascii=False, indent=2)
     if out is not None:
         write_text(out, text + "\n")
@@ -71,8 +67,8 @@ def command(
         click.echo(text)
     else:
         _show(loaded.name, found)
-    for said in loaded.missing:
-        click.echo(f"Missing: {printable(said)}", err=True)
+    for text in loaded.missing:
+        click.echo(f"Missing: {printable(text)}", err=True)
     if not found.reproduces:
         raise SystemExit(NOT_ALL_OK)
 
@@ -94,5 +90,5 @@ def _show(name: str, found: Verification) -> None:
     for state, checks in found.apart().items():
         for id, check in checks.items():
             out.print(Text(f"{state:<9} {id}  {one_line(check.reason, 400)}"), soft_wrap=True)
-    for id, said in found.remarks().items():
-        out.print(Text(f"{'ok':<9} {id}  {one_line(said, 400)}", style="dim"), soft_wrap=True)
+    for id, text in found.remarks().items():
+        out.print(Text(f"{'ok':<9} {id}  {one_line(text, 400)}", style="dim"), soft_wrap=True)

@@ -1,12 +1,11 @@
-"""``quorum votes``: how the vote does on candidates that were recorded."""
+"""``quorum votes``: how the vote does on candidates that were recorded, and what its confidence is worth."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
-from functools import partial
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,12 +17,13 @@ from quorum.knowledge.errors import ConfigurationError
 from quorum.text import count, one_line
 
 if TYPE_CHECKING:
-    from rich.status import Status
-
     from quorum.evals.recorded.online import OnlineWeights
+    from quorum.evals.recorded.refit import KnownVote, Refit
     from quorum.evals.recorded.replay import Replay, Row
 
 ORDERS = 20
+
+FILE = click.Path(path_type=Path)
 
 
 @click.group(short_help="Replay votes over recorded candidates.")
@@ -32,10 +32,10 @@ def command() -> None:
 
 
 @command.command("replay")
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("folder", type=FILE)
 @click.option(
     "--gold",
-    type=click.Path(path_type=Path),
+    type=FILE,
     metavar="FOLDER",
     help="the gold results: evaluation_suite/gold of Spider 2.0; without it no answer can be right",
 )
@@ -48,9 +48,7 @@ def command() -> None:
     help="random orders of arrival that a stopping rule is averaged over",
 )
 @click.option("--dialect", default="snowflake", show_default=True, help="of the recorded SQL")
-@click.option(
-    "--out", type=click.Path(path_type=Path), metavar="DIR", help="folder of the curves  [.quorum/replay]"
-)
+@click.option("--out", type=FILE, metavar="DIR", help="folder of the curves  [.quorum/replay]")
 def replay_command(
     folder: Path, gold: Path | None, as_json: bool, orders: int, dialect: str, out: Path | None
 ) -> None:
@@ -70,14 +68,12 @@ def replay_command(
     from quorum.evals.scorers.spider2_rules import load_gold
     from quorum.render import console
     from quorum.settings import Settings
+    from quorum.waiting import counting
 
     recorded = load_candidates(folder)
     known = load_gold(gold) if gold else None
-    waiting = console(stderr=True)
-    with waiting.status("reading") if waiting.is_terminal else nullcontext() as status:
-        found = asyncio.run(
-            replay(recorded, known, dialect=dialect, orders=orders, progress=partial(_tell, status))
-        )
+    with counting() as on_done:
+        found = asyncio.run(replay(recorded, known, dialect=dialect, orders=orders, progress=on_done))
     if as_json:
         click.echo(json.dumps([row.as_dict() for row in found.rows], ensure_ascii=False, indent=2))
     else:
@@ -89,9 +85,75 @@ def replay_command(
         _draw(found.learned, out or Settings().home / "replay")
 
 
-def _tell(status: Status | None, done: int, total: int) -> None:
-    if status is not None:
-        status.update(f"question {done} of {total}")
+@command.command("calibrate")
+@click.argument("folders", nargs=-1, required=True, metavar="FOLDER...", type=FILE)
+@click.option(
+    "--gold",
+    type=FILE,
+    metavar="FOLDER",
+    help="the gold results of recorded candidates, as for `quorum votes replay`",
+)
+@click.option("--json", "as_json", is_flag=True, help="print one JSON object")
+@click.option("--out", type=FILE, metavar="FILE", help="write the new calibration there")
+def calibrate_command(folders: tuple[Path, ...], gold: Path | None, as_json: bool, out: Path | None) -> None:
+    """Refit the confidence of votes to outcomes that are known.
+
+    Each FOLDER holds evaluations with gold (what `quorum eval run` wrote, or a folder of such), or recorded
+    candidates as `quorum votes replay` reads them. Of recorded candidates the first, the first two, … vote,
+    of each model and of all pooled.
+
+    The new calibration is fitted to the votes of every other question. On the votes of the others it is held
+    against the one that ships, which may have seen some of them: Brier score (0 is perfect) and AUROC (how
+    probably a right answer has more confidence than a wrong one). --out writes it in the form of
+    graph/confidence.json, which it may replace.
+    """
+    from quorum.evals.paths import write_text
+    from quorum.evals.recorded.refit import refit
+    from quorum.render import console
+
+    found = refit([vote for folder in folders for vote in _known_votes(folder, gold)])
+    made = asdict(found.calibration)
+    if out is not None:
+        write_text(out, json.dumps(made, indent=1) + "\n")
+        click.echo(f"Calibration: {out}", err=True)
+    if as_json:
+        click.echo(
+            json.dumps({"before": asdict(found.before), "after": asdict(found.after)} | made, indent=2)
+        )
+    else:
+        console().print(_checks(found))
+
+
+def _known_votes(folder: Path, gold: Path | None) -> list[KnownVote]:
+    from quorum.evals.folder import MANIFEST, EvalFolder
+    from quorum.evals.recorded.candidates import load_candidates
+    from quorum.evals.recorded.refit import votes_of_candidates, votes_of_records
+    from quorum.evals.reports.evaluations import members_of
+    from quorum.evals.scorers.spider2_rules import load_gold
+
+    members = members_of(folder)
+    if (members[0] / MANIFEST).is_file():
+        records = [record for member in members for record in EvalFolder(member).records().values()]
+        return list(votes_of_records(records))
+    recorded = load_candidates(folder)
+    if gold is None:
+        raise ConfigurationError(
+            f"Which candidates in {folder} are right is not known.", hint="Name their gold with --gold."
+        )
+    return asyncio.run(votes_of_candidates(recorded, load_gold(gold)))
+
+
+def _checks(found: Refit) -> Table:
+    made = found.calibration
+    title = f"{count(made.votes, 'vote')} fitted, {made.checked:,} of other questions checked"
+    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("confidence")
+    for name in ("Brier", "AUROC"):
+        table.add_column(name, justify="right")
+    for name, checked in (("as it ships", found.before), ("refitted", found.after)):
+        table.add_row(name, f"{checked.brier:.4f}", "" if checked.auroc is None else f"{checked.auroc:.4f}")
+    table.add_row("always the base rate", f"{made.base:.4f}", "0.5000")
+    return table
 
 
 def _draw(learned: OnlineWeights, folder: Path) -> None:
@@ -110,17 +172,10 @@ def _table(model: str, rows: Sequence[Row]) -> Table:
     """A model's strategies, the best first and marked; what the recorded pipeline chose is dim."""
     own = sorted((row for row in rows if row.model == model), key=_order)
     limit = own[0].pass_at_k
-    title = one_line(model, 40) + (
-        f": {100 * limit:.1f} % could be answered (pass@k)" if limit is not None else ""
-    )
-    table = Table(
-        title=title,
-        title_justify="left",
-        title_style="bold",
-        box=box.SIMPLE_HEAD,
-        collapse_padding=True,
-        pad_edge=False,
-    )
+    possible = "" if limit is None else f": {100 * limit:.1f} % could be answered (pass@k)"
+    title = one_line(model, 40) + possible
+    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    table.collapse_padding = True
     for name in ("strategy", "stopping"):
         table.add_column(name, no_wrap=True)
     for name in ("EX %", "95 %", "ties", "samples", "saved", "=final", "Brier"):
@@ -138,14 +193,11 @@ def _order(row: Row) -> tuple[float, float]:
 
 
 def _cells(row: Row, *, best: bool) -> list[str]:
-    span = (
-        "" if row.ex_low is None or row.ex_high is None else f"{100 * row.ex_low:.1f}-{100 * row.ex_high:.1f}"
-    )
     return [
         f"{row.strategy} *" if best else row.strategy,
         row.stopping,
         _percent(row.ex),
-        span,
+        "" if row.ex_low is None else f"{_percent(row.ex_low)}-{_percent(row.ex_high)}",
         "" if row.ties is None else f"{row.ties:.1f}",
         f"{row.samples_mean:.2f}",
         f"{100 * row.saved:.0f} %",

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from quorum.evals.records import Record
-from quorum.evals.reports.summarise import summaries
-from quorum.evals.reports.summary import Summary
+from quorum.evals.reports.summary import Summary, summaries
 from tests.evals.evaluations import asked, linking, manifest, record, unanswered, usage, write
 
 HOSTILE = '<script>alert("x")</script><img src="http://outside.invalid/a.png">'

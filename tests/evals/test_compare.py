@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from quorum.evals.records import Linking, Record
-from quorum.evals.reports.compare import compare, open_evaluation
-from quorum.evals.reports.compare_markdown import markdown_of
-from quorum.evals.reports.compare_page import page_of
-from quorum.evals.reports.compare_text import notes, reading, result
+from quorum.evals.reports.compare import compare
+from quorum.evals.reports.compare_report import markdown_of, notes, page_of, reading, result
 from quorum.evals.reports.comparison import Comparison
+from quorum.evals.reports.evaluations import open_evaluation
 from quorum.graph.options import RunOptions
 from quorum.knowledge.errors import ConfigurationError
 from tests.evals.evaluations import EX, F1, asked, linking, manifest, record, unanswered, usage, write

@@ -13,9 +13,10 @@ import pyarrow as pa
 import pytest
 
 from quorum.evals.records import Asked, Manifest, Record
+from quorum.evals.reports.evaluations import open_evaluation
 from quorum.evals.running.writer import EvalWriter
 from quorum.evals.scorers.spider2_rules import load_gold
-from quorum.evals.submissions.export import BIRD_FILE, NO_ANSWER, NOTE, Format, export, read_answers
+from quorum.evals.submissions.export import BIRD_FILE, NO_ANSWER, NOTE, Format, export
 from quorum.evals.submissions.predictions import BIRD_MARK, find_predictions, read_bird
 from quorum.evals.submissions.scoring import score_results
 from quorum.knowledge.errors import ConfigurationError
@@ -60,7 +61,7 @@ def done(tmp_path: Path) -> Path:
 
 
 def test_results_are_written_as_pandas_writes_them(done: Path, tmp_path: Path) -> None:
-    exported = export(read_answers(done), "spider2-csv", tmp_path / "out")
+    exported = export(open_evaluation(done), "spider2-csv", tmp_path / "out")
     assert exported.written == ("q1", "q2")
     assert exported.best_efforts == ("q2",)
     assert exported.left_out == {"q3": "it has no result (endpoint)", "q4": "it has not been asked yet"}
@@ -70,7 +71,7 @@ def test_results_are_written_as_pandas_writes_them(done: Path, tmp_path: Path) -
 
 
 def test_queries_are_written(done: Path, tmp_path: Path) -> None:
-    exported = export(read_answers(done), "spider2-sql", tmp_path / "out")
+    exported = export(open_evaluation(done), "spider2-sql", tmp_path / "out")
     assert (exported.written, exported.left_out["q3"]) == (("q1", "q2"), "it has no SQL (endpoint)")
     found = find_predictions(tmp_path / "out", ["q1", "q2", "q3", "q4"], sql=True)
     assert {id: each.sql for id, each in found.found.items()} == {"q1": "SELECT 1", "q2": "SELECT 2"}
@@ -78,7 +79,7 @@ def test_queries_are_written(done: Path, tmp_path: Path) -> None:
 
 
 def test_bird_has_an_entry_for_every_question_in_order(done: Path, tmp_path: Path) -> None:
-    exported = export(read_answers(done), "bird", tmp_path / "out")
+    exported = export(open_evaluation(done), "bird", tmp_path / "out")
     assert list(exported.left_out) == ["q3", "q4"]
     entries = json.loads((tmp_path / "out" / BIRD_FILE).read_text())
     queries = ["SELECT 1", "SELECT 2", NO_ANSWER, NO_ANSWER]
@@ -93,7 +94,7 @@ def test_bird_has_an_entry_for_every_question_in_order(done: Path, tmp_path: Pat
 def test_a_lost_result_is_left_out_with_the_reason(done: Path, tmp_path: Path) -> None:
     for file in done.glob("runs/q1/results/*"):
         file.unlink()
-    exported = export(read_answers(done), "spider2-csv", tmp_path / "out")
+    exported = export(open_evaluation(done), "spider2-csv", tmp_path / "out")
     assert exported.written == ("q2",)
     assert "cannot be read" in exported.left_out["q1"]
 
@@ -102,7 +103,7 @@ def test_a_result_that_limits_cut_is_left_out_and_its_query_is_not(tmp_path: Pat
     """Both programs judge whole results; they run a query themselves."""
     whole, cut = pa.table({"n": [1]}), pa.table({"n": [1, 2]})
     records = [record("q1", whole), record("q2", cut, truncated=True, rows=2, sql="SELECT 2")]
-    answers = read_answers(evaluation(tmp_path / "eval", ["q1", "q2"], records))
+    answers = open_evaluation(evaluation(tmp_path / "eval", ["q1", "q2"], records))
     exported = export(answers, "spider2-csv", tmp_path / "csv")
     assert exported.written == ("q1",)
     assert exported.left_out == {"q2": "the run's limits cut its result after 2 rows"}
@@ -118,24 +119,24 @@ def test_shards_are_put_together_in_the_order_of_the_suite(tmp_path: Path) -> No
         own = ids[number - 1 :: 3]
         records = [record(id, pa.table({"n": [int(id[1:])]}), sql=f"SELECT {id[1:]}") for id in own]
         evaluation(folder, own, records, f"{number}/3")
-    answers = read_answers(tmp_path / "shards")
-    assert [item.id for item in answers.asked] == ids
+    answers = open_evaluation(tmp_path / "shards")
+    assert [item.id for item in answers.manifest.asked] == ids
     assert export(answers, "spider2-csv", tmp_path / "out").written == tuple(ids)
     assert (tmp_path / "out" / "q5.csv").read_text() == "n\n5\n"
     export(answers, "bird", tmp_path / "bird")
     entries = json.loads((tmp_path / "bird" / BIRD_FILE).read_text()).values()
     assert [entry.split(BIRD_MARK)[0] for entry in entries] == [f"SELECT {id[1:]}" for id in ids]
     shutil.rmtree(tmp_path / "shards" / "s2")
-    assert export(read_answers(tmp_path / "shards"), "spider2-csv", tmp_path / "out").written[:2] == (
+    assert export(open_evaluation(tmp_path / "shards"), "spider2-csv", tmp_path / "out").written[:2] == (
         "q1",
         "q3",
     )
     with pytest.raises(ConfigurationError, match=r"Only 2 of 3 shards are here: 1/3, 3/3\."):
-        export(read_answers(tmp_path / "shards"), "bird", tmp_path / "bird")
+        export(open_evaluation(tmp_path / "shards"), "bird", tmp_path / "bird")
 
 
 def test_an_export_replaces_an_earlier_one_and_nothing_else(done: Path, tmp_path: Path) -> None:
-    out, answers = tmp_path / "out", read_answers(done)
+    out, answers = tmp_path / "out", open_evaluation(done)
     export(answers, "spider2-sql", out)
     (out / "mine.txt").write_text("keep")
     export(answers, "bird", out)
@@ -164,7 +165,7 @@ def test_an_export_replaces_an_earlier_one_and_nothing_else(done: Path, tmp_path
 def test_files_that_no_export_left_are_not_mixed_into_a_submission(
     done: Path, tmp_path: Path, kind: Format, stray: str, earlier: bool
 ) -> None:
-    out, answers = tmp_path / "out", read_answers(done)
+    out, answers = tmp_path / "out", open_evaluation(done)
     if earlier:
         export(answers, "bird" if kind != "bird" else "spider2-csv", out)
     out.mkdir(exist_ok=True)
@@ -178,7 +179,7 @@ def test_files_that_no_export_left_are_not_mixed_into_a_submission(
 
 
 def test_a_file_for_a_question_that_an_export_left_out_is_its_user_s(done: Path, tmp_path: Path) -> None:
-    out, answers = tmp_path / "out", read_answers(done)
+    out, answers = tmp_path / "out", open_evaluation(done)
     export(answers, "spider2-csv", out)
     (out / "q3.csv").write_text("n\n3\n")
     for kind in ("spider2-sql", "bird"):
@@ -190,9 +191,9 @@ def test_a_file_for_a_question_that_an_export_left_out_is_its_user_s(done: Path,
 
 def test_an_export_of_fewer_questions_leaves_none_of_the_earlier(done: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    export(read_answers(done), "spider2-csv", out)
+    export(open_evaluation(done), "spider2-csv", out)
     fewer = evaluation(tmp_path / "fewer", ["q2"], [record("q2", pa.table({"n": [2]}))])
-    export(read_answers(fewer), "spider2-csv", out)
+    export(open_evaluation(fewer), "spider2-csv", out)
     assert sorted(path.name for path in out.iterdir()) == [NOTE, "q2.csv"]
 
 
@@ -201,14 +202,14 @@ def test_a_note_that_names_files_elsewhere_deletes_none(done: Path, tmp_path: Pa
     out.mkdir()
     (tmp_path / "precious.csv").write_text("n\n1\n")
     (out / NOTE).write_text(json.dumps({"files": ["../precious.csv", str(tmp_path / "precious.csv")]}))
-    export(read_answers(done), "spider2-csv", out)
+    export(open_evaluation(done), "spider2-csv", out)
     assert (tmp_path / "precious.csv").is_file()
 
 
 def test_a_place_that_cannot_be_written_to_is_named(done: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigurationError, match=r"Cannot write to .*file"):
-        export(read_answers(done), "bird", tmp_path / "file")
+        export(open_evaluation(done), "bird", tmp_path / "file")
 
 
 TABLES = {
@@ -227,7 +228,7 @@ def test_an_export_scores_as_the_table_did(name: str, tmp_path: Path) -> None:
     direct = gold.score("q1", TABLES[name])
     folder = tmp_path / "eval"
     evaluation(folder, ["q1"], [record("q1", TABLES[name])])
-    export(read_answers(folder), "spider2-csv", tmp_path / "out")
+    export(open_evaluation(folder), "spider2-csv", tmp_path / "out")
     assert score_results(gold, tmp_path / "out").as_json() == {"q1": int(direct.match)}
 
 
@@ -237,5 +238,5 @@ def test_days_match_a_gold_that_pandas_wrote(tmp_path: Path) -> None:
     table = pa.table({"day": [datetime(2020, 1, 31), datetime(2020, 2, 29)]})
     folder = tmp_path / "eval"
     evaluation(folder, ["q1"], [record("q1", table)])
-    export(read_answers(folder), "spider2-csv", tmp_path / "out")
+    export(open_evaluation(folder), "spider2-csv", tmp_path / "out")
     assert score_results(load_gold(gold_folder), tmp_path / "out").as_json() == {"q1": 1}

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from quorum.evals.records import CandidateRow, Record
 from quorum.evals.reports.calibration import calibrate
+from quorum.evals.reports.format import clock, interval, plus_minus, price, size
 from quorum.evals.reports.markdown import report
 from quorum.evals.reports.statistics import share_of, spread_of
-from quorum.evals.reports.summarise import summaries, summarise
-from quorum.evals.reports.tables import clock, interval, plus_minus, price, size
+from quorum.evals.reports.summary import summaries, summarise
 from tests.evals.evaluations import EX, F1, VES, asked, linking, manifest, record, unanswered, usage, write
 
 HOSTILE = "a|b\n<script>alert(1)</script> `x` [l](u) *b* \x1b[31m \u202e # @me"

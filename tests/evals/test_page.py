@@ -13,10 +13,9 @@ import pytest
 
 from quorum.evals.reports.markdown import report
 from quorum.evals.reports.page import page_of, write_page
-from quorum.evals.reports.page_sections import html_of
 from quorum.evals.reports.plots import Plot
-from quorum.evals.reports.summarise import summaries
-from quorum.evals.reports.summary import Summary
+from quorum.evals.reports.summary import Summary, summaries
+from quorum.evals.reports.templating import html_of
 from quorum.knowledge.errors import ConfigurationError
 from tests.evals.evaluations import asked, manifest, record, unanswered, write
 from tests.evals.pictured import HOSTILE, write_pictured

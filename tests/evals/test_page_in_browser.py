@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from quorum.evals.reports.compare import compare, open_evaluation
-from quorum.evals.reports.compare_page import page_of
+from quorum.evals.reports.compare import compare
+from quorum.evals.reports.compare_report import page_of
+from quorum.evals.reports.evaluations import open_evaluation
 from quorum.evals.reports.page import write_page
 from quorum.evals.reports.plots import Plot
-from quorum.evals.reports.summarise import summaries
-from quorum.evals.reports.summary import Summary
+from quorum.evals.reports.summary import Summary, summaries
 from quorum.graph.options import RunOptions
 from tests.browser import Browser, find_browser, running_browser
 from tests.evals.pictured import write_pictured

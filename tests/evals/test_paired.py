@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quorum.evals.reports.paired import bootstrap_interval, mcnemar
+from quorum.evals.reports.statistics import bootstrap_interval, mcnemar
 
 
 @pytest.mark.parametrize(

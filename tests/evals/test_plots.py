@@ -10,11 +10,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from quorum.evals.reports.charts import Drawing, costs
-from quorum.evals.reports.charts.scores import scatter
+from quorum.evals.reports.charts import Drawing, scatter
+from quorum.evals.reports.charts import edges as bin_edges
 from quorum.evals.reports.plots import CHARTS, LOOK, WIDTH, Plot, plot_of, plots_of, scatter_of
-from quorum.evals.reports.summarise import summaries
-from quorum.evals.reports.summary import Summary
+from quorum.evals.reports.summary import Summary, summaries
 from quorum.knowledge.errors import ConfigurationError
 from tests.evals.evaluations import asked, manifest, record, unanswered, usage, write
 from tests.evals.pictured import pictured
@@ -144,7 +143,7 @@ def test_many_databases_show_the_largest(tmp_path: Path) -> None:
     ],
 )
 def test_bins_hold_every_value(values: list[float], bins: int, logarithmic: bool) -> None:
-    edges, log = costs._edges(values)
+    edges, log = bin_edges(values)
     assert (len(edges) - 1, log) == (bins, logarithmic)
     assert edges == sorted(set(edges))
     assert edges[0] <= min(values)

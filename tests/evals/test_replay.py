@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quorum.evals.recorded.ballots import ballots_of
 from quorum.evals.recorded.candidates import load_candidates
 from quorum.evals.recorded.curves import draw
+from quorum.evals.recorded.expected import ReplayedVote, arrivals
 from quorum.evals.recorded.online import COMPARED, DRAWN_EXPERT, OnlineWeights
-from quorum.evals.recorded.polls import Poll, arrivals
 from quorum.evals.recorded.replay import STOPPINGS, Replay, Row, replay
-from quorum.evals.recorded.rounds import prepare
 from quorum.evals.scorers.spider2_rules import load_gold
 from quorum.graph.consensus import Rules, hold_vote
 from quorum.graph.stopping import find_stopping
@@ -86,7 +86,7 @@ async def test_all_models_count_all_questions_of_the_folder_and_of_the_gold_none
     assert row(found, "majority", model="b").ex == pytest.approx(1 / 3)
     assert row(found, "majority", model="b").samples_mean == pytest.approx(1 / 3)
     assert found.learned is not None
-    assert found.learned.rounds == 2
+    assert found.learned.questions == 2
 
 
 async def test_stopping_saves_samples(tmp_path: Path) -> None:
@@ -110,23 +110,25 @@ async def test_what_a_draw_is_expected_to_give_is_what_many_draws_give(tmp_path:
     write_candidates(tmp_path, "a", {"q1": [1, 7, 7, None]})
     write_candidates(tmp_path, "b", {"q1": [1, 1, 8, 9, 9, ""]})
     recorded = load_candidates(tmp_path)
-    round_ = prepare(recorded, "q1", load_gold(write_gold(tmp_path / "gold", q1=1)))["pooled"]
-    assert round_.right == {"a/0", "b/0", "b/1"}
+    ballots = ballots_of(recorded, "q1", load_gold(write_gold(tmp_path / "gold", q1=1)))["pooled"]
+    assert ballots.right == {"a/0", "b/0", "b/1"}
     for strategy, chance in (("random", 3 / 8), ("rwma", 0.75 / 3 + 0.25 * 2 / 5)):
-        rules = Rules({"a": 0.75, "b": 0.25}, seed=0, dialect="sqlite", evidence=round_.evidence)
-        outcome = await Poll(round_, strategy, rules).outcome(find_stopping("never"), [round_.ballots])
+        rules = Rules({"a": 0.75, "b": 0.25}, seed=0, dialect="sqlite", evidence=ballots.evidence)
+        outcome = await ReplayedVote(ballots, strategy, rules).outcome(
+            find_stopping("never"), [ballots.ballots]
+        )
         assert outcome.right == pytest.approx(chance)
         votes = [
-            await hold_vote(round_.ballots, strategy, Rules(rules.weights, seed)) for seed in range(2000)
+            await hold_vote(ballots.ballots, strategy, Rules(rules.weights, seed)) for seed in range(2000)
         ]
-        often = sum(vote.winner in round_.right for vote in votes) / len(votes)
+        often = sum(vote.winner in ballots.right for vote in votes) / len(votes)
         assert often == pytest.approx(chance, abs=0.04)
 
 
 def test_experts_take_turns_in_every_order_of_arrival(tmp_path: Path) -> None:
     write_candidates(tmp_path, "a", {"q1": [1, 2, 3]})
     write_candidates(tmp_path, "b", {"q1": [1, 2, 3, 4, 5]})
-    ballots = prepare(load_candidates(tmp_path), "q1", None)["pooled"].ballots
+    ballots = ballots_of(load_candidates(tmp_path), "q1", None)["pooled"].ballots
     orders = arrivals(ballots, "q1", 50)
     assert orders == arrivals(ballots, "q1", 50)
     assert {"".join(ballot.expert for ballot in order) for order in orders} == {"abababbb", "babababb"}

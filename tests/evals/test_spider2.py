@@ -11,8 +11,7 @@ import pyarrow as pa
 import pytest
 
 from quorum.evals.recorded.candidates import load_candidates
-from quorum.evals.scorers.spider2_columns import required
-from quorum.evals.scorers.spider2_rules import Score, Spider2Gold, load_gold
+from quorum.evals.scorers.spider2_rules import Score, Spider2Gold, load_gold, required
 from quorum.evals.tabular.frames import read_frame
 from quorum.knowledge.errors import ConfigurationError
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorum.evals.reports.statistics import mean_of, quantile, share_of, spread_of, wilson
+from quorum.evals.reports.statistics import mean_of, share_of, spread_of, wilson
 
 NUMBERS = st.floats(-1e6, 1e6)
 
@@ -68,20 +68,12 @@ def test_wilson_refuses_what_is_no_share(count: int, n: int) -> None:
         wilson(count, n)
 
 
-@given(st.lists(NUMBERS, min_size=1, max_size=15), st.floats(0, 1))
-def test_quantiles_are_numpys(values: list[float], part: float) -> None:
-    assert quantile(values, part) == pytest.approx(float(np.quantile(values, part)), rel=1e-9, abs=1e-6)
-
-
-@given(st.lists(NUMBERS, min_size=1, max_size=15), st.floats(0, 1), st.floats(0, 1))
-def test_quantiles_lie_among_the_values_and_grow(values: list[float], one: float, other: float) -> None:
-    low, high = sorted((one, other))
-    assert min(values) <= quantile(values, low) <= quantile(values, high) <= max(values)
-
-
-def test_a_quantile_of_nothing_is_refused() -> None:
-    with pytest.raises(ValueError, match="no quantile"):
-        quantile([], 0.5)
+@given(st.lists(NUMBERS, min_size=1, max_size=15))
+def test_quantiles_are_numpys_and_lie_among_the_values(values: list[float]) -> None:
+    found = spread_of(values)
+    assert found.p50 == pytest.approx(float(np.quantile(values, 0.5)), rel=1e-9, abs=1e-6)
+    assert found.p95 == pytest.approx(float(np.quantile(values, 0.95)), rel=1e-9, abs=1e-6)
+    assert found.high == max(values)
 
 
 def test_a_spread() -> None:

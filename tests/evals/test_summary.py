@@ -13,8 +13,7 @@ import pytest
 from quorum.evals.records import Asked, CandidateRow, Record
 from quorum.evals.reports.scores import Score
 from quorum.evals.reports.statistics import Share, mean_of, share_of
-from quorum.evals.reports.summarise import summaries
-from quorum.evals.reports.summary import Summary
+from quorum.evals.reports.summary import Summary, summaries
 from quorum.evals.scorers.base import GoldState
 from quorum.knowledge.errors import ConfigurationError
 from tests.evals.evaluations import (

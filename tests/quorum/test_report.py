@@ -41,7 +41,7 @@ def test_steps_are_grouped_by_candidate(run: Trace) -> None:
 
 def test_voices_tell_who_voted_for_what(run: Trace) -> None:
     report = report_of(RunFolder(run.folder))
-    assert [(voice.id, voice.cluster) for voice in report.voices] == [("c1", 1), ("c2", 1), ("c3", 2)]
+    assert [(voice["id"], voice["cluster"]) for voice in report.voices] == [("c1", 1), ("c2", 1), ("c3", 2)]
     assert report.agreement == "2 of 3 candidates agree; 1 differs"
 
 

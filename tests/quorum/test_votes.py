@@ -11,6 +11,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from quorum.cli import cli
+from quorum.evals.records import CandidateRow
+from quorum.graph.confidence import load
+from tests.evals.evaluations import asked, manifest, record, write
 from tests.evals.recordings import write_candidates, write_gold
 
 
@@ -121,3 +124,35 @@ def test_what_is_wrong_is_said_and_ends_with_2(
     result = quorum(*arguments, "--json")
     assert result.exit_code == 2
     assert said in json.loads(result.stdout)["error"]["message"]
+
+
+def calibrate(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, ["votes", "calibrate", *arguments])
+
+
+def test_a_calibration_is_shown_before_and_after_and_written(runs: str, gold: str, workplace: Path) -> None:
+    out = workplace / "made" / "confidence.json"
+    shown = calibrate(runs, "--gold", gold, "--out", str(out))
+    assert shown.exit_code == 0
+    assert [line.split()[0] for line in shown.stdout.splitlines() if re.search(r"0\.\d{4}", line)] == [
+        "as",
+        "refitted",
+        "always",
+    ]
+    values = json.loads(calibrate(runs, "--gold", gold, "--json").stdout)
+    assert set(values["before"]) == set(values["after"]) == {"brier", "auroc"}
+    made = load(out)
+    assert made.votes
+    assert (made.votes, made.brier) == (values["votes"], round(values["after"]["brier"], 4))
+
+
+def test_evaluations_are_calibrated_on_and_candidates_need_gold(runs: str, workplace: Path) -> None:
+    rows = (CandidateRow("c1", "m", "SELECT 1"), CandidateRow("c2", "m", "SELECT 1"))
+    vote = {"winner": "c1", "clusters": [{"candidates": ["c1", "c2"], "share": 1.0}]}
+    records = [record(id, match=id != "b", candidates=rows, vote=vote) for id in "abcd"]
+    folder = write(workplace / "all" / "one", manifest([asked(id) for id in "abcd"]), records)
+    for named in (folder, folder.parent):
+        assert json.loads(calibrate(str(named), "--json").stdout)["votes"] == 2
+    lacking = calibrate(runs)
+    assert lacking.exit_code == 2
+    assert "--gold" in lacking.stderr

@@ -6,8 +6,9 @@ import random
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import zip_longest
 
-from quorum.evals.recorded.rounds import Round
+from quorum.evals.recorded.ballots import RecordedBallots
 from quorum.graph.ballots import Ballot, Rules, Vote
 from quorum.graph.confidence import confidence
 from quorum.graph.consensus import hold_vote
@@ -45,7 +46,7 @@ def expected(parts: Iterable[tuple[float, Outcome]]) -> Outcome:
 
 
 @dataclass(frozen=True)
-class _Ending:
+class Ending:
     """One way in which a vote could have come out: a cluster wins with some probability."""
 
     chance: float
@@ -53,34 +54,34 @@ class _Ending:
     outcome: Outcome
 
 
-class Poll:
-    """One strategy's votes over a round; a vote over the same candidates is held once.
+class ReplayedVote:
+    """One strategy's votes over a question's candidates; a vote over the same candidates is held once.
 
     Where the strategy draws, or a tie leaves it to the tie rule, all that could have come out counts with
     its probability: a tied cluster is as likely as the others, and its first candidate stands for it.
     """
 
-    def __init__(self, round_: Round, strategy: str, rules: Rules) -> None:
-        self._round, self._strategy, self._rules = round_, strategy, rules
-        self._held: dict[frozenset[str], list[_Ending]] = {}
+    def __init__(self, recorded: RecordedBallots, strategy: str, rules: Rules) -> None:
+        self._recorded, self._strategy, self._rules = recorded, strategy, rules
+        self._endings: dict[frozenset[str], list[Ending]] = {}
         self._ended: dict[tuple[str, frozenset[str]], tuple[float, Outcome]] = {}
 
     async def outcome(self, stopping: Stopping, orders: Sequence[Sequence[Ballot]]) -> Outcome:
-        """Expected over the orders of arrival; without waves the order does not count."""
+        """Expected over the orders of arrival; where all are asked at once the order does not count."""
         used = orders if stopping.in_batches else orders[:1]
-        parts = [part for order in used for part in await self._walk(stopping, order)]
+        parts = [part for order in used for part in await self._replay(stopping, order)]
         return expected((chance / len(used), outcome) for chance, outcome in parts)
 
-    async def _walk(self, stopping: Stopping, order: Sequence[Ballot]) -> list[tuple[float, Outcome]]:
-        """Ask wave after wave; some of what may come out of a vote may end it, and some not."""
+    async def _replay(self, stopping: Stopping, order: Sequence[Ballot]) -> list[tuple[float, Outcome]]:
+        """Ask batch after batch; some of what may come out of a vote may end it, and some not."""
         experts = len({ballot.expert for ballot in order})
         parts: list[tuple[float, Outcome]] = []
-        left, dealt = 1.0, 0
+        left, asked = 1.0, 0
         while left > 1e-12:
-            dealt += next_batch(dealt, len(order), stopping, experts)
-            chance, outcome = await self._stop(stopping, order[:dealt], order[dealt:])
+            asked += next_batch(asked, len(order), stopping, experts)
+            chance, outcome = await self._stop(stopping, order[:asked], order[asked:])
             if chance:
-                parts.append((left * chance, replace(outcome, samples=dealt)))
+                parts.append((left * chance, replace(outcome, samples=asked)))
                 left *= 1 - chance
         return parts
 
@@ -90,36 +91,35 @@ class Poll:
         """How probable it is that the vote ends with these candidates, and what is expected if so."""
         names = frozenset(ballot.candidate for ballot in cast)
         if (stopping.name, names) not in self._ended:
-            if names not in self._held:
-                self._held[names] = await self._hold(cast)
+            if names not in self._endings:
+                self._endings[names] = await self._hold(cast)
             weighted = self._strategy in WEIGHTED
             to_come = [self._rules.weight(ballot.expert) if weighted else 1.0 for ballot in rest]
-            over = [ending for ending in self._held[names] if stopping.enough(ending.vote, to_come)]
+            over = [ending for ending in self._endings[names] if stopping.enough(ending.vote, to_come)]
             chance = sum(ending.chance for ending in over)
             outcome = expected((ending.chance / chance, ending.outcome) for ending in over)
             self._ended[stopping.name, names] = chance, outcome
         return self._ended[stopping.name, names]
 
-    async def _hold(self, cast: Sequence[Ballot]) -> list[_Ending]:
+    async def _hold(self, cast: Sequence[Ballot]) -> list[Ending]:
         vote = await hold_vote(cast, self._strategy, self._rules)
         if vote.winner is None:
-            return [_Ending(1.0, vote, Outcome())]
+            return [Ending(1.0, vote, Outcome())]
         chances = _chances(vote, cast, self._rules)
         return [
-            self._ending(
-                replace(vote, winner=own[0], share=cluster.share), {name: chances[name] for name in own}
-            )
+            self._ending(replace(vote, winner=own[0], share=cluster.share), {it: chances[it] for it in own})
             for cluster in vote.clusters
             if (own := [name for name in cluster.candidates if name in chances])
         ]
 
-    def _ending(self, vote: Vote, chances: Mapping[str, float]) -> _Ending:
+    def _ending(self, vote: Vote, chances: Mapping[str, float]) -> Ending:
         """A cluster wins, by one of its candidates."""
-        total, final, sure = sum(chances.values()), self._round.final, confidence(vote)
-        right = _part(chances, self._round.right) / total
-        agrees = _part(chances, final.same) / total if final else 0.0
+        total, sure = sum(chances.values()), confidence(vote)
+        right, agrees = (
+            _part(chances, names) / total for names in (self._recorded.right, self._recorded.as_final)
+        )
         brier = right * (sure - 1) ** 2 + (1 - right) * sure**2
-        return _Ending(total, vote, Outcome(right, float(vote.tie), 0.0, 1.0, agrees, brier))
+        return Ending(total, vote, Outcome(right, float(vote.tie), 0.0, 1.0, agrees, brier))
 
 
 def _part(chances: Mapping[str, float], names: Container[str]) -> float:
@@ -135,10 +135,6 @@ def _chances(vote: Vote, ballots: Sequence[Ballot], rules: Rules) -> dict[str, f
     return dict.fromkeys(standing or [str(vote.winner)], 1 / max(1, len(standing)))
 
 
-def _even(ballots: Sequence[Ballot], rules: Rules) -> dict[str, float]:  # noqa: ARG001 (the others' form)
-    return {ballot.candidate: 1 / len(ballots) for ballot in ballots}
-
-
 def _by_expert(ballots: Sequence[Ballot], rules: Rules) -> dict[str, float]:
     """SSEV's Algorithm 2, step (b); an expert's candidates share its probability."""
     often = Counter(ballot.expert for ballot in ballots)
@@ -147,14 +143,14 @@ def _by_expert(ballots: Sequence[Ballot], rules: Rules) -> dict[str, float]:
 
 
 DRAWS: dict[str, Callable[[Sequence[Ballot], Rules], dict[str, float]]] = {
-    "random": _even,
+    "random": lambda ballots, _: {ballot.candidate: 1 / len(ballots) for ballot in ballots},
     "rwma": _by_expert,
 }
 """Strategies that draw: the probability of each candidate."""
 
 
 def arrivals(ballots: Sequence[Ballot], seed: str, count: int) -> list[list[Ballot]]:
-    """So many random orders in which candidates may arrive; the first wave asks each expert in turn.
+    """So many random orders in which candidates may arrive; the first batch asks each expert in turn.
 
     Each expert's candidates are shuffled, then the experts take turns as they do in a run, in an order
     drawn as well.
@@ -168,5 +164,5 @@ def _arrival(ballots: Sequence[Ballot], draw: random.Random) -> list[Ballot]:
     queues = [[ballot for ballot in ballots if ballot.expert == expert] for expert in experts]
     for queue in queues:
         draw.shuffle(queue)
-    longest = max(map(len, queues), default=0)
-    return [queue[turn] for turn in range(longest) for queue in queues if turn < len(queue)]
+    turns = zip_longest(*queues)
+    return [ballot for turn in turns for ballot in turn if ballot is not None]

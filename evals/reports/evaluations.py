@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from quorum.evals.folder import MANIFEST
+from quorum.evals.folder import MANIFEST, EvalFolder, merged
 from quorum.evals.paths import check_folder
+from quorum.evals.records import Asked, Manifest, Record
+from quorum.knowledge.errors import ConfigurationError
 
 
 def members_of(folder: Path) -> list[Path]:
@@ -21,6 +24,45 @@ def members_of(folder: Path) -> list[Path]:
     if (folder / MANIFEST).is_file():
         return [folder]
     return sorted(path.parent for path in folder.glob(f"*/{MANIFEST}")) or [folder]
+
+
+@dataclass(frozen=True)
+class Opened:
+    """An evaluation that was read, its shards put together.
+
+    Attributes:
+        folder: As it was named.
+        records: By id.
+        places: The folder that holds a question's run, by id: ``folder`` itself, or a shard in it.
+    """
+
+    folder: Path
+    manifest: Manifest
+    records: Mapping[str, Record]
+    places: Mapping[str, Path]
+
+    @property
+    def asked(self) -> dict[str, Asked]:
+        return {item.id: item for item in self.manifest.asked}
+
+
+def open_evaluation(folder: Path) -> Opened:
+    """Read an evaluation: its own folder, or one whose subfolders are the shards of one evaluation.
+
+    Raises:
+        ConfigurationError: The folder holds no evaluation, a damaged one, or several.
+    """
+    members = members_of(folder)
+    found = list(merged(members))
+    if len(found) > 1:
+        listed = ", ".join(path.name for path in members[:5])
+        raise ConfigurationError(
+            f"{folder} holds {len(found)} evaluations.",
+            hint=f"Name one of them, or a folder with the shards of one: {listed}.",
+        )
+    ((manifest, records, _),) = found
+    places = {item.id: member for member in members for item in EvalFolder(member).manifest().asked}
+    return Opened(folder, manifest, records, places)
 
 
 def names(evaluations: Sequence[Sequence[Path]]) -> list[str]:
@@ -51,3 +93,9 @@ def _short(own: Sequence[str], others: Sequence[Sequence[str]]) -> str:
         if all(own[-count:] != other[-count:] for other in others):
             return "/".join(own[-count:])
     return own[-1]
+
+
+def shards_of(text: str) -> tuple[tuple[int, ...], int]:
+    """The numbers of a manifest's shards, and how many there are: ``1/8, 3/8`` is ((1, 3), 8)."""
+    parts = [part.strip().partition("/") for part in text.split(",")]
+    return tuple(sorted(int(number) for number, _, _ in parts)), int(parts[0][2])

@@ -1,0 +1,110 @@
+"""Recorded candidates made ready to vote: a question's ballots, for each model and for all pooled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from quorum.evals.recorded.candidates import RecordedCandidate, RecordedCandidates
+from quorum.evals.scorers.spider2_rules import Spider2Gold
+from quorum.graph.ballots import Ballot
+from quorum.graph.evidence import ResultEvidence
+from quorum.knowledge.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from quorum.tools.canonical import Canonical
+
+POOLED = "pooled"
+"""The candidates of all models together."""
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedBallots:
+    """One question's candidates as they vote, and what is known of them.
+
+    Attributes:
+        ballots: By model, then by number; ids are ``model/number``, experts are models.
+        evidence: Compares their results.
+        judged: The gold has a result for the question.
+        right: Ids of the candidates that meet the gold.
+        final: Whether the recorded pipeline's own choice meets the gold; None where nothing is recorded, and
+            for the pool, which no pipeline chose from.
+        as_final: Ids of the candidates whose result equals that choice's.
+    """
+
+    question: str
+    ballots: tuple[Ballot, ...]
+    evidence: ResultEvidence
+    judged: bool
+    right: frozenset[str]
+    final: bool | None = None
+    as_final: frozenset[str] = frozenset()
+
+
+def groups(recorded: RecordedCandidates) -> list[str]:
+    """The models, and ``POOLED`` where there are several.
+
+    Raises:
+        ConfigurationError: A model is called ``POOLED``.
+    """
+    models = list(recorded.models)
+    if POOLED in models:
+        raise ConfigurationError(
+            f"{recorded.folder} has a model called {POOLED!r}, which names all models together.",
+            hint="Rename its folder.",
+        )
+    return [*models, POOLED] if len(models) > 1 else models
+
+
+def ballots_of(
+    recorded: RecordedCandidates, question: str, gold: Spider2Gold | None
+) -> dict[str, RecordedBallots]:
+    """A question's ballots in each of ``groups``.
+
+    Results are read and scored once. Two share a cluster if they agree within the tolerance, as in a
+    run (``tools.results.cluster_keys``). A question that the gold does not know has no right candidate.
+    """
+    from quorum.tools.results import equal
+
+    judged = gold is not None and question in gold.files
+    scorer = gold if judged else None
+    answers = [asked[question] for asked in recorded.models.values() if question in asked]
+    read = [_read(candidate, scorer) for answer in answers for candidate in answer.candidates]
+    finals = {answer.model: _read(answer.final, scorer) for answer in answers if answer.final}
+    forms = {ballot.fingerprint: form for ballot, form, _ in read if form}
+    evidence = ResultEvidence.from_tables(forms)
+    made = {}
+    for group in groups(recorded):
+        own = [each for each in read if group in (each[0].expert, POOLED)]
+        right = frozenset(ballot.candidate for ballot, _, is_right in own if is_right)
+        voting = _clustered([ballot for ballot, _, _ in own], forms)
+        made[group] = RecordedBallots(question, voting, evidence, judged, right)
+        if group in finals:
+            _, chosen, is_right = finals[group]
+            like = [ballot.candidate for ballot, form, _ in own if form and chosen and equal(form, chosen)]
+            made[group] = replace(made[group], final=is_right, as_final=frozenset(like))
+    return made
+
+
+def _read(candidate: RecordedCandidate, gold: Spider2Gold | None) -> tuple[Ballot, Canonical | None, bool]:
+    """The candidate's ballot, its result (None if it failed), and whether that meets the gold."""
+    from quorum.tools.canonical import canonical
+    from quorum.tools.results import fingerprint, is_blank
+
+    right = gold is not None and gold.score(candidate.question, candidate.path).match
+    ballot = Ballot(f"{candidate.model}/{candidate.number}", candidate.model, candidate.sql)
+    table = candidate.table
+    if table is None:
+        return ballot, None, right
+    form = canonical(table)
+    return replace(ballot, fingerprint=fingerprint(form), blank=is_blank(table)), form, right
+
+
+def _clustered(ballots: Sequence[Ballot], forms: Mapping[str, Canonical]) -> tuple[Ballot, ...]:
+    """The ballots with what they vote for."""
+    from quorum.tools.results import cluster_keys
+
+    marks = sorted({ballot.fingerprint for ballot in ballots if ballot.fingerprint})
+    clusters = dict(zip(marks, cluster_keys([forms[mark] for mark in marks]), strict=True))
+    return tuple(replace(ballot, cluster=clusters.get(ballot.fingerprint, "")) for ballot in ballots)

@@ -1,0 +1,142 @@
+"""Refit the confidence of votes (``quorum.graph.confidence``) to votes whose outcome is known.
+
+They come from recorded candidates with gold, where every number of candidates votes as in a run, and from
+evaluations, whose records hold their votes. Every other question is fitted on, the others check the fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+import numpy as np
+
+from quorum.evals.recorded.ballots import ballots_of
+from quorum.evals.recorded.candidates import RecordedCandidates
+from quorum.evals.recorded.expected import arrivals
+from quorum.evals.records import Record
+from quorum.evals.scorers.spider2_rules import Spider2Gold
+from quorum.graph.ballots import Rules
+from quorum.graph.confidence import FEATURES, Calibration, features, load
+from quorum.graph.consensus import hold_vote
+from quorum.knowledge.errors import ConfigurationError
+
+STRATEGY = "mbr"
+"""How recorded candidates vote: the strategy of the default recipe."""
+
+RIDGE = 0.5
+STEPS = 2_000
+
+
+@dataclass(frozen=True)
+class KnownVote:
+    """A vote with a winner, and whether its answer was right.
+
+    Attributes:
+        features: ``quorum.graph.confidence.features``.
+    """
+
+    question: str
+    features: tuple[float, ...]
+    right: bool
+
+
+@dataclass(frozen=True)
+class Checked:
+    """How well a calibration tells right answers, on the votes that it is checked on.
+
+    Attributes:
+        brier: Mean squared distance of confidence and rightness, 0 is perfect.
+        auroc: How probably a right answer has more confidence than a wrong one; 0.5 is chance, None where
+            all are right or all wrong.
+    """
+
+    brier: float
+    auroc: float | None
+
+
+@dataclass(frozen=True)
+class Refit:
+    """A new calibration beside the one that ships."""
+
+    calibration: Calibration
+    before: Checked
+    after: Checked
+
+
+async def votes_of_candidates(recorded: RecordedCandidates, gold: Spider2Gold) -> list[KnownVote]:
+    """The votes of each model and of all pooled over their first candidates, in an order drawn as in replays.
+
+    Raises:
+        ConfigurationError: A model has the name of the pool.
+    """
+    known = []
+    for question in recorded.questions:
+        for ballots in ballots_of(recorded, question, gold).values() if question in gold.files else ():
+            rules = Rules(evidence=ballots.evidence)
+            (order,) = arrivals(ballots.ballots, question, 1)
+            for count in range(1, len(order) + 1):
+                vote = await hold_vote(order[:count], STRATEGY, rules)
+                if winning := vote.winning:
+                    values = features(len(winning.candidates), vote.share, len(winning.experts))
+                    known.append(KnownVote(question, values, vote.winner in ballots.right))
+    return known
+
+
+def votes_of_records(records: Iterable[Record]) -> Iterator[KnownVote]:
+    """The votes of an evaluation whose answers, or best efforts, are known to be right or wrong."""
+    for record in records:
+        vote = record.vote or {}
+        models = {row.id: row.model for row in record.candidates}
+        for cluster in vote.get("clusters") or ():
+            if record.match is not None and vote.get("winner") in cluster["candidates"]:
+                experts = {models.get(name) for name in cluster["candidates"]}
+                values = features(len(cluster["candidates"]), cluster["share"], len(experts))
+                yield KnownVote(record.id, values, record.match)
+
+
+def refit(votes: Sequence[KnownVote]) -> Refit:
+    """Fit a calibration to the votes of every other question, and check it on the other votes.
+
+    Raises:
+        ConfigurationError: There are no votes of two questions.
+    """
+    places = {question: place for place, question in enumerate(sorted({vote.question for vote in votes}))}
+    if len(places) < 2:
+        raise ConfigurationError(
+            "No votes of two questions with known outcomes are there: nothing can be fitted and checked.",
+            hint="Give recorded candidates with --gold, or evaluations whose recipe votes.",
+        )
+    fitted, checked = ([vote for vote in votes if places[vote.question] % 2 == half] for half in (0, 1))
+    made, rate = fit(fitted), fmean(vote.right for vote in fitted)
+    base = fmean((rate - vote.right) ** 2 for vote in checked)
+    after = _checked(made, checked)
+    made = replace(made, checked=len(checked), brier=round(after.brier, 4), base=round(base, 4))
+    return Refit(made, _checked(load(), checked), after)
+
+
+def _checked(calibration: Calibration, votes: Sequence[KnownVote]) -> Checked:
+    answers = [(calibration.probability(vote.features), vote.right) for vote in votes]
+    rights, wrongs = ([sure for sure, right in answers if right is kind] for kind in (True, False))
+    pairs = [(sure > other) + (sure == other) / 2 for sure in rights for other in wrongs]
+    brier = fmean((sure - right) ** 2 for sure, right in answers)
+    return Checked(brier, fmean(pairs) if pairs else None)
+
+
+def fit(votes: Sequence[KnownVote]) -> Calibration:
+    """Logistic regression by projected gradient descent, with a ridge of ``RIDGE`` on the weights.
+
+    They may not be negative: more agreement never speaks against an answer.
+    """
+    data = np.array([[1.0, *vote.features] for vote in votes])
+    right = np.array([vote.right for vote in votes], dtype=np.float64)
+    ridge = np.array([1e-3, *[RIDGE] * len(FEATURES)])
+    floor = np.array([-np.inf, *[0.0] * len(FEATURES)])
+    step = 1 / (np.linalg.norm(data, 2) ** 2 / 4 + ridge.max())
+    weights = np.zeros(data.shape[1])
+    for _ in range(STEPS):
+        missed = 1 / (1 + np.exp(-data @ weights)) - right
+        weights = np.maximum(floor, weights - step * (data.T @ missed + ridge * weights))
+    intercept, agreeing, share, experts = (round(float(weight), 4) for weight in weights)
+    return Calibration(intercept, agreeing, share, experts, votes=len(votes))

@@ -1,0 +1,94 @@
+"""Refitting the confidence: a fit finds what was put in, and which votes it is made of."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from quorum.evals.recorded.candidates import load_candidates
+from quorum.evals.recorded.refit import (
+    KnownVote,
+    fit,
+    refit,
+    votes_of_candidates,
+    votes_of_records,
+)  # fmt: skip
+from quorum.evals.records import CandidateRow
+from quorum.evals.scorers.spider2_rules import load_gold
+from quorum.graph.confidence import Calibration, features
+from quorum.knowledge.errors import ConfigurationError
+from tests.evals.evaluations import record
+from tests.evals.recordings import write_candidates, write_gold
+
+
+def test_a_fit_finds_the_odds_that_made_the_outcomes() -> None:
+    draw, true = random.Random(4), Calibration(-1.5, 0.8, 1.6, 0.0)
+    votes = []
+    for number in range(4000):
+        first, others = draw.randint(2, 8), draw.randint(0, 6)
+        values = features(first, first / (first + others), 1)
+        votes.append(KnownVote(f"q{number}", values, draw.random() < true.probability(values)))
+    found = fit(votes)
+    assert found.votes == 4000
+    for vote in votes[:20]:
+        assert found.log_odds(vote.features) == pytest.approx(true.log_odds(vote.features), abs=0.25)
+    both = refit(votes)
+    assert (both.calibration.votes, both.calibration.checked) == (2000, 2000)
+    assert both.calibration.brier is not None
+    assert both.calibration.base is not None
+    assert both.calibration.brier < both.calibration.base
+    assert both.after.auroc is not None
+    assert 0.6 < both.after.auroc < 0.9
+    assert both.after.brier <= both.before.brier + 0.005
+
+
+def test_a_fit_never_counts_agreement_against_an_answer() -> None:
+    found = fit([KnownVote(f"q{size}", features(size, 1.0, 1), size < 4) for size in range(1, 9)])
+    assert (found.agreeing, found.share >= 0, found.experts) == (0.0, True, 0.0)
+
+
+def test_a_question_is_fitted_or_checked_never_both() -> None:
+    votes = [KnownVote(id, features(2, 1.0, 1), True) for id in "aaabbc"]
+    found = refit(votes).calibration
+    assert (found.votes, found.checked) == (4, 2)  # a and c; b
+    with pytest.raises(ConfigurationError, match="two questions"):
+        refit(votes[:3])
+
+
+def test_how_well_right_answers_are_told_is_by_hand() -> None:
+    sure, unsure = features(8, 1.0, 1), features(1, 0.2, 1)
+    fitted = [KnownVote("a", sure, True), KnownVote("a", unsure, False)]
+    checked = [("b", sure, True), ("b", unsure, False), ("b", sure, False)]
+    found = refit([*fitted, *(KnownVote(*each) for each in checked)])
+    assert found.before.auroc == found.after.auroc == pytest.approx((1 + 0.5) / 2)
+    assert refit([*fitted, KnownVote("b", sure, True)]).after.auroc is None
+
+
+async def test_of_recorded_candidates_every_number_votes(tmp_path: Path) -> None:
+    write_candidates(tmp_path / "runs", "m", {"q1": [1, 1, None], "q2": [None], "other": [5]})
+    gold = load_gold(write_gold(tmp_path / "gold", q1=1, q2=2))
+    found = await votes_of_candidates(load_candidates(tmp_path / "runs"), gold)
+    assert {vote.question for vote in found} == {"q1"}  # q2 has no winner, of other no gold is known
+    assert all(vote.right for vote in found)
+    assert max(vote.features for vote in found) == features(2, 1.0, 1)
+    assert len(found) in (2, 3)  # the failed candidate alone has no winner, where it comes first
+
+
+def test_of_an_evaluation_the_votes_that_were_kept() -> None:
+    rows = tuple(CandidateRow(f"c{n}", "ab"[n % 2], "SELECT 1") for n in range(4))
+    clusters = [{"candidates": ["c3"], "share": 0.25}, {"candidates": ["c0", "c1", "c2"], "share": 0.75}]
+    vote = {"winner": "c1", "clusters": clusters}
+    records = [
+        record("right", candidates=rows, vote=vote),
+        record("wrong", candidates=rows, vote=vote, match=False),
+        record("unknown", candidates=rows, vote=vote, match=None),
+        record("single"),
+        record("nobody", candidates=rows, vote={"winner": None, "clusters": []}),
+    ]
+    values = features(3, 0.75, 2)
+    assert list(votes_of_records(records)) == [
+        KnownVote("right", values, True),
+        KnownVote("wrong", values, False),
+    ]

@@ -19,8 +19,8 @@ from quorum.evals.running.runner import run_evaluation
 from quorum.evals.scorers.own import OwnScorer
 from quorum.graph.trace import Trace
 from quorum.knowledge.errors import ConfigurationError
-from quorum.tools.models.base import Failure, FailureKind
-from quorum.tools.models.local import LocalBackend
+from quorum.tools.models.failures import Failure, FailureKind
+from quorum.tools.models.base import Backend as LocalBackend
 from tests.evals.running import Knowing, evaluation, questions, shops
 
 __all__ = ["shops"]

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from quorum.knowledge.errors import BudgetExceeded, ModelUnavailable
-from quorum.tools.models.base import Failure, FailureKind, Reply, Sampling
+from quorum.tools.models.base import Output, Reply
+from quorum.tools.models.failures import Failure, FailureKind
 from quorum.tools.models.pace import backoff
 from quorum.tools.models.reading import finish_reason, judge, text_of, usage_of
-from quorum.tools.models.structured import Method, Problem, ProblemKind, Schema, schema_of
+from quorum.tools.models.structured import Method, Problem, ProblemKind, schema_text
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage
@@ -42,12 +43,11 @@ class Call:
         model: Model,
         messages: list[dict[str, str]],
         role: str,
-        output: type[BaseModel] | None,
+        output: Output,
         attempt: int,
     ) -> None:
         self.model, self.backend, self.ledger = model, model.backend, model.ledger
         self.messages, self.role, self.output, self.attempt = messages, role, output, attempt
-        self.schema: Schema | None = schema_of(output) if output else None
         self.method: Method | None = None
         self.sent, self.arguments = messages, dict[str, Any]()
         self.seconds = 0.0
@@ -109,17 +109,16 @@ class Call:
 
     async def once(self) -> AIMessage | Failure:
         """One request."""
-        self.method = self.backend.method(self.schema) if self.schema else None
-        self.sent = self.with_schema_text()
         model, most = self.model, self.backend.settings.longest_reply
-        sampling = Sampling(model.temperature, model.seed, self.backend.settings.max_output_tokens)
-        self.arguments = self.backend.arguments(sampling, self.schema, self.method)
+        self.method = self.backend.learned.method(self.output) if self.output else None
+        self.sent = self.with_schema_text()
+        self.arguments = self.backend.arguments(model.temperature, model.seed, self.output, self.method)
         metadata = {"role": self.role, "candidate": model.candidate, "attempt": self.attempt}
         config: Any = {"run_name": self.role, "tags": [f"role:{self.role}"], "metadata": metadata}
         self.under_way, start = True, time.perf_counter()
         try:
             async with asyncio.timeout(most) as limit:
-                return await self.backend.chat().ainvoke(self.sent, config, **self.arguments)
+                return await self.backend.ask(self.sent, config, self.arguments)
         except TimeoutError as error:
             if not limit.expired():
                 return self.backend.failure(error)
@@ -135,18 +134,19 @@ class Call:
 
         It goes to the first user message, behind the prefix that all agents share.
         """
-        if self.schema is None or self.method is None or not self.method.needs_schema_text:
+        if self.output is None or self.method is None or not self.method.needs_schema_text:
             return self.messages
         place = next((i for i, m in enumerate(self.messages) if m["role"] == "user"), len(self.messages) - 1)
         asked = dict(self.messages[place])
-        asked["content"] += "\n\n" + self.schema.text()
+        asked["content"] += "\n\n" + schema_text(self.output)
         return [*self.messages[:place], asked, *self.messages[place + 1 :]]
 
     def adapted(self, failure: Failure) -> bool:
         """True if the request was changed so that what was refused is not asked for again."""
         if self.adaptations >= MOST_ADAPTATIONS:
             return False
-        return self.note_change(self.backend.adapt(failure, self.arguments, self.schema), failure.message)
+        change = self.backend.learned.adapt(failure, self.arguments, self.output, self.method)
+        return self.note_change(change, failure.message)
 
     def wait_after(self, failure: Failure, failed: int, seconds: float, *, answered: bool) -> float:
         """Seconds to wait before the next try; raises where there is none.
@@ -208,7 +208,7 @@ class Call:
         )
         self.note_reply(reply)
         if problem and problem.kind is ProblemKind.NO_JSON and self.method:
-            self.note_change(self.backend.distrust(self.method), problem.message)
+            self.note_change(self.backend.learned.distrust(self.method), problem.message)
         return reply
 
     def note_reply(self, reply: Reply) -> None:

@@ -66,93 +66,51 @@ def without_half_pairs(text: str) -> str:
     return _HALF_PAIR.sub("\ufffd", text)
 
 
-@dataclass(frozen=True)
-class Schema:
-    """An output model as JSON schema.
-
-    Attributes:
-        body: In the subset that every provider's strict mode takes: all fields required, no extra
-            ones, no defaults; value constraints moved into the descriptions.
-        strict: False where that subset cannot express the model (a free-form mapping).
-    """
-
-    name: str
-    description: str
-    body: dict[str, Any]
-    strict: bool
-
-    def text(self) -> str:
-        """The instruction to add to a prompt whose request does not carry the schema."""
-        body = json.dumps(self.body, ensure_ascii=False)
-        return f"Reply with one JSON object and nothing else. It must fit this JSON schema:\n{body}"
-
-
-_KEPT = ("type", "enum", "description", "format")
-_CONSTRAINTS = {
-    "minimum": "at least",
-    "maximum": "at most",
-    "exclusiveMinimum": "greater than",
-    "exclusiveMaximum": "less than",
-    "multipleOf": "a multiple of",
-    "minLength": "minimum length",
-    "maxLength": "maximum length",
-    "pattern": "pattern",
-    "minItems": "minimum number of items",
-    "maxItems": "maximum number of items",
-}
-
-
 @lru_cache(maxsize=256)
-def schema_of(output: type[BaseModel]) -> Schema:
-    """The JSON schema of an output model.
+def function_of(output: type[BaseModel]) -> dict[str, Any]:
+    """An output model as the function that LangChain makes of it: name, description, parameters, strict.
+
+    ``parameters`` is a JSON schema; in the subset that every provider's strict mode takes, all fields
+    required and no extra ones, where that can express the model, and else ``strict`` is False.
 
     Raises:
         TypeError: The model is no object (a RootModel over a list, say), which no provider takes.
     """
-    raw = output.model_json_schema()
-    if "$ref" in raw:  # a recursive model: providers want the object itself at the root
-        raw = raw["$defs"][raw["$ref"].rpartition("/")[2]] | {"$defs": raw["$defs"]}
-    if raw.get("type") != "object":
+    from langchain_core.utils.function_calling import convert_to_openai_function
+
+    function = convert_to_openai_function(output)
+    if function["parameters"].get("type") != "object":
         raise TypeError(f"{output.__name__} is not a JSON object: wrap its value in a field.")
-    description = str(raw.pop("description", ""))
-    body = _strict(raw)
-    return Schema(output.__name__, description, body, not _has_open_part(body))
+    if strict := not _OPEN_PART.search(json.dumps(function["parameters"])):
+        function = convert_to_openai_function(output, strict=True)
+    return function | {"parameters": _without_defaults(function["parameters"]), "strict": strict}
 
 
-def _strict(node: dict[str, Any]) -> dict[str, Any]:
-    """One schema node in the strict subset."""
-    if "$ref" in node:  # strict modes allow nothing beside a reference
-        return {"$ref": node["$ref"]}
-    kept = {key: node[key] for key in _KEPT if key in node}
-    if "const" in node:
-        kept["enum"] = [node["const"]]
-    notes = [f"{words} {node[key]}" for key, words in _CONSTRAINTS.items() if key in node]
-    if notes:
-        kept["description"] = f"{kept.get('description', '')} ({', '.join(notes)})".strip()
-    if choices := node.get("anyOf") or node.get("oneOf"):
-        kept["anyOf"] = [_strict(choice) for choice in choices]
-    if isinstance(node.get("items"), dict):
-        kept["items"] = _strict(node["items"])
-    if "$defs" in node:
-        kept["$defs"] = {name: _strict(part) for name, part in node["$defs"].items()}
-    if "properties" in node:
-        kept["properties"] = {name: _strict(part) for name, part in node["properties"].items()}
-        kept |= {"required": list(node["properties"]), "additionalProperties": False}
-    elif node.get("type") == "object":  # a mapping with free keys
-        values = node.get("additionalProperties", True)
-        kept["additionalProperties"] = _strict(values) if isinstance(values, dict) else values
-    return kept
+_OPEN_PART = re.compile(r'"additionalProperties": (?!false)|"prefixItems"|: \{\}')
+"""What no strict mode can enforce in a schema: free keys, tuples, a value of any type."""
 
 
-def _has_open_part(node: dict[str, Any]) -> bool:
-    """True if some part cannot be enforced: free keys, or a value of any type."""
-    if node.get("additionalProperties", False) is not False:
-        return True
-    if node.get("type") == "array" and "items" not in node:
-        return True
-    parts = [*node.get("anyOf", ()), *node.get("properties", {}).values(), *node.get("$defs", {}).values()]
-    parts += [node["items"]] if "items" in node else []
-    return any(_has_open_part(part) for part in parts) or not node.keys() & {"type", "enum", "anyOf", "$ref"}
+def _without_defaults(node: Any, *, names: bool = False) -> Any:
+    """A schema without its defaults, which mean nothing where every field is required.
+
+    Args:
+        names: The node's keys are names of fields.
+    """
+    if isinstance(node, list):
+        return [_without_defaults(part) for part in node]
+    if not isinstance(node, dict):
+        return node
+    return {
+        key: _without_defaults(part, names=key == "properties" and not names)
+        for key, part in node.items()
+        if names or key != "default"
+    }
+
+
+def schema_text(output: type[BaseModel]) -> str:
+    """The instruction to add to a prompt whose request does not carry the schema."""
+    body = json.dumps(function_of(output)["parameters"], ensure_ascii=False)
+    return f"Reply with one JSON object and nothing else. It must fit this JSON schema:\n{body}"
 
 
 def parse(text: str, output: type[BaseModel]) -> BaseModel | Problem:

@@ -13,9 +13,10 @@ from pydantic import BaseModel, Field, RootModel
 from quorum.tools.models.structured import (
     Problem,
     ProblemKind,
+    function_of,
     objects_in,
     parse,
-    schema_of,
+    schema_text,
     without_trailing_commas,
 )
 
@@ -66,36 +67,50 @@ def _objects(node: Any) -> list[dict[str, Any]]:
     return mine + [found for part in node.values() for found in _objects(part)]
 
 
-@pytest.mark.parametrize("output", [Verdict, Node])
-def test_every_object_is_closed_and_every_field_required(output: type[BaseModel]) -> None:
-    schema = schema_of(output)
-    assert schema.strict
-    for part in _objects(schema.body):
+def test_every_object_is_closed_and_every_field_required() -> None:
+    function = function_of(Verdict)
+    assert function["strict"]
+    parts = _objects(function["parameters"])
+    assert len(parts) == 2
+    for part in parts:
         assert part["required"] == list(part["properties"])
         assert part["additionalProperties"] is False
-    text = json.dumps(schema.body)
-    assert not any(f'"{word}"' in text for word in ("default", "title", "maxLength", "minimum", "const"))
+    text = json.dumps(function["parameters"])
+    assert not any(f'"{word}"' in text for word in ("default", "title", "const", "$ref"))
 
 
-def test_descriptions_stay_and_take_up_the_constraints() -> None:
-    body = schema_of(Verdict).body
-    assert schema_of(Verdict).description == "Judge the result."
-    assert body["properties"]["rows"]["description"] == "Expected rows (at least 0)"
-    assert (
-        body["$defs"]["Column"]["properties"]["name"]["description"]
-        == "As in the schema. (maximum length 60)"
-    )
-    assert body["properties"]["fix"]["anyOf"] == [{"type": "string"}, {"type": "null"}]
+def test_descriptions_and_constraints_stay() -> None:
+    function = function_of(Verdict)
+    assert (function["name"], function["description"]) == ("Verdict", "Judge the result.")
+    fields = function["parameters"]["properties"]
+    assert fields["rows"] == {"description": "Expected rows", "minimum": 0, "type": "integer"}
+    assert fields["columns"]["items"]["properties"]["name"]["description"] == "As in the schema."
+    assert fields["fix"]["anyOf"] == [{"type": "string"}, {"type": "null"}]
 
 
-@pytest.mark.parametrize("output", [Free, Anything, Pair])
+def test_fields_may_be_called_as_the_words_of_a_schema() -> None:
+    class Odd(BaseModel):
+        default: int = 3
+        properties: list[str] = []
+
+    fields = function_of(Odd)["parameters"]["properties"]
+    assert fields.keys() == {"default", "properties"}
+    assert all("default" not in part for part in fields.values())
+
+
+@pytest.mark.parametrize("output", [Free, Anything, Pair, Node])
 def test_a_model_that_strict_mode_cannot_express_is_not_strict(output: type[BaseModel]) -> None:
-    assert not schema_of(output).strict
+    assert function_of(output)["strict"] is False
+    assert function_of(output)["parameters"]["properties"]
+
+
+def test_the_text_for_a_prompt_holds_the_schema() -> None:
+    assert schema_text(Verdict).endswith(json.dumps(function_of(Verdict)["parameters"]))
 
 
 def test_a_root_model_over_a_list_is_refused() -> None:
     with pytest.raises(TypeError, match="wrap its value"):
-        schema_of(RootModel[list[int]])
+        function_of(RootModel[list[int]])
 
 
 @pytest.mark.parametrize(

@@ -68,9 +68,7 @@ class Reply:
         text: As the model wrote it; a function call's arguments as JSON.
         parsed: The validated object; None without ``output`` or with a ``problem``.
         problem: Why the reply is of no use; None where it is fine.
-        usage: Of this call, price included.
-        estimated: True where the endpoint sent no token counts and they were estimated.
-        seconds: Wall clock of the successful try, waiting excluded.
+        usage: Of this call, price included; ``model_seconds`` is the wall clock of the successful try.
         finish_reason: The provider's own word; empty where it sent none.
     """
 
@@ -78,8 +76,6 @@ class Reply:
     parsed: BaseModel | None
     problem: Problem | None
     usage: Usage
-    estimated: bool
-    seconds: float
     finish_reason: str
     method: Method | None
 

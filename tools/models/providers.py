@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.ledger import Budget, Ledger
@@ -96,7 +96,7 @@ def _backend(spec: str | BaseChatModel, settings: ModelSettings) -> Backend:
         if isinstance(spec, ScriptedChatModel):
             return scripted_backend(spec, settings)
         return ChatBackend(spec, settings)
-    provider, colon, name = spec.strip().partition(":")
+    provider, _, name = spec.strip().partition(":")
     match provider:
         case "openai":
             from quorum.tools.models.openai_chat import OpenAIBackend
@@ -112,10 +112,11 @@ def _backend(spec: str | BaseChatModel, settings: ModelSettings) -> Backend:
             from quorum.tools.models.scripted import scripted_file
 
             return scripted_file(name, settings)
-    if colon and provider.islower():
+    if name and provider.islower():
         return _langchain(provider, name, settings)
     raise ConfigurationError(
-        f"The model {spec!r} is not understood: there is no provider {provider!r}.", hint=EXAMPLES
+        f"The model {spec!r} is not understood: there is no provider {provider!r}, or no name behind it.",
+        hint=EXAMPLES,
     )
 
 
@@ -136,19 +137,18 @@ def _langchain(provider: str, name: str, settings: ModelSettings) -> Backend:
 
     from quorum.tools.models.chat import ChatBackend
 
-    asked = {"temperature": settings.temperature, "max_tokens": settings.max_output_tokens}
-    given: dict[str, Any] = {key: value for key, value in asked.items() if value is not None}
+    limit = {} if settings.max_output_tokens is None else {"max_tokens": settings.max_output_tokens}
     try:  # without retries: the one retry layer is Model.complete
         chat = init_chat_model(
-            name, model_provider=provider, timeout=settings.timeout, max_retries=0, **given
+            name, model_provider=provider, timeout=settings.timeout, max_retries=0, **limit
         )
     except ImportError as error:
         raise ConfigurationError(
             f"The provider {provider!r} needs a package that is not installed.", hint=f"{error}."
         ) from error
-    except (ValueError, TypeError) as error:  # no such provider, no key, no such setting
+    except Exception as error:  # no such provider, no key: the packages have no common root
         raise ConfigurationError(
-            f"The model {provider}:{name} cannot be made: {shorten(str(error))}", hint=EXAMPLES
+            f"The model {provider}:{name} cannot be made: {shorten(str(error), 600)}", hint=EXAMPLES
         ) from error
     return ChatBackend(
         chat, settings, f"{provider}:{name}", {"temperature", "seed"} & type(chat).model_fields.keys()

@@ -14,7 +14,7 @@ from pydantic import BaseModel, SecretStr
 from quorum.knowledge.errors import BudgetExceeded, ConfigurationError, ModelUnavailable
 from quorum.knowledge.tokens import estimate_tokens
 from quorum.tools.ledger import Budget, Ledger
-from quorum.tools.models import Method, Model, ModelSettings, ProblemKind, Reply, make_model, make_models
+from quorum.tools.models import Method, Model, ModelSettings, ProblemKind, Reply, make_model
 from tests.servers.chat_server import Answer, ChatServer, Request, Script, closed_port, say, status, tokens
 from tests.servers.clock import FakeClock
 
@@ -517,17 +517,6 @@ async def test_refused_parallel_calls_wait_together_and_come_back_one_by_one() -
     assert [reply.text for reply in replies] == ["fine"] * 24
     assert server.refused <= 24  # the first burst, and hardly anything after it
     assert len(server.requests) == 24 + server.refused
-
-
-async def test_models_of_one_endpoint_share_its_rate() -> None:
-    with ChatServer([say("fine")]) as server:
-        settings = ModelSettings(base_url=server.url, requests_per_second=20)
-        models = make_models(["openai:a", "openai:b"], settings=settings)
-        await asyncio.gather(*(model.complete(ASK, role="r") for model in models for _ in range(6)))
-        for model in models:
-            await model.aclose()
-    times = sorted(request.time for request in server.requests)
-    assert times[-1] - times[0] >= 11 / 20 * 0.9
 
 
 # Secrets and settings

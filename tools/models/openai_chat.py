@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import warnings
 from collections.abc import AsyncIterator
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 # LangChain's advice to its own callers; here the next method is tried, and the trace says so.
 warnings.filterwarnings("ignore", "Invalid schema for OpenAI|This model does not support OpenAI", UserWarning)
 
+_httpx: Any = import_module(type(openai.DEFAULT_CONNECTION_LIMITS).__module__.partition(".")[0])
+"""The library that the client is built on by its version, httpx or httpx2."""
+
 OPENAI_URL = "https://api.openai.com/v1"
 CONNECT_SECONDS = 4.0
 IDLE_SECONDS = 30.0
@@ -42,9 +46,11 @@ They travel in ``extra_body``, which is merged into the request as it is."""
 
 
 class OpenAIBackend(ChatBackend):
-    """One model behind one endpoint; makes a client for each event loop that uses it.
+    """One model behind one endpoint.
 
-    A client outlives no loop, because its connections belong to the loop that opened them.
+    Each request under way has an HTTP client of its own, the one used last or a new one: httpx's pool looks
+    at all of its connections for every request, which at a hundred requests at once costs 17 % of the CPU
+    of an evaluation (``recap``). A client outlives no event loop: its connections belong to the loop.
     """
 
     errors: tuple[type[Exception], ...] = (
@@ -63,45 +69,46 @@ class OpenAIBackend(ChatBackend):
         if not model:
             raise ConfigurationError("The model has no name.", hint="Write openai:NAME, e.g. openai:gpt-4.1.")
         self.name, self.model, self.settings = f"openai:{model}", model, settings
-        self._url = settings.base_url or OPENAI_URL
-        self.endpoint = _address(self._url)
+        url = settings.base_url or OPENAI_URL
+        self.endpoint = _address(url)
         self.price = price_of(model, settings.prices)
-        self._key = _key(self.name, settings, self.endpoint)
         limits = ["max_tokens", "max_completion_tokens"]  # either name, tried in this order
         if self.endpoint.startswith(OPENAI_URL):
             limits.reverse()
         self.learned = Capabilities((settings.method,) if settings.method else LADDER, limits)
-        self._open: WeakKeyDictionary[asyncio.AbstractEventLoop, ChatOpenAI] = WeakKeyDictionary()
-        self._unused: ChatOpenAI | None = self._connect()  # reads certificates: not inside the loop
-
-    @override
-    def chat(self) -> ChatOpenAI:
-        loop = asyncio.get_running_loop()
-        if loop not in self._open:
-            self._open[loop] = self._unused or self._connect()
-            self._unused = None
-        chat = self._open[loop]
-        chat.stream_usage = "stream_options" not in self.learned.dropped
-        return chat
-
-    def _connect(self) -> ChatOpenAI:
-        return ChatOpenAI(
-            model=self.model,
-            base_url=self._url,
-            api_key=self._key,
-            http_async_client=_client(self.settings.timeout),
-            timeout=_timeouts(self.settings.timeout),
+        silence = settings.timeout
+        self._timeouts = openai.Timeout(silence, connect=min(CONNECT_SECONDS, silence))
+        self._certificates = _httpx.create_ssl_context()  # reads files: here, and not inside the loop
+        self._idle: WeakKeyDictionary[asyncio.AbstractEventLoop, list[ChatOpenAI]] = WeakKeyDictionary()
+        self._chat = ChatOpenAI(
+            model=model,
+            base_url=url,
+            api_key=_key(self.name, settings, self.endpoint),
+            timeout=self._timeouts,
             max_retries=0,  # the one retry layer is Model.complete
             use_responses_api=False,
-            stream_chunk_timeout=self.settings.timeout,
+            stream_chunk_timeout=silence,
+        )
+
+    def _connected(self) -> ChatOpenAI:
+        """A copy of the chat model on an HTTP client of its own."""
+        client = self._chat.root_async_client.with_options(
+            http_client=openai.DefaultAsyncHttpxClient(
+                timeout=self._timeouts,
+                limits=_httpx.Limits(keepalive_expiry=IDLE_SECONDS),
+                verify=self._certificates,
+                event_hooks={"response": [_cap]},
+            )
+        )
+        return self._chat.model_copy(
+            update={"root_async_client": client, "async_client": client.chat.completions}
         )
 
     @override
     async def aclose(self) -> None:
-        """Close the running loop's client."""
-        chat = self._open.pop(asyncio.get_running_loop(), None)
-        if chat is not None:
-            await chat.http_async_client.aclose()  # type: ignore[union-attr]
+        """Close the running loop's clients."""
+        for chat in self._idle.pop(asyncio.get_running_loop(), []):
+            await chat.root_async_client.close()
 
     @override
     def arguments(
@@ -134,7 +141,13 @@ class OpenAIBackend(ChatBackend):
             ]
         if body := {name: given.pop(name) for name in _BODY if name in given}:
             given["extra_body"] = body
-        return await self.chat().ainvoke(messages, config, **given)
+        idle = self._idle.setdefault(asyncio.get_running_loop(), [])
+        chat = idle.pop() if idle else self._connected()
+        chat.stream_usage = "stream_options" not in self.learned.dropped
+        try:
+            return await chat.ainvoke(messages, config, **given)
+        finally:
+            idle.append(chat)
 
     @override
     def _no_completion(self, error: Exception) -> Failure:
@@ -150,19 +163,6 @@ class OpenAIBackend(ChatBackend):
 
 class ReplyTooLong(openai.OpenAIError):
     """The endpoint sends bytes without end."""
-
-
-def _timeouts(silence: float) -> openai.Timeout:
-    """Timeouts that give up early on a missing server and after ``silence`` seconds on a mute one."""
-    return openai.Timeout(silence, connect=min(CONNECT_SECONDS, silence))
-
-
-def _client(silence: float) -> openai.DefaultAsyncHttpxClient:
-    """A client for one event loop; how many requests go out at once is the pace's to say, not the pool's."""
-    limits = type(openai.DEFAULT_CONNECTION_LIMITS)(keepalive_expiry=IDLE_SECONDS)  # httpx's or httpx2's
-    return openai.DefaultAsyncHttpxClient(
-        timeout=_timeouts(silence), limits=limits, event_hooks={"response": [_cap]}
-    )
 
 
 async def _cap(response: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.ledger import Budget, Ledger
@@ -137,7 +137,9 @@ def _langchain(provider: str, name: str, settings: ModelSettings) -> Backend:
 
     from quorum.tools.models.chat import ChatBackend
 
-    limit = {} if settings.max_output_tokens is None else {"max_tokens": settings.max_output_tokens}
+    limit: dict[str, Any] = (
+        {} if settings.max_output_tokens is None else {"max_tokens": settings.max_output_tokens}
+    )
     try:  # without retries: the one retry layer is Model.complete
         chat = init_chat_model(
             name, model_provider=provider, timeout=settings.timeout, max_retries=0, **limit

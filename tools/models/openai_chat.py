@@ -62,6 +62,7 @@ class OpenAIBackend(ChatBackend):
         IndexError,
         AttributeError,
     )
+    _chat: ChatOpenAI
     key_hint = "Is the API key right (OPENAI_API_KEY), and may it use this model?"
     address_hint = "Is base_url right? It usually ends in /v1."
 

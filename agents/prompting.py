@@ -18,7 +18,7 @@ from jinja2 import DictLoader, Environment, StrictUndefined, TemplateNotFound, U
 
 from quorum import agents
 from quorum.agents.role import R, Role
-from quorum.tools.models.structured import schema_of
+from quorum.tools.models.structured import form_of
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Prompts:
                 given; the message names it.
         """
         shared = {"dialect": context.dialect, "database": context.database} if context else {}
-        known = shared | {"reply_form": schema_of(role.reply).form} | variables
+        known = shared | {"reply_form": form_of(role.reply)} | variables
         system = self.system(str(known.get("dialect", "")), context)
         return [
             {"role": "system", "content": system},

@@ -7,14 +7,14 @@ expert's, which is always 1: only their ratios matter to a vote, and a newcomer 
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
 import os
-import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -72,9 +72,9 @@ class Bounds:
     """How the vote did against its best expert, in mistakes over ``rounds`` rounds.
 
     Attributes:
-        mistakes: Of the vote, in the rounds whose outcome was recorded.
+        mistakes: Of the vote.
         best: Of the best expert (M*).
-        regret: (mistakes - best) / rounds; None where the vote's outcome is not known in every round.
+        regret: (mistakes - best) / rounds.
         wma: Most mistakes that Algorithm 1 can make: 2 (1 + e) M* + 2 ln N / e.
         rwma: Most mistakes expected of Algorithm 2: (1 + e) M* + ln N / e.
     """
@@ -82,7 +82,7 @@ class Bounds:
     rounds: int
     mistakes: float
     best: float
-    regret: float | None
+    regret: float
     wma: float
     rwma: float
 
@@ -152,17 +152,6 @@ class ExpertLedger:
             self._write(book)
         return {name: _experts(book, scope)[name].weight for name in outcomes}
 
-    def bounds(self, scope: str = "") -> Bounds:
-        """The scope's mistakes, regret and bounds so far.
-
-        Raises:
-            ConfigurationError: The file is damaged.
-        """
-        record = self.read().scopes.get(scope, Scope())
-        best = min((expert.mistakes for expert in record.experts.values()), default=0)
-        found = bounds(max(1, len(record.experts)), record.rounds, record.vote_mistakes, best)
-        return found if record.votes == record.rounds else replace(found, regret=None)
-
     def read(self) -> Book:
         """The whole ledger; an empty one where there is no file yet.
 
@@ -180,16 +169,12 @@ class ExpertLedger:
             ) from error
 
     def _write(self, book: Book) -> None:
-        handle, temporary = tempfile.mkstemp(dir=self.path.parent, prefix=self.path.name, suffix=".part")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(book.model_dump(), file, indent=1, sort_keys=True)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(temporary).replace(self.path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        fresh = self.path.with_name(self.path.name + ".part")  # the lock is held: nobody else writes it
+        with fresh.open("w", encoding="utf-8") as file:
+            json.dump(book.model_dump(), file, indent=1, sort_keys=True)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(self.path)
 
 
 def _experts(book: Book, scope: str) -> dict[str, Expert]:
@@ -240,26 +225,15 @@ def _locked(path: Path) -> Iterator[None]:
     path.parent.mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + LOCK_SECONDS
     with path.with_name(path.name + ".lock").open("a+b") as file:
-        while not _try_lock(file.fileno()):
-            if time.monotonic() > deadline:
-                raise QuorumError(
-                    f"Another process has held {file.name} for {LOCK_SECONDS:g} s.",
-                    hint="End it, or use another home folder.",
-                )
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise QuorumError(
+                        f"Another process has held {file.name} for {LOCK_SECONDS:g} s.",
+                        hint="End it, or use another home folder.",
+                    ) from None
             time.sleep(0.01)
         yield
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        if os.name == "nt":
-            import msvcrt
-
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
-        else:
-            import fcntl
-
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True

@@ -19,8 +19,8 @@ from quorum.evals.running.runner import run_evaluation
 from quorum.evals.scorers.own import OwnScorer
 from quorum.graph.trace import Trace
 from quorum.knowledge.errors import ConfigurationError
-from quorum.tools.models.base import Failure, FailureKind
-from quorum.tools.models.local import LocalBackend
+from quorum.tools.models.base import Backend
+from quorum.tools.models.failures import Failure, FailureKind
 from tests.evals.running import Knowing, evaluation, questions, shops
 
 __all__ = ["shops"]
@@ -116,8 +116,8 @@ class Refused(Exception):
 def refusing(monkeypatch: pytest.MonkeyPatch) -> None:
     """A model that raises ``Refused`` has refused the request, ``GONE`` is a server's error."""
     failure = Failure(FailureKind.REQUEST, "It is too odd.")
-    monkeypatch.setattr(LocalBackend, "errors", (Refused,))
-    monkeypatch.setattr(LocalBackend, "failure", lambda *_: failure)
+    monkeypatch.setattr(Backend, "errors", (Refused,))
+    monkeypatch.setattr(Backend, "failure", lambda *_: failure)
 
 
 @pytest.mark.usefixtures("refusing")

@@ -131,14 +131,17 @@ def test_a_killed_writer_leaves_no_lock(ledger: ExpertLedger, root: Path) -> Non
     assert json.loads(ledger.path.read_text())["scopes"][""]["rounds"] == 1
 
 
-def test_regret_is_known_only_if_every_round_is(ledger: ExpertLedger) -> None:
+def test_the_vote_s_own_outcome_is_counted_where_it_is_known(ledger: ExpertLedger) -> None:
     ledger.update({"a": True, "b": False}, feedback="gold", vote=False)
-    ledger.update({"a": False, "b": False}, feedback="gold", vote=False)
-    found = ledger.bounds()
-    assert (found.rounds, found.mistakes, found.best, found.regret) == (2, 2, 1, 0.5)
+    ledger.update({"a": False, "b": False}, feedback="gold", vote=True)
     ledger.update({"a": True, "b": False}, feedback="gold")
-    assert ledger.bounds().regret is None
-    assert ledger.bounds("elsewhere").rounds == 0
+    scope = ledger.read().scopes[""]
+    assert (scope.rounds, scope.votes, scope.vote_mistakes) == (3, 2, 1)
+
+
+def test_regret_is_per_round() -> None:
+    assert bounds(2, 4, 3, 1).regret == 0.5
+    assert bounds(2, 0, 0, 0).regret == 0.0
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -158,4 +161,4 @@ def test_weighted_majority_stays_within_its_bound(ledger: ExpertLedger, seed: in
     limit = bounds(5, rounds, mistakes, best, e)
     assert mistakes <= limit.wma
     assert limit.rwma <= limit.wma <= 2 * best + 4 * math.sqrt(rounds * math.log(5)) + 1e-9
-    assert ledger.bounds().regret == pytest.approx((mistakes - best) / rounds)
+    assert ledger.read().scopes[""].vote_mistakes == mistakes

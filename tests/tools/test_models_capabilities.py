@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from pydantic import BaseModel
 
-from quorum.tools.models.base import Failure, FailureKind, Sampling
+from quorum.tools.models.base import ModelSettings
 from quorum.tools.models.capabilities import Capabilities, blamed
-from quorum.tools.models.structured import Method, schema_of
+from quorum.tools.models.failures import Failure, FailureKind
+from quorum.tools.models.openai_chat import OpenAIBackend
+from quorum.tools.models.structured import Method
 
 ALL = {
     "temperature",
@@ -68,21 +70,31 @@ def test_only_what_was_sent_can_be_blamed() -> None:
 
 
 def test_a_strict_tool_is_asked_for_less_strictly_before_tools_are_given_up() -> None:
-    known, schema = Capabilities(Method.FUNCTION_CALLING, "max_tokens"), schema_of(Plan)
-    sent = known.arguments(Sampling(), schema, Method.FUNCTION_CALLING)
-    assert sent["tools"][0]["function"]["strict"] is True
-    assert known.adapt(Failure(FailureKind.REQUEST, "'strict' is unknown"), sent, schema)
-    again = known.arguments(Sampling(), schema, Method.FUNCTION_CALLING)
-    assert "strict" not in again["tools"][0]["function"]
+    backend = OpenAIBackend("m", ModelSettings(base_url="http://127.0.0.1:9/v1"))
+    sent = backend.arguments(None, None, Plan, Method.FUNCTION_CALLING)
+    assert sent["strict"] is True
+    refused = Failure(FailureKind.REQUEST, "'strict' is unknown")
+    assert backend.learned.adapt(refused, sent, Plan, Method.FUNCTION_CALLING)
+    again = backend.arguments(None, None, Plan, Method.FUNCTION_CALLING)
+    assert "strict" not in again
+    assert again["tools"] == sent["tools"]
 
 
 def test_nothing_is_sent_that_was_not_asked_for() -> None:
-    assert Capabilities(None, "max_tokens").arguments(Sampling(), None, None) == {}
+    backend = OpenAIBackend("m", ModelSettings(base_url="http://127.0.0.1:9/v1", max_output_tokens=None))
+    assert backend.arguments(None, None, None, None) == {}
 
 
 def test_a_prescribed_method_is_never_left() -> None:
-    known, schema = Capabilities(Method.JSON_MODE, "max_tokens"), schema_of(Plan)
-    sent = known.arguments(Sampling(), schema, Method.JSON_MODE)
-    assert known.adapt(Failure(FailureKind.REQUEST, "response_format?"), sent, schema) == ""
+    known = Capabilities((Method.JSON_MODE,))
+    refused = Failure(FailureKind.REQUEST, "response_format?")
+    assert known.adapt(refused, {"response_format"}, Plan, Method.JSON_MODE) == ""
     assert known.distrust(Method.JSON_MODE) == ""
-    assert known.method(schema) is Method.JSON_MODE
+    assert known.method(Plan) is Method.JSON_MODE
+
+
+def test_only_a_refused_request_teaches_anything() -> None:
+    known = Capabilities((Method.JSON_MODE, Method.TEXT))
+    refused = Failure(FailureKind.RATE, "too many requests with a temperature")
+    assert known.adapt(refused, {"temperature"}, None, None) == ""
+    assert known.kept({"temperature": 1.0}) == {"temperature": 1.0}

@@ -6,21 +6,34 @@ import hashlib
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from langchain.chat_models.base import _get_chat_model_creator
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatResult
-from pydantic import BaseModel
+from langchain_core.runnables import RunnableMap
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from pydantic import BaseModel, PrivateAttr, SecretStr
 from typing_extensions import override
 
 from quorum.knowledge.errors import ConfigurationError, ModelUnavailable
 from quorum.tools.ledger import Budget, Ledger
-from quorum.tools.models import Method, ModelSettings, check_priced, make_model, make_models
-from quorum.tools.models import providers as registry
-from quorum.tools.models.scripted import Prompt, scripted
+from quorum.tools.models import (
+    Method,
+    Model,
+    ModelSettings,
+    ProblemKind,
+    check_priced,
+    make_model,
+    make_models,
+)
+from quorum.tools.models.scripted import Prompt, ScriptedChatModel, scripted
+from tests.servers.clock import FakeClock
 
 ASK = [{"role": "user", "content": "<task>writer</task> write"}]
 
@@ -34,34 +47,30 @@ class Sql(BaseModel):
 
 def test_importing_the_models_loads_no_provider(root: Path) -> None:
     code = (
-        "import sys, tools.models, agents.base\n"
-        "heavy = {'langchain_core', 'langchain_openai', 'openai', 'langgraph', 'tiktoken'}\n"
+        "import sys, quorum.tools.models, quorum.agents.base\n"
+        "heavy = {'langchain', 'langchain_core', 'langchain_openai', 'openai', 'langgraph', 'tiktoken'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("spec", ["gpt-4.1", "nobody:model", "", "Openai:x"])
+@pytest.mark.parametrize("spec", ["gpt-4.1", "nobody:model", "", "Openai:x", "anthropic:"])
 def test_an_unknown_provider_is_answered_with_the_known_ones(spec: str) -> None:
     with pytest.raises(ConfigurationError) as error:
         make_model(spec)
-    for example in ("openai:gpt-4.1", "offline", "replay:", "scripted:"):
+    for example in ("openai:gpt-4.1", "anthropic:", "ollama:", "offline", "replay:", "scripted:"):
         assert example in str(error.value)
 
 
-def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    lost = registry.Provider("langchain_lost.chat:make", "langchain-lost", "lost:x")
-    monkeypatch.setattr(registry, "PROVIDERS", {"lost": lost})
-    with pytest.raises(ConfigurationError, match="pip install langchain-lost"):
-        make_model("lost:x")
-
-
-def test_a_fault_of_ours_is_not_taken_for_a_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    broken = registry.Provider("quorum.tools.models.no_such_module:make", "langchain-x", "broken:x")
-    monkeypatch.setattr(registry, "PROVIDERS", {"broken": broken})
-    with pytest.raises(ModuleNotFoundError):
-        make_model("broken:x")
+@pytest.mark.parametrize(
+    ("spec", "package"),
+    [("groq:llama", "langchain-groq"), ("google_vertexai:gemini", "langchain-google-vertexai")],
+)
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, spec: str, package: str) -> None:
+    monkeypatch.setitem(sys.modules, package.replace("-", "_"), None)  # absent, whatever is installed here
+    with pytest.raises(ConfigurationError, match=f"pip install {package}`"):
+        make_model(spec)
 
 
 def test_an_unknown_offline_model_is_refused() -> None:
@@ -196,6 +205,146 @@ def test_what_is_no_recording_is_refused(tmp_path: Path, content: str | None) ->
         path.write_text(content)
     with pytest.raises(ConfigurationError, match="The recording"):
         make_model(f"replay:{path}")
+
+
+# Models of LangChain's other providers
+
+
+class Refusal(Exception):
+    """What a vendor's client raises, in the form that most of them have."""
+
+    def __init__(self, status_code: int, message: str, **headers: str) -> None:
+        super().__init__(message)
+        self.status_code, self.body = status_code, {"error": {"message": message}}
+        self.response = SimpleNamespace(headers={k.replace("_", "-"): v for k, v in headers.items()})
+
+
+class ChatGroq(ScriptedChatModel):
+    """Stands in for a vendor's class: known settings, tools that it can bind, JSON schema."""
+
+    model: str
+    groq_api_key: SecretStr = SecretStr("gsk-very-secret")
+    temperature: float | None = None
+    max_tokens: int | None = None
+    timeout: float | None = None
+    max_retries: int = 2
+    script: Any = ()
+    _seen: list[dict[str, Any]] = PrivateAttr(default_factory=list)
+
+    @override
+    def bind_tools(self, tools: Any, *, tool_choice: Any = None, **kwargs: Any) -> Any:
+        return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools], tool_choice=tool_choice)
+
+    @override
+    def with_structured_output(self, schema: Any, *, include_raw: bool = False, **kwargs: Any) -> Any:
+        if kwargs["method"] == "json_schema":
+            return RunnableMap(raw=self.bind(response_format=schema))
+        return super().with_structured_output(schema, include_raw=include_raw, **kwargs)
+
+    @override
+    async def _agenerate(self, messages: Any, *given: Any, **kwargs: Any) -> ChatResult:
+        self._seen.append({"messages": messages, "temperature": self.temperature, **kwargs})
+        return await super()._agenerate(messages, *given, **kwargs)
+
+
+Vendors = Callable[..., tuple[Model, ChatGroq]]
+
+
+@pytest.fixture
+def groq(monkeypatch: pytest.MonkeyPatch) -> Vendors:
+    """``groq(script, **settings)`` makes a model of a package ``langchain_groq`` that is not there."""
+    monkeypatch.setitem(sys.modules, "langchain_groq", SimpleNamespace(ChatGroq=ChatGroq))
+    _get_chat_model_creator.cache_clear()
+
+    def make(script: Any, **settings: Any) -> tuple[Model, ChatGroq]:
+        model = make_model("groq:llama-3", settings=ModelSettings(**settings), paces=FakeClock().paces())
+        chat = model.backend.chat()
+        assert isinstance(chat, ChatGroq)
+        chat.script = script
+        return model, chat
+
+    yield make
+    _get_chat_model_creator.cache_clear()
+
+
+def _call(**arguments: Any) -> AIMessage:
+    return AIMessage("", tool_calls=[{"name": "Sql", "args": arguments, "id": "1"}])
+
+
+async def test_any_provider_of_langchain_is_reached_by_its_name(groq: Vendors) -> None:
+    price = {"llama-3": {"input": 1.0, "output": 2.0}}
+    model, chat = groq([_call(sql="SELECT 1")], prices=price, temperature=0.3, timeout=7.0)
+    assert (chat.model, chat.max_retries, chat.timeout, chat.max_tokens) == ("llama-3", 0, 7.0, 16_000)
+    reply = await model.at(temperature=0.9).complete(ASK, role="writer", output=Sql)
+    assert (reply.parsed, reply.method) == (Sql(sql="SELECT 1"), Method.FUNCTION_CALLING)
+    assert chat._seen[0]["temperature"] == 0.9
+    assert [tool["function"]["name"] for tool in chat._seen[0]["tools"]] == ["Sql"]
+    assert model.name == "groq:llama-3"
+    assert model.backend.endpoint == "groq"
+    assert reply.usage.usd is not None
+
+
+async def test_what_a_provider_refuses_is_not_asked_of_it_again(groq: Vendors) -> None:
+    refusals = [
+        Refusal(400, "temperature is not supported"),
+        Refusal(400, "llama-3 does not support tools"),
+        Refusal(400, "json_schema is not supported"),
+    ]
+    good = '{"sql": "SELECT 1"}'
+    model, chat = groq([*refusals, good, good], temperature=0.3)
+    for asked in (4, 5):
+        reply = await model.complete(ASK, role="writer", output=Sql)
+        assert (reply.parsed, reply.method) == (Sql(sql="SELECT 1"), Method.TEXT)
+        assert len(chat._seen) == asked
+    assert [seen["temperature"] for seen in chat._seen] == [0.3, None, None, None, None]
+    assert ["tools" in seen for seen in chat._seen] == [True, True, False, False, False]
+    assert "response_format" in chat._seen[2]
+    assert "Reply with one JSON object" in str(chat._seen[3]["messages"])
+
+
+@pytest.mark.parametrize("metadata", [{"stop_reason": "max_tokens"}, {"finish_reason": "MAX_TOKENS"}])
+async def test_a_reply_that_was_cut_off_is_noticed(groq: Vendors, metadata: dict[str, str]) -> None:
+    model, _ = groq([AIMessage('{"sql": "SEL', response_metadata=metadata)])
+    reply = await model.complete(ASK, role="writer", output=Sql)
+    assert reply.problem is not None
+    assert reply.problem.kind is ProblemKind.LENGTH
+
+
+@pytest.mark.parametrize(("code", "kind"), [(429, "rate"), (503, "server"), (529, "server")])
+async def test_a_provider_that_is_busy_is_asked_again_when_it_says(
+    groq: Vendors, code: int, kind: str
+) -> None:
+    events: list[dict[str, Any]] = []
+    model, _ = groq([Refusal(code, "busy", retry_after="7"), _call(sql="SELECT 1")])
+    model = model.at(record=lambda kind, **fields: events.append({"kind": kind, **fields}))
+    assert (await model.complete(ASK, role="writer", output=Sql)).parsed
+    assert (events[0]["kind"], events[0]["failure"], events[0]["wait"]) == ("model_retry", kind, 7.0)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            Refusal(401, "no such key: gsk-very-secret"),
+            r"denies access \(401\): no such key: \*\*\*\. .*API key",
+        ),
+        (Refusal(404, "unknown"), "Is the model called 'llama-3' there"),
+        (ConnectionError("refused"), "No connection to groq: refused"),
+        (TimeoutError(), "groq was silent for 120 s"),
+        (RuntimeError("vendor trouble"), "RuntimeError: vendor trouble"),
+    ],
+)
+async def test_what_a_provider_raises_becomes_one_clear_error(
+    groq: Vendors, error: Exception, said: str
+) -> None:
+    model, _ = groq([error] * 4)
+    with pytest.raises(ModelUnavailable, match=said):
+        await model.complete(ASK, role="writer", output=Sql)
+
+
+def test_a_model_that_cannot_be_made_is_a_clear_error(groq: Vendors) -> None:
+    with pytest.raises(ConfigurationError, match=r"groq:llama-3 cannot be made: .*timeout"):
+        groq([], timeout="soon")
 
 
 # A LangChain model of the caller's own

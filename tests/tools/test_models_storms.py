@@ -12,10 +12,9 @@ from typing_extensions import override
 
 from quorum.knowledge.errors import ModelUnavailable
 from quorum.tools.ledger import Ledger
-from quorum.tools.models import Model, ModelSettings
-from quorum.tools.models.base import Failure, FailureKind
+from quorum.tools.models import Model, ModelSettings, base, make_models
 from quorum.tools.models.call import REFUSED_SECONDS
-from quorum.tools.models.local import LocalBackend
+from quorum.tools.models.failures import Failure, FailureKind
 from quorum.tools.models.scripted import ScriptedChatModel
 from quorum.tools.record import no_record
 from tests.servers.clock import VirtualClock
@@ -50,7 +49,7 @@ class Endpoint(ScriptedChatModel):
         return await super()._agenerate(*given, **more)
 
 
-class Backend(LocalBackend):
+class Backend(base.Backend):
     errors = (Refused,)
     endpoint = "http://endpoint"
     retry_after: float | None = None
@@ -119,3 +118,16 @@ async def test_who_wants_no_further_try_gets_none() -> None:
     with pytest.raises(ModelUnavailable):
         await Model(backend, Ledger(), no_record, clock.paces()).complete(ASK, role="r")
     assert there._refused == 1
+
+
+async def test_models_of_one_endpoint_share_its_rate() -> None:
+    first, second = make_models(["openai:a", "openai:b"], settings=ModelSettings(base_url="http://there/v1"))
+    assert first.paces is second.paces
+    assert first.backend.endpoint == second.backend.endpoint
+    clock = VirtualClock()
+    paces, settings = clock.paces(), ModelSettings(requests_per_second=20)
+    there = Endpoint(script=lambda _: "fine", clock=clock, capacity=100)
+    models = [Model(Backend(name, there, settings), Ledger(), no_record, paces) for name in "ab"]
+    async with clock.running():
+        await asyncio.gather(*(model.complete(ASK, role="r") for model in models for _ in range(6)))
+    assert clock.now() == pytest.approx(11 / 20 + LATENCY)

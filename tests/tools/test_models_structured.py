@@ -13,9 +13,10 @@ from pydantic import BaseModel, Field, RootModel
 from quorum.tools.models.structured import (
     Problem,
     ProblemKind,
+    form_of,
+    function_of,
     objects_in,
     parse,
-    schema_of,
     without_trailing_commas,
 )
 
@@ -66,31 +67,46 @@ def _objects(node: Any) -> list[dict[str, Any]]:
     return mine + [found for part in node.values() for found in _objects(part)]
 
 
-@pytest.mark.parametrize("output", [Verdict, Node])
-def test_every_object_is_closed_and_every_field_required(output: type[BaseModel]) -> None:
-    schema = schema_of(output)
-    assert schema.strict
-    for part in _objects(schema.body):
+def test_every_object_is_closed_and_every_field_required() -> None:
+    function = function_of(Verdict)
+    assert function["strict"]
+    parts = _objects(function["parameters"])
+    assert len(parts) == 2
+    for part in parts:
         assert part["required"] == list(part["properties"])
         assert part["additionalProperties"] is False
-    text = json.dumps(schema.body)
-    assert not any(f'"{word}"' in text for word in ("default", "title", "maxLength", "minimum", "const"))
+    text = json.dumps(function["parameters"])
+    assert not any(f'"{word}"' in text for word in ("default", "title", "const", "$ref"))
 
 
-def test_descriptions_stay_and_take_up_the_constraints() -> None:
-    body = schema_of(Verdict).body
-    assert schema_of(Verdict).description == "Judge the result."
-    assert body["properties"]["rows"]["description"] == "Expected rows (at least 0)"
-    assert (
-        body["$defs"]["Column"]["properties"]["name"]["description"]
-        == "As in the schema. (maximum length 60)"
-    )
-    assert body["properties"]["fix"]["anyOf"] == [{"type": "string"}, {"type": "null"}]
+def test_constraints_stay_and_what_fields_hold_is_the_prompts_to_say() -> None:
+    function = function_of(Verdict)
+    assert (function["name"], function["description"]) == ("Verdict", "Judge the result.")
+    fields = function["parameters"]["properties"]
+    assert fields["rows"] == {"minimum": 0, "type": "integer"}
+    assert "As in the schema" not in json.dumps(function["parameters"])
+    assert fields["fix"]["anyOf"] == [{"type": "string"}, {"type": "null"}]
+
+
+def test_fields_may_be_called_as_the_words_of_a_schema() -> None:
+    class Odd(BaseModel):
+        default: int = 3
+        properties: list[str] = []
+
+    fields = function_of(Odd)["parameters"]["properties"]
+    assert fields.keys() == {"default", "properties"}
+    assert all("default" not in part for part in fields.values())
+
+
+@pytest.mark.parametrize("output", [Free, Anything, Pair, Node])
+def test_a_model_that_strict_mode_cannot_express_is_not_strict(output: type[BaseModel]) -> None:
+    assert function_of(output)["strict"] is False
+    assert function_of(output)["parameters"]["properties"]
 
 
 def test_the_form_tells_each_field_its_type_and_what_it_holds() -> None:
     assert (
-        schema_of(Verdict).form
+        form_of(Verdict)
         == """Reply with one JSON object:
 - `valid` (true or false)
 - `columns` (list of objects): Best first.
@@ -99,25 +115,8 @@ def test_the_form_tells_each_field_its_type_and_what_it_holds() -> None:
 - `fix` (string or null)
 - `rows` (integer): Expected rows (at least 0)"""
     )
-    assert schema_of(Node).form.splitlines()[1:] == ["- `label` (string)", "- `children` (list of objects)"]
-    assert schema_of(Pair).form.splitlines()[1].startswith("- `pair` (list of any value)")
-
-
-class Described(BaseModel):
-    description: str = Field(description="A field of that name.")
-    columns: list[Column]
-    counts: dict[str, int] | None = None
-
-
-def test_without_descriptions_the_fields_stay() -> None:
-    schema = schema_of(Described)
-    bare = schema.without_descriptions()
-    assert list(bare.body["properties"]) == ["description", "columns", "counts"]
-    assert bare.body["properties"]["description"] == {"type": "string"}
-    assert "A field" not in json.dumps(bare.body)
-    assert "As in the schema" not in json.dumps(bare.body)
-    assert (bare.form, bare.strict, bare.name) == (schema.form, schema.strict, schema.name)
-    assert "As in the schema" in json.dumps(schema.body), "the schema itself keeps them"
+    assert form_of(Node).splitlines()[1:] == ["- `label` (string)", "- `children` (list of objects)"]
+    assert form_of(Pair).splitlines()[1].startswith("- `pair` (list of any value)")
 
 
 class Inside(BaseModel):
@@ -126,7 +125,7 @@ class Inside(BaseModel):
 
 
 def test_a_field_that_holds_an_object_keeps_its_own_description() -> None:
-    assert schema_of(Inside).form.splitlines()[1:] == [
+    assert form_of(Inside).splitlines()[1:] == [
         "- `column` (object or null): The one that is wrong.",
         "  - `name` (string): As in the schema. (maximum length 60)",
         '  - `kind` ("key" or "value")',
@@ -134,14 +133,9 @@ def test_a_field_that_holds_an_object_keeps_its_own_description() -> None:
     ]
 
 
-@pytest.mark.parametrize("output", [Free, Anything, Pair])
-def test_a_model_that_strict_mode_cannot_express_is_not_strict(output: type[BaseModel]) -> None:
-    assert not schema_of(output).strict
-
-
 def test_a_root_model_over_a_list_is_refused() -> None:
     with pytest.raises(TypeError, match="wrap its value"):
-        schema_of(RootModel[list[int]])
+        function_of(RootModel[list[int]])
 
 
 @pytest.mark.parametrize(

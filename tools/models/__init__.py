@@ -8,12 +8,11 @@ from __future__ import annotations
 from quorum.tools.models.base import Message, ModelSettings, Reply
 from quorum.tools.models.model import Model
 from quorum.tools.models.prices import PRICES_AS_OF, Price
-from quorum.tools.models.providers import PROVIDERS, check_priced, make_model, make_models
+from quorum.tools.models.providers import check_priced, make_model, make_models
 from quorum.tools.models.structured import Method, Problem, ProblemKind
 
 __all__ = [
     "PRICES_AS_OF",
-    "PROVIDERS",
     "Message",
     "Method",
     "Model",

@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
 from quorum.knowledge.errors import BudgetExceeded, ModelUnavailable
-from quorum.tools.models.base import Failure, FailureKind, Reply, Sampling
+from quorum.tools.models.base import Output, Reply
+from quorum.tools.models.failures import Failure, FailureKind
 from quorum.tools.models.pace import backoff
 from quorum.tools.models.reading import finish_reason, judge, text_of, usage_of
-from quorum.tools.models.structured import Method, Problem, ProblemKind, schema_of
+from quorum.tools.models.structured import Method, Problem, ProblemKind, form_of
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage
@@ -34,29 +35,24 @@ MOST_ADAPTATIONS = 12
 """More things than there are to adapt: ends the talk with an endpoint that refuses everything."""
 
 
+@dataclass
 class Call:
     """One ``complete``: its tries, and the reply that came of them."""
 
-    def __init__(
-        self,
-        model: Model,
-        messages: list[dict[str, str]],
-        role: str,
-        output: type[BaseModel] | None,
-        attempt: int,
-    ) -> None:
-        self.model, self.backend, self.ledger = model, model.backend, model.ledger
-        self.messages, self.role, self.output, self.attempt = messages, role, output, attempt
-        schema = schema_of(output) if output else None
-        self.form_in_prompt = schema is not None and any(
-            schema.form in message["content"] for message in messages
-        )
-        self.schema = schema.without_descriptions() if schema and self.form_in_prompt else schema
-        self.method: Method | None = None
-        self.sent, self.arguments = messages, dict[str, Any]()
-        self.seconds = 0.0
-        self.under_way = False  # a request is out, or was when the call was cancelled
-        self.adaptations = 0
+    model: Model
+    messages: list[dict[str, str]]
+    role: str
+    output: Output
+    attempt: int
+    method: Method | None = None
+    sent: list[dict[str, str]] = field(default_factory=list)  # the messages of the last request
+    arguments: dict[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+    under_way: bool = False  # a request is out, or was when the call was cancelled
+    adaptations: int = 0
+
+    def __post_init__(self) -> None:
+        self.backend, self.ledger, self.sent = self.model.backend, self.model.ledger, self.messages
 
     @cached_property
     def least(self) -> Usage:
@@ -113,17 +109,16 @@ class Call:
 
     async def once(self) -> AIMessage | Failure:
         """One request."""
-        self.method = self.backend.method(self.schema) if self.schema else None
-        self.sent = self.with_form()
         model, most = self.model, self.backend.settings.longest_reply
-        sampling = Sampling(model.temperature, model.seed, self.backend.settings.max_output_tokens)
-        self.arguments = self.backend.arguments(sampling, self.schema, self.method)
+        self.method = self.backend.learned.method(self.output) if self.output else None
+        self.sent = self.with_form()
+        self.arguments = self.backend.arguments(model.temperature, model.seed, self.output, self.method)
         metadata = {"role": self.role, "candidate": model.candidate, "attempt": self.attempt}
         config: Any = {"run_name": self.role, "tags": [f"role:{self.role}"], "metadata": metadata}
         self.under_way, start = True, time.perf_counter()
         try:
             async with asyncio.timeout(most) as limit:
-                return await self.backend.chat().ainvoke(self.sent, config, **self.arguments)
+                return await self.backend.ask(self.sent, config, self.arguments)
         except TimeoutError as error:
             if not limit.expired():
                 return self.backend.failure(error)
@@ -135,22 +130,24 @@ class Call:
             self.seconds = time.perf_counter() - start
 
     def with_form(self) -> list[dict[str, str]]:
-        """The messages, the reply's form added to the task where neither they nor the request say it.
+        """The messages, the reply's form added to the task where they do not say it.
 
         It goes to the first user message, behind the prefix that all agents share.
         """
-        if self.schema is None or self.method is None or self.form_in_prompt or not self.method.needs_form:
+        form = form_of(self.output) if self.output and self.method is not Method.BUILT_IN else ""
+        if any(form in message["content"] for message in self.messages):
             return self.messages
         place = next((i for i, m in enumerate(self.messages) if m["role"] == "user"), len(self.messages) - 1)
         asked = dict(self.messages[place])
-        asked["content"] += "\n\n" + self.schema.form
+        asked["content"] += "\n\n" + form
         return [*self.messages[:place], asked, *self.messages[place + 1 :]]
 
     def adapted(self, failure: Failure) -> bool:
         """True if the request was changed so that what was refused is not asked for again."""
         if self.adaptations >= MOST_ADAPTATIONS:
             return False
-        return self.note_change(self.backend.adapt(failure, self.arguments, self.schema), failure.message)
+        change = self.backend.learned.adapt(failure, self.arguments, self.output, self.method)
+        return self.note_change(change, failure.message)
 
     def wait_after(self, failure: Failure, failed: int, seconds: float, *, answered: bool) -> float:
         """Seconds to wait before the next try; raises where there is none.
@@ -165,7 +162,7 @@ class Call:
         tries = failure.tries(self.backend.settings.max_retries, answered=answered)
         patient = failure.kind is FailureKind.RATE and tries > 0 and seconds < REFUSED_SECONDS
         if too_long or (failed >= tries and not patient):
-            self.note_failed(failure.kind, failure.message, used)
+            self.note_failed(failure.kind.value, failure.message, used)
             more = f" ({failed + 1} tries)" if failed else ""
             more += f" It asks to wait {failure.retry_after:g} s." if too_long else ""
             raise ModelUnavailable(f"{self.model.name}: {failure.message}{more}", hint=failure.hint)
@@ -189,9 +186,6 @@ class Call:
         limit = self.ledger.budget.seconds or 0.0
         return BudgetExceeded(f"The deadline of {limit:g} s ended the run. {message}", limit="deadline")
 
-    def note_failed(self, kind: str, reason: str, used: Mapping[str, Any]) -> None:
-        self.note("model_failed", messages=self.sent, failure=str(kind), reason=reason, **used)
-
     def finish(self, message: AIMessage) -> Reply:
         """The message as a reply: judged, charged and recorded."""
         text, found = text_of(message), judge(message, self.output)
@@ -200,36 +194,24 @@ class Call:
         usage = usage_of(self.sent, text, self.backend.price, message)
         usage.model_seconds = self.seconds
         self.ledger.charge(self.role, usage)
-        reply = Reply(
-            text=text,
-            parsed=parsed,
-            problem=problem,
-            usage=usage,
-            estimated=bool(usage.estimated_calls),
-            seconds=self.seconds,
-            finish_reason=finish_reason(message),
-            method=self.method,
-        )
-        self.note_reply(reply)
-        if problem and problem.kind is ProblemKind.NO_JSON and self.method:
-            self.note_change(self.backend.distrust(self.method), problem.message)
-        return reply
-
-    def note_reply(self, reply: Reply) -> None:
+        reply = Reply(text, parsed, problem, usage, finish_reason(message), self.method)
         self.note(
             "model_call",
             messages=self.sent,
-            reply=reply.text,
-            parsed=reply.parsed.model_dump(mode="json") if reply.parsed else None,
-            problem=f"{reply.problem.kind}: {reply.problem.message}" if reply.problem else "",
-            usage=reply.usage.as_dict(),
-            estimated=reply.estimated,
-            seconds=round(reply.seconds, 6),
+            reply=text,
+            parsed=parsed.model_dump(mode="json") if parsed else None,
+            problem=f"{problem.kind}: {problem.message}" if problem else "",
+            usage=usage.as_dict(),
+            estimated=bool(usage.estimated_calls),
+            seconds=round(self.seconds, 6),
             finish_reason=reply.finish_reason,
             temperature=self.model.temperature,
             seed=self.model.seed,
-            method=reply.method.value if reply.method else None,
+            method=self.method.value if self.method else None,
         )
+        if problem and problem.kind is ProblemKind.NO_JSON and self.method:
+            self.note_change(self.backend.learned.distrust(self.method), problem.message)
+        return reply
 
     def note_change(self, change: str, reason: str) -> bool:
         """Record what was learned about the endpoint, if anything was."""
@@ -238,12 +220,10 @@ class Call:
             self.note("model_adapted", change=change, reason=reason)
         return bool(change)
 
+    def note_failed(self, kind: str, reason: str, used: Mapping[str, Any]) -> None:
+        self.note("model_failed", messages=self.sent, failure=kind, reason=reason, **used)
+
     def note(self, kind: str, **fields: Any) -> None:
-        self.model.record(
-            kind,
-            agent=self.role,
-            candidate=self.model.candidate,
-            model=self.model.name,
-            attempt=self.attempt,
-            **fields,
-        )
+        """Record an event of this call."""
+        about = {"agent": self.role, "candidate": self.model.candidate, "model": self.model.name}
+        self.model.record(kind, **about, attempt=self.attempt, **fields)

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
-
-from pydantic import BaseModel
 
 from quorum.tools.ledger import Ledger
-from quorum.tools.models.base import Backend, Message, Reply
+from quorum.tools.models.base import Backend, Message, Output, Reply
 from quorum.tools.models.call import Call
 from quorum.tools.models.pace import Paces
 from quorum.tools.record import Recorder
-
-if TYPE_CHECKING:
-    from langchain_core.language_models import BaseChatModel
 
 
 @dataclass(frozen=True)
@@ -37,11 +31,6 @@ class Model:
     def name(self) -> str:
         """As the user named it, e.g. ``openai:gpt-4.1``."""
         return self.backend.name
-
-    @property
-    def chat(self) -> BaseChatModel:
-        """The LangChain chat model for the running event loop."""
-        return self.backend.chat()
 
     def at(
         self,
@@ -71,7 +60,7 @@ class Model:
         messages: Sequence[Message],
         *,
         role: str,
-        output: type[BaseModel] | None = None,
+        output: Output = None,
         attempt: int = 1,
     ) -> Reply:
         """Ask the model once, trying again where a failure may pass.

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from importlib import import_module
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.models.base import Backend, ModelSettings
+from quorum.tools.models.failures import shorten
 from quorum.tools.models.model import Model
 from quorum.tools.models.pace import Paces, Timing
 from quorum.tools.record import Recorder, no_record
@@ -18,29 +17,10 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 
-@dataclass(frozen=True)
-class Provider:
-    """Where a provider's factory lies and what it needs.
-
-    Attributes:
-        factory: ``module:callable``, called with the name and the settings, returns a ``Backend``.
-        package: The distribution to install where an import fails.
-        example: What a user writes.
-    """
-
-    factory: str
-    package: str
-    example: str
-
-
-PROVIDERS: Mapping[str, Provider] = {
-    "openai": Provider("quorum.tools.models.openai_chat:OpenAIBackend", "langchain-openai", "openai:gpt-4.1"),
-    "offline": Provider("quorum.tools.models.providers:offline", "langchain-core", "offline"),
-    "replay": Provider("quorum.tools.models.replay:replay", "langchain-core", "replay:events.jsonl"),
-    "scripted": Provider(
-        "quorum.tools.models.scripted:scripted_file", "langchain-core", "scripted:replies.json"
-    ),
-}
+EXAMPLES = (
+    "Write provider:name, for example openai:gpt-4.1, anthropic:claude-sonnet-4-5, ollama:qwen3, offline, "
+    "replay:events.jsonl, scripted:replies.json."
+)
 
 
 def make_model(
@@ -57,7 +37,7 @@ def make_model(
     from a coroutine, call it in a thread.
 
     Args:
-        spec: ``provider:name`` (see ``PROVIDERS``), a LangChain chat model, or a Model, which is
+        spec: ``provider:name`` (see ``EXAMPLES``), a LangChain chat model, or a Model, which is
             bound to this ledger and recorder and otherwise shared as it is.
         ledger: The run's ledger; a new one without limits if None.
         paces: Shared by models of one endpoint, so that they keep one rate together.
@@ -108,41 +88,70 @@ def check_priced(models: Iterable[Model], budget: Budget) -> None:
 
 
 def _backend(spec: str | BaseChatModel, settings: ModelSettings) -> Backend:
+    """The backend; its module is imported here, because a provider's package takes up to a second."""
     if not isinstance(spec, str):
-        from quorum.tools.models.local import ForeignBackend
+        from quorum.tools.models.chat import ChatBackend
         from quorum.tools.models.scripted import ScriptedChatModel, scripted_backend
 
         if isinstance(spec, ScriptedChatModel):
             return scripted_backend(spec, settings)
-        return ForeignBackend(spec, settings)
-    name, _, rest = spec.strip().partition(":")
-    provider = PROVIDERS.get(name)
-    if provider is None:
-        known = ", ".join(entry.example for entry in PROVIDERS.values())
-        raise ConfigurationError(
-            f"The model {spec!r} is not understood: there is no provider {name!r}.",
-            hint=f"Write provider:name, for example {known}.",
-        )
-    module, _, attribute = provider.factory.partition(":")
-    try:
-        backend: Backend = getattr(import_module(module), attribute)(rest, settings)
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] == "quorum":
-            raise  # a fault of ours, not a missing package
-        raise ConfigurationError(
-            f"The provider {name!r} needs a package that is not installed ({error.name}).",
-            hint=f"Install it: pip install {provider.package}",
-        ) from error
-    return backend
+        return ChatBackend(spec, settings)
+    provider, _, name = spec.strip().partition(":")
+    match provider:
+        case "openai":
+            from quorum.tools.models.openai_chat import OpenAIBackend
+
+            return OpenAIBackend(name, settings)
+        case "offline":
+            return _offline(name, settings)
+        case "replay":
+            from quorum.tools.models.replay import replay
+
+            return replay(name, settings)
+        case "scripted":
+            from quorum.tools.models.scripted import scripted_file
+
+            return scripted_file(name, settings)
+    if name and provider.islower():
+        return _langchain(provider, name, settings)
+    raise ConfigurationError(
+        f"The model {spec!r} is not understood: there is no provider {provider!r}, or no name behind it.",
+        hint=EXAMPLES,
+    )
 
 
-def offline(name: str, settings: ModelSettings) -> Backend:
+def _offline(name: str, settings: ModelSettings) -> Backend:
     """The rule-based demonstration model; it needs no key and no network."""
     if name not in ("", "demo"):
         raise ConfigurationError(f"There is no model offline:{name}.", hint="Write offline.")
-    from quorum.tools.models.local import LocalBackend
     from quorum.tools.offline.model import OfflineChatModel
 
-    backend = LocalBackend("offline:demo", OfflineChatModel(), settings)
+    backend = Backend("offline:demo", OfflineChatModel(), settings)
     backend.demonstration = True
     return backend
+
+
+def _langchain(provider: str, name: str, settings: ModelSettings) -> Backend:
+    """A model of any provider that LangChain has a package for; its key is in that package's variable."""
+    from langchain.chat_models import init_chat_model
+
+    from quorum.tools.models.chat import ChatBackend
+
+    limit: dict[str, Any] = (
+        {} if settings.max_output_tokens is None else {"max_tokens": settings.max_output_tokens}
+    )
+    try:  # without retries: the one retry layer is Model.complete
+        chat = init_chat_model(
+            name, model_provider=provider, timeout=settings.timeout, max_retries=0, **limit
+        )
+    except ImportError as error:
+        raise ConfigurationError(
+            f"The provider {provider!r} needs a package that is not installed.", hint=f"{error}."
+        ) from error
+    except Exception as error:  # no such provider, no key: the packages have no common root
+        raise ConfigurationError(
+            f"The model {provider}:{name} cannot be made: {shorten(str(error), 600)}", hint=EXAMPLES
+        ) from error
+    return ChatBackend(
+        chat, settings, f"{provider}:{name}", {"temperature", "seed"} & type(chat).model_fields.keys()
+    )

@@ -25,7 +25,7 @@ from quorum.tools.models.structured import (
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage
 
-_FILTERED = "content_filter"
+_FILTERED = ("content_filter", "refusal", "safety")
 _CUT = ("length", "max_tokens")
 
 
@@ -47,14 +47,16 @@ def _raw_text(message: AIMessage) -> str:
 
 def finish_reason(message: AIMessage) -> str:
     """Why the model stopped, in the provider's own word; empty where it does not say."""
-    return without_half_pairs(str(message.response_metadata.get("finish_reason") or ""))
+    said = message.response_metadata
+    reasons = (said.get(name) for name in ("finish_reason", "stop_reason", "done_reason"))
+    return without_half_pairs(str(next(filter(None, reasons), "")))
 
 
 def judge(message: AIMessage, output: type[BaseModel] | None) -> BaseModel | Problem | None:
     """The validated object, what is wrong with the reply, or None for a good plain text."""
-    text, reason = text_of(message), finish_reason(message)
+    text, reason = text_of(message), finish_reason(message).lower()
     refusal = message.additional_kwargs.get("refusal")
-    if refusal or reason == _FILTERED:
+    if refusal or reason in _FILTERED:
         said = str(refusal or "The provider's filter stopped the reply.")
         return Problem(ProblemKind.REFUSAL, without_half_pairs(said))
     if reason in _CUT:

@@ -16,12 +16,11 @@ from langchain_core.messages import AIMessage
 from langchain_core.messages.ai import InputTokenDetails, UsageMetadata
 
 from quorum.knowledge.errors import ConfigurationError
-from quorum.tools.models.base import ModelSettings
-from quorum.tools.models.local import LocalBackend
+from quorum.tools.models.base import Backend, ModelSettings
 from quorum.tools.models.scripted import ScriptedChatModel, scripted_backend
 
 
-def replay(name: str, settings: ModelSettings) -> LocalBackend:
+def replay(name: str, settings: ModelSettings) -> Backend:
     """The backend that repeats the recording in a file.
 
     Raises:

@@ -17,8 +17,7 @@ from pydantic import BaseModel, PrivateAttr
 from typing_extensions import override
 
 from quorum.knowledge.errors import ConfigurationError
-from quorum.tools.models.base import ModelSettings
-from quorum.tools.models.local import LocalBackend
+from quorum.tools.models.base import Backend, ModelSettings
 
 
 @dataclass(frozen=True)
@@ -135,12 +134,12 @@ def scripted(script: Script) -> ScriptedChatModel:
     return ScriptedChatModel(script=script)
 
 
-def scripted_backend(chat: ScriptedChatModel, settings: ModelSettings) -> LocalBackend:
+def scripted_backend(chat: ScriptedChatModel, settings: ModelSettings) -> Backend:
     """The backend around a scripted chat model."""
-    return LocalBackend(chat.source, chat, settings)
+    return Backend(chat.source, chat, settings)
 
 
-def scripted_file(name: str, settings: ModelSettings) -> LocalBackend:
+def scripted_file(name: str, settings: ModelSettings) -> Backend:
     """Replies from a JSON file: a list, or an object with a reply or a list of them by role.
 
     Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any
@@ -24,11 +24,6 @@ class Method(StrEnum):
     JSON_MODE = "json_mode"
     TEXT = "text"
     BUILT_IN = "built_in"
-
-    @property
-    def needs_form(self) -> bool:
-        """True where the request itself does not carry the schema, so the prompt must."""
-        return self in (Method.JSON_MODE, Method.TEXT)
 
 
 class ProblemKind(StrEnum):
@@ -66,29 +61,59 @@ def without_half_pairs(text: str) -> str:
     return _HALF_PAIR.sub("\ufffd", text)
 
 
-@dataclass(frozen=True)
-class Schema:
-    """An output model as JSON schema.
+@lru_cache(maxsize=256)
+def function_of(output: type[BaseModel]) -> dict[str, Any]:
+    """An output model as the function that LangChain makes of it: name, description, parameters, strict.
 
-    Attributes:
-        body: In the subset that every provider's strict mode takes: all fields required, no extra
-            ones, no defaults; value constraints moved into the descriptions.
-        strict: False where that subset cannot express the model (a free-form mapping).
-        form: The same for a prompt: a line for each field, with its type and what it holds.
+    ``parameters`` is a JSON schema; in the subset that every provider's strict mode takes, all fields
+    required and no extra ones, where that can express the model, and else ``strict`` is False. What fields
+    hold stands in the prompt (``form_of``).
+
+    Raises:
+        TypeError: The model is no object (a RootModel over a list, say), which no provider takes.
     """
+    from langchain_core.utils.function_calling import convert_to_openai_function
 
-    name: str
-    description: str
-    body: dict[str, Any]
-    strict: bool
-    form: str
-
-    def without_descriptions(self) -> Schema:
-        """For a request whose prompt has the ``form``: nothing is said twice."""
-        return replace(self, body=_undescribed(self.body))
+    function = convert_to_openai_function(output)
+    if function["parameters"].get("type") != "object":
+        raise TypeError(f"{output.__name__} is not a JSON object: wrap its value in a field.")
+    if strict := not _OPEN_PART.search(json.dumps(function["parameters"])):
+        function = convert_to_openai_function(output, strict=True)
+    return function | {"parameters": _bare(function["parameters"]), "strict": strict}
 
 
-_KEPT = ("type", "enum", "description", "format")
+_OPEN_PART = re.compile(r'"additionalProperties": (?!false)|"prefixItems"|: \{\}')
+"""What no strict mode can enforce in a schema: free keys, tuples, a value of any type."""
+
+
+def _bare(node: Any, *, names: bool = False) -> Any:
+    """A schema without defaults, which mean nothing where every field is required, and without descriptions,
+    which stand in the prompt (``form_of``): nothing is said twice.
+
+    Args:
+        names: The node's keys are names of fields.
+    """
+    if isinstance(node, list):
+        return [_bare(part) for part in node]
+    if not isinstance(node, dict):
+        return node
+    return {
+        key: _bare(part, names=key == "properties" and not names)
+        for key, part in node.items()
+        if names or key not in ("default", "description")
+    }
+
+
+@lru_cache(maxsize=256)
+def form_of(output: type[BaseModel]) -> str:
+    """An output model for a prompt: a line for each field, with its type and what it holds."""
+    raw = output.model_json_schema()
+    if "$ref" in raw:  # a recursive model
+        raw = raw["$defs"][raw["$ref"].rpartition("/")[2]] | {"$defs": raw["$defs"]}
+    fields = _fields(raw, raw.get("$defs", {}), (str(raw.get("title", "")),))
+    return "\n".join(["Reply with one JSON object:", *fields])
+
+
 _CONSTRAINTS = {
     "minimum": "at least",
     "maximum": "at most",
@@ -101,25 +126,6 @@ _CONSTRAINTS = {
     "minItems": "minimum number of items",
     "maxItems": "maximum number of items",
 }
-
-
-@lru_cache(maxsize=256)
-def schema_of(output: type[BaseModel]) -> Schema:
-    """The JSON schema of an output model.
-
-    Raises:
-        TypeError: The model is no object (a RootModel over a list, say), which no provider takes.
-    """
-    raw = output.model_json_schema()
-    if "$ref" in raw:  # a recursive model: providers want the object itself at the root
-        raw = raw["$defs"][raw["$ref"].rpartition("/")[2]] | {"$defs": raw["$defs"]}
-    if raw.get("type") != "object":
-        raise TypeError(f"{output.__name__} is not a JSON object: wrap its value in a field.")
-    description = str(raw.pop("description", ""))
-    body = _strict(raw)
-    fields = _fields(raw, raw.get("$defs", {}), (str(raw.get("title", "")),))
-    form = "\n".join(["Reply with one JSON object:", *fields])
-    return Schema(output.__name__, description, body, not _has_open_part(body), form)
 
 
 def _about(node: dict[str, Any]) -> str:
@@ -162,54 +168,6 @@ def _objects(node: dict[str, Any], parts: dict[str, Any]) -> Iterator[dict[str, 
     for inner in (*node.get("anyOf", ()), *node.get("oneOf", ()), node.get("items")):
         if isinstance(inner, dict):
             yield from _objects(inner, parts)
-
-
-def _strict(node: dict[str, Any]) -> dict[str, Any]:
-    """One schema node in the strict subset."""
-    if "$ref" in node:  # strict modes allow nothing beside a reference
-        return {"$ref": node["$ref"]}
-    kept = {key: node[key] for key in _KEPT if key in node}
-    if "const" in node:
-        kept["enum"] = [node["const"]]
-    if about := _about(node):
-        kept["description"] = about
-    if choices := node.get("anyOf") or node.get("oneOf"):
-        kept["anyOf"] = [_strict(choice) for choice in choices]
-    if isinstance(node.get("items"), dict):
-        kept["items"] = _strict(node["items"])
-    if "$defs" in node:
-        kept["$defs"] = {name: _strict(part) for name, part in node["$defs"].items()}
-    if "properties" in node:
-        kept["properties"] = {name: _strict(part) for name, part in node["properties"].items()}
-        kept |= {"required": list(node["properties"]), "additionalProperties": False}
-    elif node.get("type") == "object":  # a mapping with free keys
-        values = node.get("additionalProperties", True)
-        kept["additionalProperties"] = _strict(values) if isinstance(values, dict) else values
-    return kept
-
-
-def _undescribed(node: dict[str, Any]) -> dict[str, Any]:
-    kept = {key: value for key, value in node.items() if key != "description"}
-    for key in ("properties", "$defs"):  # whose keys are names
-        if key in kept:
-            kept[key] = {name: _undescribed(part) for name, part in kept[key].items()}
-    for key in ("items", "additionalProperties"):
-        if isinstance(kept.get(key), dict):
-            kept[key] = _undescribed(kept[key])
-    if "anyOf" in kept:
-        kept["anyOf"] = [_undescribed(part) for part in kept["anyOf"]]
-    return kept
-
-
-def _has_open_part(node: dict[str, Any]) -> bool:
-    """True if some part cannot be enforced: free keys, or a value of any type."""
-    if node.get("additionalProperties", False) is not False:
-        return True
-    if node.get("type") == "array" and "items" not in node:
-        return True
-    parts = [*node.get("anyOf", ()), *node.get("properties", {}).values(), *node.get("$defs", {}).values()]
-    parts += [node["items"]] if "items" in node else []
-    return any(_has_open_part(part) for part in parts) or not node.keys() & {"type", "enum", "anyOf", "$ref"}
 
 
 def parse(text: str, output: type[BaseModel]) -> BaseModel | Problem:

@@ -73,7 +73,7 @@ def answer(prompt: Prompt) -> dict[str, Any]:
 
 
 def _filled(form: str, prompt: Prompt) -> dict[str, Any]:
-    """A reply for the form of ``quorum.tools.models.structured.Schema.form``, field by field."""
+    """A reply for the form of ``quorum.tools.models.structured.form_of``, field by field."""
     return {name: _value(name, kind, below, prompt) for name, kind, below in _FIELD.findall(form)}
 
 

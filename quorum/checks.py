@@ -16,6 +16,7 @@ from quorum.tools.urls import mask_url
 
 EXTRAS = {
     "embeddings": ("sentence_transformers", "faiss"),
+    "evals": ("pandas",),
     "studio": ("langgraph_cli", "langgraph_api"),
     "dev": ("pytest", "ruff", "mypy"),
 }

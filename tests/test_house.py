@@ -24,10 +24,11 @@ HEAVY = (
     "sentence_transformers",
     "torch",
     "faiss",
+    "pandas",
     "snowflake",
     "google.cloud",
 )
-NEVER_AT_IMPORT = ("sentence_transformers", "torch", "faiss", "snowflake", "google.cloud")
+NEVER_AT_IMPORT = ("sentence_transformers", "torch", "faiss", "pandas", "snowflake", "google.cloud")
 TEXT = {".py", ".md", ".toml", ".txt", ".yml", ".yaml", ".json", ".html", ".sql", ".sh", ""}
 
 

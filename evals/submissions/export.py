@@ -24,7 +24,7 @@ from typing import Literal, TypeAlias
 from quorum.evals.records import Asked, Manifest, Record
 from quorum.evals.reports.compare import open_evaluation
 from quorum.evals.submissions.predictions import BIRD_MARK
-from quorum.evals.tabular.pandas_csv import pandas_csv
+from quorum.evals.tabular.frames import pandas_csv
 from quorum.knowledge.errors import ConfigurationError, QuorumError
 from quorum.tools.results import read_result
 
@@ -177,7 +177,7 @@ def _write_results(answers: Answers, out: Path) -> Exported:
         except QuorumError as error:
             return str(error)
         with (out / f"{record.id}.csv").open("w", encoding="utf-8", newline="") as file:
-            file.writelines(pandas_csv(table))
+            file.write(pandas_csv(table))
         return ""
 
     return _each(answers, write)

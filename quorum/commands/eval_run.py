@@ -117,9 +117,9 @@ def _opened(
     Raises:
         ConfigurationError: It cannot be read, or an option does not belong to it.
     """
-    from quorum.evals.ids import read_ids
+    from quorum.evals.questions import read_ids
+    from quorum.evals.suites import part_of
     from quorum.evals.suites.bird import timed
-    from quorum.evals.suites.part import part_of
     from quorum.suites import open_suite
 
     wanted = read_ids(ids) if ids else None

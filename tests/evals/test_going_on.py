@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from quorum.evals.folder import differing
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.records import Record
 from quorum.evals.running.attempts import Attempts, _Ear
@@ -21,6 +20,7 @@ from quorum.graph.trace import Trace
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.models.base import Failure, FailureKind
 from quorum.tools.models.local import LocalBackend
+from tests.evals.evaluations import differing
 from tests.evals.running import Knowing, evaluation, questions, shops
 
 __all__ = ["shops"]

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from quorum.evals.folder import EvalFolder, differing, merged
+from quorum.evals.folder import EvalFolder, merged
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.records import Record
 from quorum.evals.running.attempts import Attempts
@@ -29,6 +29,7 @@ from quorum.evals.running.runner import MAX_IN_A_ROW, Evaluation, GaveUp, run_ev
 from quorum.evals.running.writer import EvalWriter
 from quorum.knowledge.errors import ConfigurationError, ModelUnavailable
 from quorum.tools.query import Limits, QueryError
+from tests.evals.evaluations import differing
 from tests.evals.running import GOLD, MODEL, Knowing, ShopConnector, evaluation, questions, shops
 from tests.evals.small_suite import SumScorer
 

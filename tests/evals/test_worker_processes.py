@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorum.evals.folder import differing
 from quorum.evals.questions import EvalQuestion, Suite
 from quorum.evals.records import Record
 from quorum.evals.running import runner
@@ -26,6 +25,7 @@ from quorum.graph.options import RunOptions
 from quorum.knowledge import errors
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.models.scripted import scripted
+from tests.evals.evaluations import differing
 from tests.evals.simulated import make_suite, slow_model
 
 

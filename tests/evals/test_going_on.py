@@ -177,7 +177,7 @@ async def test_a_run_that_is_cut_short_leaves_its_trace_to_whoever_goes_on(
 
     monkeypatch.setattr("quorum.evals.running.attempts.answer_question", cut_short)
     given = evaluation(tmp_path, Knowing(), questions(1))
-    databases = Databases(given.options, given.questions, chat_models=given.chat_models)
+    databases = Databases(given.options, chat_models=given.chat_models)
     try:
         with pytest.raises(asyncio.CancelledError):
             await Attempts(given, databases).record(given.questions[0])

@@ -503,7 +503,7 @@ async def test_closing_waits_for_what_is_being_opened(
     monkeypatch.setattr(ShopConnector, "open", slow)
     monkeypatch.setattr(ShopConnector, "close", lambda self: asyncio.sleep(0))
     given = evaluation(tmp_path, Knowing(), questions(1))
-    databases = Databases(given.options, given.questions, chat_models=given.chat_models)
+    databases = Databases(given.options, chat_models=given.chat_models)
     waiting = asyncio.ensure_future(databases.of(given.questions[0]))
     while not databases._open:
         await asyncio.sleep(0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -126,7 +126,8 @@ class Record:
         Raises:
             ValueError: It is no object, or something that every record has is missing.
         """
-        return _read(cls, values)
+        found: Self = _read(cls, values)
+        return found
 
 
 @dataclass(frozen=True)
@@ -196,13 +197,11 @@ class Manifest:
     @classmethod
     def from_dict(cls, values: object) -> Self:
         """A manifest from its file; as ``Record.from_dict``."""
-        return _read(cls, values)
+        found: Self = _read(cls, values)
+        return found
 
 
-_Kept = TypeVar("_Kept")
-
-
-def _read(kind: type[_Kept], values: object) -> _Kept:
+def _read(kind: Any, values: object) -> Any:
     try:
         return _adapter(kind).validate_python(values)
     except ValidationError as error:
@@ -211,5 +210,5 @@ def _read(kind: type[_Kept], values: object) -> _Kept:
 
 
 @cache
-def _adapter(kind: type[_Kept]) -> TypeAdapter[_Kept]:
+def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)

@@ -72,15 +72,16 @@ async def workers_of(count: int = 0, *, address: str = "") -> AsyncIterator[Work
     """
     try:
         import dask
-        from distributed import Client, LocalCluster, Security
+        import distributed
     except ImportError as error:
         raise ConfigurationError(
             "Several processes need Dask.",
             hint="pip install 'quorum-sql[cluster]' (in a checkout: pip install -e '.[cluster]').",
         ) from error
+    lib: Any = distributed  # most of it has no types
     if address:
         try:
-            async with Client(address, asynchronous=True, timeout=START_SECONDS / 4) as client:
+            async with lib.Client(address, asynchronous=True, timeout=START_SECONDS / 4) as client:
                 await client.wait_for_workers(1, timeout=START_SECONDS / 4)
                 yield Workers(client, len(await client.nthreads()))
         except (OSError, TimeoutError, ValueError) as error:
@@ -90,15 +91,15 @@ async def workers_of(count: int = 0, *, address: str = "") -> AsyncIterator[Work
             ) from error
         return
     with dask.config.set(SETTINGS):
-        local = LocalCluster(
+        local = lib.LocalCluster(
             n_workers=count,
             threads_per_worker=1,
             memory_limit=0,
             dashboard_address="127.0.0.1:0",
-            security=Security.temporary(),  # else every user of the machine could run code in the workers
+            security=lib.Security.temporary(),  # else every user of the machine could run code in the workers
             asynchronous=True,
         )
-        async with local as cluster, Client(cluster, asynchronous=True) as client:
+        async with local as cluster, lib.Client(cluster, asynchronous=True) as client:
             await client.register_plugin(_unsignalled())
             yield Workers(client, count)
 
@@ -137,8 +138,9 @@ class Workers:
         Raises:
             ConfigurationError: The evaluation cannot be handed to another process.
         """
-        from distributed.protocol.pickle import dumps
+        from distributed.protocol import pickle as handing_over
 
+        dumps: Callable[[object], bytes] = handing_over.dumps
         try:
             dumps(evaluation)
         except Exception as error:  # whatever a model's own way to be pickled raises
@@ -156,7 +158,7 @@ class RemoteAsker:
 
     def __init__(self, client: Client, evaluation: Evaluation, replied: Callable[[], None]) -> None:
         self._client, self._evaluation, self._replied = client, evaluation, replied
-        self._actor: asyncio.Task[Any] | None = None
+        self._link: asyncio.Task[_Link] | None = None
         self._lost = 0
 
     async def record(self, question: EvalQuestion) -> Record:
@@ -166,13 +168,12 @@ class RemoteAsker:
             MachineFailed: ``MOST_LOST`` workers were lost, for want of memory, say.
         """
         while True:
-            actor = self._there()
+            link = self._link = self._link or asyncio.ensure_future(self._linked())
             try:
-                outcome: Outcome = pickle.loads(await (await asyncio.shield(actor)).record(question))
+                found, replied = await (await asyncio.shield(link)).outcome(question)
             except (OSError, RuntimeError) as error:  # what Dask says of a worker that is gone
-                self._is_lost(actor, error)
+                self._is_lost(link, error)
                 continue
-            found, replied = outcome
             if replied:
                 self._replied()
             if isinstance(found, Record):
@@ -182,26 +183,22 @@ class RemoteAsker:
     async def close(self, url: str) -> None:
         """As ``Attempts.close``."""
         with suppress(OSError, RuntimeError):
-            if self._actor is not None:
-                await (await asyncio.shield(self._actor)).close(url)
+            if self._link is not None:
+                await (await asyncio.shield(self._link)).actor.close(url)
 
     async def end(self) -> None:
         """End what is under way, in such order that it can be gone on with."""
-        if self._actor is not None:
+        if self._link is not None:
             with suppress(Exception):  # it is gone already, or does not stop
                 async with asyncio.timeout(STOP_SECONDS):
-                    await (await self._actor).end()
+                    await (await self._link).actor.end()
 
-    def _there(self) -> asyncio.Task[Any]:
-        if self._actor is None:
-            self._actor = asyncio.ensure_future(self._begun())
-        return self._actor
-
-    async def _begun(self) -> Any:
-        """An actor, in the worker that has the fewest."""
+    async def _linked(self) -> _Link:
+        """To an actor in the worker that has the fewest."""
+        client: Any = self._client
         try:
-            await self._client.wait_for_workers(1, timeout=START_SECONDS)
-            return await self._client.submit(Asking, self._evaluation, actor=True, pure=False)
+            await client.wait_for_workers(1, timeout=START_SECONDS)
+            return _Link(await client.submit(Asking, self._evaluation, actor=True, pure=False))
         except (OSError, RuntimeError):
             raise
         except Exception as error:
@@ -209,10 +206,10 @@ class RemoteAsker:
                 f"A worker cannot ask questions: {error}", hint="Is the same Quorum installed there?"
             ) from error
 
-    def _is_lost(self, actor: asyncio.Task[Any], error: Exception) -> None:
-        if self._actor is not actor:
+    def _is_lost(self, link: asyncio.Task[_Link], error: Exception) -> None:
+        if self._link is not link:
             return  # another question has said so
-        self._actor = None
+        self._link = None
         self._lost += 1
         if self._lost >= MOST_LOST:
             raise MachineFailed(
@@ -222,6 +219,39 @@ class RemoteAsker:
             ) from error
 
 
+class _Link:
+    """To the actor in a worker: few connections for many questions."""
+
+    def __init__(self, actor: Any) -> None:
+        self.actor = actor
+        self._waiting: dict[str, asyncio.Future[Outcome]] = {}
+        self._listening = asyncio.create_task(self._listen())
+
+    async def outcome(self, question: EvalQuestion) -> Outcome:
+        """What came of asking it there.
+
+        Raises:
+            OSError, RuntimeError: The worker is gone, or cannot be understood.
+        """
+        outcome: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        self._waiting[question.id] = outcome
+        await self.actor.ask(question)
+        await asyncio.wait([outcome, self._listening], return_when=asyncio.FIRST_COMPLETED)
+        if outcome.done():
+            return outcome.result()
+        raise OSError(f"the worker is gone: {self._listening.exception()}")
+
+    async def _listen(self) -> None:
+        while True:
+            for found in pickle.loads(await self.actor.outcomes()):
+                if found is None:
+                    return
+                id, outcome = found
+                answer = self._waiting.pop(id)
+                if not answer.done():  # cut short here
+                    answer.set_result(pickle.loads(outcome))
+
+
 class Asking:
     """In a worker: asks the questions of an evaluation that it is given."""
 
@@ -229,25 +259,36 @@ class Asking:
         self._databases = Databases.for_evaluation(evaluation)
         self._attempts = Attempts(evaluation, self._databases, replied=self._heard)
         self._replied = False
-        self._under_way: set[asyncio.Task[Record]] = set()
+        self._under_way: set[asyncio.Task[None]] = set()
+        self._outcomes: asyncio.Queue[tuple[str, bytes] | None] = asyncio.Queue()
         self._block = ExitStack()
         self._block.enter_context(rare_collections())
 
-    async def record(self, question: EvalQuestion) -> bytes:
-        """An ``Outcome``, pickled here: whatever is in it, the other process hears of it."""
-        task = asyncio.ensure_future(self._attempts.record(question))
+    async def ask(self, question: EvalQuestion) -> None:
+        """Begin to ask a question."""
+        task = asyncio.create_task(self._ask(question))
         self._under_way.add(task)
-        await asyncio.wait([task])
-        self._under_way.discard(task)
-        replied, self._replied = self._replied, False
-        if task.cancelled():
-            return pickle.dumps((None, replied))
-        if isinstance(error := task.exception(), QuorumError):
+        task.add_done_callback(self._under_way.discard)
+
+    async def outcomes(self) -> bytes:
+        """The next outcomes and their questions' ids, as soon as there is one; None is the last."""
+        found = [await self._outcomes.get()]
+        while not self._outcomes.empty():
+            found.append(self._outcomes.get_nowait())
+        return pickle.dumps(found)
+
+    async def _ask(self, question: EvalQuestion) -> None:
+        found: Record | QuorumError | RuntimeError | None = None
+        try:
+            found = await self._attempts.record(question)
+        except Exception as error:  # noqa: BLE001 - of whatever kind: the other process raises it
+            found = RuntimeError("".join(traceback.format_exception(error)))
             with suppress(Exception):  # it cannot be handed on as it is
-                return pickle.dumps((error, replied))
-        if error is not None:
-            return pickle.dumps((RuntimeError("".join(traceback.format_exception(error))), replied))
-        return pickle.dumps((task.result(), replied))
+                if isinstance(error, QuorumError) and pickle.dumps(error):
+                    found = error
+        finally:
+            replied, self._replied = self._replied, False
+            self._outcomes.put_nowait((question.id, pickle.dumps((found, replied))))
 
     async def close(self, url: str) -> None:
         """No further question is on that database."""
@@ -261,6 +302,7 @@ class Asking:
             task.cancel()
         if self._under_way:
             await asyncio.wait(self._under_way)
+        self._outcomes.put_nowait(None)
         await self._databases.aclose()
         await asyncio.to_thread(wait_for_all_tracers)  # LangSmith's, which the process's end would cut short
         self._block.close()

@@ -109,8 +109,9 @@ def _column(series: Any) -> Column:
     if isinstance(series.dtype, np.dtype) and series.dtype != object:
         values: Column = series.to_numpy()
         return values
-    texts: Column = series.to_numpy(dtype=object)
-    return np.where(series.isna(), None, texts)
+    objects: Column = series.to_numpy(dtype=object, copy=True)
+    objects[series.isna().to_numpy()] = None
+    return objects
 
 
 def cells(column: Column) -> list[Any]:

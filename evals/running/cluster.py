@@ -236,7 +236,8 @@ class _Link:
         outcome: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._waiting[question.id] = outcome
         await self.actor.ask(question)
-        await asyncio.wait([outcome, self._listening], return_when=asyncio.FIRST_COMPLETED)
+        either: list[asyncio.Future[Any]] = [outcome, self._listening]
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if outcome.done():
             return outcome.result()
         raise OSError(f"the worker is gone: {self._listening.exception()}")

@@ -11,9 +11,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from quorum.evals.records import Asked, Manifest, Record
 from quorum.knowledge.errors import ConfigurationError
@@ -42,7 +41,7 @@ class EvalFolder:
             )
         try:
             return Manifest.from_dict(json.loads(path.read_text(encoding="utf-8")))
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except ValueError as error:
             raise ConfigurationError(
                 f"{path} is damaged: {error}.", hint="Run the evaluation anew."
             ) from error
@@ -66,19 +65,6 @@ class EvalFolder:
                     found.pop(record.id, None)
                     found[record.id] = record
         return found
-
-
-def differing(one: Mapping[str, Record], other: Mapping[str, Record]) -> dict[str, tuple[str, ...]]:
-    """By id, the fields of the result (``Record.outcome``) that are not the same in both.
-
-    A question that only one of them has differs in its ``id``. Empty if both have the same results.
-    """
-    found: dict[str, tuple[str, ...]] = dict.fromkeys(one.keys() ^ other.keys(), ("id",))
-    for id in one.keys() & other.keys():
-        left, right = one[id].outcome(), other[id].outcome()
-        if names := tuple(name for name in left if left[name] != right[name]):
-            found[id] = names
-    return found
 
 
 def merged(folders: list[Path]) -> Iterator[tuple[Manifest, dict[str, Record], list[Path]]]:
@@ -174,17 +160,12 @@ def _number(manifest: Manifest) -> int:
 def _identity(manifest: Manifest) -> str:
     """What shards of one evaluation have in common."""
     count = manifest.shard.partition("/")[2]
-    return _json(
-        [manifest.suite, manifest.rules, manifest.metrics, manifest.options, manifest.version, count]
-    )
-
-
-def _json(value: Any, indent: int | None = None) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=indent, default=str)
+    parts = [manifest.suite, manifest.rules, manifest.metrics, manifest.options, manifest.version, count]
+    return json.dumps(parts, default=str)
 
 
 def _record(path: Path, number: int, line: bytes) -> Record:
-    with contextlib.suppress(ValueError, TypeError, AttributeError):
+    with contextlib.suppress(ValueError):
         return Record.from_dict(json.loads(line))
     raise ConfigurationError(
         f"Line {number} of {path} is no record.", hint="Take the line out; its question is asked again."

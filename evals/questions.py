@@ -1,7 +1,8 @@
-"""What a benchmark asks: questions with their databases and what is known of their answers."""
+"""What a benchmark asks: questions with their databases and what is known of their answers, and their ids."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,13 +13,18 @@ from quorum.knowledge.errors import ConfigurationError
 if TYPE_CHECKING:
     from quorum.evals.scorers.base import Scorer
 
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")  # what may name a run's folder (graph.trace)
+ID_HINT = (
+    "It names files: use at most 81 letters, digits, '-', '_', '.', the first of them a letter or digit."
+)
+
 
 @dataclass(frozen=True)
 class EvalQuestion:
     """One question of a benchmark.
 
     Attributes:
-        id: Names the question in results and files, unique in its suite (``quorum.evals.ids.is_id``).
+        id: Names the question in results and files, unique in its suite (``is_id``).
         database: As the benchmark names it.
         url: Of the database that answers it; a ``schema://`` URL where only the schema is here.
         dialect: sqlglot's name.
@@ -92,3 +98,33 @@ Loader = Callable[[Path], Suite]
 
 def _and_more(count: int) -> str:
     return f" (and {count} more that were named)" if count else ""
+
+
+def is_id(text: str) -> bool:
+    """Whether a text may be a question's id."""
+    return _ID.fullmatch(text) is not None
+
+
+def read_ids(path: Path) -> tuple[str, ...]:
+    """The ids in a file, each once, in its order; blank lines and lines that begin with ``#`` are skipped.
+
+    Whether a suite knows them is ``Suite.chosen``'s to say.
+
+    Raises:
+        ConfigurationError: The file cannot be read, is no UTF-8 text, or names nothing.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(
+            f"{path} is no UTF-8 text.", hint="Give a text file with one id per line."
+        ) from error
+    except OSError as error:
+        raise ConfigurationError(
+            f"{path} cannot be read: {error.strerror}.", hint="Give a text file with one id per line."
+        ) from error
+    lines = (line.strip() for line in text.splitlines())
+    ids = tuple(dict.fromkeys(line for line in lines if line and not line.startswith("#")))
+    if not ids:
+        raise ConfigurationError(f"{path} names no question.", hint="Write one id per line.")
+    return ids

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Self
+
+from pydantic import TypeAdapter, ValidationError
 
 ENDPOINTS = ("endpoint", "database")
 """Kinds of errors that are no answer's fault: the model's endpoint or the database could not be reached.
 Such a question is asked again when the run is started again."""
-
-PASSING = ("usage", "session", "ended", "memory", "resumed")
-"""Fields of a record that tell how it came about: times, processes, and the ledger, in which a call that was
-under way when the process was killed may stand twice. All others are the result."""
 
 
 @dataclass(frozen=True)
@@ -117,26 +116,18 @@ class Record:
         known = [row.match for row in self.candidates if row.match is not None]
         return any(known) if known else self.match
 
-    def outcome(self) -> dict[str, Any]:
-        """The result, the same however often the evaluation was interrupted: all fields but ``PASSING``."""
-        return {name: value for name, value in self.as_dict().items() if name not in PASSING}
-
     def as_dict(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Self:
+    def from_dict(cls, values: object) -> Self:
         """A record from its line; keys of other versions are left out.
 
         Raises:
-            TypeError: Something that every record has is missing.
+            ValueError: It is no object, or something that every record has is missing.
         """
-        known = {item.name for item in dataclasses.fields(cls)}
-        kept = {name: value for name, value in values.items() if name in known}
-        kept["candidates"] = tuple(CandidateRow(**row) for row in kept.get("candidates") or ())
-        if kept.get("linking"):
-            kept["linking"] = Linking(**kept["linking"])
-        return cls(**kept)
+        found: Self = _read(cls, values)
+        return found
 
 
 @dataclass(frozen=True)
@@ -204,23 +195,20 @@ class Manifest:
         return dataclasses.asdict(self)
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Self:
-        """A manifest from its file.
-
-        Raises:
-            TypeError: Something that every manifest has is missing.
-        """
-        known = {item.name for item in dataclasses.fields(cls)}
-        kept = {name: value for name, value in values.items() if name in known}
-        kept["asked"] = tuple(map(_asked, kept["asked"]))
-        kept["metrics"] = tuple(kept["metrics"])
-        kept["missing"] = tuple(kept.get("missing", ()))
-        return cls(**kept)
+    def from_dict(cls, values: object) -> Self:
+        """A manifest from its file; as ``Record.from_dict``."""
+        found: Self = _read(cls, values)
+        return found
 
 
-def _asked(values: dict[str, Any]) -> Asked:
-    known = {item.name for item in dataclasses.fields(Asked)}
-    kept = {name: value for name, value in values.items() if name in known}
-    if kept.get("parts") is not None:
-        kept["parts"] = tuple(kept["parts"])
-    return Asked(**kept)
+def _read(kind: Any, values: object) -> Any:
+    try:
+        return _adapter(kind).validate_python(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ValueError(f"{'.'.join(map(str, first['loc'])) or 'all of it'}: {first['msg']}") from None
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)

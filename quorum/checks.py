@@ -15,7 +15,9 @@ from quorum.settings import Settings, unknown_variables
 from quorum.tools.urls import mask_url
 
 EXTRAS = {
+    "cluster": ("distributed", "cryptography"),
     "embeddings": ("sentence_transformers", "faiss"),
+    "evals": ("pandas",),
     "studio": ("langgraph_cli", "langgraph_api"),
     "dev": ("pytest", "ruff", "mypy"),
 }

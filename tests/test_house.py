@@ -23,11 +23,14 @@ HEAVY = (
     "langchain_openai",
     "sentence_transformers",
     "torch",
+    "dask",
+    "distributed",
     "faiss",
+    "pandas",
     "snowflake",
     "google.cloud",
 )
-NEVER_AT_IMPORT = ("sentence_transformers", "torch", "faiss", "snowflake", "google.cloud")
+NEVER_AT_IMPORT = tuple(name for name in HEAVY if name not in ("langgraph", "langchain_openai"))
 TEXT = {".py", ".md", ".toml", ".txt", ".yml", ".yaml", ".json", ".html", ".sql", ".sh", ""}
 
 

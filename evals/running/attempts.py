@@ -74,9 +74,9 @@ class Attempts:
         run = f"{RUNS}/{question.id}" if found.folder.is_dir() else ""
         return dataclasses.replace(made, run=run, resumed=resumed)
 
-    async def done(self, question: EvalQuestion) -> None:
-        """A question is over; with the last one of a database, that is closed."""
-        await self.databases.done(question)
+    async def close(self, url: str) -> None:
+        """No further question is on that database."""
+        await self.databases.close(url)
 
     async def _asked(self, question: EvalQuestion, found: RunFolder, ear: _Ear, *, resumed: bool) -> Record:
         database = await self.databases.of(question)

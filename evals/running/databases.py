@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import ChainMap, Counter
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -97,32 +97,21 @@ class OpenDatabase:
 
 @dataclass(eq=False)
 class Databases:
-    """Opens each database when its first question comes and closes it after its last.
-
-    Args:
-        asked: All questions that will come; each is to be handed back with ``done``.
-    """
+    """Opens each database when its first question comes; ``close`` it after its last."""
 
     options: RunOptions
-    asked: Iterable[EvalQuestion]
     api_key: str = field(default="", repr=False)
     chat_models: Mapping[str, BaseChatModel] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._left = Counter(question.url for question in self.asked)
         self._failures: Counter[str] = Counter()
         self._open: dict[str, asyncio.Task[OpenDatabase]] = {}
         self._models: asyncio.Task[OpenModels] | None = None
 
     @classmethod
-    def for_questions(cls, evaluation: Evaluation, questions: Iterable[EvalQuestion]) -> Databases:
+    def for_evaluation(cls, evaluation: Evaluation) -> Databases:
         """Those of an evaluation."""
-        return cls(
-            evaluation.options,
-            questions,
-            api_key=evaluation.api_key,
-            chat_models=evaluation.chat_models,
-        )
+        return cls(evaluation.options, evaluation.api_key, evaluation.chat_models)
 
     async def of(self, question: EvalQuestion) -> OpenDatabase:
         """The question's database.
@@ -145,10 +134,9 @@ class Databases:
                     del self._open[url]
             raise
 
-    async def done(self, question: EvalQuestion) -> None:
-        """A question is over; with the last one of a database, that is closed."""
-        self._left[question.url] -= 1
-        if self._left[question.url] <= 0 and (opening := self._open.pop(question.url, None)):
+    async def close(self, url: str) -> None:
+        """Close a database, if it is open: no further question is on it."""
+        if opening := self._open.pop(url, None):
             await _close(opening)
 
     async def aclose(self) -> None:

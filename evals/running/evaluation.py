@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quorum import __version__
-from quorum.evals.ids import ID_HINT, is_id
-from quorum.evals.questions import EvalQuestion, Suite
+from quorum.evals.questions import ID_HINT, EvalQuestion, Suite, is_id
 from quorum.evals.records import Asked, Manifest
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import find_recipe

@@ -14,6 +14,7 @@ from quorum.evals.running.databases import Known, OpenDatabase, run_on
 from quorum.evals.running.failures import FAULT, message_of, why
 from quorum.evals.running.linking import linking_of
 from quorum.evals.scorers.base import Prediction, Scorer, Verdict, unscorable
+from quorum.evals.tabular.frames import NoPandas
 from quorum.graph.answer import Answer, AnswerCandidate
 from quorum.knowledge.errors import DatabaseUnavailable, QuorumError
 from quorum.tools.guard import Refused, check
@@ -41,6 +42,7 @@ async def judge(
         refusals: Why model calls failed, see ``quorum.evals.running.failures.wanted``.
 
     Raises:
+        NoPandas: The scorer reads CSV files.
         DatabaseUnavailable: The connection was lost while gold was run.
         QuorumError: A result of the run is missing or damaged.
     """
@@ -134,7 +136,7 @@ class _Bench:
         try:
             run = run_on(self.database, self.question, self._gold)
             return await self.scorer.score(self.question, prediction, run)
-        except DatabaseUnavailable:
+        except (NoPandas, DatabaseUnavailable):
             raise
         except QuorumError as error:
             return unscorable(metrics, str(error), "fails")

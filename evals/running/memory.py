@@ -44,11 +44,11 @@ def peak_memory() -> int:
 
 def _living(process: int | None = None) -> Iterator[int]:
     """The peaks of the children that live now and of theirs; none where the system (not Linux) is silent."""
-    parent = process or os.getpid()
-    with contextlib.suppress(OSError):  # it has ended meanwhile; the main thread starts all children
-        for child in Path(f"/proc/{parent}/task/{parent}/children").read_text(encoding="ascii").split():
-            with contextlib.suppress(OSError):
-                status = Path(f"/proc/{child}/status").read_text(encoding="utf-8", errors="replace")
-                if found := _PEAK.search(status):
-                    yield int(found[1]) * 1024
-            yield from _living(int(child))
+    for children in Path(f"/proc/{process or os.getpid()}/task").glob("*/children"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            for child in children.read_text(encoding="ascii").split():
+                with contextlib.suppress(OSError):
+                    status = Path(f"/proc/{child}/status").read_text(encoding="utf-8", errors="replace")
+                    if found := _PEAK.search(status):
+                        yield int(found[1]) * 1024
+                yield from _living(int(child))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from typing import Protocol
 from uuid import uuid4
@@ -18,11 +19,11 @@ from quorum.evals.folder import MANIFEST, EvalFolder
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.records import Manifest, Record
 from quorum.evals.running.attempts import Attempts, begin_attempts
+from quorum.evals.running.cluster import Shares, Workers
 from quorum.evals.running.databases import Databases, replace_options
 from quorum.evals.running.evaluation import Evaluation, check_same, now
 from quorum.evals.running.failures import ENDPOINT
 from quorum.evals.running.memory import Watch
-from quorum.evals.running.processes import Shares, WorkerProcess
 from quorum.evals.running.writer import EvalWriter
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable, QuorumError
 from quorum.tools.garbage import rare_collections
@@ -43,8 +44,8 @@ class Asker(Protocol):
     async def record(self, question: EvalQuestion) -> Record:
         """What came of asking it."""
 
-    async def done(self, question: EvalQuestion) -> None:
-        """A question is over, wherever it was asked."""
+    async def close(self, url: str) -> None:
+        """No further question is on that database."""
 
 
 class GaveUp(QuorumError):
@@ -58,7 +59,7 @@ def _nobody(_: object) -> None:
 async def run_evaluation(
     evaluation: Evaluation,
     *,
-    workers: Sequence[WorkerProcess] = (),
+    workers: Workers | None = None,
     on_begin: Callable[[Collection[Record]], None] = _nobody,
     on_record: Callable[[Record], None] = _nobody,
 ) -> dict[str, Record]:
@@ -70,7 +71,7 @@ async def run_evaluation(
     A database that cannot be opened fails its own questions only (``evals.running.databases.MOST_OPENINGS``).
 
     Args:
-        workers: Processes that ask their share beside this one (``worker_processes``).
+        workers: Processes that ask in place of this one (``evals.running.cluster.workers_of``).
         on_begin: Told of the finished records of earlier processes, before anything is asked.
         on_record: Told of each further record as it is written.
 
@@ -87,8 +88,8 @@ async def run_evaluation(
     manifest = await asyncio.to_thread(evaluation.manifest)
     finished = await asyncio.to_thread(_finished, manifest, EvalFolder(evaluation.folder))
     left = _left(evaluation, finished)
-    evaluation = _for_one_of(1 + len(workers), evaluation)
-    databases = Databases.for_questions(evaluation, left)
+    evaluation = _for_one_of(workers.count if workers else 1, evaluation)
+    databases = Databases.for_evaluation(evaluation)
     try:
         await _prove(databases, left)
         with EvalWriter(evaluation.folder) as writer:
@@ -169,21 +170,24 @@ class _Run:
         self.failed = 0
 
     async def all(
-        self, questions: Sequence[EvalQuestion], databases: Databases, workers: Sequence[WorkerProcess]
+        self, questions: Sequence[EvalQuestion], databases: Databases, workers: Workers | None
     ) -> None:
-        """Ask them, ``concurrency`` at a time, in this process and the others."""
+        """Ask them, ``concurrency`` at a time, in this process or in the workers."""
         begin_attempts(self.evaluation.folder)
-        here = Attempts(self.evaluation, databases, replied=self._replied)
-        theirs = dataclasses.replace(self.evaluation, questions=tuple(questions))
-        for worker in workers:
-            await worker.begin(theirs, self._replied)
+        if workers is None:
+            await self._ask(questions, [Attempts(self.evaluation, databases, replied=self._replied)])
+            return
+        suite = dataclasses.replace(self.evaluation.suite, questions=())  # each goes when it is asked
+        theirs = dataclasses.replace(self.evaluation, suite=suite, questions=())
+        askers = workers.askers(theirs, self._replied)
         try:
-            await self._ask(questions, [here, *workers])
+            await self._ask(questions, askers)
         finally:
-            await asyncio.gather(*(worker.end() for worker in workers))
+            await asyncio.gather(*(asker.end() for asker in askers))
 
     async def _ask(self, questions: Sequence[EvalQuestion], askers: Sequence[Asker]) -> None:
         shares = Shares(questions, len(askers))
+        self.left = Counter(question.url for question in questions)
         at_once = min(self.evaluation.concurrency, len(questions))
         try:
             async with asyncio.TaskGroup() as group:
@@ -206,8 +210,9 @@ class _Run:
             self.writer.add(record)
             self.records[question.id] = record
             self.tell(record)
-            for each in askers:
-                await each.done(question)
+            self.left[question.url] -= 1
+            if not self.left[question.url]:
+                await asyncio.gather(*(each.close(question.url) for each in askers))
             self._watch(record)
 
     def _replied(self) -> None:

@@ -148,7 +148,7 @@ async def _executed(sql: str, run: RunSql, *, read: bool = False) -> Grid | NoRo
         return rows
     if not read:
         return await asyncio.to_thread(Grid.of_rows, outcome.columns, rows)
-    frame = await asyncio.to_thread(lambda: frame_of(csv_lines(outcome.table), nulls=NULLS))
+    frame = await asyncio.to_thread(lambda: frame_of("".join(csv_lines(outcome.table)), nulls=NULLS))
     return Grid.of_frame(frame)
 
 

@@ -36,8 +36,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, TypeAlias
 
-from quorum.evals.tabular.frames import Frame
-from quorum.evals.tabular.inference import cells
+from quorum.evals.tabular.frames import Frame, cells
 
 Cells: TypeAlias = list[Any]
 """A column: int, float, bool, str, bytes, and None for NULL."""

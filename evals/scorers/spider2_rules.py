@@ -10,7 +10,7 @@ The rules, as the suite's program applies them:
 4. With ``ignore_order`` each column is sorted by itself, so which cells share a row is not checked.
 5. Columns must be equally long. Numbers match within 0.01 absolute or 1e-9 relative, NULL is the number
    0, booleans are 0 and 1; all else must be equal as text.
-6. Both sides are read from CSV as pandas reads them (``quorum.evals.tabular.inference``).
+6. Both sides are read from CSV as pandas reads them (``quorum.evals.tabular.frames``).
 7. What the program fails on scores 0. So does a result that is missing, and one without rows: where the
    program runs the SQL itself it takes that for a failure, where it reads CSV it would let an empty result
    meet an empty gold. Here the first counts for both, so that a question's score does not depend on the way.
@@ -18,7 +18,6 @@ The rules, as the suite's program applies them:
 
 from __future__ import annotations
 
-import io
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,7 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from quorum.evals.tabular.frames import Frame, UnreadableCsv, frame_of, read_frame
+from quorum.evals.tabular.frames import Frame, UnreadableCsv, frame_of, pandas_csv, read_frame
 from quorum.evals.tabular.vectors import Vector, match, vectors
 from quorum.knowledge.errors import ConfigurationError
 
@@ -101,7 +100,9 @@ class Spider2Gold:
         if prediction is None or (isinstance(prediction, Path) and not prediction.is_file()):
             return Score(False, "there is no result")
         try:
-            predicted = read_frame(prediction) if isinstance(prediction, Path) else _frame(prediction)
+            predicted = (
+                read_frame(prediction) if isinstance(prediction, Path) else frame_of(pandas_csv(prediction))
+            )
         except UnreadableCsv as error:
             return Score(False, f"the result cannot be read: {error}")
         return self.compare(question, predicted)
@@ -151,12 +152,6 @@ class Spider2Gold:
             self._latest.clear()
             self._latest[question] = golds
         return golds
-
-
-def _frame(table: pa.Table) -> Frame:
-    from quorum.evals.tabular.pandas_csv import pandas_csv
-
-    return frame_of(io.StringIO("".join(pandas_csv(table)), newline=""))
 
 
 def _missing(gold: Frame, columns: Sequence[int], found: Sequence[Vector], ignore_order: bool) -> str:

@@ -24,7 +24,7 @@ from typing import Literal, TypeAlias
 from quorum.evals.records import Record
 from quorum.evals.reports.evaluations import Opened, shards_of
 from quorum.evals.submissions.predictions import BIRD_MARK
-from quorum.evals.tabular.pandas_csv import pandas_csv
+from quorum.evals.tabular.frames import pandas_csv
 from quorum.knowledge.errors import ConfigurationError, QuorumError
 from quorum.tools.results import read_result
 

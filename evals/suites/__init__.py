@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,14 +14,17 @@ if TYPE_CHECKING:
     from quorum.evals.questions import Loader, Suite
 
 SUITES = {
-    "spider1": "evals.suites.spider1:load",
+    "spider1": "quorum.evals.suites.spider1:load",
     "bird": "quorum.evals.suites.bird:load",
-    "spider2-lite": "evals.suites.spider2:load_lite",
-    "spider2-local": "evals.suites.spider2:load_local",
-    "spider2-snow": "evals.suites.spider2:load_snow",
+    "spider2-lite": "quorum.evals.suites.spider2:load_lite",
+    "spider2-local": "quorum.evals.suites.spider2:load_local",
+    "spider2-snow": "quorum.evals.suites.spider2:load_snow",
     "defog": "quorum.evals.suites.defog:load",
 }
 """Name to ``module:function``; a module is imported when its suite is asked for."""
+
+LEFT_OUT_ONLY = ("spider1", "bird", "defog")
+"""Suites that tell in ``missing`` of nothing but questions that are left out."""
 
 
 def load_suite(name: str, folder: Path) -> Suite:
@@ -41,3 +46,27 @@ def load_suite(name: str, folder: Path) -> Suite:
     module, _, attribute = SUITES[name].partition(":")
     load: Loader = getattr(import_module(module), attribute)
     return load(folder)
+
+
+def part_of(suite: Suite, *, ids: Iterable[str] | None = None, limit: int | None = None) -> Suite:
+    """The suite for a run over a part of its questions: ``missing`` says what those lack, and nothing else.
+
+    Which questions the folder leaves out concerns only who asks for all of them. The files of own questions
+    and other suites tell what they always do.
+
+    Args:
+        ids, limit: As ``Suite.chosen``. A shard is no part: together shards are the whole.
+
+    Raises:
+        ConfigurationError: An id is not in the suite, or nothing is left.
+    """
+    from quorum.evals.suites.spider2 import EDITIONS, lacking
+
+    asked = suite.chosen(ids=ids, limit=limit)
+    if len(asked) == len(suite.questions):
+        return suite
+    if suite.name in LEFT_OUT_ONLY:
+        return replace(suite, missing=())
+    if suite.name in EDITIONS:
+        return replace(suite, missing=lacking(suite, asked))
+    return suite

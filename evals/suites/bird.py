@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from quorum.evals.questions import EvalQuestion, Suite
 from quorum.evals.scorers.bird import BirdScorer, TimedBirdScorer
-from quorum.evals.suites.files import read_lines, read_list, sqlite_url, text_of
+from quorum.evals.suites.files import Item, on_files, read_lines, read_list, sqlite_url, text_of
 from quorum.knowledge.errors import ConfigurationError
 
 SOURCE = "https://bird-bench.github.io"
@@ -37,24 +36,23 @@ def load(folder: Path) -> Suite:
         ConfigurationError: The questions or every database is missing, or a question is damaged.
     """
     path = _questions_file(folder)
-    databases = path.parent / LAYOUTS[path.name]
     items = (read_lines if path.suffix == ".jsonl" else read_list)(path, source=SOURCE)
-    questions, absent = [], set()
-    for number, item in enumerate(items):
-        name = text_of(item, "db_id", path, number)
-        file = databases / name / f"{name}.sqlite"
-        if file.is_file():
-            questions.append(_question(item, path, number, file))
-        else:
-            absent.add(name)
-    _refuse_unusable(questions, path, databases)
-    missing: tuple[str, ...] = ()
-    if absent:
-        count, names = len(items) - len(questions), ", ".join(sorted(absent))
-        missing = (
-            f"{count} questions are left out: {databases.name}/ lacks {names}. Get them from {SOURCE}.",
+
+    def make(item: Item, number: int, file: Path) -> EvalQuestion:
+        return EvalQuestion(
+            id=str(item.get("question_id", number)),
+            question=text_of(item, "question", path, number),
+            database=file.stem,
+            url=sqlite_url(file),
+            dialect="sqlite",
+            gold_sql=(text_of(item, "SQL", path, number),),
+            difficulty=str(item.get("difficulty") or ""),
+            knowledge=_knowledge(item.get("evidence")),
         )
-    return Suite("bird", folder, tuple(questions), BirdScorer(), missing)
+
+    databases = path.parent / LAYOUTS[path.name]
+    questions, missing = on_files(path, items, databases, make, source=SOURCE)
+    return Suite("bird", folder, questions, BirdScorer(), missing)
 
 
 def timed(suite: Suite) -> Suite:
@@ -87,35 +85,6 @@ def _questions_file(folder: Path) -> Path:
     )
 
 
-def _question(item: dict[str, Any], path: Path, number: int, file: Path) -> EvalQuestion:
-    return EvalQuestion(
-        id=str(item.get("question_id", number)),
-        question=text_of(item, "question", path, number),
-        database=file.stem,
-        url=sqlite_url(file),
-        dialect="sqlite",
-        gold_sql=(text_of(item, "SQL", path, number),),
-        difficulty=str(item.get("difficulty") or ""),
-        knowledge=_knowledge(item.get("evidence")),
-    )
-
-
 def _knowledge(evidence: object) -> Mapping[str, str]:
     known = isinstance(evidence, str) and evidence.strip() not in ("", NO_EVIDENCE)
     return {"evidence": str(evidence)} if known else {}
-
-
-def _refuse_unusable(questions: list[EvalQuestion], path: Path, databases: Path) -> None:
-    """Raise if no question has its database, or two have one id."""
-    if not questions:
-        raise ConfigurationError(
-            f"{path.parent} has none of the databases of {path.name}.",
-            hint=f"They lie in {databases.name}/<db>/<db>.sqlite of BIRD's download ({SOURCE}).",
-        )
-    ids: set[str] = set()
-    for question in questions:
-        if question.id in ids:
-            raise ConfigurationError(
-                f"{path} has two questions {question.id}.", hint=f"Get it again from {SOURCE}."
-            )
-        ids.add(question.id)

@@ -1,16 +1,21 @@
-"""What loaders share: JSON files that say where they are damaged, URLs of database files."""
+"""What loaders share: JSON files that say where they are damaged, and questions on SQLite files."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import quote
 
+from quorum.evals.questions import EvalQuestion
 from quorum.knowledge.errors import ConfigurationError
 
+Item: TypeAlias = dict[str, Any]
+"""An entry of a questions' file."""
 
-def read_list(path: Path, *, source: str) -> list[dict[str, Any]]:
+
+def read_list(path: Path, *, source: str) -> list[Item]:
     """The objects of a JSON list.
 
     Args:
@@ -30,7 +35,7 @@ def read_list(path: Path, *, source: str) -> list[dict[str, Any]]:
     return items
 
 
-def read_lines(path: Path, *, source: str) -> list[dict[str, Any]]:
+def read_lines(path: Path, *, source: str) -> list[Item]:
     """The objects of a JSON Lines file; blank lines are skipped.
 
     Raises:
@@ -58,7 +63,7 @@ def _text(path: Path, source: str) -> str:
         raise ConfigurationError(f"{path} cannot be read: {error}.") from error
 
 
-def text_of(item: dict[str, Any], key: str, path: Path, number: int) -> str:
+def text_of(item: Item, key: str, path: Path, number: int) -> str:
     """A text that an entry must have.
 
     Raises:
@@ -73,3 +78,47 @@ def text_of(item: dict[str, Any], key: str, path: Path, number: int) -> str:
 def sqlite_url(path: Path) -> str:
     """The URL of a SQLite file."""
     return f"sqlite:///{quote(str(path.resolve()))}"
+
+
+def on_files(
+    path: Path,
+    items: Sequence[Item],
+    databases: Path,
+    make: Callable[[Item, int, Path], EvalQuestion],
+    *,
+    source: str,
+) -> tuple[tuple[EvalQuestion, ...], tuple[str, ...]]:
+    """The questions whose database, ``<db_id>/<db_id>.sqlite``, is there; and what the folder lacks.
+
+    Args:
+        path: The questions' file, for errors.
+        databases: The folder of databases, beside ``path``.
+        make: A question of its entry, the entry's number, and its database's file.
+        source: Where all of it is had.
+
+    Raises:
+        ConfigurationError: No database is there, an entry is damaged, or two questions have one id.
+    """
+    questions: dict[str, EvalQuestion] = {}
+    absent: list[str] = []
+    for number, item in enumerate(items):
+        name = text_of(item, "db_id", path, number)
+        file = databases / name / f"{name}.sqlite"
+        if not file.is_file():
+            absent.append(name)
+            continue
+        question = make(item, number, file)
+        if question.id in questions:
+            hint = f"Get it again from {source}."
+            raise ConfigurationError(f"{path} has two questions {question.id}.", hint=hint)
+        questions[question.id] = question
+    if not questions:
+        raise ConfigurationError(
+            f"{path.parent} has none of the databases of {path.name}.",
+            hint=f"They lie in {databases.name}/<db>/<db>.sqlite of what {source} offers.",
+        )
+    if not absent:
+        return tuple(questions.values()), ()
+    names = ", ".join(sorted(set(absent)))
+    lacks = f"{len(absent)} questions are left out: {databases.name}/ lacks {names}. Get them from {source}."
+    return tuple(questions.values()), (lacks,)

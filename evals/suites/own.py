@@ -7,8 +7,7 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from quorum.evals.ids import ID_HINT, is_id
-from quorum.evals.questions import EvalQuestion, Suite
+from quorum.evals.questions import ID_HINT, EvalQuestion, Suite, is_id
 from quorum.evals.scorers.own import OwnScorer
 from quorum.evals.suites.own_rows import Line, read_rows
 from quorum.evals.tabular.tables import SUFFIXES
@@ -27,7 +26,7 @@ def load_own(path: Path, database: str | None) -> Suite:
 
     ==========================================  =========================================================
     ``question``                                the question; required
-    ``id``                                      as ``quorum.evals.ids.is_id``; else its place, from ``0000``
+    ``id``                                      as ``questions.is_id``; else its place, from ``0000``
     ``sql``                                     an accepted query; in JSON Lines also a list of them
     ``result``                                  a CSV or Parquet file with the accepted result
     ``database`` or ``db``                      URL or file; else ``database``

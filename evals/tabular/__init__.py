@@ -1,1 +1,1 @@
-"""Tables in files as the benchmarks read and write them: CSV by pandas' rules, Parquet."""
+"""Tables in files as the benchmarks read and write them: CSV by pandas, Parquet."""

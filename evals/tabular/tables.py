@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quorum.evals.tabular.frames import Frame, read_frame
-from quorum.evals.tabular.inference import Column, cells
+from quorum.evals.tabular.frames import Column, Frame, cells, read_frame
 from quorum.knowledge.errors import QuorumError
 
 if TYPE_CHECKING:

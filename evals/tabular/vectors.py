@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from quorum.evals.tabular.inference import Column, kind, objects
+from quorum.evals.tabular.frames import Column
 
 TOLERANCE = 1e-2  # absolute, as in the official evaluation
 RELATIVE = 1e-9  # what Python's math.isclose allows beside it
@@ -43,14 +43,14 @@ def vectors(columns: Sequence[Column], *, ignore_order: bool) -> list[Vector]:
     Raises:
         OverflowError: A whole number has no double.
     """
-    kinds = {kind(column) for column in columns}
-    if len(kinds) > 1 and kinds <= {"integer", "unsigned", "number"}:
+    kinds = {column.dtype.kind for column in columns}
+    if len(kinds) > 1 and kinds <= {"i", "u", "f"}:
         columns = [column.astype("float64") for column in columns]
     return [_vector(column, ignore_order) for column in columns]
 
 
 def _vector(column: Column, ignore_order: bool) -> Vector:
-    if kind(column) != "mixed":
+    if column.dtype != object:
         return _of_numbers(column, ignore_order)
     values = [0 if value is None else value for value in column.tolist()]
     return _of_values(_sorted(values) if ignore_order else values)
@@ -84,7 +84,8 @@ def _of_values(values: list[Any]) -> Vector:
     numbers = np.array([np.nan if isinstance(v, str) else float(v) for v in values], dtype=np.float64)
     if not any(isinstance(value, str) for value in values):
         return Vector(numbers, None)
-    return Vector(numbers, objects([value if isinstance(value, str) else None for value in values]))
+    texts = np.array([value if isinstance(value, str) else None for value in values], dtype=object)
+    return Vector(numbers, texts)
 
 
 def match(first: Vector, second: Vector) -> bool:

@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,6 @@ from quorum.commands.options import Command, setting_flags
 if TYPE_CHECKING:
     from quorum.eval_progress import Board
     from quorum.evals.questions import EvalQuestion, Suite
-    from quorum.evals.running.processes import WorkerProcess
     from quorum.evals.running.runner import Evaluation
     from quorum.settings import Settings
 
@@ -46,6 +46,7 @@ def _shard(_: click.Context, __: click.Parameter, given: str) -> tuple[int, int]
 )
 @click.option("--concurrency", type=click.IntRange(min=1), metavar="C", default=8, help="at a time  [8]")
 @click.option("--workers", type=click.IntRange(min=1), metavar="N", default=1, help="processes that ask  [1]")
+@click.option("--cluster", metavar="ADDRESS", default="", help="ask in the workers of this Dask scheduler")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="where the evaluation is kept")
 @click.option("--timings", is_flag=True, help="bird: measure R-VES, see above")
 @setting_flags(without="database")
@@ -59,6 +60,7 @@ def command(
     shard: tuple[int, int],
     concurrency: int,
     workers: int,
+    cluster: str,
     out: Path | None,
     timings: bool,
     as_json: bool,
@@ -81,7 +83,9 @@ def command(
     were measured there.
 
     One process uses one processor core: with --workers N, N processes share the questions. It pays where
-    hundreds are asked at a time, or the model replies fast.
+    hundreds are asked at a time, or the model replies fast. --cluster tcp://HOST:8786 shares them among the
+    workers of a Dask cluster, which find Quorum, the databases and --out at the same places. Both need the
+    extra quorum-sql[cluster]. What a lost worker had under way, another one goes on with.
 
     Exit codes: 0 all questions have their final record; 1 some failed for want of an endpoint
     (the same command asks them again); 2 usage, configuration or a full disk; 130 Ctrl-C (the
@@ -91,14 +95,13 @@ def command(
 
     if workers > concurrency:
         raise click.UsageError(f"{workers} workers cannot share {concurrency} questions at a time.")
+    if workers > 1 and cluster:
+        raise click.UsageError("--workers starts processes here, --cluster has its own: give one of them.")
     settings = Settings(**flags)
-    from quorum.evals.running.processes import worker_processes
-
     _allow_files(concurrency)  # before there are workers, which inherit it
-    with worker_processes(workers - 1) as others:  # they load what they need while this process does
-        loaded, chosen = _opened(suite, data, flags["database"], ids, limit, shard, timings=timings)
-        evaluation = _evaluation(loaded, chosen, settings, out, concurrency, shard, timings=timings)
-        raise SystemExit(_run(evaluation, others, quiet=quiet, as_json=as_json))
+    loaded, chosen = _opened(suite, data, flags["database"], ids, limit, shard, timings=timings)
+    evaluation = _evaluation(loaded, chosen, settings, out, concurrency, shard, timings=timings)
+    raise SystemExit(_run(evaluation, workers, cluster, quiet=quiet, as_json=as_json))
 
 
 def _opened(
@@ -116,9 +119,9 @@ def _opened(
     Raises:
         ConfigurationError: It cannot be read, or an option does not belong to it.
     """
-    from quorum.evals.ids import read_ids
+    from quorum.evals.questions import read_ids
+    from quorum.evals.suites import part_of
     from quorum.evals.suites.bird import timed
-    from quorum.evals.suites.part import part_of
     from quorum.suites import open_suite
 
     wanted = read_ids(ids) if ids else None
@@ -160,16 +163,17 @@ def _name(suite: str, recipe: str, models: Sequence[str], shard: tuple[int, int]
     return f"{name[:LONGEST_NAME]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
-def _run(evaluation: Evaluation, workers: list[WorkerProcess], *, quiet: bool, as_json: bool) -> int:
+def _run(evaluation: Evaluation, workers: int, cluster: str, *, quiet: bool, as_json: bool) -> int:
     """Run it with progress on standard error and the summary on standard output; returns the exit status."""
     from quorum.eval_progress import Board
     from quorum.eval_tally import Tally
+    from quorum.evals.running.cluster import workers_of
     from quorum.evals.running.runner import GaveUp, run_evaluation
     from quorum.interrupts import Interrupted, interruptible
     from quorum.render import console
 
     if not quiet:
-        _announce(evaluation, 1 + len(workers))
+        _announce(evaluation, f" on {cluster}" if cluster else f" in {workers} processes" * (workers > 1))
     tally, status, said = Tally(len(evaluation.questions)), 0, ""
     with Board(tally, console(stderr=True), quiet=quiet) as board:
 
@@ -177,9 +181,17 @@ def _run(evaluation: Evaluation, workers: list[WorkerProcess], *, quiet: bool, a
             board.stop()
             click.echo("Stopping what is under way; Ctrl-C again ends at once.", err=True)
 
-        work = run_evaluation(evaluation, workers=workers, on_begin=board.begin, on_record=board.record)
+        run = partial(run_evaluation, evaluation, on_begin=board.begin, on_record=board.record)
+
+        async def work() -> None:
+            if workers == 1 and not cluster:
+                await run()
+                return
+            async with workers_of(workers, address=cluster) as others:
+                await run(workers=others)
+
         try:
-            asyncio.run(interruptible(work, stopping))
+            asyncio.run(interruptible(work(), stopping))
         except Interrupted as ended:
             status, said = ended.status, "Interrupted. The same command goes on."
         except GaveUp as error:
@@ -194,14 +206,14 @@ def _run(evaluation: Evaluation, workers: list[WorkerProcess], *, quiet: bool, a
     return status
 
 
-def _announce(evaluation: Evaluation, processes: int) -> None:
+def _announce(evaluation: Evaluation, where: str) -> None:
     from quorum.text import count, printable
 
     options, (number, of) = evaluation.options, evaluation.shard
     parts = (
         evaluation.suite.name + (f" {number}/{of}" if of > 1 else ""),
         count(len(evaluation.questions), "question"),
-        f"{evaluation.concurrency} at a time" + (f" in {processes} processes" if processes > 1 else ""),
+        f"{evaluation.concurrency} at a time{where}",
         f"recipe {options.recipe}",
         printable(", ".join(options.models)),
     )

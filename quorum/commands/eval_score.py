@@ -73,7 +73,7 @@ def command(
 
     For candidates, --json prints {"<model>": {"<id>": {"final": 0 or 1, "0": 0 or 1, …}}}.
     """
-    from quorum.evals.ids import read_ids
+    from quorum.evals.questions import read_ids
     from quorum.waiting import counting
 
     ids = read_ids(ids_file) if ids_file else None
@@ -112,8 +112,8 @@ def _scored(
 ) -> Scores:
     from quorum.evals.submissions.scoring import open_gold, score_results, score_suite
     from quorum.evals.submissions.sweep import DATABASES_AT_ONCE
+    from quorum.evals.suites import part_of
     from quorum.evals.suites.bird import timed
-    from quorum.evals.suites.part import part_of
     from quorum.suites import needed, open_suite
 
     if suite in SPIDER2:

@@ -48,10 +48,10 @@ def command(
     Exit codes: 0 all gold that can be checked here is as published; 1 some is not (it fails, differs
     or is empty); 2 usage, or a suite that cannot be read.
     """
-    from quorum.evals.ids import read_ids
     from quorum.evals.paths import write_text
+    from quorum.evals.questions import read_ids
     from quorum.evals.submissions.verification import verify_gold
-    from quorum.evals.suites.part import part_of
+    from quorum.evals.suites import part_of
     from quorum.suites import open_suite
     from quorum.waiting import counting
 

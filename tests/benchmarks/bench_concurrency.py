@@ -7,10 +7,10 @@ that has a process of its own. The ideal is
     questions / concurrency x sequential model calls of a question x latency
 
 where the sequential calls are measured on one question that is asked alone: the wall clock during which it
-waits for at least one call, over the latency. Each case runs in a fresh process, with ``--workers`` less one
-beside it; CPU is that of this process, and of all that it started, its databases' and workers' (their start
-included). ``cold`` is what the first question, one for each worker, costs more than its model calls: imports,
-opening a database. It is no part of the wall clock.
+waits for at least one call, over the latency. Each case runs in a fresh process, with ``--workers`` of its
+own if they are more than one; CPU is that of this process, and of all that it started, its databases' and
+workers' (their start included). ``cold`` is what the first question, one for each worker, costs more than
+its model calls: imports, opening a database. It is no part of the wall clock.
 
 ``quorum/plan`` is the recipe on questions that are long enough for it to plan. ``--storm`` asks sixty
 questions, forty at once, of a server that takes eight at once, or fails for two seconds, and tells whether a
@@ -79,14 +79,21 @@ class Figures:
 
 def measure(case: Case) -> Figures:
     """Run the case in this process, which should be a fresh one."""
-    from quorum.evals.running.processes import worker_processes
-
-    with tempfile.TemporaryDirectory() as name, worker_processes(case.workers - 1) as workers:
-        found = asyncio.run(_measure(case, Path(name), workers))
+    with tempfile.TemporaryDirectory() as name:
+        found = asyncio.run(_in_workers(case, Path(name)))
     return dataclasses.replace(found, child_cpu=1000 * _cpu()[1] / case.questions)
 
 
-async def _measure(case: Case, folder: Path, workers: Sequence[Any]) -> Figures:
+async def _in_workers(case: Case, folder: Path) -> Figures:
+    from quorum.evals.running.cluster import workers_of
+
+    if case.workers == 1:
+        return await _measure(case, folder, None)
+    async with workers_of(case.workers) as workers:
+        return await _measure(case, folder, workers)
+
+
+async def _measure(case: Case, folder: Path, workers: Any) -> Figures:
     from quorum.evals.running.memory import peak_memory
     from tests.evals.simulated import make_suite
 
@@ -113,7 +120,7 @@ async def _measure(case: Case, folder: Path, workers: Sequence[Any]) -> Figures:
 
 
 async def _calls(
-    case: Case, suite: Any, questions: Sequence[Any], folder: Path, workers: Sequence[Any]
+    case: Case, suite: Any, questions: Sequence[Any], folder: Path, workers: Any
 ) -> tuple[int, float]:
     """Model calls of the first question, and the seconds during which it waits for any."""
     from quorum.graph.runs import RunFolder
@@ -123,7 +130,7 @@ async def _calls(
     return len(calls), _covered([(call["t"] - call["seconds"], call["t"]) for call in calls])
 
 
-async def _run(case: Case, suite: Any, questions: Sequence[Any], folder: Path, workers: Sequence[Any]) -> Any:
+async def _run(case: Case, suite: Any, questions: Sequence[Any], folder: Path, workers: Any) -> Any:
     from quorum.evals.running.runner import Evaluation, run_evaluation
     from quorum.graph.options import RunOptions
     from tests.evals.simulated import slow_model

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,28 @@ from quorum.graph.options import RunOptions
 EX = {"name": "ex", "title": "EX", "meaning": "The result is the gold's.", "unit": "share"}
 F1 = {"name": "soft_f1", "title": "Soft F1", "meaning": "Cells in common.", "unit": "share"}
 VES = {"name": "r_ves", "title": "R-VES", "meaning": "Rewards fast SQL.", "unit": "points"}
+
+PASSING = ("usage", "session", "ended", "memory", "resumed")
+"""Fields of a record that tell how it came about: times, processes, and the ledger, in which a call that was
+under way when the process was killed may stand twice. All others are the result."""
+
+
+def outcome(record: Record) -> dict[str, Any]:
+    """The result, the same however often the evaluation was interrupted: all fields but ``PASSING``."""
+    return {name: value for name, value in record.as_dict().items() if name not in PASSING}
+
+
+def differing(one: Mapping[str, Record], other: Mapping[str, Record]) -> dict[str, tuple[str, ...]]:
+    """By id, the fields of the result (``outcome``) that are not the same in both.
+
+    A question that only one of them has differs in its ``id``. Empty if both have the same results.
+    """
+    found: dict[str, tuple[str, ...]] = dict.fromkeys(one.keys() ^ other.keys(), ("id",))
+    for id in one.keys() & other.keys():
+        left, right = outcome(one[id]), outcome(other[id])
+        if names := tuple(name for name in left if left[name] != right[name]):
+            found[id] = names
+    return found
 
 
 def asked(id: str, **values: Any) -> Asked:

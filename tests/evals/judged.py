@@ -33,7 +33,7 @@ async def database(
     shops: type[ShopConnector], question: EvalQuestion, tmp_path: Path
 ) -> AsyncIterator[OpenDatabase]:
     given = evaluation(tmp_path, Knowing(), [question])
-    databases = Databases(given.options, [question], chat_models=given.chat_models)
+    databases = Databases(given.options, chat_models=given.chat_models)
     yield await databases.of(question)
     await databases.aclose()
 

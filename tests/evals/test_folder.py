@@ -12,11 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from quorum.evals.folder import MANIFEST, RESULTS, EvalFolder, differing, merged
-from quorum.evals.records import PASSING, CandidateRow, Linking, Manifest, Record
+from quorum.evals.folder import MANIFEST, RESULTS, EvalFolder, merged
+from quorum.evals.records import CandidateRow, Linking, Manifest, Record
 from quorum.evals.running.writer import EvalWriter
 from quorum.knowledge.errors import ConfigurationError
-from tests.evals.evaluations import asked, manifest, record, write
+from tests.evals.evaluations import PASSING, asked, differing, manifest, outcome, record, write
 
 
 def written(folder: Path, *records: Record) -> Path:
@@ -150,8 +150,8 @@ def test_the_result_is_all_but_how_it_came_about() -> None:
     other = dataclasses.replace(
         one, usage={"seconds": 9}, session="two", ended="later", memory=7, resumed=True
     )
-    assert one.outcome() == other.outcome()
-    assert set(one.as_dict()) - set(one.outcome()) == set(PASSING)
+    assert outcome(one) == outcome(other)
+    assert set(one.as_dict()) - set(outcome(one)) == set(PASSING)
     assert differing({"a": one}, {"a": other}) == {}
 
 

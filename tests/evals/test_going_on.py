@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from quorum.evals.folder import differing
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.records import Record
 from quorum.evals.running.attempts import Attempts, _Ear
@@ -21,6 +20,7 @@ from quorum.graph.trace import Trace
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.models.base import Backend
 from quorum.tools.models.failures import Failure, FailureKind
+from tests.evals.evaluations import differing
 from tests.evals.running import Knowing, evaluation, questions, shops
 
 __all__ = ["shops"]
@@ -177,7 +177,7 @@ async def test_a_run_that_is_cut_short_leaves_its_trace_to_whoever_goes_on(
 
     monkeypatch.setattr("quorum.evals.running.attempts.answer_question", cut_short)
     given = evaluation(tmp_path, Knowing(), questions(1))
-    databases = Databases(given.options, given.questions, chat_models=given.chat_models)
+    databases = Databases(given.options, chat_models=given.chat_models)
     try:
         with pytest.raises(asyncio.CancelledError):
             await Attempts(given, databases).record(given.questions[0])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from quorum.evals.ids import is_id, read_ids
+from quorum.evals.questions import is_id, read_ids
 from quorum.graph.trace import Trace
 from quorum.knowledge.errors import ConfigurationError
 

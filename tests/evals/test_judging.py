@@ -196,7 +196,7 @@ async def test_where_only_the_schema_is_here_linking_and_validity_are_told(tmp_p
     gold = "SELECT CITY, COUNT(*) FROM CUSTOMERS GROUP BY CITY"
     asked = EvalQuestion("q00", "Customers by city?", "SHOP", url, "snowflake", (gold,))
     given = evaluation(tmp_path, Knowing(), [asked])
-    databases = Databases(given.options, [asked], chat_models=given.chat_models)
+    databases = Databases(given.options, chat_models=given.chat_models)
     try:
         database = await databases.of(asked)
         lost = candidate("c1", "SELECT CITY FROM CUSTOMERS", error="unavailable")

@@ -68,7 +68,7 @@ async def test_a_prediction_has_the_seconds_of_its_run_and_gold_has_its_own(
     """One endless prediction must not hold up the questions that share the database."""
     for number, (seconds, allowed) in enumerate([(7.0, 7.0), (900.0, GOLD_LIMITS.seconds)]):
         given = evaluation(tmp_path, Knowing(), [question], query_timeout=seconds, max_rows=5)
-        databases = Databases(given.options, [question], chat_models=given.chat_models)
+        databases = Databases(given.options, chat_models=given.chat_models)
         folder = tmp_path / str(number)
         try:
             cut = kept(folder, {"n": [6]})

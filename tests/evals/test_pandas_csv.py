@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
@@ -11,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorum.evals.tabular.frames import frame_of
-from quorum.evals.tabular.pandas_csv import CELLS_AT_ONCE, pandas_csv
+from quorum.evals.tabular.frames import UnreadableCsv, frame_of, pandas_csv
 from quorum.evals.tabular.vectors import match, vectors
+from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.results import csv_lines
 
 DAY = datetime(2020, 1, 1)
@@ -21,7 +22,7 @@ DAY = datetime(2020, 1, 1)
 
 def column(*values: Any, kind: pa.DataType | None = None) -> list[str]:
     """The lines of a one-column table, without the header."""
-    text = "".join(pandas_csv(pa.table({"a": pa.array(values, kind)})))
+    text = pandas_csv(pa.table({"a": pa.array(values, kind)}))
     return text.split("\n")[1:-1]
 
 
@@ -91,25 +92,55 @@ def test_nested_values_and_bytes_are_texts_of_python_and_numpy() -> None:
 
 def test_fields_are_quoted_where_they_must_be() -> None:
     table = pa.table({"a,b": ["x", "a,b", 'q"q', " lead", "", None], 'q"': [1, 2, 3, 4, 5, 6]})
-    assert "".join(pandas_csv(table)) == '"a,b","q"""\nx,1\n"a,b",2\n"q""q",3\n lead,4\n,5\n,6\n'
-    assert column("a\rb") == ['"a\rb"']  # pandas leaves the quotation marks out, and cannot read it
-    assert "".join(pandas_csv(pa.table({"a": ["l\nl"], "b": [1]}))) == 'a,b\n"l\nl",1\n'
+    assert pandas_csv(table) == '"a,b","q"""\nx,1\n"a,b",2\n"q""q",3\n lead,4\n,5\n,6\n'
+    assert pandas_csv(pa.table({"a": ["l\nl"], "b": [1]})) == 'a,b\n"l\nl",1\n'
+
+
+def test_a_text_with_a_carriage_return_can_be_read_back() -> None:
+    """pandas leaves the quotation marks out with Python 3.11, and cannot read what it wrote."""
+    table = pa.table({"a": ["a\rb", "c\r\nd", "e"], "b": [1, 2, 3]})
+    text = pandas_csv(table)
+    assert text == 'a,b\r\n"a\rb",1\r\n"c\r\nd",2\r\ne,3\r\n'
+    assert [column.tolist() for column in frame_of(text).columns] == [["a\rb", "c\r\nd", "e"], [1, 2, 3]]
 
 
 def test_columns_of_one_name_and_results_without_rows() -> None:
-    assert (
-        "".join(pandas_csv(pa.Table.from_arrays([pa.array([1]), pa.array([2])], ["a", "a"]))) == "a,a\n1,2\n"
-    )
-    assert "".join(pandas_csv(pa.table({"a": pa.array([], pa.int64()), "b": []}))) == "a,b\n"
+    assert pandas_csv(pa.Table.from_arrays([pa.array([1]), pa.array([2])], ["a", "a"])) == "a,a\n1,2\n"
+    assert pandas_csv(pa.table({"a": pa.array([], pa.int64()), "b": []})) == "a,b\n"
 
 
 def test_what_moments_need_is_found_piece_by_piece_and_null_in_the_whole_column() -> None:
-    rows = CELLS_AT_ONCE // 2
+    rows = 50_000  # of two columns, pandas formats as many at a time
     moments = [DAY] * rows + [DAY, DAY + timedelta(hours=1)]
     numbers = [1] * (rows + 1) + [None]
-    lines = list(pandas_csv(pa.table({"a": moments, "b": numbers})))
+    lines = pandas_csv(pa.table({"a": moments, "b": numbers})).splitlines(keepends=True)
     assert lines[1] == lines[rows] == "2020-01-01,1.0\n"
     assert lines[rows + 1 :] == ["2020-01-01 00:00:00,1.0\n", "2020-01-01 01:00:00,\n"]
+
+
+def test_without_pandas_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    for use in (lambda: frame_of("a\n1\n"), lambda: pandas_csv(pa.table({"a": [1]}))):
+        with pytest.raises(ConfigurationError, match=r"pip install 'quorum-sql\[evals\]'"):
+            use()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "empty, it lacks even a header"),
+        ('a\n"1\n', "quotation mark is not closed"),
+        ("a,b\n1,2\n3,4,5\n", "Expected 2 fields in line 3, saw 3"),
+    ],
+)
+def test_what_is_no_csv_is_said(text: str, message: str) -> None:
+    with pytest.raises(UnreadableCsv, match=message):
+        frame_of(text)
+
+
+def test_names_are_as_in_the_header() -> None:
+    assert frame_of("a,a,,a.1\n1,2,3,4\n").names == ("a", "a", "", "a.1")
+    assert frame_of("a,a\nindex,1,2\n").names == ("a", "a")
 
 
 plain = st.one_of(
@@ -125,7 +156,7 @@ plain = st.one_of(
 def test_the_comparison_reads_the_same_from_it_as_from_the_table(columns: list[list[Any]]) -> None:
     rows = min(map(len, columns))
     table = pa.Table.from_arrays([pa.array(values[:rows]) for values in columns], [*"abc"][: len(columns)])
-    exported, direct = frame_of(pandas_csv(table)), frame_of(csv_lines(table))
+    exported, direct = frame_of(pandas_csv(table)), frame_of("".join(csv_lines(table)))
     assert (exported.names, exported.rows) == (direct.names, direct.rows)
     pairs = zip(
         vectors(exported.columns, ignore_order=False),

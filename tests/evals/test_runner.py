@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from quorum.evals.folder import EvalFolder, differing, merged
+from quorum.evals.folder import EvalFolder, merged
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.records import Record
 from quorum.evals.running.attempts import Attempts
@@ -29,6 +29,7 @@ from quorum.evals.running.runner import MAX_IN_A_ROW, Evaluation, GaveUp, run_ev
 from quorum.evals.running.writer import EvalWriter
 from quorum.knowledge.errors import ConfigurationError, ModelUnavailable
 from quorum.tools.query import Limits, QueryError
+from tests.evals.evaluations import differing
 from tests.evals.running import GOLD, MODEL, Knowing, ShopConnector, evaluation, questions, shops
 from tests.evals.small_suite import SumScorer
 
@@ -504,7 +505,7 @@ async def test_closing_waits_for_what_is_being_opened(
     monkeypatch.setattr(ShopConnector, "open", slow)
     monkeypatch.setattr(ShopConnector, "close", lambda self: asyncio.sleep(0))
     given = evaluation(tmp_path, Knowing(), questions(1))
-    databases = Databases(given.options, given.questions, chat_models=given.chat_models)
+    databases = Databases(given.options, chat_models=given.chat_models)
     waiting = asyncio.ensure_future(databases.of(given.questions[0]))
     await asyncio.wait_for(opening.wait(), 60)
     waiting.cancel()

@@ -18,7 +18,7 @@ from quorum.evals.scorers.spider2 import Spider2Scorer
 from quorum.evals.scorers.spider2_rules import load_gold
 from quorum.evals.submissions.sweep import sweep
 from quorum.evals.suites import load_suite
-from quorum.evals.tabular.pandas_csv import pandas_csv
+from quorum.evals.tabular.frames import pandas_csv
 from quorum.tools.query import ErrorKind, QueryError, QueryResult
 from tests.evals.spider2_folders import write_gold
 

@@ -12,8 +12,7 @@ import pytest
 
 from quorum.evals.questions import EvalQuestion, Suite
 from quorum.evals.running.runner import Evaluation, run_evaluation
-from quorum.evals.suites import load_suite
-from quorum.evals.suites.part import part_of
+from quorum.evals.suites import load_suite, part_of
 from quorum.graph.options import RunOptions
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.databases import connect

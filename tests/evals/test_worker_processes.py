@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import os
 import pickle
-from collections.abc import Iterator
+import signal
+import sys
+import threading
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorum.evals.folder import differing
 from quorum.evals.questions import EvalQuestion, Suite
 from quorum.evals.records import Record
-from quorum.evals.running import runner
+from quorum.evals.running import cluster, runner
+from quorum.evals.running.cluster import MOST_LOST, Asking, RemoteAsker, Shares, Workers, workers_of
 from quorum.evals.running.evaluation import Evaluation
 from quorum.evals.running.failures import MachineFailed
-from quorum.evals.running.frames import pack, unpack
-from quorum.evals.running.processes import Shares, WorkerProcess, worker_processes
 from quorum.evals.running.runner import run_evaluation
 from quorum.graph.options import RunOptions
 from quorum.knowledge import errors
 from quorum.knowledge.errors import ConfigurationError
-from quorum.tools.models.scripted import scripted
+from quorum.tools.models.scripted import ScriptedChatModel, scripted
+from tests.evals.evaluations import differing
 from tests.evals.simulated import make_suite, slow_model
 
 
@@ -34,10 +38,10 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Suite:
     return make_suite(tmp_path_factory.mktemp("shops"), 12, 2)
 
 
-@pytest.fixture(scope="module")
-def workers() -> Iterator[list[WorkerProcess]]:
-    """One for the whole module: it takes seconds to load."""
-    with worker_processes(1) as started:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def workers() -> AsyncIterator[Workers]:
+    """Two for the whole module: they take seconds to load."""
+    async with workers_of(2) as started:
         yield started
 
 
@@ -52,24 +56,24 @@ def evaluation(suite: Suite, folder: Path, latency: float = 0.01, **changes: Any
 def elsewhere(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Ids of the questions that another process was asked."""
     ids: list[str] = []
-    record = WorkerProcess.record
+    record = RemoteAsker.record
 
-    async def noted(worker: WorkerProcess, question: EvalQuestion) -> Record:
+    async def noted(asker: RemoteAsker, question: EvalQuestion) -> Record:
         ids.append(question.id)
-        return await record(worker, question)
+        return await record(asker, question)
 
-    monkeypatch.setattr(WorkerProcess, "record", noted)
+    monkeypatch.setattr(RemoteAsker, "record", noted)
     return ids
 
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_two_processes_do_what_one_does(
-    suite: Suite, workers: list[WorkerProcess], elsewhere: list[str], tmp_path: Path
+    suite: Suite, workers: Workers, elsewhere: list[str], tmp_path: Path
 ) -> None:
     alone = await run_evaluation(evaluation(suite, tmp_path / "alone"))
     assert elsewhere == []
     shared = await run_evaluation(evaluation(suite, tmp_path / "shared"), workers=workers)
-    assert 0 < len(elsewhere) < 12
+    assert sorted(elsewhere) == sorted(shared)
     assert list(shared) == list(alone)
     assert all(record.match for record in shared.values())
     assert differing(alone, shared) == {}
@@ -77,7 +81,7 @@ async def test_two_processes_do_what_one_does(
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_what_is_interrupted_goes_on(
-    suite: Suite, workers: list[WorkerProcess], elsewhere: list[str], tmp_path: Path
+    suite: Suite, workers: Workers, elsewhere: list[str], tmp_path: Path
 ) -> None:
     """The other process ends what it has under way so that any process can go on with it."""
     slow = asyncio.ensure_future(
@@ -91,52 +95,133 @@ async def test_what_is_interrupted_goes_on(
     begun = set(elsewhere)
     records = await run_evaluation(evaluation(suite, tmp_path / "out"))
     assert all(record.match for record in records.values())
-    assert {id for id, record in records.items() if record.resumed} > begun
-    assert begun
+    assert {id for id, record in records.items() if record.resumed} >= begun
+    assert len(begun) == 4
 
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_what_another_process_cannot_be_told_is_refused(
-    suite: Suite, workers: list[WorkerProcess], tmp_path: Path
+    suite: Suite, workers: Workers, tmp_path: Path
 ) -> None:
-    models = {"simulated": scripted(lambda prompt: "no such thing")}
+    lock = threading.Lock()
+    models = {"simulated": scripted(lambda prompt: str(lock))}
     given = evaluation(suite, tmp_path / "out", chat_models=models)
     with pytest.raises(ConfigurationError, match=r"cannot be handed to another process.*Use one worker"):
         await run_evaluation(given, workers=workers)
 
 
-async def test_a_process_that_is_gone_ends_the_evaluation_and_loses_nothing(
-    suite: Suite, tmp_path: Path
-) -> None:
-    def killing(_: Record) -> None:
-        worker.kill()
+async def processes_of(workers: Workers) -> list[int]:
+    """The ids of the workers' processes."""
+    return list((await workers.client.run(os.getpid)).values())
 
-    with worker_processes(1) as (worker,), pytest.raises(MachineFailed, match="exit status -9"):
-        await run_evaluation(
-            evaluation(suite, tmp_path / "out", latency=0.2), workers=[worker], on_record=killing
-        )
-    finished: list[Record] = []
-    records = await run_evaluation(evaluation(suite, tmp_path / "out"), on_begin=finished.extend)
-    assert finished
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_what_a_killed_worker_had_under_way_another_one_goes_on_with(
+    suite: Suite, workers: Workers, tmp_path: Path
+) -> None:
+    (gone, _) = await processes_of(workers)
+    killed: list[str] = []
+
+    def kill(_: Record) -> None:
+        if not killed:
+            killed.extend(path.name for path in (tmp_path / "out" / "runs").iterdir())
+            os.kill(gone, signal.SIGKILL)
+
+    records = await run_evaluation(
+        evaluation(suite, tmp_path / "out", latency=0.2), workers=workers, on_record=kill
+    )
+    assert killed
+    assert len(records) == 12
+    assert all(record.match for record in records.values())
+    assert any(record.resumed for record in records.values())
+    assert gone not in await processes_of(workers)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_question_that_ends_every_worker_ends_the_evaluation_and_loses_nothing(
+    suite: Suite,
+    workers: Workers,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Want of memory, say: the system kills whatever asks it. The key is in no file and in no log."""
+    models = {"simulated": Deadly(script=str, source="simulated")}
+    given = evaluation(suite, tmp_path / "out", chat_models=models, api_key="sk-secret")
+    with pytest.raises(MachineFailed, match=f"{MOST_LOST} worker processes have ended"):
+        await run_evaluation(given, workers=workers)
+    assert "worker" in caplog.text.lower()
+    assert "sk-secret" not in "".join([*capfd.readouterr(), caplog.text])
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert files
+    assert not any(b"sk-secret" in path.read_bytes() for path in files)
+    records = await run_evaluation(evaluation(suite, tmp_path / "out"))
     assert all(record.match for record in records.values())
 
 
-async def test_a_process_ends_with_the_one_that_began_it() -> None:
-    worker = WorkerProcess()
-    assert worker._process.stdin is not None
-    worker._process.stdin.close()
-    assert await asyncio.to_thread(worker._process.wait, 30) == 0
-    worker.kill()
+class Deadly(ScriptedChatModel):
+    """Ends the process that asks it."""
+
+    async def _agenerate(self, *_: Any, **__: Any) -> Any:
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
-async def test_an_error_arrives_whole() -> None:
-    stream = asyncio.StreamReader()
-    stream.feed_data(pack(("failed", "q1", ConfigurationError("It is wrong.", hint="Mend it."))))
-    stream.feed_eof()
-    _, _, error = await unpack(stream)
-    assert str(error) == "It is wrong. Mend it."
-    with pytest.raises(EOFError):
-        await unpack(stream)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_terminals_ctrl_c_does_not_reach_workers(
+    suite: Suite, workers: Workers, tmp_path: Path
+) -> None:
+    before = await processes_of(workers)
+    for process in before:
+        os.kill(process, signal.SIGINT)
+        os.kill(process, signal.SIGTERM)
+    assert await run_evaluation(evaluation(suite, tmp_path / "out"), workers=workers)
+    assert await processes_of(workers) == before
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_an_existing_cluster_is_used(suite: Suite, tmp_path: Path) -> None:
+    from distributed import LocalCluster
+
+    async with (
+        LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0", asynchronous=True) as there,
+        workers_of(address=there.scheduler_address) as workers,
+    ):
+        assert workers.count == 1
+        records = await run_evaluation(evaluation(suite, tmp_path / "out"), workers=workers)
+    assert all(record.match for record in records.values())
+
+
+async def test_a_cluster_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "START_SECONDS", 0.4)
+    with pytest.raises(ConfigurationError, match=r"No cluster with a worker answers at tcp://127\.0\.0\.1:9"):
+        async with workers_of(address="tcp://127.0.0.1:9"):
+            pass
+
+
+async def test_without_dask_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(ConfigurationError, match=r"pip install 'quorum-sql\[cluster\]'"):
+        async with workers_of(2):
+            pass
+
+
+async def test_an_error_arrives_whole(suite: Suite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Errors of ours as they are; of others, which may not be fit to travel, their traceback."""
+    asking = Asking(evaluation(suite, tmp_path))
+    try:
+        for error in (ConfigurationError("It is wrong.", hint="Mend it."), ValueError(threading.Lock())):
+
+            async def fails(_: EvalQuestion, error: Exception = error) -> Record:
+                raise error
+
+            monkeypatch.setattr(asking._attempts, "record", fails)
+            await asking.ask(suite.questions[0])
+            ((_, outcome),) = pickle.loads(await asking.outcomes())
+            found, _ = pickle.loads(outcome)
+            said = "It is wrong. Mend it." if isinstance(error, ConfigurationError) else "ValueError"
+            assert said in str(found)
+    finally:
+        await asking.end()
 
 
 @pytest.mark.parametrize("kind", [each for each in vars(errors).values() if isinstance(each, type)])
@@ -146,14 +231,6 @@ def test_every_error_can_be_handed_on(kind: type[Exception]) -> None:
     handed = pickle.loads(pickle.dumps(given))
     assert type(handed) is kind
     assert (str(handed), vars(handed)) == (str(given), vars(given))
-
-
-async def test_what_cannot_be_read_is_not_waited_for_for_ever(suite: Suite, tmp_path: Path) -> None:
-    with worker_processes(1) as (worker,):
-        await worker.begin(evaluation(suite, tmp_path), lambda: None)
-        worker._hear = None  # type: ignore[assignment,method-assign]
-        with pytest.raises(MachineFailed, match="has ended"):
-            await asyncio.wait_for(worker.record(suite.questions[0]), 30)
 
 
 def test_the_rate_of_requests_is_shared(suite: Suite, tmp_path: Path) -> None:

@@ -23,11 +23,11 @@ from quorum.cli import cli
 from quorum.commands.eval_run import _name
 from quorum.eval_progress import LINE_SECONDS, Board
 from quorum.eval_tally import Tally
-from quorum.evals.folder import EvalFolder, differing
+from quorum.evals.folder import EvalFolder
 from quorum.evals.questions import Suite
 from quorum.evals.records import CandidateRow, Linking
 from quorum.interrupts import interruptible
-from tests.evals.evaluations import record, usage
+from tests.evals.evaluations import differing, record, usage
 from tests.evals.running import questions, shops
 from tests.evals.small_suite import SumScorer, write_database
 from tests.quorum.forked import OUTPUT, Forked

@@ -1,0 +1,329 @@
+"""Processes that ask an evaluation's questions: one process uses one processor core only.
+
+They are the workers of a Dask cluster: one of this machine that lives as long as the evaluation, or one that
+is there already, perhaps on many machines. In each an actor asks its share of the questions in the worker's
+event loop; this process gives them out and keeps all records.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import pickle
+import signal
+import traceback
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from quorum.evals.questions import EvalQuestion
+from quorum.evals.records import Record
+from quorum.evals.running.attempts import Attempts
+from quorum.evals.running.databases import Databases
+from quorum.evals.running.evaluation import Evaluation
+from quorum.evals.running.failures import MachineFailed
+from quorum.knowledge.errors import ConfigurationError, QuorumError
+from quorum.tools.garbage import rare_collections
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+STOP_SECONDS = 20.0
+"""For a worker to end what is under way, so that it can be gone on with, before it is left alone."""
+
+START_SECONDS = 60.0
+"""For a cluster to have a worker."""
+
+MOST_LOST = 3
+"""Workers that may be lost, for each that asks, before the evaluation ends."""
+
+SETTINGS = {
+    "distributed.worker.daemon": False,  # databases have processes of their own
+    # What Dask does beside the work took a tenth of the time: watching itself, moving tasks between workers,
+    # and giving memory back to the system at every chance.
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.system-monitor.interval": "1h",
+    "distributed.admin.tick.interval": "1s",
+    "distributed.scheduler.active-memory-manager.start": False,
+    "distributed.scheduler.work-stealing": False,
+    "distributed.nanny.pre-spawn-environ": {},
+    # Nobody looks at its pages.
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
+    "distributed.nanny.http.routes": [],
+}
+
+Outcome: TypeAlias = tuple[Record | QuorumError | RuntimeError | None, bool]
+"""A record, or why there is none; None if the question was cut short. And whether a model has replied to any
+question of this worker since the outcome before."""
+
+
+@asynccontextmanager
+async def workers_of(count: int = 0, *, address: str = "") -> AsyncIterator[Workers]:
+    """The workers of a cluster of ``count`` processes, which end with the block, or of one that is there.
+
+    Args:
+        address: Of the scheduler, ``tcp://host:8786``; its workers must find Quorum installed, and the
+            evaluation's folder and databases at the same places.
+
+    Raises:
+        ConfigurationError: Dask is not installed, or no cluster with a worker answers.
+    """
+    try:
+        import dask
+        import distributed
+    except ImportError as error:
+        raise ConfigurationError(
+            "Several processes need Dask.",
+            hint="pip install 'quorum-sql[cluster]' (in a checkout: pip install -e '.[cluster]').",
+        ) from error
+    lib: Any = distributed  # most of it has no types
+    if address:
+        try:
+            async with lib.Client(address, asynchronous=True, timeout=START_SECONDS / 4) as client:
+                await client.wait_for_workers(1, timeout=START_SECONDS / 4)
+                yield Workers(client, len(await client.nthreads()))
+        except (OSError, TimeoutError, ValueError) as error:
+            raise ConfigurationError(
+                f"No cluster with a worker answers at {address}: {error}.",
+                hint="Start one with `dask scheduler` and `dask worker`, and give the scheduler's address.",
+            ) from error
+        return
+    with dask.config.set(SETTINGS):
+        local = lib.LocalCluster(
+            n_workers=count,
+            threads_per_worker=1,
+            memory_limit=0,
+            dashboard_address="127.0.0.1:0",
+            security=lib.Security.temporary(),  # else every user of the machine could run code in the workers
+            asynchronous=True,
+        )
+        async with local as cluster, lib.Client(cluster, asynchronous=True) as client:
+            await client.register_plugin(_unsignalled())
+            yield Workers(client, count)
+
+
+def _unsignalled() -> Any:
+    from distributed import WorkerPlugin
+
+    class Unsignalled(WorkerPlugin):
+        """The terminal's Ctrl-C is the other process's affair."""
+
+        name = "quorum-unsignalled"
+
+        def setup(self, worker: object) -> None:  # noqa: ARG002
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, signal.SIG_IGN)
+
+    return Unsignalled()
+
+
+class Workers:
+    """The workers of a cluster, for the evaluations of one event loop, one after the other.
+
+    Attributes:
+        count: How many ask.
+    """
+
+    def __init__(self, client: Client, count: int) -> None:
+        self.client, self.count = client, count
+
+    def askers(self, evaluation: Evaluation, replied: Callable[[], None]) -> list[RemoteAsker]:
+        """One for each worker.
+
+        Args:
+            replied: Called when a model has replied there.
+
+        Raises:
+            ConfigurationError: The evaluation cannot be handed to another process.
+        """
+        from distributed.protocol import pickle as handing_over
+
+        dumps: Callable[[object], bytes] = handing_over.dumps
+        try:
+            dumps(evaluation)
+        except Exception as error:  # whatever a model's own way to be pickled raises
+            raise ConfigurationError(
+                f"The evaluation cannot be handed to another process: {error}", hint="Use one worker."
+            ) from error
+        return [RemoteAsker(self.client, evaluation, replied) for _ in range(self.count)]
+
+
+class RemoteAsker:
+    """Asks questions in a worker; as ``evals.running.attempts.Attempts``, whose words it has.
+
+    If the worker is lost, its questions are asked again in another one, from where they were.
+    """
+
+    def __init__(self, client: Client, evaluation: Evaluation, replied: Callable[[], None]) -> None:
+        self._client, self._evaluation, self._replied = client, evaluation, replied
+        self._link: asyncio.Task[_Link] | None = None
+        self._lost = 0
+
+    async def record(self, question: EvalQuestion) -> Record:
+        """As ``Attempts.record``.
+
+        Raises:
+            MachineFailed: ``MOST_LOST`` workers were lost, for want of memory, say.
+        """
+        while True:
+            link = self._link = self._link or asyncio.ensure_future(self._linked())
+            try:
+                found, replied = await (await asyncio.shield(link)).outcome(question)
+            except (OSError, RuntimeError) as error:  # what Dask says of a worker that is gone
+                self._is_lost(link, error)
+                continue
+            if replied:
+                self._replied()
+            if isinstance(found, Record):
+                return found
+            raise found or asyncio.CancelledError
+
+    async def close(self, url: str) -> None:
+        """As ``Attempts.close``."""
+        with suppress(OSError, RuntimeError):
+            if self._link is not None:
+                await (await asyncio.shield(self._link)).actor.close(url)
+
+    async def end(self) -> None:
+        """End what is under way, in such order that it can be gone on with."""
+        if self._link is not None:
+            with suppress(Exception):  # it is gone already, or does not stop
+                async with asyncio.timeout(STOP_SECONDS):
+                    await (await self._link).actor.end()
+
+    async def _linked(self) -> _Link:
+        """To an actor in the worker that has the fewest."""
+        client: Any = self._client
+        try:
+            await client.wait_for_workers(1, timeout=START_SECONDS)
+            return _Link(await client.submit(Asking, self._evaluation, actor=True, pure=False))
+        except (OSError, RuntimeError):
+            raise
+        except Exception as error:
+            raise ConfigurationError(
+                f"A worker cannot ask questions: {error}", hint="Is the same Quorum installed there?"
+            ) from error
+
+    def _is_lost(self, link: asyncio.Task[_Link], error: Exception) -> None:
+        if self._link is not link:
+            return  # another question has said so
+        self._link = None
+        self._lost += 1
+        if self._lost >= MOST_LOST:
+            raise MachineFailed(
+                f"{self._lost} worker processes have ended while they asked: {error}.",
+                hint="What Dask said of it stands above; else see to the machine's memory, or use fewer "
+                "workers. What is finished is kept.",
+            ) from error
+
+
+class _Link:
+    """To the actor in a worker: few connections for many questions."""
+
+    def __init__(self, actor: Any) -> None:
+        self.actor = actor
+        self._waiting: dict[str, asyncio.Future[Outcome]] = {}
+        self._listening = asyncio.create_task(self._listen())
+
+    async def outcome(self, question: EvalQuestion) -> Outcome:
+        """What came of asking it there.
+
+        Raises:
+            OSError, RuntimeError: The worker is gone, or cannot be understood.
+        """
+        outcome: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        self._waiting[question.id] = outcome
+        await self.actor.ask(question)
+        either: list[asyncio.Future[Any]] = [outcome, self._listening]
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if outcome.done():
+            return outcome.result()
+        raise OSError(f"the worker is gone: {self._listening.exception()}")
+
+    async def _listen(self) -> None:
+        while True:
+            for found in pickle.loads(await self.actor.outcomes()):
+                if found is None:
+                    return
+                id, outcome = found
+                answer = self._waiting.pop(id)
+                if not answer.done():  # cut short here
+                    answer.set_result(pickle.loads(outcome))
+
+
+class Asking:
+    """In a worker: asks the questions of an evaluation that it is given."""
+
+    def __init__(self, evaluation: Evaluation) -> None:
+        self._databases = Databases.for_evaluation(evaluation)
+        self._attempts = Attempts(evaluation, self._databases, replied=self._heard)
+        self._replied = False
+        self._under_way: set[asyncio.Task[None]] = set()
+        self._outcomes: asyncio.Queue[tuple[str, bytes] | None] = asyncio.Queue()
+        self._block = ExitStack()
+        self._block.enter_context(rare_collections())
+
+    async def ask(self, question: EvalQuestion) -> None:
+        """Begin to ask a question."""
+        task = asyncio.create_task(self._ask(question))
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+
+    async def outcomes(self) -> bytes:
+        """The next outcomes and their questions' ids, as soon as there is one; None is the last."""
+        found = [await self._outcomes.get()]
+        while not self._outcomes.empty():
+            found.append(self._outcomes.get_nowait())
+        return pickle.dumps(found)
+
+    async def _ask(self, question: EvalQuestion) -> None:
+        found: Record | QuorumError | RuntimeError | None = None
+        try:
+            found = await self._attempts.record(question)
+        except Exception as error:  # noqa: BLE001 - of whatever kind: the other process raises it
+            found = RuntimeError("".join(traceback.format_exception(error)))
+            with suppress(Exception):  # it cannot be handed on as it is
+                if isinstance(error, QuorumError) and pickle.dumps(error):
+                    found = error
+        finally:
+            replied, self._replied = self._replied, False
+            self._outcomes.put_nowait((question.id, pickle.dumps((found, replied))))
+
+    async def close(self, url: str) -> None:
+        """No further question is on that database."""
+        await self._databases.close(url)
+
+    async def end(self) -> None:
+        """End what is under way, so that it can be gone on with, and close the databases."""
+        from langchain_core.tracers.langchain import wait_for_all_tracers
+
+        for task in self._under_way:
+            task.cancel()
+        if self._under_way:
+            await asyncio.wait(self._under_way)
+        self._outcomes.put_nowait(None)
+        await self._databases.aclose()
+        await asyncio.to_thread(wait_for_all_tracers)  # LangSmith's, which the process's end would cut short
+        self._block.close()
+
+    def _heard(self) -> None:
+        self._replied = True
+
+
+class Shares:
+    """Questions for several who ask: each has a part that follows in order, and helps others at the end.
+
+    So those of one database are asked in one place, as far as that leaves nobody idle.
+    """
+
+    def __init__(self, questions: Sequence[EvalQuestion], count: int) -> None:
+        bounds = [len(questions) * number // count for number in range(count + 1)]
+        self._parts = [deque(questions[a:b]) for a, b in itertools.pairwise(bounds)]
+
+    def of(self, number: int) -> Iterator[EvalQuestion]:
+        """What the asker of that number is to ask; several may take from one asker's."""
+        while any(self._parts):
+            own = self._parts[number]
+            yield own.popleft() if own else max(self._parts, key=len).pop()

@@ -13,9 +13,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import quorum
 from quorum.tools.databases.session import HEAD, pack
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = Path(str(quorum.__file__)).resolve().parent.parent
+"""Where the package lies: nothing else may become importable in a child."""
 START_SECONDS = 30.0
 """For a child to start and open its database; slow disks and cold caches included."""
 GRACE_SECONDS = 0.5

@@ -1,4 +1,4 @@
-"""The child process of an embedded engine: ``python -m tools.databases.worker``.
+"""The child process of an embedded engine: ``python -m quorum.tools.databases.worker``.
 
 It opens one session, answers requests from its standard input one after the other, and dies with
 its parent. It is given no secret; its memory and what it may write to files are bounded; and

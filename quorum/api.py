@@ -62,8 +62,7 @@ async def ask(
     """
     flags = {"database": db, "recipe": recipe, "votes": votes, "documents": docs, **options}
     flags["models"] = models or (list(chat_models) if chat_models and resume is None else None)
-    if on_clarify is not None and resume is None:
-        flags["clarify"] = True
+    flags |= {"clarify": True} if on_clarify is not None and resume is None else {}
     settings = settings.changed(**flags) if settings else Settings(**flags)
     run_id = ""
     if resume is None:
@@ -76,11 +75,10 @@ async def ask(
     _check_askable(question, run, chat_models or {}, on_clarify)
     from quorum.graph.answering import answer_question
     from quorum.graph.context import open_context
-    from quorum.graph.recipes import find_recipe
+    from quorum.graph.recipes import recipe_of
 
-    chosen = find_recipe(run.recipe, run.switches)
     handles: dict[str, Any] = {"api_key": settings.key, "listener": on_event, "chat_models": chat_models}
-    context = await open_context(run, chosen, question, resume=run_id, **handles)
+    context = await open_context(run, recipe_of(run), question, resume=run_id, **handles)
     return await answer_question(context, question, resumed=bool(run_id), on_clarify=on_clarify)
 
 

@@ -20,7 +20,7 @@ from quorum.evals.running.writer import RUNS
 from quorum.graph.answer import Answer
 from quorum.graph.answering import answer_question
 from quorum.graph.context import Context, open_context
-from quorum.graph.recipes import find_recipe
+from quorum.graph.recipes import recipe_of
 from quorum.graph.runs import Event, RunFolder
 from quorum.knowledge.errors import ConfigurationError, QuorumError
 
@@ -100,7 +100,7 @@ class Attempts:
         opening = asyncio.ensure_future(
             open_context(
                 replace_options(options, database=question.url, home=str(self.folder)),
-                find_recipe(options.recipe, options.switches),
+                recipe_of(options),
                 question.question,
                 resume=question.id if resumed else "",
                 run_id="" if resumed else question.id,

@@ -15,7 +15,7 @@ from quorum import __version__
 from quorum.evals.questions import ID_HINT, EvalQuestion, Suite, is_id
 from quorum.evals.records import Asked, Manifest
 from quorum.graph.options import RunOptions
-from quorum.graph.recipes import find_recipe
+from quorum.graph.recipes import recipe_of
 from quorum.knowledge.documents import Documents
 from quorum.knowledge.errors import ConfigurationError
 
@@ -60,7 +60,7 @@ class Evaluation:
             raise ConfigurationError(
                 f"concurrency is {self.concurrency}; ask one question at a time at least."
             )
-        find_recipe(self.options.recipe, self.options.switches)
+        recipe_of(self.options)
         if self.options.clarify:
             raise ConfigurationError(
                 "An evaluation has nobody to ask which answer is meant.",

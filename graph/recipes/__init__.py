@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
+from quorum.graph.options import RunOptions
 from quorum.graph.recipes.recipe import Recipe
 from quorum.knowledge.errors import ConfigurationError
 
@@ -52,3 +53,12 @@ def find_recipe(name: str, switches: Mapping[str, Any] | None = None) -> Recipe:
         hint = f"It has {', '.join(sorted(allowed))}." if allowed else "It has none."
         raise ConfigurationError(f"Recipe {name} has no switch {unknown[0]!r}.", hint=hint)
     return replace(recipe, **dict(switches or {}))
+
+
+def recipe_of(options: RunOptions) -> Recipe:
+    """The recipe that a run's options name, with their switches.
+
+    Raises:
+        ConfigurationError: As ``find_recipe``.
+    """
+    return find_recipe(options.recipe, options.switches)

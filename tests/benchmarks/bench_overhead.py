@@ -21,7 +21,7 @@ from quorum.graph.builder import build_graph
 from quorum.graph.checkpoints import open_checkpoints
 from quorum.graph.context import open_context
 from quorum.graph.options import RunOptions
-from quorum.graph.recipes import find_recipe
+from quorum.graph.recipes import recipe_of
 from quorum.tools.models.scripted import scripted
 from tests.graph.shop import QUESTION, make_shop, script
 
@@ -34,7 +34,7 @@ async def one_question(folder: Path, votes: int) -> tuple[float, float, int]:
     begun = time.perf_counter()
     context = await open_context(
         options,
-        find_recipe(options.recipe, options.switches),
+        recipe_of(options),
         QUESTION,
         chat_models={"scripted:bench": scripted(script())},
     )

@@ -18,7 +18,7 @@ from quorum.graph.builder import build_graph
 from quorum.graph.checkpoints import open_checkpoints
 from quorum.graph.context import open_context
 from quorum.graph.options import RunOptions
-from quorum.graph.recipes import find_recipe
+from quorum.graph.recipes import recipe_of
 from quorum.graph.recipes.recipe import Recipe
 from quorum.graph.resources import Resources, open_resources
 from quorum.tools.models import make_models
@@ -157,7 +157,7 @@ async def run_options(
     shared = await opened.resources(options, chat_models) if opened and chat_models else None
     context = await open_context(
         options,
-        recipe or find_recipe(options.recipe, options.switches),
+        recipe or recipe_of(options),
         question,
         chat_models=chat_models,
         resources=shared,

@@ -17,7 +17,7 @@ from quorum.graph.close_rivals import close_rivals
 from quorum.graph.context import open_context
 from quorum.graph.nodes.clarifying import SETTLED
 from quorum.graph.options import RunOptions
-from quorum.graph.recipes import RECIPES, find_recipe
+from quorum.graph.recipes import RECIPES, recipe_of
 from quorum.knowledge.errors import ModelUnavailable
 from quorum.tools.experts import ExpertLedger
 from quorum.tools.models.scripted import Prompt, Script, scripted
@@ -74,7 +74,7 @@ class Asked:
     async def __call__(self, *replies: Any) -> dict[str, Any]:
         context = await open_context(
             self.options,
-            find_recipe(self.options.recipe, self.options.switches),
+            recipe_of(self.options),
             QUESTION,
             chat_models=self.chat_models,
         )

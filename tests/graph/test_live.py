@@ -19,7 +19,7 @@ from quorum.graph.checkpoints import open_checkpoints
 from quorum.graph.context import Context, open_context
 from quorum.graph.nodes import planning
 from quorum.graph.options import RunOptions
-from quorum.graph.recipes import find_recipe
+from quorum.graph.recipes import find_recipe, recipe_of
 from quorum.graph.resources import open_resources
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable, ModelUnavailable
 from quorum.tools.models.scripted import scripted
@@ -70,7 +70,7 @@ async def test_a_run_leaves_nothing_in_memory(shop: Path, tmp_path: Path) -> Non
     alive: list[weakref.ref[Context]] = []
     for _ in range(2):
         given = RunOptions(database=f"sqlite:///{shop}", home=str(tmp_path / "home"), **SAMPLE)
-        context = await open_context(given, find_recipe(given.recipe, given.switches), QUESTION)
+        context = await open_context(given, recipe_of(given), QUESTION)
         await build_graph("recap").ainvoke({"question": "How many customers are there?"}, context=context)
         await context.aclose()
         alive.append(weakref.ref(context))
@@ -109,9 +109,7 @@ async def test_resources_are_shared_between_runs_and_stay_open(options: Callable
     try:
         catalogs = set()
         for _ in range(2):
-            context = await open_context(
-                given, find_recipe(given.recipe, given.switches), QUESTION, resources=resources
-            )
+            context = await open_context(given, recipe_of(given), QUESTION, resources=resources)
             output = await build_graph("recap").ainvoke(
                 {"question": "How many orders are there?"}, context=context
             )
@@ -134,7 +132,7 @@ async def test_a_run_that_cannot_open_leaves_no_folder(
         given = options(**{k: v for k, v in wrong.items() if k != "database"})
         given.database = str(wrong.get("database", given.database))
         with pytest.raises(error):
-            await open_context(given, find_recipe(given.recipe, given.switches), QUESTION)
+            await open_context(given, recipe_of(given), QUESTION)
     assert not (tmp_path / "home" / "runs").exists()
 
 
@@ -215,7 +213,7 @@ async def test_a_run_whose_endpoint_failed_asks_anew_when_it_is_resumed(shop: Pa
     for replies, resume in ((down, ""), (script(), "again")):
         context = await open_context(
             given,
-            find_recipe(given.recipe, given.switches),
+            recipe_of(given),
             QUESTION,
             resume=run_id,
             chat_models={"m": scripted(replies)},

@@ -16,7 +16,7 @@ from quorum.graph.checkpoints import open_checkpoints
 from quorum.graph.context import open_context
 from quorum.graph.nodes.tie_breaking import drawn
 from quorum.graph.options import RunOptions
-from quorum.graph.recipes import find_recipe
+from quorum.graph.recipes import recipe_of
 from quorum.knowledge.errors import ModelUnavailable
 from quorum.tools.models.scripted import Prompt, scripted
 from tests.graph.reforce_script import (
@@ -229,7 +229,7 @@ async def one_session(options: RunOptions, said: Any, resume: str) -> tuple[str,
     """One process's share of a run: from the start, or from where ``resume`` was killed."""
     context = await open_context(
         options,
-        find_recipe(options.recipe, options.switches),
+        recipe_of(options),
         QUESTION,
         resume=resume,
         chat_models={"m": scripted(said)},

@@ -14,7 +14,7 @@ from quorum.graph.builder import build_graph
 from quorum.graph.checkpoints import open_checkpoints
 from quorum.graph.context import open_context
 from quorum.graph.options import RunOptions
-from quorum.graph.recipes import find_recipe
+from quorum.graph.recipes import find_recipe, recipe_of
 from quorum.knowledge.errors import ConfigurationError, ModelUnavailable
 from quorum.tools.models.scripted import scripted
 from tests.graph.questions import spider1, spider2_local
@@ -311,7 +311,7 @@ async def test_a_run_that_broke_off_between_the_rounds_goes_on_without_writing_p
         chat_models = {"scripted:test": scripted(replies)}
         context = await open_context(
             options,
-            find_recipe(options.recipe, options.switches),
+            recipe_of(options),
             QUESTION,
             resume=run_id,
             chat_models=chat_models,

@@ -198,3 +198,29 @@ def test_make_says_when_python_is_too_old(root: Path, tmp_path: Path) -> None:
     assert "needs Python 3.11 or newer" in result.stderr
     assert "Python 3.9.2" in result.stderr
     assert not (tmp_path / ".venv").exists()
+
+
+def test_a_script_beside_modules_of_our_folders_names_asks_and_imports_its_own(
+    root: Path, tmp_path: Path
+) -> None:
+    for name in FLOORS:
+        (tmp_path / f"{name}.py").write_text(f"OWN = {name!r}\n")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from quorum import ask_sync\n"
+        "answer = ask_sync('How many customers are there?', db='sample', models=['offline'])\n"
+        f"import {', '.join(FLOORS)}\n"
+        f"assert [{', '.join(f'{name}.OWN' for name in FLOORS)}] == {list(FLOORS)}\n"
+        "print(answer.status, answer.columns)\n"
+    )
+    home = {"QUORUM_HOME": str(tmp_path / "home"), "PYTHONPATH": str(root)}
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        cwd=tmp_path,
+        env=os.environ | home,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("answered")

@@ -18,8 +18,8 @@ EXTRAS = {
     "cluster": ("distributed", "cryptography"),
     "embeddings": ("sentence_transformers", "faiss"),
     "evals": ("pandas",),
+    "plots": ("matplotlib",),
     "studio": ("langgraph_cli", "langgraph_api"),
-    "dev": ("pytest", "ruff", "mypy"),
 }
 ENDPOINT_SECONDS = 3.0
 OPENAI = "https://api.openai.com/v1"

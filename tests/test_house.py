@@ -8,7 +8,9 @@ import pkgutil
 import re
 import subprocess
 import sys
+import tarfile
 import tomllib
+import zipfile
 from importlib.metadata import distributions
 from pathlib import Path
 
@@ -149,7 +151,6 @@ def test_every_requirement_is_pinned_to_a_version_that_it_allows(root: Path) -> 
 
 def test_constraints_are_plain_pins(root: Path) -> None:
     pinned = pins(root)
-    assert str(pinned.pop("openai-agents").specifier) == "<0"  # it owns a top-level `agents`
     assert str(pinned["torch"].specifier) == "==2.13.0"
     for name, pin in pinned.items():
         assert [part.operator for part in pin.specifier] == ["=="], name
@@ -224,3 +225,23 @@ def test_a_script_beside_modules_of_our_folders_names_asks_and_imports_its_own(
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("answered")
+
+
+def test_a_wheel_and_one_built_from_the_sdist_hold_the_same_files(root: Path, tmp_path: Path) -> None:
+    def build(target: str, folder: Path, out: Path) -> Path:
+        command = [sys.executable, "-m", "hatchling", "build", "--target", target, "--directory", str(out)]
+        subprocess.run(command, cwd=folder, capture_output=True, check=True)
+        return next(out.iterdir())
+
+    with tarfile.open(build("sdist", root, tmp_path / "sdist")) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (unpacked,) = tmp_path.glob("quorum_sql-*/")
+    names = []
+    for number, folder in enumerate((root, unpacked)):
+        with zipfile.ZipFile(build("wheel", folder, tmp_path / f"wheel{number}")) as wheel:
+            names.append({name for name in wheel.namelist() if "__pycache__" not in name})
+    assert names[0] == names[1]
+    assert {name.partition("/")[0] for name in names[0]} == {"quorum", f"{unpacked.name}.dist-info"}
+    for floor in FLOORS:
+        inside = {str(path.relative_to(root)) for path in files(root) if path.is_relative_to(root / floor)}
+        assert {f"quorum/{name}" for name in inside} <= names[0]

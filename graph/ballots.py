@@ -174,7 +174,7 @@ def _restore_tuples(value: object, *names: str) -> None:
         object.__setattr__(value, name, tuple(getattr(value, name)))
 
 
-class Evidence(Protocol):
+class Overlaps(Protocol):
     """What is known of the candidates' results beyond their fingerprints."""
 
     async def overlap(self, a: Ballot, b: Ballot) -> Overlap:
@@ -198,14 +198,14 @@ class Rules:
         weights: Per expert; 1.0 where an expert is not named.
         seed: For strategies that draw; None derives one from the ballots.
         dialect: Of the SQL, to normalise it.
-        evidence: For strategies that compare results.
+        overlaps: For strategies that compare results.
         judge: For strategies that ask a model.
     """
 
     weights: Mapping[str, float] = field(default_factory=dict)
     seed: int | None = None
     dialect: str = ""
-    evidence: Evidence | None = None
+    overlaps: Overlaps | None = None
     judge: Judge | None = None
 
     def weight(self, expert: str) -> float:

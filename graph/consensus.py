@@ -31,7 +31,7 @@ async def hold_vote(
     Args:
         strategy: A name in ``STRATEGIES``.
         rules: What the strategy needs: weights for ``wma``, ``rwma`` and ``mbr``, a dialect for
-            ``sql_majority``, evidence for ``mbr``, a judge for ``judge``. The seed of a draw is
+            ``sql_majority``, overlaps for ``mbr``, a judge for ``judge``. The seed of a draw is
             recorded, given or derived.
 
     Raises:

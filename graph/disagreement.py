@@ -79,8 +79,8 @@ def disagreement(a: Side, b: Side, dialect: str) -> list[str]:
     one, other = summarise(first.sql, dialect), summarise(second.sql, dialect)
     pair = _Pair((first, second), found, (one, other) if one and other else None, ordered)
     kinds = (pair.columns(), pair.conditions(), pair.rows())
-    said = [sentence for kind in kinds for sentence in islice(kind, MAX_PER_KIND)]
-    return list(map(_sentence, said or [f"{first} and {second} have different values"]))
+    sentences = [sentence for kind in kinds for sentence in islice(kind, MAX_PER_KIND)]
+    return list(map(_sentence, sentences or [f"{first} and {second} have different values"]))
 
 
 def disagreements(sides: Sequence[Side], dialect: str) -> list[str]:
@@ -182,12 +182,12 @@ class _Pair:
         """In one sentence what only one side has."""
         one, other = (list(dict.fromkeys(part)) for part in parts)
         own = [[text for text in one if text not in other], [text for text in other if text not in one]]
-        said = [_listed(_code(_apart(text, own[1 - side])) for text in own[side]) for side in (0, 1)]
+        texts = [_listed(_code(_apart(text, own[1 - side])) for text in own[side]) for side in (0, 1)]
         a, b = self.sides
-        if all(said):
-            yield f"{a} {verb} {said[0]}; {b} {said[1]}"
-        elif any(said):
-            yield f"only {a if said[0] else b} {verb} {said[0] or said[1]}"
+        if all(texts):
+            yield f"{a} {verb} {texts[0]}; {b} {texts[1]}"
+        elif any(texts):
+            yield f"only {a if texts[0] else b} {verb} {texts[0] or texts[1]}"
 
 
 def _apart(text: str, others: Sequence[str] = ()) -> str:

@@ -172,8 +172,8 @@ def order_counts(candidates: Iterable[Candidate]) -> bool:
     was asked for, right answers that arrange such ties differently are two answers, which ``mbr`` lets
     support each other in part.
     """
-    said = [candidate.ordered for candidate in candidates if candidate.ordered is not None]
-    return 2 * sum(said) > len(said)
+    opinions = [candidate.ordered for candidate in candidates if candidate.ordered is not None]
+    return 2 * sum(opinions) > len(opinions)
 
 
 def gather(so_far: list[Item], more: list[Item] | None) -> list[Item]:

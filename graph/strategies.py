@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from quorum.graph.ballots import Ballot, Cluster, Evidence, Rules, Strategy, Tally, rank
+from quorum.graph.ballots import Ballot, Cluster, Overlaps, Rules, Strategy, Tally, rank
 from quorum.knowledge.errors import ConfigurationError
 
 RIVALS = 3
@@ -123,9 +123,9 @@ async def mbr(ballots: Sequence[Ballot], rules: Rules) -> Tally:
     what differs in a few cells could otherwise outweigh it by what it owes to it.
 
     Raises:
-        ConfigurationError: The rules have no evidence.
+        ConfigurationError: The rules give no overlaps of results.
     """
-    if rules.evidence is None:
+    if rules.overlaps is None:
         raise ConfigurationError("The strategy 'mbr' compares results, and was given none.")
     groups = clusters(ballots, lambda ballot: rules.weight(ballot.expert))
     heads = {ballot.candidate: ballot for ballot in ballots}
@@ -133,14 +133,14 @@ async def mbr(ballots: Sequence[Ballot], rules: Rules) -> Tally:
     scored = []
     for group, lead in zip(groups, leads, strict=True):
         support = [
-            other.weight * (1.0 if other is group else (await rules.evidence.overlap(lead, rival)).support)
+            other.weight * (1.0 if other is group else (await rules.overlaps.overlap(lead, rival)).support)
             for other, rival in zip(groups, leads, strict=True)
         ]
         scored.append((_rounded(math.fsum(support)), group, lead))
     scored.sort(key=lambda item: (-item[0], rank(item[2])))
     margin = _absolute(groups)
     chosen = max(groups, key=lambda group: group.weight).key if margin > 0 else None
-    return Tally(await _families(scored, rules.evidence), chosen=chosen, margin=margin)
+    return Tally(await _families(scored, rules.overlaps), chosen=chosen, margin=margin)
 
 
 def _rounded(weight: float) -> float:
@@ -148,12 +148,12 @@ def _rounded(weight: float) -> float:
     return float(f"{weight:.10g}")
 
 
-async def _families(scored: Sequence[tuple[float, Cluster, Ballot]], evidence: Evidence) -> list[Cluster]:
+async def _families(scored: Sequence[tuple[float, Cluster, Ballot]], overlaps: Overlaps) -> list[Cluster]:
     """Each cluster joined by those of less support that say the same but for columns that one has more."""
     left, families = list(scored), []
     while left:
         (weight, head, lead), *others = left
-        same = [(await evidence.overlap(lead, rival)).same for _, _, rival in others]
+        same = [(await overlaps.overlap(lead, rival)).same for _, _, rival in others]
         members = [head, *(group for (_, group, _), joins in zip(others, same, strict=True) if joins)]
         members.sort(key=lambda group: -_rounded(group.weight))  # stable: of equals the most supported first
         families.append(
@@ -172,7 +172,7 @@ async def _families(scored: Sequence[tuple[float, Cluster, Ballot]], evidence: E
 async def judge(ballots: Sequence[Ballot], rules: Rules) -> Tally:
     """A model chooses between the heaviest clusters, at most ``RIVALS``, where the vote is close.
 
-    Clusters are ``mbr``'s where the rules have evidence, else ``wma``'s. The judge sees them
+    Clusters are ``mbr``'s where the rules give overlaps, else ``wma``'s. The judge sees them
     in the order of their keys, which says nothing about their weights. It is not close where
     all other results together have too little weight to be a rival of the heaviest.
 
@@ -182,7 +182,7 @@ async def judge(ballots: Sequence[Ballot], rules: Rules) -> Tally:
     """
     if rules.judge is None:
         raise ConfigurationError("The strategy 'judge' asks a model, and was given none.")
-    tally = await (mbr if rules.evidence else wma)(ballots, rules)
+    tally = await (mbr if rules.overlaps else wma)(ballots, rules)
     margin = _absolute(clusters(ballots, lambda ballot: rules.weight(ballot.expert)), CLOSE)
     tally = replace(tally, margin=margin)
     heaviest = max(cluster.weight for cluster in tally.clusters)
@@ -199,8 +199,8 @@ async def judge(ballots: Sequence[Ballot], rules: Rules) -> Tally:
 
 def derived_seed(ballots: Sequence[Ballot]) -> int:
     """A seed from what the ballots say, so that a draw can be repeated without having been given one."""
-    said = sorted((ballot.candidate, ballot.expert, ballot.choice) for ballot in ballots)
-    return int.from_bytes(hashlib.sha256(repr(said).encode()).digest()[:4], "big")
+    votes = sorted((ballot.candidate, ballot.expert, ballot.choice) for ballot in ballots)
+    return int.from_bytes(hashlib.sha256(repr(votes).encode()).digest()[:4], "big")
 
 
 STRATEGIES: dict[str, Strategy] = {

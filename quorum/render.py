@@ -119,16 +119,20 @@ def rows_note(answer: dict[str, Any]) -> str:
 
 def _readings(answer: dict[str, Any]) -> list[Text]:
     """What else the question could mean: in one line, or one each where there are several."""
-    said = [printable(str(reading)) for reading in answer.get("readings") or []]
-    head, lines = "The question could also mean:", [f"  {reading}" for reading in said]
-    return [Text(" ".join([head, *said]))] if len(said) == 1 else [*map(Text, [head, *lines] if said else [])]
+    readings = [printable(str(reading)) for reading in answer.get("readings") or []]
+    head, lines = "The question could also mean:", [f"  {reading}" for reading in readings]
+    return (
+        [Text(" ".join([head, *readings]))]
+        if len(readings) == 1
+        else [*map(Text, [head, *lines] if readings else [])]
+    )
 
 
 def _disagreement(answer: dict[str, Any]) -> list[Text]:
     """How the strong answers of a close vote differ."""
-    said = answer.get("disagreement") or []
-    head = [Text("The candidates disagree:", style="yellow")] if said else []
-    return [*head, *(Text(f"  {printable(str(sentence))}") for sentence in said)]
+    sentences = answer.get("disagreement") or []
+    head = [Text("The candidates disagree:", style="yellow")] if sentences else []
+    return [*head, *(Text(f"  {printable(str(sentence))}") for sentence in sentences)]
 
 
 def _failures(answer: dict[str, Any]) -> Group:

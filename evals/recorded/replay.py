@@ -163,7 +163,7 @@ async def replay(
         found = ballots_of(recorded, question, gold)
         for group, ballots in found.items():
             weights = learned.weights if learned and group == POOLED else {}
-            rules = Rules(weights, seed=0, dialect=dialect, evidence=ballots.evidence)
+            rules = Rules(weights, seed=0, dialect=dialect, overlaps=ballots.overlaps)
             await results[group].add(ballots, rules, orders)
         if learned and found[POOLED].judged:  # an expert's answer is the majority of its own candidates
             experts = {name: results[name].latest("majority") for name in learned.experts}

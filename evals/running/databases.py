@@ -145,7 +145,7 @@ class Databases:
         await asyncio.gather(*map(_close, opening))
         if (models := self._models) is not None:
             self._models = None
-            if await _settled(models):
+            if await _ended(models):
                 await models.result().aclose()
 
     async def models(self) -> OpenModels:
@@ -179,11 +179,11 @@ def replace_options(options: RunOptions, **changes: object) -> RunOptions:
 
 
 async def _close(opening: asyncio.Task[OpenDatabase]) -> None:
-    if await _settled(opening):
+    if await _ended(opening):
         await opening.result().resources.aclose()
 
 
-async def _settled(task: asyncio.Task[Any]) -> bool:
+async def _ended(task: asyncio.Task[Any]) -> bool:
     """End a task if it is not over yet; True if it has a result."""
     task.cancel()
     await asyncio.wait([task])

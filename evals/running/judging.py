@@ -46,13 +46,13 @@ async def judge(
         DatabaseUnavailable: The connection was lost while gold was run.
         QuorumError: A result of the run is missing or damaged.
     """
-    bench = _Bench(question, scorer, database, folder / "runs" / question.id / "results")
+    verdicts = _Verdicts(question, scorer, database, folder / "runs" / question.id / "results")
     shown = _shown(answer)
-    found = await bench.verdict(answer.sql, shown.file, truncated=shown.truncated)
-    candidates = [await _row(each, bench) for each in answer.candidates]
+    found = await verdicts.of(answer.sql, shown.file, truncated=shown.truncated)
+    candidates = [await _row(each, verdicts) for each in answer.candidates]
     error, message = why(answer, refusals, live=question.live)
-    if bench.fault:
-        error, message = FAULT, bench.fault
+    if verdicts.fault:
+        error, message = FAULT, verdicts.fault
     return dataclasses.replace(
         judged(_kept(question, answer, shown), found),
         executes=bool(shown.file) if question.live and answer.sql else None,
@@ -70,7 +70,7 @@ async def judge_nothing(question: EvalQuestion, scorer: Scorer, database: OpenDa
     Raises:
         DatabaseUnavailable: The connection was lost while gold was run.
     """
-    return await _Bench(question, scorer, database, Path()).verdict("", "")
+    return await _Verdicts(question, scorer, database, Path()).of("", "")
 
 
 def record_of(question: EvalQuestion, status: str) -> Record:
@@ -98,8 +98,8 @@ def judged(record: Record, verdict: Verdict) -> Record:
     )
 
 
-class _Bench:
-    """Judges the predictions of one question; equal ones share a verdict.
+class _Verdicts:
+    """The verdicts on one question's predictions; equal predictions share one.
 
     Attributes:
         fault: The traceback of the scorer's failure, if it failed; the verdict is then undefined.
@@ -111,7 +111,7 @@ class _Bench:
         self._gold: Known = {}
         self._verdicts: dict[tuple[str, str, bool], Verdict] = {}
 
-    async def verdict(self, sql: str, file: str, *, truncated: bool = False) -> Verdict:
+    async def of(self, sql: str, file: str, *, truncated: bool = False) -> Verdict:
         """The verdict on a query and the file of its result; a query that gave the run none is no answer.
 
         Args:
@@ -177,8 +177,8 @@ def _kept(question: EvalQuestion, answer: Answer, shown: _Shown) -> Record:
     )
 
 
-async def _row(candidate: AnswerCandidate, bench: _Bench) -> CandidateRow:
-    verdict = await bench.verdict(candidate.sql, candidate.result_file, truncated=candidate.truncated)
+async def _row(candidate: AnswerCandidate, verdicts: _Verdicts) -> CandidateRow:
+    verdict = await verdicts.of(candidate.sql, candidate.result_file, truncated=candidate.truncated)
     return CandidateRow(
         id=candidate.id,
         model=candidate.model,

@@ -21,7 +21,7 @@ from quorum.graph.disagreement import Side, describe, disagreement, disagreement
 from quorum.graph.nodes.step import Update
 from quorum.graph.state import Candidate, RunState, fresh
 
-SETTLED = 0.9
+CHOSEN = 0.9
 """Confidence of an answer that the user chose: the reading is theirs, the SQL may still be wrong."""
 
 
@@ -143,7 +143,7 @@ def _chosen(vote: Vote, label: str, cluster: Cluster) -> Vote:
         share=cluster.share,
         decided="user",
         upheld=upheld,
-        confidence=SETTLED,
+        confidence=CHOSEN,
         notes=vote.remarks,
         decision=f"Then the user chose answer {label}, of {', '.join(cluster.candidates)}.",
     )

@@ -110,7 +110,7 @@ async def recall_presql(state: RunState, context: Context) -> Update:
     }
 
 
-def after_vote(state: RunState) -> Literal["dispatch", "link", "answer"]:
+def after_presql_vote(state: RunState) -> Literal["dispatch", "link", "answer"]:
     """On to linking; to the answer where a limit was reached; back where no model answered at all."""
     if state.limited:
         return "answer"

@@ -10,13 +10,16 @@ from typing import Any, Literal
 
 from quorum.graph.consensus import Ballot, Rules, Vote, confidence, hold_vote
 from quorum.graph.context import Context
-from quorum.graph.evidence import ResultEvidence
 from quorum.graph.nodes.judging import ModelJudge, NoJudge
 from quorum.graph.nodes.step import UNAVAILABLE, Update
+from quorum.graph.result_overlaps import ResultOverlaps
 from quorum.graph.state import Candidate, CandidateInput, RunState, order_counts
 from quorum.graph.stopping import next_batch
 from quorum.graph.strategies import WEIGHTED
 from quorum.knowledge.errors import ModelUnavailable
+
+ASKED_ANEW = "asked_anew"
+"""Event of a resumed run in which no model had answered: all its candidates are asked again."""
 
 
 async def dispatch(state: RunState, context: Context, *, greedy: bool = True) -> Update:
@@ -85,7 +88,7 @@ async def consensus(state: RunState, context: Context) -> Update:
     unanswered = [error for error in errors if error and error.kind == UNAVAILABLE]
     if unanswered and len(unanswered) == len(errors):
         if context.resumed and state.reopened != context.session:
-            context.trace.record("asked_anew", agent="consensus", message=unanswered[0].message)
+            context.trace.record(ASKED_ANEW, agent="consensus", message=unanswered[0].message)
             return {"candidates": None, "dispatched": 0, "vote": None, "reopened": context.session}
         raise ModelUnavailable(unanswered[0].message)
     return {"vote": await hold(state, context)}
@@ -98,13 +101,13 @@ async def hold(state: RunState, context: Context, *, ask: bool = True) -> Vote:
         ask: Whether a strategy that asks a model may do so; it has its verdict once.
     """
     ordered = order_counts(state.candidates)
-    evidence = _evidence(state.candidates, context.trace.folder, ordered=ordered)
-    clusters = await evidence.aclusters()
+    overlaps = _overlaps(state.candidates, context.trace.folder, ordered=ordered)
+    clusters = await overlaps.aclusters()
     rules = Rules(
         context.weights,
         draw_seed(state, context),
         context.dialect,
-        evidence=evidence,
+        overlaps=overlaps,
         judge=ModelJudge(state, context) if ask else NoJudge(),
     )
     ballots = [ballot(candidate, clusters, ordered=ordered) for candidate in state.candidates]
@@ -147,14 +150,14 @@ def _stopping(vote: Vote, rules: Rules, state: RunState, context: Context) -> di
     return {"stopping": stopping.name, "enough": enough, "saved": len(to_come) if enough else 0}
 
 
-def after_vote(state: RunState) -> Literal["dispatch", "answer"]:
+def route_vote(state: RunState) -> Literal["dispatch", "answer"]:
     """On to another batch where the vote is open, or was not held at all; not beyond a limit."""
     if state.limited:
         return "answer"
     return "answer" if state.vote and state.vote.enough else "dispatch"
 
 
-def _evidence(candidates: Sequence[Candidate], folder: Path, *, ordered: bool) -> ResultEvidence:
+def _overlaps(candidates: Sequence[Candidate], folder: Path, *, ordered: bool) -> ResultOverlaps:
     results = [candidate.result for candidate in candidates if candidate.result]
     files = {result.mark(ordered=ordered): folder / result.file for result in results}
-    return ResultEvidence.from_files(files, ordered=ordered)
+    return ResultOverlaps.from_files(files, ordered=ordered)

@@ -103,7 +103,7 @@ def wire(recipe: Quorum, options: type[RunOptions] = RunOptions) -> RecipeGraph:
             max_queries=recipe.max_queries, max_corrections=recipe.max_corrections
         )
         graph.add_edge(found, "send_candidates")
-    graph.add_conditional_edges("consensus", after_vote(recipe), ways)
+    graph.add_conditional_edges("consensus", after_quorum_vote(recipe), ways)
     return graph
 
 
@@ -125,12 +125,12 @@ def _add_validation(graph: RecipeGraph, recipe: Quorum, decided: str) -> str:
     return "validate_winner"
 
 
-def after_vote(recipe: Quorum) -> Callable[[RunState], Way]:
+def after_quorum_vote(recipe: Quorum) -> Callable[[RunState], Way]:
     """The router after a vote."""
 
     def route(state: RunState) -> Way:
         vote = state.vote
-        if voting.after_vote(state) == "dispatch":
+        if voting.route_vote(state) == "dispatch":
             explore = recipe.explores and not state.explored and close_rivals(vote)
             return "explore" if explore else "dispatch"
         if vote is None or state.limited or not vote.clusters:

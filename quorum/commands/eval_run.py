@@ -174,7 +174,7 @@ def _run(evaluation: Evaluation, workers: int, cluster: str, *, quiet: bool, as_
 
     if not quiet:
         _announce(evaluation, f" on {cluster}" if cluster else f" in {workers} processes" * (workers > 1))
-    tally, status, said = Tally(len(evaluation.questions)), 0, ""
+    tally, status, message = Tally(len(evaluation.questions)), 0, ""
     with Board(tally, console(stderr=True), quiet=quiet) as board:
 
         def stopping() -> None:
@@ -193,16 +193,16 @@ def _run(evaluation: Evaluation, workers: int, cluster: str, *, quiet: bool, as_
         try:
             asyncio.run(interruptible(work(), stopping))
         except Interrupted as ended:
-            status, said = ended.status, "Interrupted. The same command goes on."
+            status, message = ended.status, "Interrupted. The same command goes on."
         except GaveUp as error:
-            status, said = UNFINISHED, f"Given up. {error}"
+            status, message = UNFINISHED, f"Given up. {error}"
     unfinished = sum(not record.finished for record in tally.records.values())
     if not status and unfinished:
-        status, said = (
+        status, message = (
             UNFINISHED,
             f"{unfinished} failed for want of an endpoint: the same command asks them again.",
         )
-    _close(evaluation, board, said, as_json=as_json, status=status)
+    _close(evaluation, board, message, as_json=as_json, status=status)
     return status
 
 
@@ -223,14 +223,14 @@ def _announce(evaluation: Evaluation, where: str) -> None:
     click.echo(f"Kept in {evaluation.folder}", err=True)
 
 
-def _close(evaluation: Evaluation, board: Board, said: str, *, as_json: bool, status: int) -> None:
+def _close(evaluation: Evaluation, board: Board, message: str, *, as_json: bool, status: int) -> None:
     from quorum.text import printable
 
     tally, folder = board.tally, evaluation.folder
     if as_json:
         about = {
             "status": "finished" if status == 0 else "interrupted" if status > UNFINISHED else "unfinished",
-            "message": printable(said),
+            "message": printable(message),
             "folder": str(folder),
             "suite": evaluation.suite.name,
             "recipe": evaluation.options.recipe,
@@ -245,8 +245,8 @@ def _close(evaluation: Evaluation, board: Board, said: str, *, as_json: bool, st
         for line in tally.closing():
             click.echo(printable(line))
         click.echo(f"Kept in {folder}; report: quorum eval report {folder}")
-    if said:
-        click.echo(printable(said), err=True)
+    if message:
+        click.echo(printable(message), err=True)
 
 
 def _allow_files(concurrency: int) -> None:

@@ -66,9 +66,9 @@ def replay_command(
     from quorum.evals.recorded.candidates import load_candidates
     from quorum.evals.recorded.replay import replay
     from quorum.evals.scorers.spider2_rules import load_gold
+    from quorum.question_count import counting
     from quorum.render import console
     from quorum.settings import Settings
-    from quorum.waiting import counting
 
     recorded = load_candidates(folder)
     known = load_gold(gold) if gold else None

@@ -174,9 +174,9 @@ def _explained(path: str, reason: str) -> DatabaseUnavailable:
     reason = reason.partition("\n")[0].rstrip(".")
     if "Could not set lock" in reason:
         holder = re.search(r"PID \d+", reason)
-        held = f" by the process with {holder[0]}" if holder else ""
+        by = f" by the process with {holder[0]}" if holder else ""
         hint = "DuckDB lets nobody else in while a process may write. Close it there, or ask a copy."
-        return DatabaseUnavailable(f"{path} is locked{held}.", hint=hint)
+        return DatabaseUnavailable(f"{path} is locked{by}.", hint=hint)
     if "encrypt" in reason.lower():
         hint = "Copy it into an unencrypted file to ask it questions."
         return DatabaseUnavailable(f"{path} is encrypted.", hint=hint)

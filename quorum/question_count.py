@@ -10,11 +10,11 @@ OnDone = Callable[[int, int], None]
 
 
 @contextmanager
-def counting(said: str = "reading") -> Iterator[OnDone]:
+def counting(message: str = "reading") -> Iterator[OnDone]:
     """Show on standard error how far it is, where that is a terminal.
 
     Args:
-        said: Until the first is done.
+        message: Shown until the first is done.
     """
     from quorum.render import console
 
@@ -22,5 +22,5 @@ def counting(said: str = "reading") -> Iterator[OnDone]:
     if not waiting.is_terminal:
         yield lambda *_: None
         return
-    with waiting.status(said) as status:
+    with waiting.status(message) as status:
         yield lambda done, total: status.update(f"question {done} of {total}")

@@ -1,4 +1,4 @@
-"""Asking back on a terminal: which of the answers that disagree is meant?"""
+"""The terminal dialog that asks which of the disagreeing answers is meant."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _INDENT = (0, 0, 0, 4)
 
 
-class Asking:
+class TerminalClarifier:
     """The ``on_clarify`` of the command line: shows the answers on standard error and reads a line.
 
     Args:

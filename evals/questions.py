@@ -57,7 +57,7 @@ class Suite:
     Attributes:
         questions: In the benchmark's order.
         scorer: By whose rules answers are judged.
-        missing: What the folder lacks and where it is had, for people; empty if it is whole.
+        missing: What the folder lacks and where to get it, for people; empty if it is whole.
     """
 
     name: str

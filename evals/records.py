@@ -107,7 +107,7 @@ class Record:
 
     @property
     def finished(self) -> bool:
-        """False for what failed for want of an endpoint: it is asked again."""
+        """False for what failed for lack of an endpoint: it is asked again."""
         return self.error not in ENDPOINTS
 
     @property
@@ -174,7 +174,8 @@ class Manifest:
     Attributes:
         suite, scorer: Names; ``rules`` says whose rules judge.
         metrics: Of the scorer: ``{"name", "title", "meaning", "unit"}``, ``ex`` first.
-        options: ``graph.options.RunOptions`` that count for answers, without database, places and secrets.
+        options: ``quorum.graph.options.RunOptions`` that count for answers, without database, places and
+            secrets.
         asked: All questions of this evaluation, in order.
         shard: ``2/8``, or ``1/1``.
         missing: What the suite's folder lacked.

@@ -55,12 +55,12 @@ class TerminalClarifier:
 
 
 def on_terminal() -> bool:
-    """Whether somebody can be asked."""
+    """Whether a user can be asked."""
     return sys.stdin.isatty()
 
 
 def check_terminal() -> None:
-    """Raise if nobody can be asked.
+    """Raise if no user can be asked.
 
     Raises:
         ConfigurationError: Standard input is no terminal.

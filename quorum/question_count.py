@@ -1,4 +1,4 @@
-"""What a command that takes a while shows on a terminal: how many questions are done."""
+"""How many questions are done, shown on a terminal by commands that take a while."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 OnDone = Callable[[int, int], None]
-"""Told how many are done, of how many."""
+"""Called with the number of questions done and of all questions."""
 
 
 @contextmanager

@@ -62,8 +62,8 @@ def ballots_of(
 ) -> dict[str, RecordedBallots]:
     """A question's ballots in each of ``groups``.
 
-    Results are read and scored once. Two share a cluster if they agree within the tolerance, as in a
-    run (``tools.results.cluster_keys``). A question that the gold does not know has no right candidate.
+    Results are read and scored once. Two share a cluster if they agree within the tolerance, as in a run
+    (``quorum.tools.results.cluster_keys``). A question that the gold does not know has no right candidate.
     """
     from quorum.tools.results import equal
 

@@ -33,9 +33,9 @@ STRICT = {"table_recall": "no table of the gold missed", "column_recall": "no co
 def compare(a: Opened, b: Opened) -> Comparison:
     """Compare over the questions that both ask for.
 
-    A question that one of them has not asked yet, or not for want of an endpoint, is left out and counted;
-    one whose gold cannot be had (by either's verdict) is left out and listed. A question that was asked and
-    has no answer is wrong. Where EX is known in neither, valid SQL and linking are compared.
+    A question that one of them has not asked yet, or not for lack of an endpoint, is left out and counted;
+    one whose gold is unusable (by either's verdict) is left out and listed. A question that was asked and has
+    no answer is wrong. Where EX is known in neither, valid SQL and linking are compared.
 
     Raises:
         ConfigurationError: The suites, their rules or their questions are not the same, or none is shared.

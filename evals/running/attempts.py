@@ -1,4 +1,4 @@
-"""One question of an evaluation: asked, or gone on with where a killed process left it, and judged."""
+"""One question of an evaluation: asked, or resumed where a killed process left it, and judged."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from quorum.graph.runs import Event, RunFolder
 from quorum.knowledge.errors import ConfigurationError, QuorumError
 
 DISCARDED = "discarded"
-"""Folder in the evaluation's: runs on their way out."""
+"""Subfolder of the evaluation's folder with runs that are being deleted."""
 
 
 def begin_attempts(folder: Path) -> None:
-    """Take away what earlier processes discarded from the evaluation's folder."""
+    """Delete what earlier processes discarded in the evaluation's folder."""
     shutil.rmtree(folder / DISCARDED, ignore_errors=True)
 
 
@@ -50,10 +50,10 @@ class Attempts:
         self.folder = evaluation.folder.absolute()
 
     async def record(self, question: EvalQuestion) -> Record:
-        """Ask and judge. What fails becomes a record as well, except what would fail every question.
+        """Ask and judge. A failure becomes a record too, unless it would fail every question.
 
-        A run that was interrupted goes on. If it cannot, because what was left of it is damaged, or if it
-        failed for want of an endpoint in a way that it cannot go on from, it begins anew.
+        An interrupted run is resumed. It starts over if what is left of it is damaged, or if it failed
+        because of the endpoint and cannot be resumed.
 
         Raises:
             ConfigurationError: An option is wrong.
@@ -95,9 +95,9 @@ class Attempts:
     async def _open(
         self, question: EvalQuestion, database: OpenDatabase, listener: _RunListener, *, resumed: bool
     ) -> Context:
-        """The run's context; its experts start level.
+        """The run's context, with equal expert weights.
 
-        What one question teaches about them would depend on which others happened to end before.
+        Learned weights would depend on the order in which questions end.
         """
         options = self.evaluation.options
         opening = asyncio.ensure_future(
@@ -156,7 +156,7 @@ class Attempts:
         return usable
 
     def _discard(self, found: RunFolder) -> None:
-        """Take a run away: at once or not at all, so that no process finds half of it."""
+        """Delete a run, atomically for other processes."""
         gone = self.folder / DISCARDED / f"{found.run_id}-{uuid4().hex[:8]}"
         gone.parent.mkdir(exist_ok=True)
         found.folder.rename(gone)
@@ -180,7 +180,8 @@ class _RunListener:
 
     @property
     def refusals(self) -> set[str]:
-        """Why model calls failed (``quorum.tools.models.base.FailureKind``) that nothing has made up for."""
+        """Kinds (``quorum.tools.models.base.FailureKind``) of failed model calls that were not repeated
+        since."""
         return set().union(*self._failures.values())
 
     def __call__(self, event: Event) -> None:
@@ -200,12 +201,12 @@ class _RunListener:
                 self.forget()
 
     def forget(self) -> None:
-        """Nothing has happened yet."""
+        """Forget all failures."""
         self._failures.clear()
 
 
 def _usage(found: RunFolder) -> dict[str, Any]:
-    """What a run has used by its own events, in the ledger's form; empty if they cannot be read."""
+    """The run's usage by its events, in the ledger's form; empty if they cannot be read."""
     try:
         spent = found.usage_so_far()
     except (QuorumError, OSError, KeyError, TypeError):

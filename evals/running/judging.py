@@ -32,10 +32,9 @@ async def judge(
     *,
     refusals: Collection[str] = (),
 ) -> Record:
-    """The record of a question that was answered, well or not.
+    """The record of a question whose run ended with an ``Answer``.
 
-    What is judged of a question without an answer is the best effort that it shows. Nothing that is wrong
-    with the gold, or with the scorer, is raised: the record says it.
+    Without an answer the best effort is judged. Faults of the gold or the scorer go into the record.
 
     Args:
         folder: Of the evaluation; the run lies in ``runs/<question>/`` there.
@@ -74,7 +73,7 @@ async def judge_nothing(question: EvalQuestion, scorer: Scorer, database: OpenDa
 
 
 def record_of(question: EvalQuestion, status: str) -> Record:
-    """A record that says nothing yet but which question it is of, and how that ended."""
+    """A record with only the question and its status."""
     return Record(
         id=question.id,
         question=question.question,
@@ -112,11 +111,10 @@ class _Verdicts:
         self._verdicts: dict[tuple[str, str, bool], Verdict] = {}
 
     async def of(self, sql: str, file: str, *, truncated: bool = False) -> Verdict:
-        """The verdict on a query and the file of its result; a query that gave the run none is no answer.
+        """The verdict on a query and its result's file; without a file it counts as no answer.
 
         Args:
-            truncated: The file holds a part of the result: another query may have a file of the same rows
-                and no more.
+            truncated: The file holds only a part of the result.
 
         Raises:
             QuorumError: The file is missing or damaged.
@@ -163,7 +161,7 @@ def _shown(answer: Answer) -> _Shown:
 
 
 def _kept(question: EvalQuestion, answer: Answer, shown: _Shown) -> Record:
-    """The record with what is taken over from the answer as it is."""
+    """The record with what is copied from the answer."""
     return dataclasses.replace(
         record_of(question, answer.status),
         sql=answer.sql,

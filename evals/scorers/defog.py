@@ -2,8 +2,8 @@
 
 What differs from the official program besides what is said there:
 
-- It stops a query after 10 s; here a query has the limits of ``evals.running.databases.GOLD_LIMITS``, an
-  answer's no more seconds than in its run, and one that is cut by them does not match.
+- It stops a query after 10 s; here a query has the limits of ``quorum.evals.running.databases.GOLD_LIMITS``,
+  an answer's no more seconds than in its run, and one that is cut by them does not match.
 - A prediction that the guard or the lint refuses is wrong; the official program executes whatever it gets.
 """
 

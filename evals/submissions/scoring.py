@@ -1,4 +1,4 @@
-"""Scores of predictions that somebody else made, by each benchmark's own rules."""
+"""Scores of predictions that others made, by each benchmark's own rules."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Scores:
 
     @property
     def unscorable(self) -> dict[str, Verdict]:
-        """The questions whose gold cannot be had; they are in no mean."""
+        """The questions whose gold is unusable; they are in no mean."""
         return {id: verdict for id, verdict in self.verdicts.items() if verdict.match is None}
 
 

@@ -174,7 +174,7 @@ def _question(asked: _Asked, url: str, knowledge: ExternalKnowledge, gold: Gold)
 
 
 def _left_out(nowhere: Sequence[_Asked], *, files: bool) -> list[str]:
-    """The questions whose database is not there, and where it is had."""
+    """The questions whose database is not there, and where to get it."""
     sentences = []
     for engine in dict.fromkeys(each.engine for each in nowhere):
         those = [each for each in nowhere if each.engine == engine]

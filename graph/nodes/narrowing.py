@@ -41,10 +41,8 @@ async def link_schema(
 ) -> Update:
     """Link the schema where its text is longer than ``above`` tokens (ReFoRCE, section 3.2.1).
 
-    Without ``above`` the run's ``link_above`` counts.
-
-    A reply that stays malformed keeps what it was about; without anything linked the whole schema
-    stays. Both are said among the run's warnings.
+    By default ``above`` is the run's ``link_above``. What a malformed reply was about stays in; if nothing
+    was linked the whole schema stays. Both add a warning.
 
     Raises:
         ModelUnavailable: No model answers.
@@ -66,7 +64,7 @@ async def link_schema(
 
 
 async def _by_tables(state: RunState, context: Context, above: int) -> tuple[Linked, list[str]]:
-    """One judgement a table; whole tables first, their named columns only if that is still too long."""
+    """One judgement per table; the tables stay whole unless that is still too long."""
     catalog = context.resources.catalog
     parts = await asyncio.to_thread(units, catalog)
     texts = await asyncio.to_thread(unit_texts, parts)
@@ -92,7 +90,7 @@ async def _by_tables(state: RunState, context: Context, above: int) -> tuple[Lin
 
 
 async def _by_drafts(state: RunState, context: Context, _: int) -> tuple[Linked, list[str]]:
-    """What drafts against each part of the schema use; a part whose reply is lost stays whole."""
+    """What draft queries against each part of the schema use; a part whose reply is lost stays whole."""
     catalog = context.resources.catalog
     parts = await asyncio.to_thread(chunks, catalog)
     texts = [(await asyncio.to_thread(_text, part, context)).text for part in parts]

@@ -1,4 +1,4 @@
-"""Quorum's own recipe: as few calls as an answer can be trusted with, more only where candidates disagree.
+"""Quorum's own recipe: few calls, more only where candidates disagree.
 
     open → documents → schema (→ plan) ─ Send × batch ─ consensus ┬─ all agree: answer
                                                                  ├─ decided:   validate → answer
@@ -52,7 +52,7 @@ class Quorum(Recipe):
         plan: ``auto`` plans for long questions and those with documents (``quorum.graph.nodes.planning``).
         styles: Off: every candidate is written as its model likes.
         exploration: Look into the database where strong answers disagree.
-        judge: A model decides a tie that the batches leave.
+        judge: A model decides a tie that remains after all batches.
         validation: Validate the winner, and revise it once if it is rejected: ``doubt`` where not all agree.
         max_refinements: Repairs of one candidate.
         max_queries, max_corrections: Exploration queries, corrections of each.
@@ -143,7 +143,7 @@ def after_quorum_vote(recipe: Quorum) -> Callable[[RunState], Way]:
 
 
 def unanimous(vote: Vote) -> bool:
-    """Whether three candidates or more have a result that can vote, none has another, and none failed."""
+    """Whether at least three candidates have a result that can vote, all the same, and none failed."""
     return len(vote.clusters) == 1 and vote.voters == vote.cast >= 3 and not vote.blank
 
 

@@ -170,7 +170,7 @@ def after_reforce_vote(recipe: Reforce) -> Callable[[RunState], Way]:
 
 
 def after_exploration(recipe: Reforce) -> Callable[[RunState], Way]:
-    """The router after exploration: candidates anew if it found anything, else the vote as it is."""
+    """The router after exploration: candidates again if it found anything, else the vote as it is."""
 
     def route(state: RunState) -> Way:
         more = state.extras.findings and not state.limited

@@ -72,10 +72,9 @@ def command(
     SUITE is spider1, bird, spider2-lite, spider2-local, spider2-snow or defog, in the folder --data,
     or a .jsonl or .csv file with questions of your own.
 
-    Whatever stops it, the same command goes on: it repeats nothing that is finished, and asks
-    again what failed for want of the model's endpoint or the database. Without --out the
-    evaluation is kept in a folder named after suite, recipe and models. Limits such as
-    --max-calls hold for each question.
+    Whatever stops it, the same command goes on: it repeats nothing that is finished, and asks again what
+    failed for lack of the model's endpoint or the database. Without --out the evaluation is kept in a folder
+    named after suite, recipe and models. Limits such as --max-calls hold for each question.
 
     --timings runs the gold query and every different right query, candidates' too, 100 times each in
     turns to measure BIRD's R-VES. Questions under way disturb each other's times: such figures mean
@@ -87,9 +86,9 @@ def command(
     workers of a Dask cluster, which find Quorum, the databases and --out at the same places. Both need the
     extra quorum-sql[cluster]. What a lost worker had under way, another one goes on with.
 
-    Exit codes: 0 all questions have their final record; 1 some failed for want of an endpoint
-    (the same command asks them again); 2 usage, configuration or a full disk; 130 Ctrl-C (the
-    same command goes on; a second Ctrl-C ends at once).
+    Exit codes: 0 all questions have their final record; 1 some failed for lack of an endpoint (the same
+    command asks them again); 2 usage, configuration or a full disk; 130 Ctrl-C (the same command goes on; a
+    second Ctrl-C ends at once).
     """
     from quorum.settings import Settings
 

@@ -1,4 +1,4 @@
-"""``quorum eval score``: score results that somebody else produced."""
+"""``quorum eval score``: score results that others produced."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """A hardened DuckDB connection; runs inside the child process.
 
-``read_only`` alone would still read any file, write with COPY TO and load extensions: the
-configuration closes that and is locked. Only queries, their EXPLAIN and pragmas that describe are taken
-at all; EXPLAIN ANALYZE of anything else would run it.
+With ``read_only`` alone DuckDB still reads any file, writes with COPY TO and loads extensions: the
+configuration forbids that and is locked. Only queries, their EXPLAIN and descriptive pragmas are accepted;
+EXPLAIN ANALYZE of another statement would run it.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def _fetch(relation: duckdb.DuckDBPyRelation, rows: int, size: int) -> tuple[pa.
 
 
 def _fitting(batch: pa.RecordBatch, size: int) -> pa.RecordBatch:
-    """As many of the first rows as come to ``size`` bytes; maybe none."""
+    """The first rows, up to ``size`` bytes; maybe none."""
     while batch.num_rows and batch.nbytes > size:
         batch = batch.slice(0, min(batch.num_rows - 1, batch.num_rows * size // batch.nbytes))
     return batch

@@ -1,4 +1,4 @@
-"""What a message of a model says, whether it is of use, and what it cost."""
+"""Reading a model's message: its text, whether it is usable, and its cost."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ def action(prompt: Prompt) -> dict[str, Any]:
 
 
 def tool_user(prompt: Prompt) -> dict[str, Any]:
-    """Run the query; read the question anew after an error or a first empty result; then answer."""
+    """Run the query; read the question again after an error or a first empty result; then answer."""
     reading, steps, results = prompt.read(), prompt.all("step"), prompt.all("result")
     empty = [result for result in results if result.endswith("\n(0 rows)")]
     failed = bool(results) and (results[-1].startswith("Error: ") or (empty == results[-1:]))
@@ -190,7 +190,7 @@ def table_linker(prompt: Prompt) -> dict[str, Any]:
 
 
 def self_refiner(prompt: Prompt) -> dict[str, Any]:
-    """Take the suggested name, look for values inside longer texts, or read the question anew."""
+    """Take the suggested name, look for values inside longer texts, or read the question again."""
     question, sql, shown = prompt.get("question"), prompt.get("sql"), prompt.all("earlier_sql")
     unknown = re.search(r"no column (\w+)\b.*Did you mean: (?:\w+\.)*(\w+)", prompt.get("error"), re.DOTALL)
     if unknown and unknown[1] in question:
@@ -204,7 +204,7 @@ def self_refiner(prompt: Prompt) -> dict[str, Any]:
 
 
 def cte_refiner(prompt: Prompt) -> dict[str, Any]:
-    """Whatever ran is accepted; a last stage that failed is the question read anew."""
+    """Whatever ran is accepted; a last stage that failed is the question read again."""
     failed = bool(prompt.get("error")) and "gives the answer" in prompt.text
     sql = prompt.read().sql() if failed else None
     return {"reasoning": "The rules read stages no better.", "accept": not failed, "sql": sql}

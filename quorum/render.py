@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console, Group
@@ -16,6 +18,9 @@ from quorum.text import agreement, cell, count, printable, spent
 SHOWN_ROWS = 20
 LONG_LINE = 88  # characters of SQL
 MAX_COLUMNS = 14  # wider tables are unreadable in a terminal
+
+OnDone = Callable[[int, int], None]
+"""Called with the number of questions done and of all questions."""
 
 STATUS = {
     "answered": ("Answer", "green"),
@@ -36,6 +41,21 @@ def console(*, stderr: bool = False) -> Console:
     """A console that keeps long lines whole where nobody looks at a screen."""
     made = PatientConsole(stderr=stderr, highlight=False)
     return made if made.is_terminal else PatientConsole(stderr=stderr, highlight=False, width=160)
+
+
+@contextmanager
+def counting(message: str = "reading") -> Iterator[OnDone]:
+    """Show on standard error how far it is, where that is a terminal.
+
+    Args:
+        message: Shown until the first is done.
+    """
+    waiting = console(stderr=True)
+    if not waiting.is_terminal:
+        yield lambda *_: None
+        return
+    with waiting.status(message) as status:
+        yield lambda done, total: status.update(f"question {done} of {total}")
 
 
 def show_answer(answer: dict[str, Any], out: Console) -> None:

@@ -52,7 +52,7 @@ def command(
     from quorum.evals.questions import read_ids
     from quorum.evals.submissions.verification import verify_gold
     from quorum.evals.suites import part_of
-    from quorum.question_count import counting
+    from quorum.render import counting
     from quorum.suites import open_suite
 
     ids = read_ids(ids_file) if ids_file else None

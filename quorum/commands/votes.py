@@ -66,8 +66,7 @@ def replay_command(
     from quorum.evals.recorded.candidates import load_candidates
     from quorum.evals.recorded.replay import replay
     from quorum.evals.scorers.spider2_rules import load_gold
-    from quorum.question_count import counting
-    from quorum.render import console
+    from quorum.render import console, counting
     from quorum.settings import Settings
 
     recorded = load_candidates(folder)

@@ -40,7 +40,7 @@ ROLE = Role("table_linker", "TableLinker", "{answer}: {think}", TableVerdict)
 
 @dataclass(frozen=True)
 class TableLinking:
-    """What was said of each table.
+    """The verdicts on the tables.
 
     Attributes:
         needed: By the name of each table that is needed, the columns named for it.

@@ -50,11 +50,7 @@ def _once(names: list[str]) -> list[str]:
 
 
 def _json(value: Any) -> Any:
-    """JSON text as its value; anything else as it is.
-
-    Raises:
-        ValueError: A text is no JSON.
-    """
+    """JSON text as its value, or ValueError; anything but a text as it is."""
     try:
         return json.loads(value) if isinstance(value, str) else value
     except ValueError as error:

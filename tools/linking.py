@@ -128,7 +128,7 @@ def _as_part(catalog: Catalog, tables: tuple[Table, ...]) -> Catalog:
 
 
 def _without(note: str, gone: set[str]) -> str:
-    """A note without those of its listed names that are gone; empty if nothing is left to be said."""
+    """A note without those of its listed names that are gone; empty if nothing is left."""
     words = {word.rstrip(".") for word in re.split(r"[\s,:;]+", note)}
     if not words & gone:
         return note

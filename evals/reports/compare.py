@@ -1,4 +1,4 @@
-"""Two evaluations held against each other, question by question."""
+"""Two evaluations compared, question by question."""
 
 from __future__ import annotations
 
@@ -81,11 +81,7 @@ def compare(a: Opened, b: Opened) -> Comparison:
 
 
 def _shared(a: Opened, b: Opened) -> list[str]:
-    """The ids of the questions that both ask for, in A's order.
-
-    Raises:
-        ConfigurationError: They cannot be compared.
-    """
+    """The ids of the questions that both ask for, in A's order."""
     for what, plural in (("suite", "suites"), ("rules", "rules")):
         left, right = getattr(a.manifest, what), getattr(b.manifest, what)
         if left != right:
@@ -142,7 +138,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 def _measures(unscored: Sequence[Both]) -> Iterator[Measure]:
     """Valid SQL over all of them; linking over those where both sides have the figure.
 
-    A question without SQL is not valid. Where the other side's SQL was held against gold SQL, it also has a
+    A question without SQL is not valid. Where the other side's SQL was compared with gold SQL, it also has a
     recall of 0, and no precision.
     """
     flags = [(bool(one.valid), bool(other.valid)) for one, other in unscored]

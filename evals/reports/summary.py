@@ -91,7 +91,7 @@ class Line:
 
     Attributes:
         status: ``Record.status``, or ``not asked yet``.
-        right: None if it cannot be told; False without an answer.
+        right: None if unknown; False without an answer.
         category: Of ``Summary.unanswered`` or ``Summary.wrong``; empty if right or not known.
         reason: The scorer's, or the error in words.
         seconds: Wall clock; None without a ledger, as ``model_calls`` and ``tokens``.

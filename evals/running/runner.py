@@ -105,11 +105,7 @@ async def run_evaluation(
 
 
 def _finished(manifest: Manifest, folder: EvalFolder) -> dict[str, Record]:
-    """The finished records of earlier processes that wrote the same evaluation.
-
-    Raises:
-        ConfigurationError: The folder holds another one.
-    """
+    """The finished records of earlier processes that wrote the same evaluation."""
     if not (folder.folder / MANIFEST).is_file():
         return {}
     check_same(folder.manifest(), manifest, folder.folder)
@@ -142,11 +138,7 @@ def _for_one_of(processes: int, evaluation: Evaluation) -> Evaluation:
 
 
 async def _prove(databases: Databases, questions: Sequence[EvalQuestion]) -> None:
-    """Open the models and the first database, so that a wrong setting fails before anything is asked.
-
-    Raises:
-        ConfigurationError: One is wrong.
-    """
+    """Open the models and the first database, so that a wrong setting fails before anything is asked."""
     if questions:
         await databases.models()
         with contextlib.suppress(DatabaseUnavailable):  # it is the trouble of its own questions

@@ -105,7 +105,7 @@ class Verdict:
 
     @property
     def match(self) -> bool | None:
-        """Whether the answer is right; None if that cannot be told."""
+        """Whether the answer is right; None if unknown."""
         value = self.metrics.get(EX)
         return None if value is None else value >= 1.0
 

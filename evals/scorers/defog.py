@@ -121,11 +121,7 @@ def _is_read(prediction: Prediction) -> bool:
 
 
 async def _found(prediction: Prediction, run: RunSql) -> _Found | NoRows:
-    """What is judged of a prediction.
-
-    Raises:
-        UnreadableCsv: Its file is no CSV.
-    """
+    """What is judged of a prediction."""
     result = prediction.result
     if prediction.sql:
         grid = await _executed(prediction.sql, predicted_by(run))

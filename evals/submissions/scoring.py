@@ -44,7 +44,7 @@ class Scores:
     unreadable: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, int | None]:
-        """1 for each question that is right, 0 for one that is not, None where that cannot be told."""
+        """1 for each question that is right, 0 for one that is not, None where unknown."""
         return {id: None if v.match is None else int(v.match) for id, v in self.verdicts.items()}
 
     def mean(self, metric: str) -> Mean:

@@ -41,12 +41,9 @@ async def answer(state: RunState, context: Context) -> Update:
 
 
 def _learn(state: RunState, context: Context) -> list[str]:
-    """Learn the experts' weights from the user's choice, else from whose SQL ran.
+    """Learn the experts' weights from the user's choice, else from whose SQL ran; a warning if that failed.
 
     An expert was wrong if the user chose another answer, or if none of its SQL ran.
-
-    Returns:
-        A warning if learning failed; the answer does not depend on it.
     """
     vote = state.vote
     if vote and vote.winning and vote.decided == "user":

@@ -113,11 +113,7 @@ def _opened(
     *,
     timings: bool,
 ) -> tuple[Suite, tuple[EvalQuestion, ...]]:
-    """The suite, which tells what those of its questions lack that are asked, and these.
-
-    Raises:
-        ConfigurationError: It cannot be read, or an option does not belong to it.
-    """
+    """The suite, with notes on what the chosen questions lack, and these questions."""
     from quorum.evals.questions import read_ids
     from quorum.evals.suites import part_of
     from quorum.evals.suites.bird import timed

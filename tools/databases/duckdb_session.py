@@ -186,11 +186,7 @@ def _explained(path: str, reason: str) -> DatabaseUnavailable:
 
 
 def _prove_read_only(connection: duckdb.DuckDBPyConnection) -> None:
-    """Try a write that must fail.
-
-    Raises:
-        PermissionError: It did not.
-    """
+    """Raise PermissionError unless a write fails."""
     connection.execute("BEGIN")
     try:
         connection.execute("CREATE TABLE quorum_probe(x INTEGER)")

@@ -136,11 +136,7 @@ def _touch_virtual_tables(connection: sqlite3.Connection) -> None:
 
 
 def _must_fail(connection: sqlite3.Connection, write: str, refusal: str) -> None:
-    """Prove that the session is read-only.
-
-    Raises:
-        PermissionError: The write succeeded.
-    """
+    """Raise PermissionError unless a write fails."""
     try:
         connection.execute(write)
     except sqlite3.DatabaseError as error:

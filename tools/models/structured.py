@@ -87,8 +87,8 @@ _OPEN_PART = re.compile(r'"additionalProperties": (?!false)|"prefixItems"|: \{\}
 
 
 def _bare(node: Any, *, names: bool = False) -> Any:
-    """A schema without defaults (every field is required) and without descriptions (they are in the prompt,
-    ``form_of``).
+    """A schema without defaults and descriptions: all fields are required, the prompt describes them
+    (``form_of``).
 
     Args:
         names: The node's keys are names of fields.

@@ -81,19 +81,19 @@ async def ask_each(
 def _repair(reply: Reply, problem: Problem) -> list[dict[str, str]]:
     """The bad reply and the request to mend it."""
     wanted = prompts().render("repair", {"problem": problem.message, "kind": problem.kind.value})
-    said = reply.text if len(reply.text) <= _ECHO else f"{reply.text[:_ECHO]}…"
+    text = reply.text if len(reply.text) <= _ECHO else f"{reply.text[:_ECHO]}…"
     return [
-        {"role": "assistant", "content": said.strip() or "(empty)"},  # many endpoints refuse an empty turn
+        {"role": "assistant", "content": text.strip() or "(empty)"},  # many endpoints refuse an empty turn
         {"role": "user", "content": wanted},
     ]
 
 
 def _malformed(model: Model, role: str, reply: Reply, problem: Problem) -> MalformedReply:
     start = " ".join(reply.text.split())[:160]
-    said = f" It began: {start!r}." if start else ""
+    start = f" It began: {start!r}." if start else ""
     if problem.kind is ProblemKind.REFUSAL:
-        return MalformedReply(f"{model.name} refused the task of the {role}: {problem.message}{said}")
+        return MalformedReply(f"{model.name} refused the task of the {role}: {problem.message}{start}")
     return MalformedReply(
-        f"{model.name} gave the {role} no usable reply in {MOST_REPAIRS + 1} tries: {problem.message}{said}",
+        f"{model.name} gave the {role} no usable reply in {MOST_REPAIRS + 1} tries: {problem.message}{start}",
         hint="Raise max_output_tokens." if problem.kind is ProblemKind.LENGTH else "Try another model.",
     )

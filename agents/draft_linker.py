@@ -60,6 +60,6 @@ async def draft_chunks(
     async def drafted(schema: str) -> ChunkDraft:
         return await draft_chunk(model, dialect, question, schema, documents=documents)
 
-    said = await ask_each(chunks, drafted)
-    drafts = tuple(draft.sql.strip() for draft in said if draft and draft.sql and draft.sql.strip())
-    return Drafting(drafts, tuple(number for number, draft in enumerate(said) if draft is None))
+    replies = await ask_each(chunks, drafted)
+    drafts = tuple(draft.sql.strip() for draft in replies if draft and draft.sql and draft.sql.strip())
+    return Drafting(drafts, tuple(number for number, draft in enumerate(replies) if draft is None))

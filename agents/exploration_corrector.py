@@ -48,9 +48,9 @@ class Correction(BaseModel):
 
     def mended(self, waiting: Sequence[ExplorationQuery]) -> list[ExplorationQuery]:
         """The queries ``waiting``, each rewritten one in the place of its faulty form."""
-        said = {rewrite.number: rewrite.sql.strip() for rewrite in self.later if rewrite.sql.strip()}
+        rewritten = {rewrite.number: rewrite.sql.strip() for rewrite in self.later if rewrite.sql.strip()}
         return [
-            query.model_copy(update={"sql": said[number]}) if number in said else query
+            query.model_copy(update={"sql": rewritten[number]}) if number in rewritten else query
             for number, query in enumerate(waiting, 1)
         ]
 

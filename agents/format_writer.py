@@ -1,4 +1,4 @@
-"""FormatWriter: the answer's expected form, said before any SQL (ReFoRCE's first version, paper 003, 3.2.2).
+"""FormatWriter: the answer's expected form, written before SQL (ReFoRCE's first version, paper 003, 3.2.2).
 
 It keeps a long schema from leading the writer away from what was asked, and is repeated when a query
 is refined.

@@ -43,7 +43,7 @@ async def plan(
     previous: Plan | None = None,
     critique: str = "",
 ) -> Plan:
-    """Plan the query; with ``critique``, write ``previous`` anew in its light."""
+    """Plan the query; with ``critique``, write ``previous`` again in its light."""
     return await ask(
         model,
         ROLE,

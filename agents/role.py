@@ -22,7 +22,7 @@ class Role(Generic[R]):
         gist: What it did, in a few words for progress and trace. The reply's fields stand in braces:
             ``{sql}``, ``{queries:query|queries}`` for how many of a list, ``{share:.2f}`` for a number.
         reply: The form of its reply. Prompt, response schema and the offline model's answer come from its
-            fields; their descriptions are what a model is told of them.
+            fields; their descriptions go into the prompt.
         fallback: What a malformed reply counts as; None where it fails the step.
     """
 

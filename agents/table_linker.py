@@ -40,7 +40,7 @@ ROLE = Role("table_linker", "TableLinker", "{answer}: {think}", TableVerdict)
 
 @dataclass(frozen=True)
 class TableLinking:
-    """What was said of each table.
+    """The verdicts on the tables.
 
     Attributes:
         needed: By the name of each table that is needed, the columns named for it.
@@ -74,5 +74,9 @@ async def link_tables(
         return await judge_table(model, dialect, question, schema, documents=documents)
 
     verdicts = dict(zip(tables, await ask_each(tables.values(), judged), strict=True))
-    needed = {name: tuple(said.columns) for name, said in verdicts.items() if said and said.answer == "Y"}
-    return TableLinking(needed, tuple(name for name, said in verdicts.items() if said is None))
+    needed = {
+        name: tuple(verdict.columns)
+        for name, verdict in verdicts.items()
+        if verdict and verdict.answer == "Y"
+    }
+    return TableLinking(needed, tuple(name for name, verdict in verdicts.items() if verdict is None))

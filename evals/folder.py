@@ -111,11 +111,7 @@ def _merge(
 
 
 def _check_division(members: list[Path], manifests: dict[Path, Manifest]) -> None:
-    """Every shard at most once, and all cut from as many questions.
-
-    Raises:
-        ConfigurationError: It is not so.
-    """
+    """Raise ConfigurationError unless every shard occurs once and all are of the same number of questions."""
     shards = [manifests[folder].shard for folder in members]
     if twice := next((shard for shard in shards if shards.count(shard) > 1), ""):
         places = [str(folder) for folder in members if manifests[folder].shard == twice]

@@ -26,7 +26,7 @@ class EvalQuestion:
     Attributes:
         id: Names the question in results and files, unique in its suite (``is_id``).
         database: As the benchmark names it.
-        url: Of the database that answers it; a ``schema://`` URL where only the schema is here.
+        url: Of the database that answers it; a ``schema://`` URL where only the schema is available.
         dialect: sqlglot's name.
         gold_sql: Accepted queries as the benchmark has them; may be empty.
         difficulty: As the benchmark grades it, or by the length of the gold SQL; empty if unknown.
@@ -46,7 +46,7 @@ class EvalQuestion:
 
     @property
     def live(self) -> bool:
-        """Whether queries can run: not where only the schema is here."""
+        """Whether queries can run: not where only the schema is available."""
         return not self.url.startswith("schema://")
 
 
@@ -57,7 +57,7 @@ class Suite:
     Attributes:
         questions: In the benchmark's order.
         scorer: By whose rules answers are judged.
-        missing: What the folder lacks and where it is had, for people; empty if it is whole.
+        missing: What the folder lacks and where to get it, for people; empty if it is whole.
     """
 
     name: str

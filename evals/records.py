@@ -19,7 +19,7 @@ class CandidateRow:
     """A candidate of an answer.
 
     Attributes:
-        match: Whether its result meets the gold; None if that cannot be told.
+        match: Whether its result meets the gold; None if unknown.
         error: Kind of error if it has no result (``quorum.tools.query.ErrorKind`` and others); else empty.
     """
 
@@ -56,7 +56,7 @@ class Record:
         truncated: The run's limits cut the result: ``result`` and ``rows`` are a part of it.
         executes: Whether ``sql`` ran; None where nothing can run.
         valid: Whether ``sql`` passes guard and lint; None without SQL.
-        match: Whether the answer is right; None if that cannot be told (see ``gold``).
+        match: Whether the answer is right; None if unknown (see ``gold``).
         metrics: Of the suite's scorer, by name; None where not defined.
         reason: The scorer's, for people.
         gold: State of the question's gold (``quorum.evals.scorers.base.GoldState``).
@@ -107,12 +107,12 @@ class Record:
 
     @property
     def finished(self) -> bool:
-        """False for what failed for want of an endpoint: it is asked again."""
+        """False for what failed for lack of an endpoint: it is asked again."""
         return self.error not in ENDPOINTS
 
     @property
     def possible(self) -> bool | None:
-        """Whether any candidate is right (pass@k); None if that cannot be told."""
+        """Whether any candidate is right (pass@k); None if unknown."""
         known = [row.match for row in self.candidates if row.match is not None]
         return any(known) if known else self.match
 
@@ -174,7 +174,8 @@ class Manifest:
     Attributes:
         suite, scorer: Names; ``rules`` says whose rules judge.
         metrics: Of the scorer: ``{"name", "title", "meaning", "unit"}``, ``ex`` first.
-        options: ``graph.options.RunOptions`` that count for answers, without database, places and secrets.
+        options: ``quorum.graph.options.RunOptions`` that count for answers, without database, places and
+            secrets.
         asked: All questions of this evaluation, in order.
         shard: ``2/8``, or ``1/1``.
         missing: What the suite's folder lacked.

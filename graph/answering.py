@@ -59,6 +59,6 @@ async def _reply(asked: Any, on_clarify: OnClarify, context: Context) -> str:
     await context.trace.aflush()
     start = context.ledger.clock()
     reply = on_clarify(Clarification.model_validate(asked))
-    said = await reply if inspect.isawaitable(reply) else reply
+    text = await reply if inspect.isawaitable(reply) else reply
     context.ledger.spent_seconds -= context.ledger.clock() - start
-    return said or ""  # LangGraph takes None for no reply at all
+    return text or ""  # LangGraph takes None for no reply at all

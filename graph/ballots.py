@@ -1,4 +1,4 @@
-"""The words of a vote: ballots, clusters, tallies and the vote itself, as plain values."""
+"""The data types of a vote: ballots, clusters, tallies and the vote itself."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ class Ballot:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Candidates that voted for the same.
+    """Candidates that voted for the same answer.
 
     Attributes:
         key: What they agree on: a fingerprint, or the normalised SQL.
         fingerprint: Of the first candidate's result.
         candidates: Their ids; the first stands for the cluster.
         experts: The distinct experts among them, sorted.
-        weight: In the strategy's unit: votes, weighted votes, expected agreement.
+        weight: In the strategy's unit: votes, weighted votes or expected agreement.
         share: Of the weight of all clusters, 0 to 1; set when the vote is counted.
         approved: Whether the validator approved any of them.
     """
@@ -90,7 +90,7 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Vote:
-    """The outcome of a vote, and what was decided after it was held.
+    """The outcome of a vote, including decisions made after counting.
 
     Attributes:
         winner: Id of the candidate that stands for the answer; None if no candidate has a result.
@@ -109,8 +109,8 @@ class Vote:
         tied: Keys of the heaviest clusters where they weigh the same, the winner's first; empty
             without a tie. ``clusters`` holds them first, each with the candidate that stands for it.
         judged: A judge chose between the clusters.
-        margin: So much weight may still come, less by a hair, and the same answer wins, whatever it
-            says; None where that cannot be promised. 0 and less promise nothing either.
+        margin: The same answer wins whatever candidates of less than this total weight still vote for; None
+            where the strategy cannot say, 0 or less where any candidate could change it.
         upheld: The user chose what the vote had chosen; None if nobody was asked.
         confidence: 0 to 1, of what the vote says now (``quorum.graph.confidence``).
         weights: The experts', as the run found them.
@@ -164,7 +164,7 @@ class Vote:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Everything that people should know of it, as sentences."""
+        """The notes and the decision, as sentences."""
         return (*self.notes, self.decision) if self.decision else self.notes
 
 
@@ -174,7 +174,7 @@ def _restore_tuples(value: object, *names: str) -> None:
         object.__setattr__(value, name, tuple(getattr(value, name)))
 
 
-class Evidence(Protocol):
+class Overlaps(Protocol):
     """What is known of the candidates' results beyond their fingerprints."""
 
     async def overlap(self, a: Ballot, b: Ballot) -> Overlap:
@@ -183,7 +183,7 @@ class Evidence(Protocol):
 
 
 class Judge(Protocol):
-    """Says which of several clusters answers the question."""
+    """Chooses between clusters."""
 
     async def choose(self, clusters: Sequence[Cluster], ballots: Sequence[Ballot]) -> str | None:
         """The key of the better cluster; None where it cannot tell."""
@@ -198,14 +198,14 @@ class Rules:
         weights: Per expert; 1.0 where an expert is not named.
         seed: For strategies that draw; None derives one from the ballots.
         dialect: Of the SQL, to normalise it.
-        evidence: For strategies that compare results.
+        overlaps: For strategies that compare results.
         judge: For strategies that ask a model.
     """
 
     weights: Mapping[str, float] = field(default_factory=dict)
     seed: int | None = None
     dialect: str = ""
-    evidence: Evidence | None = None
+    overlaps: Overlaps | None = None
     judge: Judge | None = None
 
     def weight(self, expert: str) -> float:

@@ -80,8 +80,8 @@ class RunSaver(SqliteSaver):
 async def open_checkpoints(path: Path) -> AsyncIterator[RunSaver]:
     """The saver over ``path``, which is made if need be.
 
-    Nothing waits for the disk: what is committed is with the operating system, so that a killed process
-    loses nothing. A power cut loses the last steps, or the file of a run that was just closed.
+    Commits do not wait for the disk: a killed process loses nothing, a power cut may lose the last steps or
+    the file of a run that was just closed.
     """
     opened = cast("AbstractContextManager[RunSaver]", RunSaver.from_conn_string(str(path)))
     saver = await _to_the_end(lambda: _opened(opened, path))
@@ -105,7 +105,7 @@ def _opened(opening: AbstractContextManager[RunSaver], path: Path) -> RunSaver:
 
 @cache
 def _empty() -> bytes:
-    """A database with the saver's tables and no row: to write it takes less than to make the tables."""
+    """A database with the saver's empty tables: writing it is faster than creating them."""
     with SqliteSaver.from_conn_string(":memory:") as saver:
         saver.setup()
         image = bytearray(saver.conn.serialize())

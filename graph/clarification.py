@@ -78,8 +78,8 @@ def read_reply(reply: Any, labels: Sequence[str], *, own_words: bool) -> Reply:
     if not own_words:
         return Reply(kind="refused", text=f"The question was made more precise once already. {names}")
     if len(text) > MAX_REPLY:
-        said = f"That is too much for an addition ({len(text)} characters, {MAX_REPLY} at most): ask anew."
-        return Reply(kind="refused", text=f"{said} {names}")
+        refusal = f"That is too much for an addition ({len(text)} characters, {MAX_REPLY} at most): ask anew."
+        return Reply(kind="refused", text=f"{refusal} {names}")
     if len(bare) < 3:
         return Reply(kind="refused", text=f"There is no answer {text!r}. {names}")
     return Reply(kind="words", text=text)

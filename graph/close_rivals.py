@@ -17,9 +17,9 @@ LABELS = ("A", "B", "C")
 def close_rivals(vote: Vote | None) -> list[Cluster]:
     """The strong clusters of a vote, the winner's first, at most ``RIVALS``.
 
-    Strong is an answer with ``CLOSE`` times the heaviest one's weight, given by ``CLOSE`` times as
-    many candidates as the winner: weight alone may be borrowed from answers that resemble it
-    (``mbr``), numbers alone may be those of weak experts (``wma``).
+    An answer is strong if it has ``CLOSE`` times the heaviest one's weight and ``CLOSE`` times as many
+    candidates as the winner: weight alone may come from similar answers (``mbr``), numbers alone from weak
+    experts (``wma``).
 
     Returns:
         Nothing if the vote is clear, or has no winner.

@@ -23,19 +23,19 @@ SHIPPED = Path(__file__).with_name("confidence.json")
 FEATURES = ("agreeing", "share", "experts")
 
 LOW = 0.4
-"""No vote that is low by rule (``Vote.low``) has more confidence than this."""
+"""Upper bound for votes that are low by rule (``Vote.low``)."""
 
 BLANK = 0.3
-"""Nor has one in which only blank results voted more than this."""
+"""Upper bound where only blank results voted."""
 
 ABSTAIN = 0.25
-"""An answer of less confidence is better withheld: three of four such are wrong."""
+"""Answers below this are better withheld: three of four are wrong."""
 
 APPROVED, REFUSED = 0.25, -1.0
-"""Log-odds for the validator's verdict: an objection is found, an approval is only not found wanting."""
+"""Log-odds for the validator's verdict: an objection says more than an approval."""
 
 CONFIRMED, CONTRADICTED = 0.25, -1.0
-"""Log-odds for what an exploration says of the answer: those who agree with it have voted already."""
+"""Log-odds for an exploration's finding on the answer: agreement adds little to the votes counted already."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +46,10 @@ class Calibration:
         agreeing: Of the natural logarithm of the number of candidates in the winner's cluster.
         share: Of the winner's share of the vote.
         experts: Of the logarithm of the number of experts in the winner's cluster.
-        votes: On how many votes it was fitted.
-        checked: On how many others it was checked.
+        votes: Number of votes it was fitted to.
+        checked: Number of held-out votes it was checked on.
         brier: Its Brier score on those.
-        base: The Brier score there of always saying how many of the fitted votes were right.
+        base: The Brier score there of a constant prediction: the base rate of the fitted votes.
     """
 
     intercept: float

@@ -1,8 +1,8 @@
 """Consensus: candidates vote with their results, and the vote says how sure it is.
 
-Pure functions over typed values (``quorum.graph.ballots``). ``hold_vote`` keeps out what must not vote, has
-a strategy (``quorum.graph.strategies``) weigh the rest, and settles ties. Nothing here depends on the
-order in which candidates arrive.
+Pure functions over typed values (``quorum.graph.ballots``). ``hold_vote`` excludes what must not vote, has a
+strategy (``quorum.graph.strategies``) weigh the rest, and breaks ties. Nothing here depends on the order in
+which candidates arrive.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ async def hold_vote(
     Args:
         strategy: A name in ``STRATEGIES``.
         rules: What the strategy needs: weights for ``wma``, ``rwma`` and ``mbr``, a dialect for
-            ``sql_majority``, evidence for ``mbr``, a judge for ``judge``. The seed of a draw is
+            ``sql_majority``, overlaps for ``mbr``, a judge for ``judge``. The seed of a draw is
             recorded, given or derived.
 
     Raises:
-        ConfigurationError: No strategy has that name, or the one that has lacks what it needs.
+        ConfigurationError: There is no such strategy, or ``rules`` lack what it needs.
     """
     weigh = find_strategy(strategy)
     cast = sorted(ballots, key=rank)

@@ -47,9 +47,9 @@ class Context:
     Attributes:
         models: By spec, in the order given, bound to this run's ledger and trace.
         weights: The experts' weights as the run found them; empty for a single model.
-        resumed: Whether this process took the run over from another.
+        resumed: The run was begun by another process.
         owned: True when the graph itself opened it (Studio) and so closes it.
-        session: Tells this opening of the run from others of the same run.
+        session: Id of this opening; a resumed run has another one.
     """
 
     options: RunOptions
@@ -73,7 +73,7 @@ class Context:
 
     @property
     def live(self) -> bool:
-        """Whether queries can run; not where only the database's schema is here."""
+        """Whether queries can run; False where only the schema is available."""
         return self.database.connector.live
 
     @property
@@ -83,7 +83,7 @@ class Context:
 
     @property
     def strategy(self) -> str:
-        """Of the vote; where nobody names one, ``majority`` for one model and ``wma`` for several."""
+        """The strategy of the vote; by default ``majority`` for one model and ``wma`` for several."""
         named = [name for name in (self.options.strategy, self.recipe.strategy) if name != "auto"]
         return named[0] if named else "wma" if len(self.models) > 1 else "majority"
 
@@ -112,7 +112,7 @@ class Context:
     def put(self, text: str) -> str:
         """Keep a text for later nodes; returns its reference for the state.
 
-        The trace keeps it without secrets; prompts of this process see it as it is.
+        Secrets are removed in the trace only; prompts of this process see the text as it is.
         """
         ref = self.trace.put(text)
         self._texts[ref] = text
@@ -151,7 +151,7 @@ async def open_context(
     owned: bool = False,
     run_id: str = "",
 ) -> Context:
-    """Open everything that a run needs. Nothing is left behind if that fails, no run folder either.
+    """Open everything that a run needs; a failure leaves nothing behind, not even a run folder.
 
     Args:
         recipe: The one that ``options`` name, with their switches (``quorum.graph.recipes.find_recipe``).
@@ -159,7 +159,7 @@ async def open_context(
         resume: Id of an interrupted run that goes on; its ledger continues.
         api_key, chat_models: As ``open_resources``.
         listener: Hears every event of the trace, as it happens.
-        resources: Shared ones, which stay open; without them the run opens and closes its own.
+        resources: Shared resources, which stay open; by default the run opens and closes its own.
 
     Raises:
         ConfigurationError: An option, a model or a folder is wrong, or the run that is to go on was begun

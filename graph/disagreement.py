@@ -1,9 +1,8 @@
 """How two answers differ, in short sentences.
 
 The results say what differs (``quorum.tools.differences``), the queries why (``quorum.tools.query_summary``).
-Nothing is said of what made no difference: of answers whose results are equal, of columns with the same
-values, of grouping where the rows are the same. The same rows in another order differ where the question
-asks for one.
+What made no difference is left out: equal results, columns with the same values, grouping that leaves the
+rows the same. The same rows in another order differ where the question asks for one.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class Side:
         label: What users call it: A, B, C.
         sql: One query of those that gave it.
         table: Its result.
-        ordered: The question asks for an order of the rows, so that another one is another answer.
+        ordered: The question asks for an order of the rows, so another order is another answer.
     """
 
     label: str
@@ -62,7 +61,7 @@ class Side:
 
 
 def disagreement(a: Side, b: Side, dialect: str) -> list[str]:
-    """How two answers differ: sentences on columns, on conditions, on rows. None if they are equal.
+    """Sentences on how two answers differ in columns, conditions and rows; empty if they are equal.
 
     The order of the arguments does not count.
 
@@ -79,8 +78,8 @@ def disagreement(a: Side, b: Side, dialect: str) -> list[str]:
     one, other = summarise(first.sql, dialect), summarise(second.sql, dialect)
     pair = _Pair((first, second), found, (one, other) if one and other else None, ordered)
     kinds = (pair.columns(), pair.conditions(), pair.rows())
-    said = [sentence for kind in kinds for sentence in islice(kind, MAX_PER_KIND)]
-    return list(map(_sentence, said or [f"{first} and {second} have different values"]))
+    sentences = [sentence for kind in kinds for sentence in islice(kind, MAX_PER_KIND)]
+    return list(map(_sentence, sentences or [f"{first} and {second} have different values"]))
 
 
 def disagreements(sides: Sequence[Side], dialect: str) -> list[str]:
@@ -168,7 +167,7 @@ class _Pair:
         return self.found.rows[0] != self.found.rows[1] or any(self.found.only)
 
     def _differing(self) -> list[list[str]]:
-        """What the columns show whose values differ: expressions, or names where a query does not tell."""
+        """The columns whose values differ, as expressions, or as names where the query does not say."""
         places, tables = self.found.differing, [side.table for side in self.sides]
         known = self.summaries and [each.columns for each in self.summaries]
         if known and all(len(shown) == t.num_columns for shown, t in zip(known, tables, strict=True)):
@@ -179,21 +178,21 @@ class _Pair:
         return str(self.sides[side].table.column_names[place])
 
     def _own(self, verb: str, *parts: Iterable[str]) -> Iterator[str]:
-        """In one sentence what only one side has."""
+        """A sentence on what only one side has."""
         one, other = (list(dict.fromkeys(part)) for part in parts)
         own = [[text for text in one if text not in other], [text for text in other if text not in one]]
-        said = [_listed(_code(_apart(text, own[1 - side])) for text in own[side]) for side in (0, 1)]
+        texts = [_listed(_code(_apart(text, own[1 - side])) for text in own[side]) for side in (0, 1)]
         a, b = self.sides
-        if all(said):
-            yield f"{a} {verb} {said[0]}; {b} {said[1]}"
-        elif any(said):
-            yield f"only {a if said[0] else b} {verb} {said[0] or said[1]}"
+        if all(texts):
+            yield f"{a} {verb} {texts[0]}; {b} {texts[1]}"
+        elif any(texts):
+            yield f"only {a if texts[0] else b} {verb} {texts[0] or texts[1]}"
 
 
 def _apart(text: str, others: Sequence[str] = ()) -> str:
-    """A long text without most of what it shares, at its ends, with the most alike of ``others``.
+    """A long text, cut at its ends where the most similar of ``others`` is the same.
 
-    What differs stays whole.
+    What differs is never cut.
     """
     mine, best = _WORD.findall(text), (0, 0)
     for other in others:

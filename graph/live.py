@@ -1,4 +1,4 @@
-"""Which context a node works in: the open one that the graph was given, or one that the graph opens itself.
+"""The context of a node: the one that the graph was given, or one that the graph opens itself.
 
 The front door gives the graph an open ``Context``. Where a graph is given plain options (Studio,
 ``build_graph`` by itself), its first node opens a context for the run; it lives until the run has its
@@ -20,7 +20,7 @@ from quorum.graph.recipes.recipe import Recipe
 from quorum.knowledge.errors import ConfigurationError
 
 IDLE_SECONDS = 600.0
-"""An interrupted run keeps its context so long; when it goes on later, it opens a new one."""
+"""Seconds that an interrupted run keeps its context; resumed later, it opens a new one."""
 
 
 @dataclass
@@ -108,7 +108,7 @@ async def _close_idle(runs: dict[str, _Own]) -> None:
 
 
 def _release(run_id: str) -> None:
-    """Let go of a run that a finished event loop left behind; its child process went with its pipes."""
+    """Forget a run that a finished event loop left behind; its child process ended with its pipes."""
     for loop, runs in list(_loops.items()):
         if loop.is_closed() and run_id in runs:
             own = runs.pop(run_id)

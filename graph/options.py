@@ -2,8 +2,8 @@
 
 From ``Options`` derive ``RunOptions``, the graph's context schema and so LangGraph Studio's form;
 ``quorum.settings.Settings`` with environment variables and the keys of ``quorum.toml``; the flags of the
-commands (``quorum.commands.options``); what a resumed run takes anew; what an evaluation is known by;
-and the README's table (``tests.quorum.options_table``).
+commands (``quorum.commands.options``); what a resumed run may change; what an evaluation is known by; and the
+README's table (``tests.quorum.options_table``).
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from quorum.tools.urls import SAMPLE, anchored
 
 @dataclass(frozen=True)
 class Option:
-    """What people see of an option beside its name, type, bounds and default, and where it counts.
+    """An option's description and use, beside its name, type, bounds and default.
 
     Attributes:
         meaning: One line; code in backticks.
         unit: Of the number, e.g. ``seconds``.
         choices: All the values there are; those of a ``Literal`` need not be named.
-        unset: What holds where nobody sets it, e.g. "the recipe's", if the default does not say.
+        unset: What holds by default, e.g. "the recipe's", if the default value does not say.
         metavar: Stands for the value in ``--help``; without one the unit's, NAME or N.
         flag: Another, shorter spelling of its flag.
         variable: An environment variable that counts beside ``QUORUM_<NAME>``.
         secret: The value may hold a secret; messages never show it.
-        anew: May be given anew when a run is resumed.
+        anew: May be given again when a run is resumed.
         measured: Part of what an evaluation measures; not so places and the way to the endpoint.
     """
 
@@ -67,7 +67,7 @@ class Option:
         return f"{self.meaning}; one of {choices}" if choices else self.meaning
 
     def shown(self, default: Any) -> str:
-        """What holds where nobody sets it, with its unit; empty for nothing."""
+        """The default with its unit, for people; empty for none."""
         if self.unset or default is None or default in ("", [], {}):
             return self.unset
         if isinstance(default, bool):

@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Resources:
-    """Open handles that no single run owns.
+    """Open handles that runs can share.
 
     Attributes:
         models: By spec, in the order given; bound to no run's ledger yet.
@@ -118,7 +118,7 @@ async def open_resources(
     Args:
         api_key: The models' key; without one, ``OPENAI_API_KEY`` counts.
         chat_models: LangChain chat models of your own, by the spec that ``options.models`` names.
-        models: Open ones, which stay open: several databases share them and one rate limit.
+        models: Models that are open already and stay so: several databases share them and one rate limit.
 
     Raises:
         ConfigurationError: A model, a price, a folder or a URL is wrong.
@@ -159,7 +159,7 @@ async def open_resources(
 
 
 async def _both(first: Awaitable[S], second: Awaitable[T]) -> tuple[S, T]:
-    """The results of both, which run at the same time; where both fail, the first one's error."""
+    """Run both at the same time and return their results; if both fail, raise the first one's error."""
     one, other = await asyncio.gather(first, second, return_exceptions=True)
     for result in (one, other):
         if isinstance(result, BaseException):

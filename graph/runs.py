@@ -51,7 +51,7 @@ new_run_id = RunIds()
 
 @dataclasses.dataclass(frozen=True)
 class Spent:
-    """What a run has used so far, by its own events; ``seconds`` is wall clock while it ran."""
+    """What a run has used so far, from its events; ``seconds`` is wall clock."""
 
     total: Usage
     by_agent: dict[str, Usage]
@@ -80,7 +80,7 @@ class RunFolder:
         """Find a run by its id, a unique beginning of it, or ``last``.
 
         Raises:
-            ConfigurationError: No run, or more than one, goes by that name.
+            ConfigurationError: No run, or more than one, has that name.
         """
         return cls(find_run(home, run))
 
@@ -122,7 +122,7 @@ class RunFolder:
                     yield _event(path, number, line)
 
     def error(self) -> str:
-        """The error that ended the run, if one did and it has not gone on since; else empty."""
+        """The error that ended the run, unless it was resumed since; else empty."""
         message = ""
         for event in self.events():
             if event["kind"] == "failed":
@@ -168,7 +168,7 @@ class RunFolder:
 
 
 def agent_of(event: Event) -> str:
-    """The agent whose account an event belongs to; models call it ``role``."""
+    """The agent that an event's usage belongs to; model calls name it ``role``."""
     return str(event.get("agent") or event.get("role") or "run")
 
 

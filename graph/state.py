@@ -4,8 +4,8 @@ LangGraph's checkpoints hold what stands here, once per step; previews have at m
 retrieved documents and syntax lie in the run folder's blobs (fields ending in ``_ref`` are their SHA-256),
 results in its ``results`` folder.
 
-Every default stands here and nowhere else: a new question starts from ``fresh``, so that nothing of an
-earlier question on the same thread is left.
+All defaults are here: a new question starts from ``fresh``, so nothing of an earlier question on the same
+thread is left.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from quorum.graph.ballots import Cluster, Vote
 PREVIEW_ROWS = 20
 
 VERSION = 2
-"""Of the state's form; a run that was begun with another one cannot go on."""
+"""Version of the state's form; a run begun with another version cannot be resumed."""
 
 Item = TypeVar("Item")
 
@@ -43,13 +43,13 @@ class Failure:
 
 @dataclass(frozen=True)
 class Result:
-    """A finished result: its file (relative to the run folder) and what tells it apart.
+    """A finished result: its file (relative to the run folder) and a description.
 
     Attributes:
-        fingerprint: Whatever the order of its rows; ``ordered_fingerprint`` counts that too.
+        fingerprint: Ignores the order of rows; ``ordered_fingerprint`` does not.
         blank: Empty, or nothing but NULL or zero.
         no_values: Empty, or nothing but NULL.
-        columns: The first; ``columns_left_out`` more are in the file.
+        columns: The first columns; ``columns_left_out`` more are in the file.
         preview: The first rows, long cells shortened.
         nulls, distinct, types: Per column; ``distinct`` is None where values are nested.
     """
@@ -69,7 +69,7 @@ class Result:
     types: list[str]
 
     def mark(self, *, ordered: bool) -> str:
-        """The fingerprint that counts."""
+        """The fingerprint with or without the order of rows."""
         return self.ordered_fingerprint if ordered else self.fingerprint
 
 
@@ -116,10 +116,11 @@ class Candidate:
     """A finished candidate, as consensus and the answer see it.
 
     Attributes:
-        informed: It knew what exploration found.
+        informed: Its prompts showed the findings of an exploration.
         approved: The Validator's verdict; None if it was not asked.
-        reading: What else its writer says the question could mean.
-        ordered: Whether its writer says that the question asks for an order of the rows; None if nobody said.
+        reading: Another meaning of the question, as its writer says.
+        ordered: Whether its writer says that the question asks for an order of the rows; None if it did not
+            say.
     """
 
     id: str
@@ -139,7 +140,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Finding:
-    """An exploration query that told something; ``ref`` is its result as text."""
+    """An exploration query with a finding; ``ref`` is its result as text."""
 
     purpose: str
     sql: str
@@ -151,10 +152,10 @@ class Exploration:
     """Column exploration under way (``quorum.graph.nodes.exploration``).
 
     Attributes:
-        waiting: Queries to run, the first under work.
+        waiting: Queries to run; the first is the current one.
         tried: Earlier forms of the first.
-        error: Why the first gave nothing.
-        mended: What the others become once the first works.
+        error: Why the first failed.
+        mended: Corrections of the others, applied once the first works.
     """
 
     waiting: list[ExplorationQuery] = field(default_factory=list)
@@ -165,24 +166,23 @@ class Exploration:
 
 
 def order_counts(candidates: Iterable[Candidate]) -> bool:
-    """Whether the order of rows counts in comparisons: most writers say that the question asks for one.
+    """Whether the order of rows counts in comparisons: more than half of the writers say that the question
+    asks for one.
 
-    Saying yes wrongly costs more than saying no wrongly: right answers that sort differently, or not at
-    all, would not vote together. Rows that tie in what they are sorted by may come in any order: where one
-    was asked for, right answers that arrange such ties differently are two answers, which ``mbr`` lets
-    support each other in part.
+    A wrong yes costs more than a wrong no: right answers in different orders would not vote together. That
+    still holds for rows with equal sort keys; ``mbr`` lets such answers support each other in part.
     """
-    said = [candidate.ordered for candidate in candidates if candidate.ordered is not None]
-    return 2 * sum(said) > len(said)
+    opinions = [candidate.ordered for candidate in candidates if candidate.ordered is not None]
+    return 2 * sum(opinions) > len(opinions)
 
 
 def gather(so_far: list[Item], more: list[Item] | None) -> list[Item]:
-    """The reducer of lists that nodes add to; None empties the list, as a new run does."""
+    """Reducer of lists that nodes append to; None empties the list, as a new run does."""
     return [] if more is None else so_far + more
 
 
 def merge(so_far: list[Candidate], more: list[Candidate] | None) -> list[Candidate]:
-    """The reducer of candidates: one takes the place of its earlier form; None empties the list."""
+    """Reducer of candidates: a candidate replaces its earlier form; None empties the list."""
     if more is None:
         return []
     known = {candidate.id: candidate for candidate in so_far}
@@ -209,12 +209,12 @@ class RunState:
         steps, expected_format: Of the plan; each may be empty.
         plans: Times a plan was written.
         critique: Of the plan; empty if it stands.
-        batch: Candidates that are sent off now; ``dispatched`` counts all so far.
-        presql: Candidates of SSEV's first round, while they have no vote.
-        explored: There was an exploration, or none is possible.
+        batch: Candidate inputs to be sent now; ``dispatched`` counts all so far.
+        presql: Candidates of SSEV's first round, while they do not vote.
+        explored: An exploration took place, or none is possible.
         objection: The Validator's, to the winner; ``revision`` is the Reviser's query.
         stopped_by: The limit that ended the run.
-        reopened: The opening of a run in which candidates were asked anew because no model had answered.
+        reopened: ``Context.session`` in which all candidates were asked again because no model had answered.
         clarified: The user has made the question more precise.
     """
 
@@ -251,7 +251,7 @@ class RunState:
 
     @property
     def limited(self) -> bool:
-        """A limit was reached, by the run or by one of its candidates: nothing more is begun."""
+        """The run or one of its candidates reached a limit: nothing more is started."""
         return bool(self.stopped_by) or any(candidate.stopped_by for candidate in self.candidates)
 
 
@@ -260,7 +260,7 @@ class CandidateState:
     """The working state of one branch; none of it is shared with the other branches.
 
     Attributes:
-        answer_sql: The query that gave ``result``; ``sql`` is the one under work.
+        answer_sql: The query that returned ``result``; ``sql`` is the current one.
         linked_ref: What the SchemaLinker found.
         seen: Fingerprints of plausible results (``quorum.graph.nodes.consistency``).
         stage, stage_error, stage_ref, rewrites: Of CTE-based refinement (``quorum.graph.nodes.stages``).
@@ -301,7 +301,7 @@ class CandidateState:
 
 
 class CandidateOutput(TypedDict):
-    """All that leaves a branch; a wider schema would make parallel branches clash."""
+    """The output of a branch; a wider schema would make parallel branches clash."""
 
     candidates: list[Candidate]
 
@@ -322,11 +322,11 @@ STATE_TYPES = (
     Turn,
     Vote,
 )
-"""What a checkpoint may hold beside plain values."""
+"""Types that a checkpoint may hold beside plain values."""
 
 
 def fresh(question: str, run_id: str = "", **known: Any) -> dict[str, Any]:
-    """Every field of ``RunState`` as a new question finds it, but for what is ``known`` already."""
+    """``RunState`` of a new question: every field at its default, except those in ``known``."""
     state = RunState(question=question, run_id=run_id, **known)
     emptied = {"candidates": None, "warnings": None}
     return {item.name: getattr(state, item.name) for item in fields(state)} | emptied

@@ -1,9 +1,9 @@
 """When enough candidates have voted: candidates come in batches, and a rule looks at the vote after each.
 
-``never`` asks all candidates at once. ``decided`` stops when those still to come cannot change the winner,
-which the strategy says (``quorum.graph.ballots.Vote.margin``); where it draws, they always can.
-``beta:P`` stops when the leading answer is the more probable one with posterior probability P
-(Adaptive-Consistency, Aggarwal et al. 2023, section 3.2: a Beta posterior over the two largest clusters).
+``never`` asks all candidates at once. ``decided`` stops when those still to come cannot change the winner
+(``quorum.graph.ballots.Vote.margin``); where the strategy draws, they always can. ``beta:P`` stops when the
+leading answer is the more probable one with posterior probability P (Adaptive-Consistency, Aggarwal et al.
+2023, section 3.2: a Beta posterior over the two largest clusters).
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from quorum.graph.ballots import Vote
 from quorum.knowledge.errors import ConfigurationError
 
 BATCHES = (3, 2, 2, 1)
-"""Candidates of the first batches; later ones are of two."""
+"""Candidates in each of the first batches; later ones have two."""
 
 BLANKS = 5
-"""So many candidates must agree on a blank result before a posterior ends the sampling."""
+"""Candidates that must agree on a blank result before a posterior ends the sampling."""
 
 RULES = "never, decided or beta:P with P between 0.5 and 1"
 

@@ -11,17 +11,17 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from quorum.graph.ballots import Ballot, Cluster, Evidence, Rules, Strategy, Tally, rank
+from quorum.graph.ballots import Ballot, Cluster, Overlaps, Rules, Strategy, Tally, rank
 from quorum.knowledge.errors import ConfigurationError
 
 RIVALS = 3
 """Clusters that a judge compares at most."""
 
 CLOSE = 0.5
-"""A cluster with this part of the heaviest one's weight is its rival."""
+"""A cluster with at least this part of the heaviest one's weight is its rival."""
 
 SLACK = 1e-9
-"""Part of a weight that rounding may have made."""
+"""Relative rounding error of a weight."""
 
 
 def clusters(
@@ -47,16 +47,16 @@ def clusters(
 
 
 def _by_weight(groups: Sequence[Cluster]) -> Tally:
-    """The heaviest wins, and stays the winner until the next one could have caught up.
+    """The heaviest wins; the margin is its lead over the next one.
 
-    (A result within the tolerance of two others joins them to one answer; that is not foreseen.)
+    (A later result within the tolerance of two clusters would join them; the margin ignores that.)
     """
     first, second, *_ = *sorted((group.weight for group in groups), reverse=True), 0.0
     return Tally(groups, margin=first * (1 - SLACK) - second)
 
 
 def _absolute(groups: Sequence[Cluster], part: float = 1.0) -> float:
-    """By how much this part of the heaviest one's weight exceeds that of all others together."""
+    """How far this part of the heaviest cluster's weight exceeds the weight of all others together."""
     heaviest = max(group.weight for group in groups)
     return part * heaviest * (1 - SLACK) - (math.fsum(group.weight for group in groups) - heaviest)
 
@@ -100,7 +100,7 @@ async def rwma(ballots: Sequence[Ballot], rules: Rules) -> Tally:
 
 
 async def drawn(ballots: Sequence[Ballot], rules: Rules) -> Tally:
-    """Any candidate, drawn evenly: the baseline, and ReFoRCE's last resort."""
+    """Draw any candidate with equal chances: the baseline, and ReFoRCE's last resort."""
     seed = rules.seed if rules.seed is not None else derived_seed(ballots)
     ranked = sorted(ballots, key=rank)
     return Tally(
@@ -109,23 +109,23 @@ async def drawn(ballots: Sequence[Ballot], rules: Rules) -> Tally:
 
 
 async def mbr(ballots: Sequence[Ballot], rules: Rules) -> Tally:
-    """Minimum Bayes risk: the answer that agrees most, in expectation, with what the candidates say.
+    """Minimum Bayes risk: the answer with the highest expected agreement with the candidates.
 
-    If every candidate is as likely to be right as its expert's weight says, an answer's expected
-    agreement with the truth is the weighted sum of its support by all of them
-    (``quorum.tools.overlap.Overlap.support``): whole where results are equal, a little less where it shows
-    a column more, less where it lacks one, little where they agree in part. Its unit is the vote.
-    Clusters then join results that say the same but for such columns. The result that most of
-    them give exactly stands for the cluster, so that nobody is shown a column that one candidate
-    alone thought of; of several the one with the most support, which lacks no column.
+    If every candidate is as likely to be right as its expert's weight says, an answer's expected agreement
+    with the truth is the weighted sum of its support by all of them
+    (``quorum.tools.overlap.Overlap.support``): full where results are equal, a little less where it has an
+    additional column, less where it lacks one, little where they agree in part. The unit is one vote.
+    Clusters then join results that are the same except for such columns. The result that most of them have
+    exactly stands for the cluster, so no column of a single candidate is shown; among equals the one with the
+    most support.
 
-    A result that more than half of all weight gives exactly wins whatever else is supported:
-    what differs in a few cells could otherwise outweigh it by what it owes to it.
+    A result that more than half of the weight has exactly always wins: otherwise a result that differs in a
+    few cells could win by the support that it gets from this one.
 
     Raises:
-        ConfigurationError: The rules have no evidence.
+        ConfigurationError: The rules give no overlaps of results.
     """
-    if rules.evidence is None:
+    if rules.overlaps is None:
         raise ConfigurationError("The strategy 'mbr' compares results, and was given none.")
     groups = clusters(ballots, lambda ballot: rules.weight(ballot.expert))
     heads = {ballot.candidate: ballot for ballot in ballots}
@@ -133,14 +133,14 @@ async def mbr(ballots: Sequence[Ballot], rules: Rules) -> Tally:
     scored = []
     for group, lead in zip(groups, leads, strict=True):
         support = [
-            other.weight * (1.0 if other is group else (await rules.evidence.overlap(lead, rival)).support)
+            other.weight * (1.0 if other is group else (await rules.overlaps.overlap(lead, rival)).support)
             for other, rival in zip(groups, leads, strict=True)
         ]
         scored.append((_rounded(math.fsum(support)), group, lead))
     scored.sort(key=lambda item: (-item[0], rank(item[2])))
     margin = _absolute(groups)
     chosen = max(groups, key=lambda group: group.weight).key if margin > 0 else None
-    return Tally(await _families(scored, rules.evidence), chosen=chosen, margin=margin)
+    return Tally(await _families(scored, rules.overlaps), chosen=chosen, margin=margin)
 
 
 def _rounded(weight: float) -> float:
@@ -148,12 +148,12 @@ def _rounded(weight: float) -> float:
     return float(f"{weight:.10g}")
 
 
-async def _families(scored: Sequence[tuple[float, Cluster, Ballot]], evidence: Evidence) -> list[Cluster]:
-    """Each cluster joined by those of less support that say the same but for columns that one has more."""
+async def _families(scored: Sequence[tuple[float, Cluster, Ballot]], overlaps: Overlaps) -> list[Cluster]:
+    """Join to each cluster those of less support that are the same except for additional columns."""
     left, families = list(scored), []
     while left:
         (weight, head, lead), *others = left
-        same = [(await evidence.overlap(lead, rival)).same for _, _, rival in others]
+        same = [(await overlaps.overlap(lead, rival)).same for _, _, rival in others]
         members = [head, *(group for (_, group, _), joins in zip(others, same, strict=True) if joins)]
         members.sort(key=lambda group: -_rounded(group.weight))  # stable: of equals the most supported first
         families.append(
@@ -172,9 +172,9 @@ async def _families(scored: Sequence[tuple[float, Cluster, Ballot]], evidence: E
 async def judge(ballots: Sequence[Ballot], rules: Rules) -> Tally:
     """A model chooses between the heaviest clusters, at most ``RIVALS``, where the vote is close.
 
-    Clusters are ``mbr``'s where the rules have evidence, else ``wma``'s. The judge sees them
-    in the order of their keys, which says nothing about their weights. It is not close where
-    all other results together have too little weight to be a rival of the heaviest.
+    Clusters are ``mbr``'s where the rules give overlaps, else ``wma``'s. The judge sees them in the order of
+    their keys, which says nothing about their weights. The vote is not close if all other results together
+    weigh too little to rival the heaviest.
 
     Raises:
         ConfigurationError: The rules have no judge.
@@ -182,7 +182,7 @@ async def judge(ballots: Sequence[Ballot], rules: Rules) -> Tally:
     """
     if rules.judge is None:
         raise ConfigurationError("The strategy 'judge' asks a model, and was given none.")
-    tally = await (mbr if rules.evidence else wma)(ballots, rules)
+    tally = await (mbr if rules.overlaps else wma)(ballots, rules)
     margin = _absolute(clusters(ballots, lambda ballot: rules.weight(ballot.expert)), CLOSE)
     tally = replace(tally, margin=margin)
     heaviest = max(cluster.weight for cluster in tally.clusters)
@@ -198,9 +198,9 @@ async def judge(ballots: Sequence[Ballot], rules: Rules) -> Tally:
 
 
 def derived_seed(ballots: Sequence[Ballot]) -> int:
-    """A seed from what the ballots say, so that a draw can be repeated without having been given one."""
-    said = sorted((ballot.candidate, ballot.expert, ballot.choice) for ballot in ballots)
-    return int.from_bytes(hashlib.sha256(repr(said).encode()).digest()[:4], "big")
+    """A seed derived from the ballots, so that a draw without a given seed is repeatable."""
+    votes = sorted((ballot.candidate, ballot.expert, ballot.choice) for ballot in ballots)
+    return int.from_bytes(hashlib.sha256(repr(votes).encode()).digest()[:4], "big")
 
 
 STRATEGIES: dict[str, Strategy] = {
@@ -215,7 +215,7 @@ STRATEGIES: dict[str, Strategy] = {
 
 
 WEIGHTED = ("wma", "rwma", "mbr", "judge")
-"""Strategies in which a candidate weighs what its expert does."""
+"""Strategies in which a candidate has its expert's weight."""
 
 ASKING = ("judge",)
 """Strategies that ask a model."""

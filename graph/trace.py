@@ -66,7 +66,7 @@ def plain(value: Any, change: Callable[[str], Any] = str) -> Any:
     Numbers that JSON has no form for (NaN, infinities) become text too.
 
     Args:
-        change: Makes of every text what stands in its place; keys are texts too.
+        change: Applied to every text, keys included.
     """
     kind = type(value)
     if kind is str:
@@ -83,7 +83,7 @@ def plain(value: Any, change: Callable[[str], Any] = str) -> Any:
 
 
 def _plain_other(value: Any, change: Callable[[str], Any]) -> Any:
-    """``plain`` of what is none of JSON's own types."""
+    """``plain`` for types that JSON does not have."""
     if isinstance(value, Enum):
         return plain(value.value, change)
     if isinstance(value, int):
@@ -102,17 +102,16 @@ def _plain_other(value: Any, change: Callable[[str], Any]) -> Any:
 class Trace(RunFolder):
     """A run folder that is being written: a recorder for agents and tools.
 
-    ``create``, ``resume``, ``flush`` and ``close`` touch the disk: from a coroutine, call them in
-    a thread or use ``aflush`` and ``aclose``. ``record`` and ``put`` wait for no disk; they are safe
-    from any thread and from an event loop. An event is with the operating system when ``record``
-    returns; a long text, which is a file of its own, follows within moments, so a kill may cut the
-    last ones to their heads. ``aflush`` waits until all is there. A disk that fails ends no run:
-    ``failure`` says what is wrong, whoever makes the answer passes it on.
+    ``create``, ``resume``, ``flush`` and ``close`` touch the disk: from a coroutine, call them in a thread or
+    use ``aflush`` and ``aclose``. ``record`` and ``put`` wait for no disk; they are safe from any thread and
+    from an event loop. The operating system has an event when ``record`` returns; a long text is a file of
+    its own and follows shortly after, so a kill may lose the last ones but for their first characters.
+    ``aflush`` waits for all. A failing disk ends no run: ``failure`` becomes a warning of the answer.
 
     Attributes:
         redact: Texts (keys, passwords) that are replaced before anything is written or heard.
-        listener: Called with every event as it is written, on the thread that records it; what
-            it raises goes to whoever recorded.
+        listener: Called with every event as it is written, on the recording thread; its exceptions reach the
+            caller.
     """
 
     def __init__(
@@ -217,7 +216,7 @@ class Trace(RunFolder):
         return sha
 
     def get(self, sha: str) -> str:
-        """As ``RunFolder.get``; from memory if this trace has put the text."""
+        """As ``RunFolder.get``; from memory if this trace stored the text."""
         if (text := self._texts.get(sha)) is not None:
             return text
         self.flush()
@@ -233,7 +232,7 @@ class Trace(RunFolder):
         self._save("answer.json", answer)
 
     def flush(self) -> None:
-        """Wait until everything recorded so far is with the operating system, or in ``failure``."""
+        """Wait until everything recorded so far is written, or noted in ``failure``."""
         self._writer.flush()
 
     async def aflush(self) -> None:

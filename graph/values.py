@@ -50,11 +50,7 @@ def _once(names: list[str]) -> list[str]:
 
 
 def _json(value: Any) -> Any:
-    """JSON text as what it says; anything else as it is.
-
-    Raises:
-        ValueError: A text is no JSON.
-    """
+    """JSON text as its value, or ValueError; anything but a text as it is."""
     try:
         return json.loads(value) if isinstance(value, str) else value
     except ValueError as error:
@@ -101,7 +97,7 @@ def _check_stopping(name: str) -> None:
 
 
 def _check_prices(given: dict[str, dict[str, float]]) -> None:
-    """So that a misspelt key is told before a model is asked."""
+    """Report a misspelt key before a model is asked."""
     from quorum.tools.models.prices import as_price
 
     for name, price in given.items():

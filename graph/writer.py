@@ -1,9 +1,9 @@
 """Writing a run folder: lines at once, whole files through a thread.
 
-A line is handed to the operating system where it is recorded: that takes microseconds, which is far
-less than to wake a thread, and waits for no disk. Whole files take several calls, some of which may
-wait; one thread writes those of all runs. A disk that fails ends no run: what could not be written is
-left out whole, ``failure`` says why, and the next job is tried again.
+A line is written where it is recorded: that takes microseconds, far less than waking a thread, and does not
+wait for the disk. Whole files take several calls, some of which may wait; one thread writes those of all
+runs. A failing disk ends no run: what could not be written is left out whole, ``failure`` says why, and the
+next write is tried.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _FILES = ThreadPoolExecutor(1, thread_name_prefix="trace-files")
 class Writer:
     """Writes the files of one run, and holds the run against other processes while it is open.
 
-    ``append``, ``replace`` and ``aflush`` never wait for a disk; ``flush`` and ``close`` do. They may
-    be called from any thread. After ``close`` nothing is written, and nobody waits.
+    ``append``, ``replace`` and ``aflush`` never wait for a disk; ``flush`` and ``close`` do. They may be
+    called from any thread. After ``close`` they do nothing.
 
     Attributes:
         failure: Why something could not be written, in a sentence; empty while all is well.
@@ -65,7 +65,7 @@ class Writer:
         wait(self._under_way())
 
     async def aflush(self) -> None:
-        """``flush`` without blocking the event loop; often called, mostly with nothing to wait for."""
+        """``flush`` without blocking the event loop; mostly there is nothing to wait for."""
         for future in self._under_way():
             await asyncio.wrap_future(future)
 

@@ -36,9 +36,9 @@ class Field:
 class Column:
     """A column: its name in the catalog's true case and the engine's own type name.
 
-    ``samples`` holds a few distinct values as text, most telling first; None where NULL.
-    ``complete`` says that they are all its values but NULL, each of them whole: without samples,
-    that rows were read and held NULL alone. False where that is not known.
+    ``samples`` holds a few distinct values as text, most telling first; None where NULL. ``complete`` says
+    that they are all its values but NULL, each of them whole: without samples, that rows were read and had
+    only NULL. False where unknown.
     """
 
     name: str

@@ -124,7 +124,7 @@ def render_plain(catalog: Catalog) -> SchemaText:
 
 
 def _guess(layouts: Sequence[Layout], skeleton: SchemaText, budget: int) -> int:
-    """The richest level that should fit, from the lengths of what could be said."""
+    """The richest level that should fit, by the lengths of its parts."""
     columns = [c for la in layouts for c in (la.added if la.base else la.columns)]
     texts = [(c.name, c.description) for c in columns if c.description]
     texts += [(f.path, f.description) for c in columns for f in c.fields if f.description and not f.inferred]

@@ -1,4 +1,4 @@
-"""Descriptions that somebody wrote beside a database: one CSV file per table, as BIRD ships them.
+"""Descriptions that someone wrote beside a database: one CSV file per table, as BIRD ships them.
 
     FOLDER/<table>.csv   original_column_name, column_name, column_description, data_format, value_description
 

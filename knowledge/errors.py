@@ -58,7 +58,7 @@ DISTRIBUTION = "quorum-sql"
 
 
 def install_hint(extra: str) -> str:
-    """How to install an optional part, for somebody who has only the wheel, and in a checkout."""
+    """How to install an optional part, for someone who has only the wheel, and in a checkout."""
     return f"pip install '{DISTRIBUTION}[{extra}]' (in a checkout: pip install -e '.[{extra}]')."
 
 

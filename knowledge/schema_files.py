@@ -20,7 +20,7 @@ from quorum.knowledge.schema_grammar import one_line
 from quorum.knowledge.schema_writer import Writer
 
 MAX_CHARS = 8_000
-"""Characters that a command prints; what is cut is said."""
+"""Characters that a command prints; a cut is marked."""
 
 MAX_LINE = 500
 """Characters of one printed line."""
@@ -294,11 +294,7 @@ def _sql_name(name: str) -> str:
 
 
 def _options(words: Sequence[str], known: str) -> tuple[dict[str, str], list[str]]:
-    """Options by letter (``-n 5``, ``-n5``, ``-ir``), and the other words.
-
-    Raises:
-        _CommandError: An option that the command does not have.
-    """
+    """Options by letter (``-n 5``, ``-n5``, ``-ir``), and the other words."""
     try:
         options, rest = gnu_getopt(list(words), known)
     except GetoptError as error:

@@ -59,13 +59,13 @@ Body lines, indented by two spaces
     holds a comma, a bracket, a quote, or outer blanks. A value or description that was cut ends in ``…``.
     ``[all: SAMPLES]``: the column has no other values but NULL, in every table of the block and in
     those that are ``like`` it; a value that begins so is quoted. ``[NULL only]``: rows were read and
-    none has a value. Nothing of the kind is said of a list that was cut.
+    none has a value. A list that was cut has no such mark.
     ``--^`` instead of a description: the same as the last one given above for a column (or nested
     path) of that name.
     ``primary key (b, a)`` where the order is not the columns';
     ``foreign key (a, b) -> table (x, y)`` where it has several columns, or one column has several.
     ``-- NAME: description`` describes one member of a group.
-    ``(columns unknown)`` stands for a table whose columns no source told.
+    ``(columns unknown)`` stands for a table whose columns no source has.
 
 Nested paths, indented by four spaces below their column, ``path[, path...] TYPE [-- description]``
     ``column.a.b``: a declared path, spelt from the column's name on; that a part is repeated is

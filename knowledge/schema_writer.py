@@ -30,7 +30,7 @@ _SHORT = 12  # a description up to this long is repeated rather than referred to
 
 @dataclass(frozen=True)
 class Detail:
-    """How much is said beyond names and types.
+    """How much is shown beyond names and types.
 
     Attributes:
         samples: Sample values of a column.

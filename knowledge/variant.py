@@ -199,5 +199,5 @@ def _merge_field(mine: Field, other: Field) -> Field:
 
 
 def _joined(kinds: Set[str]) -> str:
-    """JSON types as one; that a value may be NULL as well is not said."""
+    """JSON types as one, without NULL."""
     return "|".join(sorted(kinds - {"null"})) or "null"

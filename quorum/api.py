@@ -42,9 +42,9 @@ async def ask(
         models: Specs ``provider:name``; several share the candidates as experts.
         votes: Candidates that vote.
         docs: Folder of documents that define business terms.
-        resume: Id of an interrupted run, a unique beginning of one, or ``last``: it goes on
-            with its own question and options, and repeats no finished step. Leave the question
-            out; limits and the way to the endpoint may be given anew.
+        resume: Id of an interrupted run, a unique beginning of one, or ``last``: it goes on with its own
+            question and options, and repeats no finished step. Leave the question out; limits and the way to
+            the endpoint may be changed.
         settings: Instead of what environment and ``quorum.toml`` say.
         chat_models: LangChain chat models of your own, by the spec that ``models`` names; without
             ``models``, these are the models.

@@ -11,8 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from quorum.event_text import title_of
 from quorum.report import Report
-from quorum.steps import title_of
 from quorum.text import cell, duration, spent
 
 if TYPE_CHECKING:

@@ -49,5 +49,5 @@ def discard(stream: IO[str]) -> None:
 
 def _reader_is_gone(stream: IO[str]) -> bool:
     poll = select.poll()
-    poll.register(stream.fileno(), 0)  # errors are always told
+    poll.register(stream.fileno(), 0)  # errors are always reported
     return any(event & select.POLLERR for _, event in poll.poll(0))

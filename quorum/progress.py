@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from quorum.steps import LOW_LEVEL, Event, Step, step_of
+from quorum.event_text import LOW_LEVEL, Event, Step, step_of
 from quorum.text import count, dollars
 
 STYLES = {"plain": "", "good": "green", "bad": "red", "warn": "yellow", "faint": "dim"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console, Group
@@ -16,6 +18,9 @@ from quorum.text import agreement, cell, count, printable, spent
 SHOWN_ROWS = 20
 LONG_LINE = 88  # characters of SQL
 MAX_COLUMNS = 14  # wider tables are unreadable in a terminal
+
+OnDone = Callable[[int, int], None]
+"""Called with the number of questions done and of all questions."""
 
 STATUS = {
     "answered": ("Answer", "green"),
@@ -36,6 +41,21 @@ def console(*, stderr: bool = False) -> Console:
     """A console that keeps long lines whole where nobody looks at a screen."""
     made = PatientConsole(stderr=stderr, highlight=False)
     return made if made.is_terminal else PatientConsole(stderr=stderr, highlight=False, width=160)
+
+
+@contextmanager
+def counting(message: str = "reading") -> Iterator[OnDone]:
+    """Show on standard error how far it is, where that is a terminal.
+
+    Args:
+        message: Shown until the first is done.
+    """
+    waiting = console(stderr=True)
+    if not waiting.is_terminal:
+        yield lambda *_: None
+        return
+    with waiting.status(message) as status:
+        yield lambda done, total: status.update(f"question {done} of {total}")
 
 
 def show_answer(answer: dict[str, Any], out: Console) -> None:
@@ -119,16 +139,20 @@ def rows_note(answer: dict[str, Any]) -> str:
 
 def _readings(answer: dict[str, Any]) -> list[Text]:
     """What else the question could mean: in one line, or one each where there are several."""
-    said = [printable(str(reading)) for reading in answer.get("readings") or []]
-    head, lines = "The question could also mean:", [f"  {reading}" for reading in said]
-    return [Text(" ".join([head, *said]))] if len(said) == 1 else [*map(Text, [head, *lines] if said else [])]
+    readings = [printable(str(reading)) for reading in answer.get("readings") or []]
+    head, lines = "The question could also mean:", [f"  {reading}" for reading in readings]
+    return (
+        [Text(" ".join([head, *readings]))]
+        if len(readings) == 1
+        else [*map(Text, [head, *lines] if readings else [])]
+    )
 
 
 def _disagreement(answer: dict[str, Any]) -> list[Text]:
     """How the strong answers of a close vote differ."""
-    said = answer.get("disagreement") or []
-    head = [Text("The candidates disagree:", style="yellow")] if said else []
-    return [*head, *(Text(f"  {printable(str(sentence))}") for sentence in said)]
+    sentences = answer.get("disagreement") or []
+    head = [Text("The candidates disagree:", style="yellow")] if sentences else []
+    return [*head, *(Text(f"  {printable(str(sentence))}") for sentence in sentences)]
 
 
 def _failures(answer: dict[str, Any]) -> Group:

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from quorum.event_text import LOW_LEVEL, Step, step_of
 from quorum.graph.runs import Event, RunFolder
-from quorum.steps import LOW_LEVEL, Step, step_of
 from quorum.text import agreement, clusters_of, one_line
 
 _GIST = 400  # characters; pages and terminals wrap

@@ -1,4 +1,4 @@
-"""Going on with a run: what it keeps to itself, what may be given anew, what must be given again."""
+"""Resuming a run: which options it keeps, which may change, which must be given again."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def resumed(run: str, settings: Settings, question: str) -> tuple[RunFolder, str
 
 
 def resumed_options(meta: dict[str, Any], settings: Settings) -> RunOptions:
-    """The run's own options (``meta`` is its ``run.json``), with what is given anew.
+    """The run's own options (``meta`` is its ``run.json``), with what is given again.
 
     Raises:
         ConfigurationError: A flag asks for something that the run keeps to itself, or a URL that

@@ -21,7 +21,7 @@ from quorum.tools.urls import mask_url, url_secrets
 
 CONFIG_FILE = "quorum.toml"
 UNSET: dict[str, Any] = {"database": "", "models": []}
-"""The demonstration is for those who ask for it: nobody's own question goes there unsaid."""
+"""No database and no model by default: the offline demonstration answers only where it was asked for."""
 
 NO_MODEL = """No model is configured. Name one in any of these ways:
   a flag            --model openai:gpt-4.1   (and OPENAI_API_KEY in the environment)

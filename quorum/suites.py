@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from quorum.evals.questions import Suite
 
 OWN = (".jsonl", ".csv")
-"""Files with somebody's own questions."""
+"""Files with a user's own questions."""
 
 
 def needed(folder: Path | None, flag: str) -> Path:

@@ -8,10 +8,10 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from quorum.event_text import title_of
 from quorum.progress import STYLES
 from quorum.render import rows_table, show_answer, sql_text
 from quorum.report import Detail, Entry, Report, Section
-from quorum.steps import title_of
 from quorum.text import dollars, printable, spent
 
 _INDENT = 8

@@ -42,7 +42,7 @@ NESTED = r"^\s*[\[{]"
 TRUTH = r"(?i)^\s*(true|false)\s*$"
 NO_DIGITS = r"(?i)^\s*(nan|[+-]?inf(inity)?)\s*$"
 FEW = 50
-"""Texts that are matched one by one: Arrow compiles a pattern anew for each call."""
+"""Texts that are matched one by one: Arrow compiles a pattern again for each call."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""The beginning of a result as text for a prompt; what was cut is always said."""
+"""The beginning of a result as text for a prompt; what was cut is always marked."""
 
 from __future__ import annotations
 

@@ -20,19 +20,18 @@ from quorum.tools.record import Recorder, no_record
 Outcome: TypeAlias = QueryResult | QueryError
 
 PASSING = (ErrorKind.TIMEOUT, ErrorKind.RESOURCES, ErrorKind.UNAVAILABLE)
-"""Errors that another try may not meet; they are not remembered."""
+"""Errors that may not recur, so they are not cached."""
 KEPT_OUTCOMES = 64
 KEPT_BYTES = 128 * 2**20
 OVERDUE_SECONDS = 2.0
-"""How long after the deadline a connector may still be stopping its query before it is cancelled."""
+"""Seconds after the deadline that a connector has to stop its query before it is cancelled."""
 
 
 class QueryCache:
-    """What a run has asked a database already: what was judged, the outcomes, and the queries under way.
+    """A run's verdicts, outcomes and running queries, by SQL text.
 
-    Candidates often write the same SQL. It runs once; whoever asks meanwhile waits for the same
-    execution, whoever asks later gets the remembered outcome. The query is cancelled when nobody
-    waits for it any more.
+    Candidates often write the same SQL, which runs once: simultaneous callers share the execution, later ones
+    get the cached outcome. A query that no caller waits for any more is cancelled.
     """
 
     def __init__(self) -> None:
@@ -97,7 +96,7 @@ def _size(outcome: Outcome) -> int:
 
 @dataclass(frozen=True)
 class Database:
-    """An open database with all that a query on it has to pass; one per run.
+    """An open database with its guard, lint, limits and cache; one per run.
 
     Attributes:
         limits: Of each query; the run's deadline cuts them further.
@@ -167,7 +166,7 @@ async def _run(note: _Note, sql: str) -> Outcome:
 
 
 def _blame_deadline(ledger: Ledger) -> None:
-    """Raise if it was the run's deadline, not the query's own limit, that stopped a query."""
+    """Raise if the run's deadline, not the query's own limit, stopped a query."""
     if ledger.remaining_seconds() == 0.0:
         raise BudgetExceeded(
             f"The deadline of {ledger.budget.seconds:g} s passed while a query ran; it was stopped.",

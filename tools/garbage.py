@@ -7,19 +7,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 YOUNG = 20_000
-"""New objects that start a collection. Python's 700 come every few milliseconds, and while a hundred
-questions run nearly all of them are still in use."""
+"""New objects that start a collection. Python's default of 700 is reached every few milliseconds, and with a
+hundred questions running nearly all of these are still in use."""
 
 
 @contextmanager
 def own_garbage() -> Iterator[None]:
     """Hold off Python's garbage collector during a check, then collect what the check left.
 
-    A check makes tens of thousands of objects that live for milliseconds. A collection in the middle of
-    it would move them to the older generations, whose collections walk through the whole process (25 ms and
-    more, where a check takes 5); right after the check they are gone in one or two. The older generations
-    are collected when they are due: after ten checks, and after a hundred of those. Within
-    ``rare_collections`` nothing is collected here.
+    A check makes tens of thousands of short-lived objects. A collection during the check would move them to
+    the older generations, which take 25 ms and more to collect (a check takes 5); after the check the
+    youngest generation takes one or two. The older ones are collected when due: after ten checks, and after a
+    hundred of those. Does not collect within ``rare_collections``.
     """
     enabled, rare = gc.isenabled(), gc.get_threshold()[0] >= YOUNG
     gc.disable()

@@ -128,9 +128,9 @@ def _as_part(catalog: Catalog, tables: tuple[Table, ...]) -> Catalog:
 
 
 def _without(note: str, gone: set[str]) -> str:
-    """A note without those of its listed names that are gone; empty if nothing is left to be said."""
-    said = {word.rstrip(".") for word in re.split(r"[\s,:;]+", note)}
-    if not said & gone:
+    """A note without those of its listed names that are gone; empty if nothing is left."""
+    words = {word.rstrip(".") for word in re.split(r"[\s,:;]+", note)}
+    if not words & gone:
         return note
     head, colon, listed = note.partition(": ")
     left = [name for name in re.sub(r"( and \d+ more)?\.$", "", listed).split(", ") if name not in gone]

@@ -89,14 +89,14 @@ def overlap(a: Result, b: Result, *, ordered: bool = False) -> Overlap:
     reversed.
     """
     first, second = canonical(a), canonical(b)
-    held = relation(first, second, ordered=ordered)
+    found = relation(first, second, ordered=ordered)
     counts = len(first.columns), len(second.columns)
-    if held in SAME:
-        return Overlap(held, counts, float(min(counts)))
+    if found in SAME:
+        return Overlap(found, counts, float(min(counts)))
     if ordered and relation(first, second) in SAME:
-        return Overlap(held, counts, float(min(counts)), misplaced=True)
+        return Overlap(found, counts, float(min(counts)), misplaced=True)
     turned = _content(first) > _content(second)
-    return Overlap(held, counts, _matched(second, first) if turned else _matched(first, second))
+    return Overlap(found, counts, _matched(second, first) if turned else _matched(first, second))
 
 
 def _content(form: Canonical) -> tuple[int, list[int]]:

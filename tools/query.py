@@ -45,7 +45,7 @@ class QueryError:
         message: For people and models: what is wrong, in one or two sentences, no stack trace.
         line, column: 1-based position in the SQL as written, where known.
         suggestions: Nearest existing names, best first.
-        by: Who said so: ``guard``, ``lint`` or ``database``.
+        by: Who reported it: ``guard``, ``lint`` or ``database``.
         also: Further problems of the same SQL, described.
     """
 

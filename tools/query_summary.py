@@ -26,7 +26,7 @@ class QuerySummary:
     """A query's parts as SQL text; names in lower case.
 
     Attributes:
-        columns: What each column of the result shows; empty where that cannot be told (``*`` of a table).
+        columns: What each column of the result shows; empty where unknown (``*`` of a table).
         order: What the result is sorted by.
         clauses: What the query does, by verb (``CLAUSES``), wherever in it that stands.
     """

@@ -86,7 +86,7 @@ def needed(parts: Mapping[str, Catalog], wanted: Mapping[str, Iterable[str] | No
         for name, names in wanted.items()
         if name in parts and names is not None
         for table in parts[name].tables
-        for said in names
-        if (column := table.column(said.rpartition(".")[2].strip('"`[] ')))
+        for name in names
+        if (column := table.column(name.rpartition(".")[2].strip('"`[] ')))
     )
     return Linked(tuple(table.full_name for table in tables), columns)

@@ -108,7 +108,7 @@ def without_hints(tree: exp.Expr) -> exp.Expr:
     return tree
 
 
-@lru_cache(maxsize=256)  # a vote after each wave reads the same SQL again
+@lru_cache(maxsize=256)  # a vote after each batch reads the same SQL again
 def normalise(sql: str, dialect: str) -> str:
     """One text for queries that differ only in layout, comments, hints, letter case or needless quotes.
 

@@ -114,6 +114,6 @@ def _interval(value: Any) -> str:
     """Arrow's (months, days, nanoseconds) in words; anything else has a text of its own."""
     if isinstance(value, pa.MonthDayNano):
         parts = [(value.months, "month"), (value.days, "day"), (value.nanoseconds / 1e9, "second")]
-        said = [f"{amount:g} {unit}{'' if amount == 1 else 's'}" for amount, unit in parts if amount]
-        return " ".join(said) or "0 seconds"
+        texts = [f"{amount:g} {unit}{'' if amount == 1 else 's'}" for amount, unit in parts if amount]
+        return " ".join(texts) or "0 seconds"
     return f"{value.total_seconds():g} seconds" if isinstance(value, timedelta) else str(value)

@@ -1,1 +1,1 @@
-"""Answers that other systems gave and that were recorded: scored, and voted on anew."""
+"""Answers that other systems gave and that were recorded: scored, and voted on again."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from quorum.evals.recorded.candidates import RecordedCandidate, RecordedCandidates
 from quorum.evals.scorers.spider2_rules import Spider2Gold
 from quorum.graph.ballots import Ballot
-from quorum.graph.evidence import ResultEvidence
+from quorum.graph.result_overlaps import ResultOverlaps
 from quorum.knowledge.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class RecordedBallots:
 
     Attributes:
         ballots: By model, then by number; ids are ``model/number``, experts are models.
-        evidence: Compares their results.
+        overlaps: Compares their results.
         judged: The gold has a result for the question.
         right: Ids of the candidates that meet the gold.
         final: Whether the recorded pipeline's own choice meets the gold; None where nothing is recorded, and
@@ -35,7 +35,7 @@ class RecordedBallots:
 
     question: str
     ballots: tuple[Ballot, ...]
-    evidence: ResultEvidence
+    overlaps: ResultOverlaps
     judged: bool
     right: frozenset[str]
     final: bool | None = None
@@ -62,8 +62,8 @@ def ballots_of(
 ) -> dict[str, RecordedBallots]:
     """A question's ballots in each of ``groups``.
 
-    Results are read and scored once. Two share a cluster if they agree within the tolerance, as in a
-    run (``tools.results.cluster_keys``). A question that the gold does not know has no right candidate.
+    Results are read and scored once. Two share a cluster if they agree within the tolerance, as in a run
+    (``quorum.tools.results.cluster_keys``). A question that the gold does not know has no right candidate.
     """
     from quorum.tools.results import equal
 
@@ -73,13 +73,13 @@ def ballots_of(
     read = [_read(candidate, scorer) for answer in answers for candidate in answer.candidates]
     finals = {answer.model: _read(answer.final, scorer) for answer in answers if answer.final}
     forms = {ballot.fingerprint: form for ballot, form, _ in read if form}
-    evidence = ResultEvidence.from_tables(forms)
+    overlaps = ResultOverlaps.from_tables(forms)
     made = {}
     for group in groups(recorded):
         own = [each for each in read if group in (each[0].expert, POOLED)]
         right = frozenset(ballot.candidate for ballot, _, is_right in own if is_right)
         voting = _clustered([ballot for ballot, _, _ in own], forms)
-        made[group] = RecordedBallots(question, voting, evidence, judged, right)
+        made[group] = RecordedBallots(question, voting, overlaps, judged, right)
         if group in finals:
             _, chosen, is_right = finals[group]
             like = [ballot.candidate for ballot, form, _ in own if form and chosen and equal(form, chosen)]

@@ -55,7 +55,7 @@ class Ending:
 
 
 class ReplayedVote:
-    """One strategy's votes over a question's candidates; a vote over the same candidates is held once.
+    """One strategy's votes over a question's candidates; a vote over the same candidates is counted once.
 
     Where the strategy draws, or a tie leaves it to the tie rule, all that could have come out counts with
     its probability: a tied cluster is as likely as the others, and its first candidate stands for it.

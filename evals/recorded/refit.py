@@ -74,7 +74,7 @@ async def votes_of_candidates(recorded: RecordedCandidates, gold: Spider2Gold) -
     known = []
     for question in recorded.questions:
         for ballots in ballots_of(recorded, question, gold).values() if question in gold.files else ():
-            rules = Rules(evidence=ballots.evidence)
+            rules = Rules(overlaps=ballots.overlaps)
             (order,) = arrivals(ballots.ballots, question, 1)
             for count in range(1, len(order) + 1):
                 vote = await hold_vote(order[:count], STRATEGY, rules)

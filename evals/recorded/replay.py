@@ -1,12 +1,13 @@
 """Replay recorded candidates: every strategy of the vote under every stopping rule, without a model.
 
 Each model votes by itself; where there are several, all their candidates vote ``pooled`` as well, with
-weights that are learned online (``evals.recorded.online``) from the questions before, in their ids' order.
-A model that votes by itself is one expert, so that ``wma`` is ``majority`` there and ``rwma`` is ``random``.
+weights that are learned online (``quorum.evals.recorded.online``) from the questions before, in their ids'
+order. A model that votes by itself is one expert, so that ``wma`` is ``majority`` there and ``rwma`` is
+``random``.
 
-Every row counts all questions of the folder. One that a model did not answer, or that the gold does
-not know, counts as wrong. Draws and ties count at their expectation, and stopping rules at the mean over
-random orders of arrival (``evals.recorded.expected``). Candidates that were not recorded cannot be asked for.
+Every row counts all questions of the folder. One that a model did not answer, or that the gold does not know,
+counts as wrong. Draws and ties count at their expectation, and stopping rules at the mean over random orders
+of arrival (``quorum.evals.recorded.expected``). Candidates that were not recorded cannot be asked for.
 """
 
 from __future__ import annotations
@@ -163,7 +164,7 @@ async def replay(
         found = ballots_of(recorded, question, gold)
         for group, ballots in found.items():
             weights = learned.weights if learned and group == POOLED else {}
-            rules = Rules(weights, seed=0, dialect=dialect, evidence=ballots.evidence)
+            rules = Rules(weights, seed=0, dialect=dialect, overlaps=ballots.overlaps)
             await results[group].add(ballots, rules, orders)
         if learned and found[POOLED].judged:  # an expert's answer is the majority of its own candidates
             experts = {name: results[name].latest("majority") for name in learned.experts}

@@ -1,4 +1,4 @@
-"""Two evaluations held against each other, question by question."""
+"""Two evaluations compared, question by question."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ STRICT = {"table_recall": "no table of the gold missed", "column_recall": "no co
 def compare(a: Opened, b: Opened) -> Comparison:
     """Compare over the questions that both ask for.
 
-    A question that one of them has not asked yet, or not for want of an endpoint, is left out and counted;
-    one whose gold cannot be had (by either's verdict) is left out and listed. A question that was asked and
-    has no answer is wrong. Where EX is known in neither, valid SQL and linking are compared.
+    A question that one of them has not asked yet, or not for lack of an endpoint, is left out and counted;
+    one whose gold is unusable (by either's verdict) is left out and listed. A question that was asked and has
+    no answer is wrong. Where EX is known in neither, valid SQL and linking are compared.
 
     Raises:
         ConfigurationError: The suites, their rules or their questions are not the same, or none is shared.
@@ -81,11 +81,7 @@ def compare(a: Opened, b: Opened) -> Comparison:
 
 
 def _shared(a: Opened, b: Opened) -> list[str]:
-    """The ids of the questions that both ask for, in A's order.
-
-    Raises:
-        ConfigurationError: They cannot be compared.
-    """
+    """The ids of the questions that both ask for, in A's order."""
     for what, plural in (("suite", "suites"), ("rules", "rules")):
         left, right = getattr(a.manifest, what), getattr(b.manifest, what)
         if left != right:
@@ -142,7 +138,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 def _measures(unscored: Sequence[Both]) -> Iterator[Measure]:
     """Valid SQL over all of them; linking over those where both sides have the figure.
 
-    A question without SQL is not valid. Where the other side's SQL was held against gold SQL, it also has a
+    A question without SQL is not valid. Where the other side's SQL was compared with gold SQL, it also has a
     recall of 0, and no precision.
     """
     flags = [(bool(one.valid), bool(other.valid)) for one, other in unscored]

@@ -119,7 +119,7 @@ class Comparison:
     Attributes:
         rules: Whose judge both.
         shared: Questions that both ask for; ``only_a``, ``only_b`` count the others.
-        unscorable: Ids of shared questions whose gold cannot be had: they are not compared.
+        unscorable: Ids of shared questions whose gold is unusable: they are not compared.
         both_right, gained, lost, both_wrong: How the compared questions split.
         difference: Of EX, -1 to 1, with its 95 % interval (paired bootstrap); None where nothing is compared.
         p_value: Of McNemar's exact test, two-sided.

@@ -18,7 +18,7 @@ from quorum.evals.reports.summary import Line, Summary
 from quorum.evals.reports.templating import Section, render, sections_of
 
 TRACE_PAGE = "trace.html"
-"""The page of a run, in the run's folder, where somebody has written it."""
+"""The page of a run, in the run's folder, where someone has written it."""
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ class Score:
         questions: Asked for in this group.
         recorded: Those of them that have a record; the others were not reached yet.
         answered: Those with an answer.
-        unscorable: Those with a record whose gold cannot be had, so nobody knows whether they are right.
+        unscorable: Those with a record whose gold is unusable, so nobody knows whether they are right.
         ex: Execution accuracy over all questions asked for: what is missing, unanswered or unscorable
             counts as wrong. None if nothing was recorded, or nothing of it can be scored.
         ex_answered: Over the questions answered that can be scored.
@@ -110,7 +110,7 @@ def right(record: Record | None) -> bool:
 
 
 def unscorable(record: Record) -> bool:
-    """Whether nobody can say if it is right, because its gold cannot be had."""
+    """Whether nobody can say if it is right, because its gold is unusable."""
     return record.match is None and record.gold != "ok"
 
 

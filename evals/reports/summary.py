@@ -91,7 +91,7 @@ class Line:
 
     Attributes:
         status: ``Record.status``, or ``not asked yet``.
-        right: None if it cannot be told; False without an answer.
+        right: None if unknown; False without an answer.
         category: Of ``Summary.unanswered`` or ``Summary.wrong``; empty if right or not known.
         reason: The scorer's, or the error in words.
         seconds: Wall clock; None without a ledger, as ``model_calls`` and ``tokens``.
@@ -127,7 +127,7 @@ class Summary:
         options: All options of the runs that count for answers.
         shards: The numbers of the shards here; ``shard_count`` is how many there are (1 of 1 if not sharded).
         demonstration: Answers that the rule-based offline model took part in: they say nothing of a model.
-        failed_endpoint: Records that failed for want of the endpoint or the database: asked again when the
+        failed_endpoint: Records that failed for lack of the endpoint or the database: asked again when the
             run is started again.
         without_ledger: Records whose cost is not known, because they failed before there was any.
         overall: Over all questions; ``slices`` by the names of ``scores.GROUPS``, each only where it tells

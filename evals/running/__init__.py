@@ -1,1 +1,1 @@
-"""Asking: a suite's questions, many at a time, kept as they end, gone on with after any stop."""
+"""Asking a suite's questions: many at a time, each record kept as it ends, resumable after any stop."""

@@ -1,4 +1,4 @@
-"""One question of an evaluation: asked, or gone on with where a killed process left it, and judged."""
+"""One question of an evaluation: asked, or resumed where a killed process left it, and judged."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ from quorum.evals.running.writer import RUNS
 from quorum.graph.answer import Answer
 from quorum.graph.answering import answer_question
 from quorum.graph.context import Context, open_context
+from quorum.graph.nodes import voting
 from quorum.graph.recipes import recipe_of
 from quorum.graph.runs import Event, RunFolder
 from quorum.knowledge.errors import ConfigurationError, QuorumError
 
 DISCARDED = "discarded"
-"""Folder in the evaluation's: runs on their way out."""
+"""Subfolder of the evaluation's folder with runs that are being deleted."""
 
 
 def begin_attempts(folder: Path) -> None:
-    """Take away what earlier processes discarded from the evaluation's folder."""
+    """Delete what earlier processes discarded in the evaluation's folder."""
     shutil.rmtree(folder / DISCARDED, ignore_errors=True)
 
 
@@ -49,20 +50,20 @@ class Attempts:
         self.folder = evaluation.folder.absolute()
 
     async def record(self, question: EvalQuestion) -> Record:
-        """Ask and judge. What fails becomes a record as well, except what would fail every question.
+        """Ask and judge. A failure becomes a record too, unless it would fail every question.
 
-        A run that was interrupted goes on. If it cannot, because what was left of it is damaged, or if it
-        failed for want of an endpoint in a way that it cannot go on from, it begins anew.
+        An interrupted run is resumed. It starts over if what is left of it is damaged, or if it failed
+        because of the endpoint and cannot be resumed.
 
         Raises:
             ConfigurationError: An option is wrong.
             MachineFailed: The disk is full, say.
         """
         found = RunFolder(self.folder / RUNS / question.id)
-        ear, resumed = _Ear(self.replied), False
+        listener, resumed = _RunListener(self.replied), False
         try:
-            resumed = await asyncio.to_thread(self._ready, found, question, ear)
-            made = await self._asked(question, found, ear, resumed=resumed)
+            resumed = await asyncio.to_thread(self._ready, found, question, listener)
+            made = await self._asked(question, found, listener, resumed=resumed)
         except ConfigurationError:
             raise
         except Exception as error:  # noqa: BLE001 - a fault of ours is this question's, not the whole suite's
@@ -70,7 +71,7 @@ class Attempts:
             if resumed and not isinstance(error, OUTSIDE):
                 await asyncio.to_thread(self._discard, found)
                 return await self.record(question)
-            made = await self._failed(question, found, error, ear)
+            made = await self._failed(question, found, error, listener)
         run = f"{RUNS}/{question.id}" if found.folder.is_dir() else ""
         return dataclasses.replace(made, run=run, resumed=resumed)
 
@@ -78,23 +79,25 @@ class Attempts:
         """No further question is on that database."""
         await self.databases.close(url)
 
-    async def _asked(self, question: EvalQuestion, found: RunFolder, ear: _Ear, *, resumed: bool) -> Record:
+    async def _asked(
+        self, question: EvalQuestion, found: RunFolder, listener: _RunListener, *, resumed: bool
+    ) -> Record:
         database = await self.databases.of(question)
         kept = await asyncio.to_thread(found.answer) if resumed else None
         if kept is not None:
             answer = Answer.model_validate(kept)
         else:
-            context = await self._open(question, database, ear, resumed=resumed)
+            context = await self._open(question, database, listener, resumed=resumed)
             answer = await _answer(context, question, resumed=resumed)
         scorer = self.evaluation.suite.scorer
-        return await judge(question, answer, scorer, database, self.folder, refusals=ear.refusals)
+        return await judge(question, answer, scorer, database, self.folder, refusals=listener.refusals)
 
     async def _open(
-        self, question: EvalQuestion, database: OpenDatabase, ear: _Ear, *, resumed: bool
+        self, question: EvalQuestion, database: OpenDatabase, listener: _RunListener, *, resumed: bool
     ) -> Context:
-        """The run's context; its experts start level.
+        """The run's context, with equal expert weights.
 
-        What one question teaches about them would depend on which others happened to end before.
+        Learned weights would depend on the order in which questions end.
         """
         options = self.evaluation.options
         opening = asyncio.ensure_future(
@@ -105,7 +108,7 @@ class Attempts:
                 resume=question.id if resumed else "",
                 run_id="" if resumed else question.id,
                 resources=database.resources_for(question),
-                listener=ear,
+                listener=listener,
             )
         )
         try:
@@ -117,9 +120,11 @@ class Attempts:
             raise
         return dataclasses.replace(context, weights=dict.fromkeys(context.weights, 1.0))
 
-    async def _failed(self, question: EvalQuestion, found: RunFolder, error: Exception, ear: _Ear) -> Record:
+    async def _failed(
+        self, question: EvalQuestion, found: RunFolder, error: Exception, listener: _RunListener
+    ) -> Record:
         """The record of a question whose run ended without an answer."""
-        kind = kind_of(error, ear.refusals)
+        kind = kind_of(error, listener.refusals)
         usage = await asyncio.to_thread(_usage, found)
         record = dataclasses.replace(
             record_of(question, "failed"), error=kind, message=message_of(error), usage=usage
@@ -133,25 +138,25 @@ class Attempts:
             return record
         return judged(record, verdict)
 
-    def _ready(self, found: RunFolder, question: EvalQuestion, ear: _Ear) -> bool:
-        """Whether there is a run to go on with, whose events ``ear`` is told; what else is there goes."""
+    def _ready(self, found: RunFolder, question: EvalQuestion, listener: _RunListener) -> bool:
+        """Whether a run can be continued, having its events read into ``listener``; else discard it."""
         if not found.folder.exists():
             return False
         try:
             whole = found.meta()["question"] == question.question and (found.folder / "blobs").is_dir()
             for event in found.events():
-                ear.learn(event)
+                listener.learn(event)
             kept = Answer.model_validate(answer) if (answer := found.answer()) else None
-            usable = whole and not (kept and wanted(kept, ear.refusals, live=question.live))
+            usable = whole and not (kept and wanted(kept, listener.refusals, live=question.live))
         except (QuorumError, KeyError, ValueError):
             usable = False
         if not usable:
-            ear.forget()
+            listener.forget()
             self._discard(found)
         return usable
 
     def _discard(self, found: RunFolder) -> None:
-        """Take a run away: at once or not at all, so that no process finds half of it."""
+        """Delete a run, atomically for other processes."""
         gone = self.folder / DISCARDED / f"{found.run_id}-{uuid4().hex[:8]}"
         gone.parent.mkdir(exist_ok=True)
         found.folder.rename(gone)
@@ -166,8 +171,8 @@ async def _answer(context: Context, question: EvalQuestion, *, resumed: bool) ->
         raise
 
 
-class _Ear:
-    """Hears a run's events as they happen, and learns from its trace what happened before."""
+class _RunListener:
+    """Collects a run's failed model calls from its events, live and from the trace of earlier processes."""
 
     def __init__(self, replied: Callable[[], None]) -> None:
         self.replied = replied
@@ -175,7 +180,8 @@ class _Ear:
 
     @property
     def refusals(self) -> set[str]:
-        """Why model calls failed (``quorum.tools.models.base.FailureKind``) that nothing has made up for."""
+        """Kinds (``quorum.tools.models.base.FailureKind``) of failed model calls that were not repeated
+        since."""
         return set().union(*self._failures.values())
 
     def __call__(self, event: Event) -> None:
@@ -184,23 +190,23 @@ class _Ear:
         self.learn(event)
 
     def learn(self, event: Event) -> None:
-        """Take an event in. What was not done for any candidate is done again by a run that goes on."""
+        """Read an event. A resumed run repeats what failed outside the candidates."""
         match event["kind"]:
             case "model_failed":
                 failures = self._failures.setdefault(str(event.get("candidate") or ""), set())
                 failures.add(str(event.get("failure", "")))
             case "begun":
                 self._failures.pop("", None)
-            case "redealt":  # all candidates begin anew
+            case voting.ASKED_ANEW:  # all candidates begin anew
                 self.forget()
 
     def forget(self) -> None:
-        """Nothing has happened yet."""
+        """Forget all failures."""
         self._failures.clear()
 
 
 def _usage(found: RunFolder) -> dict[str, Any]:
-    """What a run has used by its own events, in the ledger's form; empty if they cannot be read."""
+    """The run's usage by its events, in the ledger's form; empty if they cannot be read."""
     try:
         spent = found.usage_so_far()
     except (QuorumError, OSError, KeyError, TypeError):

@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from distributed import Client
 
 STOP_SECONDS = 20.0
-"""For a worker to end what is under way, so that it can be gone on with, before it is left alone."""
+"""Seconds for a worker to end its questions so that they can be resumed."""
 
 START_SECONDS = 60.0
-"""For a cluster to have a worker."""
+"""Seconds for a cluster to have a worker."""
 
 MOST_LOST = 3
-"""Workers that may be lost, for each that asks, before the evaluation ends."""
+"""Workers that may be lost, per asker, before the evaluation ends."""
 
 SETTINGS = {
     "distributed.worker.daemon": False,  # databases have processes of their own
@@ -55,13 +55,13 @@ SETTINGS = {
 }
 
 Outcome: TypeAlias = tuple[Record | QuorumError | RuntimeError | None, bool]
-"""A record, or why there is none; None if the question was cut short. And whether a model has replied to any
-question of this worker since the outcome before."""
+"""A record, an error, or None if the question was interrupted; and whether a model has replied to any
+question of this worker since the last outcome."""
 
 
 @asynccontextmanager
 async def workers_of(count: int = 0, *, address: str = "") -> AsyncIterator[Workers]:
-    """The workers of a cluster of ``count`` processes, which end with the block, or of one that is there.
+    """The workers of a new cluster of ``count`` processes, which ends with the block, or of an existing one.
 
     Args:
         address: Of the scheduler, ``tcp://host:8786``; its workers must find Quorum installed, and the
@@ -108,7 +108,7 @@ def _unsignalled() -> Any:
     from distributed import WorkerPlugin
 
     class Unsignalled(WorkerPlugin):
-        """The terminal's Ctrl-C is the other process's affair."""
+        """Ignores the terminal's Ctrl-C, which the main process handles."""
 
         name = "quorum-unsignalled"
 
@@ -151,9 +151,9 @@ class Workers:
 
 
 class RemoteAsker:
-    """Asks questions in a worker; as ``evals.running.attempts.Attempts``, whose words it has.
+    """Asks questions in a worker, with the methods of ``quorum.evals.running.attempts.Attempts``.
 
-    If the worker is lost, its questions are asked again in another one, from where they were.
+    If the worker is lost, another one resumes its questions.
     """
 
     def __init__(self, client: Client, evaluation: Evaluation, replied: Callable[[], None]) -> None:
@@ -165,7 +165,7 @@ class RemoteAsker:
         """As ``Attempts.record``.
 
         Raises:
-            MachineFailed: ``MOST_LOST`` workers were lost, for want of memory, say.
+            MachineFailed: ``MOST_LOST`` workers were lost, e.g. for lack of memory.
         """
         while True:
             link = self._link = self._link or asyncio.ensure_future(self._linked())
@@ -187,14 +187,14 @@ class RemoteAsker:
                 await (await asyncio.shield(self._link)).actor.close(url)
 
     async def end(self) -> None:
-        """End what is under way, in such order that it can be gone on with."""
+        """End the running questions so that they can be resumed."""
         if self._link is not None:
             with suppress(Exception):  # it is gone already, or does not stop
                 async with asyncio.timeout(STOP_SECONDS):
                     await (await self._link).actor.end()
 
     async def _linked(self) -> _Link:
-        """To an actor in the worker that has the fewest."""
+        """A link to an actor in the worker that has the fewest."""
         client: Any = self._client
         try:
             await client.wait_for_workers(1, timeout=START_SECONDS)
@@ -220,7 +220,7 @@ class RemoteAsker:
 
 
 class _Link:
-    """To the actor in a worker: few connections for many questions."""
+    """A connection to the actor in a worker, shared by many questions."""
 
     def __init__(self, actor: Any) -> None:
         self.actor = actor
@@ -228,10 +228,10 @@ class _Link:
         self._listening = asyncio.create_task(self._listen())
 
     async def outcome(self, question: EvalQuestion) -> Outcome:
-        """What came of asking it there.
+        """The outcome of asking it there.
 
         Raises:
-            OSError, RuntimeError: The worker is gone, or cannot be understood.
+            OSError, RuntimeError: The worker is gone, or its reply cannot be read.
         """
         outcome: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._waiting[question.id] = outcome
@@ -254,7 +254,7 @@ class _Link:
 
 
 class Asking:
-    """In a worker: asks the questions of an evaluation that it is given."""
+    """The actor in a worker: asks the questions that it is sent."""
 
     def __init__(self, evaluation: Evaluation) -> None:
         self._databases = Databases.for_evaluation(evaluation)
@@ -296,7 +296,7 @@ class Asking:
         await self._databases.close(url)
 
     async def end(self) -> None:
-        """End what is under way, so that it can be gone on with, and close the databases."""
+        """End the running questions so that they can be resumed, and close the databases."""
         from langchain_core.tracers.langchain import wait_for_all_tracers
 
         for task in self._under_way:
@@ -313,9 +313,9 @@ class Asking:
 
 
 class Shares:
-    """Questions for several who ask: each has a part that follows in order, and helps others at the end.
+    """Splits questions among askers: each has a consecutive part, and takes from others when it is done.
 
-    So those of one database are asked in one place, as far as that leaves nobody idle.
+    So questions of one database are asked in one place, as long as no asker is idle.
     """
 
     def __init__(self, questions: Sequence[EvalQuestion], count: int) -> None:
@@ -323,7 +323,7 @@ class Shares:
         self._parts = [deque(questions[a:b]) for a, b in itertools.pairwise(bounds)]
 
     def of(self, number: int) -> Iterator[EvalQuestion]:
-        """What the asker of that number is to ask; several may take from one asker's."""
+        """The questions for the asker of that number; several may take from one part."""
         while any(self._parts):
             own = self._parts[number]
             yield own.popleft() if own else max(self._parts, key=len).pop()

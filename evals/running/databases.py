@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from quorum.evals.running.evaluation import Evaluation
 
 GOLD = "gold"
-"""The agent to whose account gold queries go; it belongs to no question."""
+"""The ledger's name for gold queries, which belong to no question."""
 
 GOLD_LIMITS = Limits(rows=2_000_000, bytes=2**30, seconds=300.0)
 
@@ -33,17 +33,17 @@ MOST_OPENINGS = 3
 
 
 Known: TypeAlias = MutableMapping[str, QueryResult | QueryError]
-"""What queries gave, by their text."""
+"""Outcomes of queries by their text."""
 
 
 @dataclass(frozen=True)
 class GoldRun:
     """Runs gold queries, and predictions under the same limits; an ``quorum.evals.scorers.base.Rerun``.
 
-    Raises ``DatabaseUnavailable`` where the connection is lost: that is no fault of the SQL.
+    Raises ``DatabaseUnavailable`` where the connection is lost: the SQL is not at fault.
 
     Attributes:
-        known: What has been run; the database's own cache forgets large results.
+        known: Outcomes so far; the database's own cache drops large results.
     """
 
     database: Database
@@ -56,14 +56,15 @@ class GoldRun:
         return self.known[sql]
 
     async def anew(self, sql: str) -> QueryResult | QueryError:
-        """Run a query whether or not its outcome is known; that is not replaced."""
+        """Run a query even if its outcome is known, which stays as it is."""
         fresh = replace(self.database, cache=QueryCache())
         return _reached(await execute(fresh, sql, agent=GOLD))
 
 
 @dataclass(frozen=True, kw_only=True)
 class JudgingRun(GoldRun):
-    """Runs gold queries and, beside them, those that are judged; an ``evals.scorers.base.Predicting``."""
+    """Runs gold queries and, beside them, those that are judged; an
+    ``quorum.evals.scorers.base.Predicting``."""
 
     predicted: GoldRun
 
@@ -80,8 +81,8 @@ class OpenDatabase:
 
     Attributes:
         gold: With the limits of gold queries.
-        limits: Of queries that are judged: as many rows and bytes, because a comparison wants whole
-            results, but no more seconds than in the run, so that none holds up the others.
+        limits: Of queries that are judged: as many rows and bytes as gold, because comparisons need whole
+            results, but no more seconds than in the run.
     """
 
     resources: Resources
@@ -145,7 +146,7 @@ class Databases:
         await asyncio.gather(*map(_close, opening))
         if (models := self._models) is not None:
             self._models = None
-            if await _settled(models):
+            if await _ended(models):
                 await models.result().aclose()
 
     async def models(self) -> OpenModels:
@@ -179,11 +180,11 @@ def replace_options(options: RunOptions, **changes: object) -> RunOptions:
 
 
 async def _close(opening: asyncio.Task[OpenDatabase]) -> None:
-    if await _settled(opening):
+    if await _ended(opening):
         await opening.result().resources.aclose()
 
 
-async def _settled(task: asyncio.Task[Any]) -> bool:
+async def _ended(task: asyncio.Task[Any]) -> bool:
     """End a task if it is not over yet; True if it has a result."""
     task.cancel()
     await asyncio.wait([task])

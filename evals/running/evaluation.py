@@ -50,7 +50,7 @@ class Evaluation:
     chat_models: Mapping[str, BaseChatModel] = field(default_factory=dict)
 
     def check(self) -> None:
-        """What can be told before anything is opened.
+        """Check what needs no open handles.
 
         Raises:
             ConfigurationError: There is no such recipe or switch, nobody is there to be asked back, or a
@@ -94,7 +94,7 @@ class Evaluation:
 
 
 def check_same(before: Manifest, now: Manifest, folder: Path) -> None:
-    """Whether ``folder``, which holds ``before``, can go on as ``now``. More questions are welcome.
+    """Check that ``folder``, which holds ``before``, can be continued as ``now``; more questions are fine.
 
     Raises:
         ConfigurationError: It cannot; the message names what differs.

@@ -1,4 +1,4 @@
-"""Why a question has no answer: kinds of errors (``evals.records.Record.error``), and whose they are."""
+"""Why a question has no answer: kinds of errors (``quorum.evals.records.Record.error``)."""
 
 from __future__ import annotations
 
@@ -20,14 +20,13 @@ FAULT = "fault"
 """Quorum itself is at fault; the message is the traceback."""
 
 REQUEST = "request"
-"""The endpoint is there and refuses the request, for what stands in it (400, 413, 422) or because it is too
-long: no want of it."""
+"""The endpoint refused the request because of its content (400, 413, 422) or length; it is available."""
 
 REFUSALS = {"request", "too_long"}
 """Values of ``quorum.tools.models.base.FailureKind`` that say so."""
 
 OUTSIDE = (ModelUnavailable, DatabaseUnavailable, MalformedReply, BudgetExceeded)
-"""Errors that are the world's: asking anew from the beginning would not help."""
+"""Errors outside of Quorum: starting the run over would not help."""
 
 _MACHINE = {
     getattr(errno, name)
@@ -38,7 +37,7 @@ _SQLITE = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_NOMEM")
 
 
 class MachineFailed(QuorumError):
-    """This machine's disk, memory or open files gave out: every further question would fail of it."""
+    """This machine ran out of disk, memory or open files: every further question would fail too."""
 
 
 def kind_of(error: Exception, refusals: Collection[str] = ()) -> str:
@@ -67,10 +66,9 @@ def message_of(error: Exception) -> str:
 
 
 def wanted(answer: Answer, refusals: Collection[str] = (), *, live: bool = True) -> str:
-    """For want of what there is no answer: ``endpoint``, ``database``, or empty if it is not for that.
+    """What was unavailable, so that there is no answer: ``endpoint``, ``database``, or empty.
 
-    It is if a candidate got no reply, or no connection, and no other has a result that could be shown:
-    the lost one might have had it.
+    Set if a candidate got no reply or no connection and no other candidate has a result.
 
     Args:
         refusals: As in ``kind_of``.
@@ -109,7 +107,7 @@ def _nothing_to_show(answer: Answer) -> tuple[str, str]:
 
 
 def check_machine(error: Exception) -> None:
-    """Raise ``MachineFailed`` if it was the machine that failed, not the question."""
+    """Raise ``MachineFailed`` if the machine failed, not the question."""
     sqlite = str(getattr(error, "sqlite_errorname", ""))
     own = isinstance(error, MemoryError) or sqlite.startswith(_SQLITE)
     if own or (isinstance(error, OSError) and error.errno in _MACHINE):

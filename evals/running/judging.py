@@ -32,10 +32,9 @@ async def judge(
     *,
     refusals: Collection[str] = (),
 ) -> Record:
-    """The record of a question that was answered, well or not.
+    """The record of a question whose run ended with an ``Answer``.
 
-    What is judged of a question without an answer is the best effort that it shows. Nothing that is wrong
-    with the gold, or with the scorer, is raised: the record says it.
+    Without an answer the best effort is judged. Faults of the gold or the scorer go into the record.
 
     Args:
         folder: Of the evaluation; the run lies in ``runs/<question>/`` there.
@@ -46,13 +45,13 @@ async def judge(
         DatabaseUnavailable: The connection was lost while gold was run.
         QuorumError: A result of the run is missing or damaged.
     """
-    bench = _Bench(question, scorer, database, folder / "runs" / question.id / "results")
+    verdicts = _Verdicts(question, scorer, database, folder / "runs" / question.id / "results")
     shown = _shown(answer)
-    found = await bench.verdict(answer.sql, shown.file, truncated=shown.truncated)
-    candidates = [await _row(each, bench) for each in answer.candidates]
+    found = await verdicts.of(answer.sql, shown.file, truncated=shown.truncated)
+    candidates = [await _row(each, verdicts) for each in answer.candidates]
     error, message = why(answer, refusals, live=question.live)
-    if bench.fault:
-        error, message = FAULT, bench.fault
+    if verdicts.fault:
+        error, message = FAULT, verdicts.fault
     return dataclasses.replace(
         judged(_kept(question, answer, shown), found),
         executes=bool(shown.file) if question.live and answer.sql else None,
@@ -70,11 +69,11 @@ async def judge_nothing(question: EvalQuestion, scorer: Scorer, database: OpenDa
     Raises:
         DatabaseUnavailable: The connection was lost while gold was run.
     """
-    return await _Bench(question, scorer, database, Path()).verdict("", "")
+    return await _Verdicts(question, scorer, database, Path()).of("", "")
 
 
 def record_of(question: EvalQuestion, status: str) -> Record:
-    """A record that says nothing yet but which question it is of, and how that ended."""
+    """A record with only the question and its status."""
     return Record(
         id=question.id,
         question=question.question,
@@ -98,8 +97,8 @@ def judged(record: Record, verdict: Verdict) -> Record:
     )
 
 
-class _Bench:
-    """Judges the predictions of one question; equal ones share a verdict.
+class _Verdicts:
+    """The verdicts on one question's predictions; equal predictions share one.
 
     Attributes:
         fault: The traceback of the scorer's failure, if it failed; the verdict is then undefined.
@@ -111,12 +110,11 @@ class _Bench:
         self._gold: Known = {}
         self._verdicts: dict[tuple[str, str, bool], Verdict] = {}
 
-    async def verdict(self, sql: str, file: str, *, truncated: bool = False) -> Verdict:
-        """The verdict on a query and the file of its result; a query that gave the run none is no answer.
+    async def of(self, sql: str, file: str, *, truncated: bool = False) -> Verdict:
+        """The verdict on a query and its result's file; without a file it counts as no answer.
 
         Args:
-            truncated: The file holds a part of the result: another query may have a file of the same rows
-                and no more.
+            truncated: The file holds only a part of the result.
 
         Raises:
             QuorumError: The file is missing or damaged.
@@ -163,7 +161,7 @@ def _shown(answer: Answer) -> _Shown:
 
 
 def _kept(question: EvalQuestion, answer: Answer, shown: _Shown) -> Record:
-    """The record with what is taken over from the answer as it is."""
+    """The record with what is copied from the answer."""
     return dataclasses.replace(
         record_of(question, answer.status),
         sql=answer.sql,
@@ -177,8 +175,8 @@ def _kept(question: EvalQuestion, answer: Answer, shown: _Shown) -> Record:
     )
 
 
-async def _row(candidate: AnswerCandidate, bench: _Bench) -> CandidateRow:
-    verdict = await bench.verdict(candidate.sql, candidate.result_file, truncated=candidate.truncated)
+async def _row(candidate: AnswerCandidate, verdicts: _Verdicts) -> CandidateRow:
+    verdict = await verdicts.of(candidate.sql, candidate.result_file, truncated=candidate.truncated)
     return CandidateRow(
         id=candidate.id,
         model=candidate.model,

@@ -1,4 +1,4 @@
-"""Schema linking, measured: the tables and columns that an answer uses against those of the gold SQL."""
+"""Measures schema linking: an answer's tables and columns against those of the gold SQL."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ _PEAK = re.compile(r"^VmHWM:\s+(\d+) kB$", re.MULTILINE)
 
 
 class Watch:
-    """``peak_memory``, looked at anew when a second has passed: it takes a look at each process."""
+    """``peak_memory``, measured at most once a second, because it looks at every process."""
 
     def __init__(self) -> None:
         self._looked, self._most = -math.inf, 0

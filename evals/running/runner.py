@@ -1,8 +1,7 @@
 """Ask a suite's questions, many at a time, and keep what came of each as soon as it is known.
 
-Whatever stops the process, what is finished stays finished: the same call goes on, asks nothing again that
-has its record, continues interrupted runs from their checkpoints, and asks anew only what failed for want
-of the model's endpoint or the database.
+After any stop the same call continues: it skips questions with a record, resumes interrupted runs from their
+checkpoints, and repeats only what failed because the endpoint or the database was unavailable.
 """
 
 from __future__ import annotations
@@ -31,29 +30,29 @@ from quorum.tools.garbage import rare_collections
 __all__ = ["MAX_IN_A_ROW", "Evaluation", "GaveUp", "run_evaluation"]
 
 MAX_IN_A_ROW = 8
-"""Questions that may fail for want of the model's endpoint while no model replies to any question."""
+"""Questions in a row that may fail because of the endpoint, while no model replies to any question."""
 
 START_GAP, START_SECONDS = 0.01, 1.0
-"""Between the beginnings of the first questions, and over all of them at most. Begun at once they would reach
-the processor, the databases and the endpoint in bursts, again and again."""
+"""Seconds between the starts of the first questions, and for all of them at most. Started at once they would
+reach the processor, the databases and the endpoint in bursts."""
 
 
 class Asker(Protocol):
     """Where questions are asked: this process or another one."""
 
     async def record(self, question: EvalQuestion) -> Record:
-        """What came of asking it."""
+        """The record of asking it."""
 
     async def close(self, url: str) -> None:
         """No further question is on that database."""
 
 
 class GaveUp(QuorumError):
-    """The model's endpoint is gone: asking more makes no sense."""
+    """The model's endpoint is gone, so no more questions are asked."""
 
 
 def _nobody(_: object) -> None:
-    """Hears nothing."""
+    """Ignores its arguments."""
 
 
 async def run_evaluation(
@@ -66,12 +65,13 @@ async def run_evaluation(
     """Ask every question that has no record yet.
 
     Questions of one database follow each other, so that few databases are open at a time and the providers'
-    prompt caches hit. No question knows of another: an ensemble's experts start level in each.
+    prompt caches hit. Questions are independent: experts start with equal weights in each.
 
-    A database that cannot be opened fails its own questions only (``evals.running.databases.MOST_OPENINGS``).
+    A database that cannot be opened fails its own questions only
+    (``quorum.evals.running.databases.MOST_OPENINGS``).
 
     Args:
-        workers: Processes that ask in place of this one (``evals.running.cluster.workers_of``).
+        workers: Processes that ask in place of this one (``quorum.evals.running.cluster.workers_of``).
         on_begin: Told of the finished records of earlier processes, before anything is asked.
         on_record: Told of each further record as it is written.
 
@@ -80,8 +80,8 @@ async def run_evaluation(
 
     Raises:
         ConfigurationError: An option is wrong, or the folder holds another evaluation or cannot be written;
-            as far as that can be told, before anything is asked or written.
-        GaveUp: ``MAX_IN_A_ROW`` questions failed for want of the endpoint while no model replied to any.
+            if possible, before anything is asked or written.
+        GaveUp: ``MAX_IN_A_ROW`` questions failed for lack of the endpoint while no model replied to any.
         MachineFailed: The disk is full, say.
     """
     evaluation.check()
@@ -105,11 +105,7 @@ async def run_evaluation(
 
 
 def _finished(manifest: Manifest, folder: EvalFolder) -> dict[str, Record]:
-    """The finished records of earlier processes that wrote the same evaluation.
-
-    Raises:
-        ConfigurationError: The folder holds another one.
-    """
+    """The finished records of earlier processes that wrote the same evaluation."""
     if not (folder.folder / MANIFEST).is_file():
         return {}
     check_same(folder.manifest(), manifest, folder.folder)
@@ -117,7 +113,7 @@ def _finished(manifest: Manifest, folder: EvalFolder) -> dict[str, Record]:
 
 
 def _begun(manifest: Manifest, folder: EvalFolder) -> Manifest:
-    """The manifest as it is kept: an evaluation that goes on began when its first process did."""
+    """The manifest to keep: a resumed evaluation keeps the start time of its first process."""
     if not (folder.folder / MANIFEST).is_file():
         return manifest
     return dataclasses.replace(manifest, started=folder.manifest().started)
@@ -133,7 +129,7 @@ def _left(evaluation: Evaluation, finished: Container[str]) -> list[EvalQuestion
 
 
 def _for_one_of(processes: int, evaluation: Evaluation) -> Evaluation:
-    """The evaluation as each of so many processes runs it: the rate of requests is theirs together."""
+    """The evaluation as each of several processes runs it: they share the rate of requests."""
     rate = evaluation.options.requests_per_second
     if rate is None or processes == 1:
         return evaluation
@@ -142,11 +138,7 @@ def _for_one_of(processes: int, evaluation: Evaluation) -> Evaluation:
 
 
 async def _prove(databases: Databases, questions: Sequence[EvalQuestion]) -> None:
-    """Open the models and the first database: a wrong setting shows before anything is asked.
-
-    Raises:
-        ConfigurationError: One is wrong.
-    """
+    """Open the models and the first database, so that a wrong setting fails before anything is asked."""
     if questions:
         await databases.models()
         with contextlib.suppress(DatabaseUnavailable):  # it is the trouble of its own questions
@@ -219,7 +211,7 @@ class _Run:
         self.failed = 0
 
     def _watch(self, record: Record) -> None:
-        """Raise ``GaveUp`` when the endpoint is gone for all that are under way, not for one question."""
+        """Raise ``GaveUp`` when the endpoint is gone for all running questions, not only for one."""
         self.failed += record.error == ENDPOINT
         if self.failed >= MAX_IN_A_ROW:
             raise GaveUp(

@@ -60,7 +60,7 @@ class EvalWriter(EvalFolder):
             self._file = None
 
     def _mend(self) -> None:
-        """Take away a last line that a crash cut short, so that the next one is whole."""
+        """Remove a last line that a crash cut short."""
         assert self._file is not None
         data = (self.folder / RESULTS).read_bytes()
         if not data.endswith(b"\n"):

@@ -92,7 +92,7 @@ class Verdict:
 
     Attributes:
         metrics: By the names of the scorer's metrics; None where one is not defined. ``ex`` is None only
-            where the gold cannot be had (``gold`` says why).
+            where the gold is unusable (``gold`` says why).
         reason: Which gold is met, or why none is, for people.
         gold: State of the question's gold, as far as judging had to look; the prediction does not change it.
         gold_rows: Rows of the gold result, of several the one nearest to the prediction's; None if not known.
@@ -105,7 +105,7 @@ class Verdict:
 
     @property
     def match(self) -> bool | None:
-        """Whether the answer is right; None if that cannot be told."""
+        """Whether the answer is right; None if unknown."""
         value = self.metrics.get(EX)
         return None if value is None else value >= 1.0
 
@@ -166,5 +166,5 @@ def wrong(
 
 
 def unscorable(metrics: tuple[Metric, ...], reason: str, gold: GoldState) -> Verdict:
-    """The verdict where the gold cannot be had: no metric is defined."""
+    """The verdict where the gold is unusable: no metric is defined."""
     return Verdict({metric.name: None for metric in metrics}, reason, gold)

@@ -4,8 +4,8 @@ Source: bird-bench/mini_dev (Li et al., 2024), on the rules of ``bird_rules``. W
 official programs:
 
 - They stop gold and prediction after 30 s together, and then score 0; here a query has the limits of
-  ``evals.running.databases.GOLD_LIMITS``, an answer's no more seconds than in its run, and one that is cut by
-  them does not match.
+  ``quorum.evals.running.databases.GOLD_LIMITS``, an answer's no more seconds than in its run, and one that is
+  cut by them does not match.
 - They execute an empty text, which returns nothing and meets an empty gold; here it is no prediction.
 - A prediction that the guard or the lint refuses is wrong; the official programs execute whatever they get.
 - Text that is not UTF-8 fails there: see ``evals/scorers/rows.py``.

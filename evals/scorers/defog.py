@@ -2,8 +2,8 @@
 
 What differs from the official program besides what is said there:
 
-- It stops a query after 10 s; here a query has the limits of ``evals.running.databases.GOLD_LIMITS``, an
-  answer's no more seconds than in its run, and one that is cut by them does not match.
+- It stops a query after 10 s; here a query has the limits of ``quorum.evals.running.databases.GOLD_LIMITS``,
+  an answer's no more seconds than in its run, and one that is cut by them does not match.
 - A prediction that the guard or the lint refuses is wrong; the official program executes whatever it gets.
 """
 
@@ -121,11 +121,7 @@ def _is_read(prediction: Prediction) -> bool:
 
 
 async def _found(prediction: Prediction, run: RunSql) -> _Found | NoRows:
-    """What is judged of a prediction.
-
-    Raises:
-        UnreadableCsv: Its file is no CSV.
-    """
+    """What is judged of a prediction."""
     result = prediction.result
     if prediction.sql:
         grid = await _executed(prediction.sql, predicted_by(run))

@@ -145,8 +145,8 @@ def _shape(grid: Grid) -> tuple[int, int]:
 
 def _has_nan(grid: Grid) -> bool:
     """Whether pandas would hold a NULL as NaN: it stands in a column of numbers."""
-    held = ({type(value) for value in column} for column in grid.columns)
-    return any(type(None) in kinds and float in kinds and str not in kinds for kinds in held)
+    types = ({type(value) for value in column} for column in grid.columns)
+    return any(type(None) in kinds and float in kinds and str not in kinds for kinds in types)
 
 
 def _as_held(column: Cells) -> Cells:

@@ -2,8 +2,8 @@
 
 Names and order of columns do not count. Rows are a multiset, unless the accepted query sorts its result (an
 ORDER BY outside of all brackets): then their order counts, that of rows that tie as well. Numbers agree
-within a hundredth, and within 0.5 % where that is less; whole numbers only if equal (``tools.cells.agree``).
-An empty result equals an empty gold of as many columns.
+within a hundredth, and within 0.5 % where that is less; whole numbers only if equal
+(``quorum.tools.cells.agree``). An empty result equals an empty gold of as many columns.
 
 The gold of a question is its result file; without one, the result of any of its accepted queries.
 """
@@ -60,7 +60,7 @@ class OwnScorer(Scorer):
     """Judges a result by the gold's; the database is asked for the gold alone.
 
     A question names in ``extra`` its ``result``, a CSV or Parquet file. A result that was cut by the limits
-    of an answer is got anew by its SQL.
+    of an answer is got again by its SQL.
     """
 
     metrics = (

@@ -129,7 +129,7 @@ def _of_itself(unequal: Sequence[tuple[Path, str]], count: int, rows: int | None
 
 
 def _nearest(files: Sequence[Path], rows: int | None) -> int | None:
-    """The number of rows of the gold result that comes nearest to ``rows``; None if that cannot be told."""
+    """The number of rows of the gold result that comes nearest to ``rows``; None if unknown."""
     counts = {count for path in files if (count := _rows(path)) is not None}
     if rows is None:
         return counts.pop() if len(counts) == 1 else None

@@ -92,7 +92,7 @@ def _check_whole(shard: str) -> None:
 
 
 def _make_room(out: Path, own: str, *, force: bool) -> None:
-    """Take away the files of an earlier export; nothing else is deleted, and nothing mixed with.
+    """Delete the files of an earlier export, and nothing else.
 
     Args:
         own: Pattern of the files of a submission.

@@ -1,4 +1,4 @@
-"""Predictions that somebody else made, as benchmarks take them: a folder of files named after questions.
+"""Predictions that others made, as benchmarks take them: a folder of files named after questions.
 
 ``<id>.csv`` is a question's result and ``<id>.sql`` its query. BIRD's one JSON file is read as well:
 ``{"0": "SELECT …\\t----- bird -----\\tschool", …}``, a query and its database by the question's place.

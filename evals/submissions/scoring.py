@@ -1,4 +1,4 @@
-"""Scores of predictions that somebody else made, by each benchmark's own rules."""
+"""Scores of predictions that others made, by each benchmark's own rules."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Scores:
     unreadable: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, int | None]:
-        """1 for each question that is right, 0 for one that is not, None where that cannot be told."""
+        """1 for each question that is right, 0 for one that is not, None where unknown."""
         return {id: None if v.match is None else int(v.match) for id, v in self.verdicts.items()}
 
     def mean(self, metric: str) -> Mean:
@@ -53,7 +53,7 @@ class Scores:
 
     @property
     def unscorable(self) -> dict[str, Verdict]:
-        """The questions whose gold cannot be had; they are in no mean."""
+        """The questions whose gold is unusable; they are in no mean."""
         return {id: verdict for id, verdict in self.verdicts.items() if verdict.match is None}
 
 

@@ -37,7 +37,7 @@ async def sweep(
     """What ``work`` makes of each question, by id, in the order of ``questions``.
 
     Args:
-        unavailable: What stands for a question whose database cannot be opened or fails, told why.
+        unavailable: Makes the value for a question whose database cannot be opened or fails, from the reason.
         at_once: Databases at a time; the questions of one follow each other.
         on_done: Told how many questions are done.
 

@@ -31,8 +31,8 @@ def load_suite(name: str, folder: Path) -> Suite:
     """Read a benchmark from its folder.
 
     Raises:
-        ConfigurationError: There is no such suite, or the folder does not hold it; the message says what
-            is missing and where it is had.
+        ConfigurationError: There is no such suite, or the folder does not hold it; the message says what is
+            missing and where to get it.
     """
     if name not in SUITES:
         raise ConfigurationError(

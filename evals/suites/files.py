@@ -19,7 +19,7 @@ def read_list(path: Path, *, source: str) -> list[Item]:
     """The objects of a JSON list.
 
     Args:
-        source: Where the file is had, for the error.
+        source: Where to get the file, for the error.
 
     Raises:
         ConfigurationError: The file is missing, or is no list of objects.
@@ -94,7 +94,7 @@ def on_files(
         path: The questions' file, for errors.
         databases: The folder of databases, beside ``path``.
         make: A question of its entry, the entry's number, and its database's file.
-        source: Where all of it is had.
+        source: Where to get all of it.
 
     Raises:
         ConfigurationError: No database is there, an entry is damaged, or two questions have one id.

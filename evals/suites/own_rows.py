@@ -36,7 +36,7 @@ class Line:
 
 
 def read_rows(path: Path) -> Iterator[Line]:
-    """The questions of a file, told by its name to be JSON Lines or CSV; blank lines are skipped.
+    """The questions of a file, JSON Lines or CSV by its name; blank lines are skipped.
 
     Raises:
         ConfigurationError: It cannot be read, is no UTF-8 text, or a line is damaged.

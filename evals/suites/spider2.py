@@ -174,8 +174,8 @@ def _question(asked: _Asked, url: str, knowledge: ExternalKnowledge, gold: Gold)
 
 
 def _left_out(nowhere: Sequence[_Asked], *, files: bool) -> list[str]:
-    """The questions whose database is not there, and where it is had."""
-    said = []
+    """The questions whose database is not there, and where to get it."""
+    sentences = []
     for engine in dict.fromkeys(each.engine for each in nowhere):
         those = [each for each in nowhere if each.engine == engine]
         names = listed(sorted({each.database for each in those}))
@@ -186,8 +186,8 @@ def _left_out(nowhere: Sequence[_Asked], *, files: bool) -> list[str]:
             why = f"{amount(those)} on SQLite files that are not there: {names}. {ARCHIVE}"
         else:
             why = f"{amount(those)}, for {DATABASES} has no {engine} schema of {names}. {SOURCE} has them."
-        said.append(f"Left out: {why}")
-    return said
+        sentences.append(f"Left out: {why}")
+    return sentences
 
 
 def _schema_only(questions: Sequence[EvalQuestion]) -> list[str]:
@@ -196,16 +196,16 @@ def _schema_only(questions: Sequence[EvalQuestion]) -> list[str]:
     local = [question for question in bare if question.dialect == "sqlite"]
     remote = [question for question in bare if question.dialect != "sqlite"]
     only = "nothing executes, so linking and lint validity are all that is scored"
-    said = []
+    sentences = []
     if local:
         names = listed(sorted({question.database for question in local}))
-        said.append(
+        sentences.append(
             f"Schemas only: {amount(local)} on SQLite files that are not there ({names}): {only}. {ARCHIVE}"
         )
     if remote:
         counts = ", ".join(f"{n} on {engine}" for engine, n in Counter(q.dialect for q in remote).items())
-        said.append(
+        sentences.append(
             f"Schemas only: {amount(remote)} ({counts}): {only}. Accounts for the live databases are had by"
             f" the guidelines in assets/ of {SOURCE}."
         )
-    return said
+    return sentences

@@ -169,18 +169,18 @@ class Gold:
             return (f"Nothing can be scored: there is no {GOLD}. {SOURCE} has it.",)
         unscored = [q.id for q in questions if not self.results.files.get(q.id)]
         unlinked = [q.id for q in questions if not q.gold_sql]
-        said = []
+        sentences = []
         if unscored:
-            said.append(
+            sentences.append(
                 f"No gold result, so not scored: {amount(unscored)} ({listed(unscored)}). {SOURCE} may have"
                 f" it in {GOLD}/exec_result."
             )
         if unlinked:
-            said.append(
+            sentences.append(
                 f"No gold SQL, so linking is not scored: {amount(unlinked)}. {SOURCE} has it for a part of"
                 f" the questions only, in {GOLD}/sql."
             )
-        return tuple(said)
+        return tuple(sentences)
 
 
 def _tokens(folder: Path) -> dict[str, int]:

@@ -99,9 +99,9 @@ def frame_of(content: str | bytes, *, nulls: Collection[str] | None = None) -> F
     except pandas.errors.EmptyDataError as error:
         raise UnreadableCsv("The file is empty, it lacks even a header.") from error
     except pandas.errors.ParserError as error:
-        said = str(error).rpartition("C error: ")[2]
-        quote = said.startswith("EOF inside string")
-        raise UnreadableCsv("A quotation mark is not closed." if quote else f"{said.strip()}.") from error
+        reason = str(error).rpartition("C error: ")[2]
+        quote = reason.startswith("EOF inside string")
+        raise UnreadableCsv("A quotation mark is not closed." if quote else f"{reason.strip()}.") from error
     return Frame(tuple(names), tuple(_column(table.iloc[:, place]) for place in range(len(names))))
 
 

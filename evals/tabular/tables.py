@@ -17,7 +17,7 @@ NULLS = frozenset({""})
 
 
 def read_table(path: Path) -> pa.Table:
-    """The table in a CSV or Parquet file, told by its name.
+    """The table in a file, CSV or Parquet by its name.
 
     Raises:
         QuorumError: It cannot be read as what its name says.

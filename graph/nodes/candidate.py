@@ -59,7 +59,7 @@ async def act(state: CandidateState, context: Context, *, max_actions: int) -> U
 
 
 async def review_sql(state: CandidateState, context: Context) -> Update:
-    """SQLCritique: after each SQL generation; a corrected query takes the place of the faulty one."""
+    """SQLCritique: after each SQL generation; a corrected query replaces the faulty one."""
     prompt, syntax = await context.prompt(state), await context.text(state.syntax_ref)
     review = await try_role(
         state,
@@ -82,7 +82,7 @@ async def review_sql(state: CandidateState, context: Context) -> Update:
 
 
 async def run_sql(state: CandidateState, context: Context, *, agent: str = "action") -> Update:
-    """Execute; a result with values is kept at once, so that a later failure cannot lose it.
+    """Execute; a result with values is saved at once, so that a later failure cannot lose it.
 
     ``agent`` wrote the query and is charged for it.
     """

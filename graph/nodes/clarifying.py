@@ -1,7 +1,7 @@
 """Say how strong answers disagree, and ask the user which one is meant.
 
-The node stands by itself because LangGraph runs an interrupted node again from its start: here
-nothing is billed, and nothing is recorded before the reply is there.
+LangGraph runs an interrupted node again from its start, so this is a node of its own: nothing is billed or
+recorded in it before the reply arrives.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from quorum.graph.disagreement import Side, describe, disagreement, disagreement
 from quorum.graph.nodes.step import Update
 from quorum.graph.state import Candidate, RunState, fresh
 
-SETTLED = 0.9
+CHOSEN = 0.9
 """Confidence of an answer that the user chose: the reading is theirs, the SQL may still be wrong."""
 
 
 async def clarify(state: RunState, context: Context) -> Update:
-    """Ask the user, if the run may and the vote is close; the reply settles it or adds to the question.
+    """Ask the user, if the run may and the vote is close; the reply decides it or adds to the question.
 
     Nobody is asked in a run that a limit ended.
 
-    A label makes that answer the winner. The user's own words are added to the question and the
-    candidates are asked anew, once in a run. Nothing, or ``MAX_ASKED`` replies of no use, keeps the vote.
+    A label makes that answer the winner. The user's own words are added to the question and the candidates
+    are asked again, once in a run. No reply, or ``MAX_ASKED`` unusable ones, keeps the vote.
     """
     vote = state.vote
     if not context.options.clarify or vote is None or state.limited:
@@ -52,7 +52,7 @@ async def clarify(state: RunState, context: Context) -> Update:
 
 
 def _asked_anew(state: RunState, words: str) -> Update:
-    """The question with the user's addition; what was found, planned and judged before is forgotten."""
+    """The question with the user's addition; earlier findings, plans and judgements are dropped."""
     extras = replace(state.extras, findings="", differences="", revision="")
     kept = ("schema_ref", "documents_ref", "syntax_ref")
     known = {name: getattr(state, name) for name in kept}
@@ -62,7 +62,7 @@ def _asked_anew(state: RunState, words: str) -> Update:
 
 
 def after_clarification(state: RunState) -> Literal["dispatch", "answer"]:
-    """Without a vote the candidates are asked anew."""
+    """Without a vote the candidates are asked again."""
     return "answer" if state.vote else "dispatch"
 
 
@@ -143,7 +143,7 @@ def _chosen(vote: Vote, label: str, cluster: Cluster) -> Vote:
         share=cluster.share,
         decided="user",
         upheld=upheld,
-        confidence=SETTLED,
+        confidence=CHOSEN,
         notes=vote.remarks,
         decision=f"Then the user chose answer {label}, of {', '.join(cluster.candidates)}.",
     )

@@ -1,4 +1,4 @@
-"""Self-consistency inside a candidate: an answer counts once the same plausible result has come twice.
+"""Self-consistency inside a candidate: a result counts once it was returned twice.
 
 An option of ReFoRCE's first version (paper 003, section 3.2.4 and Appendix B): empty and all-zero results
 are not plausible, three errors in a row end the loop, and a result that was never confirmed is treated
@@ -33,7 +33,7 @@ TWICE = 2  # times that a result must come; paper 003, section 3.2.4
 
 
 async def run_and_compare(state: CandidateState, context: Context, *, agent: str) -> Update:
-    """Execute, and note whether the result has come before."""
+    """Execute, and note whether the same result was returned before."""
     update = await candidate.run_sql(state, context, agent=agent)
     if update["error"] is not None:
         return {**update, "errors_in_a_row": state.errors_in_a_row + 1}
@@ -72,7 +72,7 @@ async def answer_again(state: CandidateState, context: Context) -> Update:
 
 
 def _excerpts(result: Result, sql: str, dialect: str, folder: Path) -> tuple[str, str]:
-    """A result as it is shown now, and as it will be shown beside later ones; reads its file."""
+    """A result's excerpt for now, and a shorter one to show beside later results; reads its file."""
     whole = QueryResult(read_result(folder / result.file), 0.0, result.truncated)
     limit = row_limit(sql, dialect)
     now, later = (excerpt(whole, rows=rows, limit=limit) for rows in (PREVIEW_ROWS, EARLIER_ROWS))

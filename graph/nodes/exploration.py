@@ -1,7 +1,7 @@
 """Column exploration: small queries run one by one, corrected where they fail (ReFoRCE, Algorithm 1).
 
-Every query and every correction is a step of the graph, so a run that was killed goes on where it was.
-Exploration never ends a run: a model or database that fails ends the exploration with what it found.
+Every query and every correction is a step of the graph, so a killed run repeats none. A failing model or
+database ends the exploration with what it found, never the run.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ NO_ROW = "(0 rows)"
 async def begin(state: RunState, context: Context, *, max_queries: int = MAX_QUERIES) -> Update:
     """ColumnExplorer: write the queries, aimed at what strong answers disagree on.
 
-    How they disagree is shown to the candidates that are dispatched from now on. Where only the
-    schema is here nothing can be looked at, so nothing is written.
+    Candidates dispatched later see how the answers disagree. Where only the schema is available no query
+    could run, so none is written.
     """
     if not context.live:
         return {**_ended(state, context, "only the schema of the database is here."), "explored": True}
@@ -72,7 +72,7 @@ async def begin(state: RunState, context: Context, *, max_queries: int = MAX_QUE
 async def run_query(state: RunState, context: Context) -> Update:
     """Run the first of the queries that wait; one that gives rows, as it is or corrected, is kept.
 
-    An empty result is corrected once, then it is a finding itself.
+    An empty result is corrected once; after that it counts as a finding.
     """
     now = state.exploration
     query, *rest = now.waiting
@@ -92,11 +92,10 @@ async def run_query(state: RunState, context: Context) -> Update:
 
 
 async def correct_query(state: RunState, context: Context) -> Update:
-    """Correct the query that failed, in one call with those that wait and would fail likewise.
+    """Correct the failed query and, in the same call, waiting ones with the same fault.
 
-    What the reply mends among the others counts once the corrected query works. A reply that finds
-    nothing wrong makes an empty result a finding; one that is malformed, or nothing new, gives the
-    query up.
+    Corrections of waiting queries apply once the corrected query works. A reply that finds nothing wrong
+    makes an empty result a finding; a malformed reply, or an old query, gives the query up.
     """
     now, error = state.exploration, state.exploration.error
     failed, rest = now.waiting[0], now.waiting[1:]
@@ -141,13 +140,13 @@ async def correct_query(state: RunState, context: Context) -> Update:
 
 
 async def give_up_query(state: RunState, context: Context) -> Update:
-    """Leave a query whose corrections are used up and go on with the next."""
+    """Give up a query whose corrections are used up."""
     error = state.exploration.error
     return _given_up(state, context, error.message if error else "")
 
 
 async def keep_findings(state: RunState, context: Context) -> Update:
-    """What was found is shown to the candidates that are dispatched from now on."""
+    """Show the findings to the candidates dispatched from now on."""
     findings = [
         {"purpose": finding.purpose, "sql": finding.sql, "result": await context.text(finding.ref)}
         for finding in state.exploration.findings
@@ -175,7 +174,7 @@ def after_query(
 
 
 def _found(state: RunState, context: Context, text: str, waiting: list[ExplorationQuery]) -> Update:
-    """The query under work has told something; ``waiting`` are those that are left."""
+    """The current query has a finding; ``waiting`` are the remaining queries."""
     now = state.exploration
     query, corrected = now.waiting[0], bool(now.tried)
     record(context, state, "finding", EXPLORER, **query.model_dump(), text=text, corrected=corrected)
@@ -199,7 +198,7 @@ def _ended(state: RunState, context: Context, message: str) -> Update:
 
 
 def _rivals(state: RunState, context: Context) -> list[Side]:
-    """The strong answers of a close vote, else the heaviest, in an order that says nothing of them."""
+    """The strong answers of a close vote, else the heaviest; the order says nothing about them."""
     heaviest = state.vote.clusters[: len(LABELS)] if state.vote else ()
     clusters = sorted(close_rivals(state.vote) or heaviest, key=lambda cluster: cluster.key)
     return [side for side, _ in sides(clusters, state.candidates, context.trace.folder)]

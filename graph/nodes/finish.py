@@ -41,12 +41,9 @@ async def answer(state: RunState, context: Context) -> Update:
 
 
 def _learn(state: RunState, context: Context) -> list[str]:
-    """What the run says of its experts: the user's choice, where there is one, else what ran.
+    """Learn the experts' weights from the user's choice, else from whose SQL ran; a warning if that failed.
 
-    Who chose another answer than the user was wrong; so was an expert none of whose SQL ran.
-
-    Returns:
-        What went wrong with learning, for people; the answer does not depend on it.
+    An expert was wrong if the user chose another answer, or if none of its SQL ran.
     """
     vote = state.vote
     if vote and vote.winning and vote.decided == "user":
@@ -109,17 +106,17 @@ def _answer(state: RunState, context: Context, warnings: list[str], disagreement
 
 
 def _best_effort(candidates: Sequence[Candidate]) -> Candidate | None:
-    """The first candidate with SQL; one that only wants a database goes before those whose SQL failed."""
+    """The first candidate with SQL; those that only lacked a database come before those whose SQL failed."""
     written = [candidate for candidate in candidates if candidate.sql]
     sound = (c for c in written if c.error is None or c.error.kind == ErrorKind.UNAVAILABLE)
     return next(sound, written[0] if written else None)
 
 
 def _readings(state: RunState) -> list[str]:
-    """The other readings that the winner and those who agree with it name; of all without a winner.
+    """Other readings of the question named by the winner's cluster; without a winner, by all candidates.
 
-    What the losers call another reading may well be the one that is answered. None after the user
-    has said what is meant.
+    The losers' other reading may be the one that was answered, so it is left out. Empty after the user has
+    chosen.
     """
     vote, winner = state.vote, state.winner
     if vote and vote.decided == "user":
@@ -173,7 +170,7 @@ def _candidate(candidate: Candidate, state: RunState, context: Context) -> Answe
 
 
 def _warnings(state: RunState, shown: Candidate | None) -> Iterator[str]:
-    """What the reader of the answer should know besides the vote and what nodes warned of."""
+    """Warnings of the answer, beside the vote's and the nodes' own."""
     winner = state.winner
     result, error = winner.result if winner else None, shown.error if shown else None
     errors = [candidate.error.message for candidate in state.candidates if candidate.error]

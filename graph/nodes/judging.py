@@ -19,8 +19,8 @@ from quorum.knowledge.errors import BudgetExceeded
 class ModelJudge:
     """``quorum.graph.ballots.Judge`` for one vote of a run.
 
-    It is asked once, when no candidate is still to come: in the vote of an earlier batch it cannot
-    tell, unless it is asked ``early``. That a model fails it costs the judgement, never the vote.
+    It asks the model once, in the vote after the last batch; before that it cannot tell, unless it is asked
+    ``early``. A failing model costs the judgement, never the vote.
     """
 
     def __init__(self, state: RunState, context: Context, *, early: bool = False) -> None:
@@ -62,7 +62,7 @@ class ModelJudge:
 
 
 class NoJudge:
-    """``quorum.graph.ballots.Judge`` where a verdict was given before, or none is wanted: it cannot tell."""
+    """A ``quorum.graph.ballots.Judge`` that never chooses: a verdict was given before, or none is wanted."""
 
     async def choose(self, clusters: Sequence[Cluster], ballots: Sequence[Ballot]) -> str | None:  # noqa: ARG002 (the interface's)
         """None."""
@@ -70,5 +70,5 @@ class NoJudge:
 
 
 def _order(question: str, cluster: Cluster) -> str:
-    """An order that tells nothing of the clusters, and is the same whenever the run is repeated."""
+    """A sort key that says nothing about the clusters and is the same in every repetition of the run."""
     return hashlib.sha256(f"{question}\n{cluster.key}".encode()).hexdigest()

@@ -41,10 +41,8 @@ async def link_schema(
 ) -> Update:
     """Link the schema where its text is longer than ``above`` tokens (ReFoRCE, section 3.2.1).
 
-    Without ``above`` the run's ``link_above`` counts.
-
-    A reply that stays malformed keeps what it was about; without anything linked the whole schema
-    stays. Both are said among the run's warnings.
+    By default ``above`` is the run's ``link_above``. What a malformed reply was about stays in; if nothing
+    was linked the whole schema stays. Both add a warning.
 
     Raises:
         ModelUnavailable: No model answers.
@@ -53,25 +51,25 @@ async def link_schema(
     if linking == "none" or context.resources.schema.tokens <= above:
         return {}
     link = _by_tables if linking == "tables" else _by_drafts
-    linked, said = await link(state, context, above)
+    linked, notes = await link(state, context, above)
     if not linked.tables:
-        said = [*said, "The schema is large and linking found nothing; the whole schema was used."]
-        context.trace.record("linking", agent="table_linker", tables=[], notes=said)
-        return {"warnings": said}
+        notes = [*notes, "The schema is large and linking found nothing; the whole schema was used."]
+        context.trace.record("linking", agent="table_linker", tables=[], notes=notes)
+        return {"warnings": notes}
     chosen = await asyncio.to_thread(prune, context.resources.catalog, linked)
     text = await asyncio.to_thread(_text, chosen, context)
     agent = "table_linker" if linking == "tables" else "draft_linker"
-    context.trace.record("linking", agent=agent, tables=list(linked.tables), notes=said)
-    return {**await _shown(context, text), "warnings": said}
+    context.trace.record("linking", agent=agent, tables=list(linked.tables), notes=notes)
+    return {**await _shown(context, text), "warnings": notes}
 
 
 async def _by_tables(state: RunState, context: Context, above: int) -> tuple[Linked, list[str]]:
-    """One judgement a table; whole tables first, their named columns only if that is still too long."""
+    """One judgement per table; the tables stay whole unless that is still too long."""
     catalog = context.resources.catalog
     parts = await asyncio.to_thread(units, catalog)
     texts = await asyncio.to_thread(unit_texts, parts)
     documents = await context.text(state.documents_ref)
-    said = await ask_role(
+    linking = await ask_role(
         state,
         context,
         table_linker.ROLE,
@@ -80,24 +78,24 @@ async def _by_tables(state: RunState, context: Context, above: int) -> tuple[Lin
         ),
         event="tables_judged",
     )
-    whole = dict.fromkeys((*said.needed, *said.unjudged))
+    whole = dict.fromkeys((*linking.needed, *linking.unjudged))
     linked = needed(parts, whole)
     chosen = await asyncio.to_thread(prune, catalog, linked)
     if (await asyncio.to_thread(_text, chosen, context)).tokens > above:
-        linked = needed(parts, {**whole, **said.needed})
+        linked = needed(parts, {**whole, **linking.needed})
     notes = [
-        f"The TableLinker's reply on {name} could not be used; it stays whole." for name in said.unjudged
+        f"The TableLinker's reply on {name} could not be used; it stays whole." for name in linking.unjudged
     ]
     return linked, notes
 
 
 async def _by_drafts(state: RunState, context: Context, _: int) -> tuple[Linked, list[str]]:
-    """What drafts against each part of the schema use; a part whose reply is lost stays whole."""
+    """What draft queries against each part of the schema use; a part whose reply is lost stays whole."""
     catalog = context.resources.catalog
     parts = await asyncio.to_thread(chunks, catalog)
     texts = [(await asyncio.to_thread(_text, part, context)).text for part in parts]
     documents = await context.text(state.documents_ref)
-    said = await ask_role(
+    drafting = await ask_role(
         state,
         context,
         draft_linker.ROLE,
@@ -106,8 +104,8 @@ async def _by_drafts(state: RunState, context: Context, _: int) -> tuple[Linked,
         ),
         event="drafts",
     )
-    found, notes = await asyncio.to_thread(_used, catalog, said.drafts)
-    for number in said.unread:
+    found, notes = await asyncio.to_thread(_used, catalog, drafting.drafts)
+    for number in drafting.unread:
         found.append(Linked(tables=tuple(table.full_name for table in parts[number].tables)))
         notes.append(f"The DraftLinker's reply on part {number + 1} could not be used; it stays whole.")
     whole = Linked(tables=union(catalog, found).tables)

@@ -1,4 +1,4 @@
-"""What is said before any SQL: a plan and its critique (ReCAPAgent-SQL, section 3.3), or the format alone."""
+"""Before any SQL: a plan and its critique (ReCAPAgent-SQL, section 3.3), or the expected format alone."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def plan_if_needed(state: RunState, context: Context, *, when: Planning) -
 
 
 async def write_plan(state: RunState, context: Context) -> Update:
-    """Write the plan, or write it anew after a critique."""
+    """Write the plan, or rewrite it after a critique."""
     prompt = await context.prompt(state)
     previous = Plan(steps=state.steps, expected_format=state.expected_format) if state.plans else None
     made = await try_role(
@@ -70,7 +70,7 @@ def after_review(max_plans: int) -> Callable[[RunState], Literal["write_plan", "
 
 
 async def write_format(state: RunState, context: Context) -> Update:
-    """FormatWriter: the answer's form, said once before any SQL and repeated in every refinement."""
+    """FormatWriter: the answer's form, written once before any SQL and repeated in every refinement."""
     prompt = await context.prompt(state)
     written = await try_role(
         state,

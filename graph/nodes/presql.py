@@ -22,7 +22,7 @@ from quorum.tools.sql import SyntaxProblem
 
 
 async def show_rows(state: RunState, context: Context, *, max_rows: int, max_tables: int) -> Update:
-    """Cell value references: a few rows of each table, for everybody who writes."""
+    """Cell value references: a few rows of each table, shown to every writer."""
     found = await sample_rows(context.database, agent="sample_rows", rows=max_rows, max_tables=max_tables)
     text = found.text(context.resources.catalog)
     context.trace.record(
@@ -56,8 +56,8 @@ async def dispatch_presql(state: RunState, context: Context) -> Update:
 async def link_presql(state: RunState, context: Context) -> Update:
     """Link the schema by parsing: all tables and columns of the PreSQL, the winner's alone after a vote.
 
-    The schema that follows shows these, and so do the sample rows. SQL that failed links as well; what
-    cannot be read links nothing, and if nothing is linked the whole schema stays.
+    Schema and sample rows are then reduced to these. Failed SQL links as well; SQL that cannot be parsed
+    links nothing, and if nothing is linked the whole schema stays.
     """
     chosen = [state.winner] if state.winner else state.candidates
     catalog = context.resources.catalog
@@ -93,13 +93,13 @@ def _link(queries: list[str], catalog: Catalog) -> tuple[Linked, list[str]]:
 
 
 async def begin_postsql(state: RunState, _: Context, *, presql_votes: bool) -> Update:
-    """The second round begins; the candidates of the first wait, unless they vote as well."""
+    """Begin the second round; candidates of the first do not vote in it, unless the recipe says so."""
     again: Update = {"dispatched": 0, "vote": None, "presql": []}
     return again if presql_votes else {**again, "candidates": None, "presql": state.candidates}
 
 
 async def recall_presql(state: RunState, context: Context) -> Update:
-    """PreSQL votes after all where no PostSQL has a result and none will come: better than no answer."""
+    """Let PreSQL vote where no PostSQL has a result and no more is coming."""
     to_come = state.dispatched < context.votes and not state.limited
     if to_come or any(c.result for c in state.candidates) or not any(c.result for c in state.presql):
         return {}
@@ -110,7 +110,7 @@ async def recall_presql(state: RunState, context: Context) -> Update:
     }
 
 
-def after_vote(state: RunState) -> Literal["dispatch", "link", "answer"]:
+def after_presql_vote(state: RunState) -> Literal["dispatch", "link", "answer"]:
     """On to linking; to the answer where a limit was reached; back where no model answered at all."""
     if state.limited:
         return "answer"

@@ -28,13 +28,13 @@ STAGE_ROWS = 20
 
 
 async def decompose(state: CandidateState, context: Context) -> Update:
-    """SqlWriter: the query as a chain of CTEs, each with one small task."""
+    """SqlWriter: write the query as a chain of CTEs, each with one small task."""
     written = await writing.write_sql(state, context, styles=("decomposed",))
     return {**written, "stage": 0, "stage_error": "", "stage_ref": "", "rewrites": 0}
 
 
 async def run_stage(state: CandidateState, context: Context) -> Update:
-    """Run the stage under work; the last one is the whole query."""
+    """Run the current stage; the last one is the whole query."""
     try:
         stage = split_stages(state.sql, context.dialect)[state.stage]
     except SyntaxProblem as problem:
@@ -52,7 +52,7 @@ async def run_stage(state: CandidateState, context: Context) -> Update:
 
 
 async def review_stage(state: CandidateState, context: Context) -> Update:
-    """CteRefiner: accept the stage, or put another in its place and run that."""
+    """CteRefiner: accept the stage, or replace it and run the replacement."""
     try:
         stages = split_stages(state.sql, context.dialect)
         stage = stages[state.stage]
@@ -100,9 +100,9 @@ def after_review(
 
 
 def fruitless(state: CandidateState) -> bool:
-    """Whether a candidate that was not stopped ended without a result that says anything.
+    """Whether a candidate ended without a result that has values.
 
-    Not where the database could not be asked: no stage would fare better.
+    False where it was stopped or the database was unavailable: stages would not help.
     """
     nothing = state.result is None or state.result.blank
     return nothing and not (halted(state) or unavailable(state))

@@ -1,4 +1,4 @@
-"""What every node has in common: it finds its context, obeys the budget, asks roles and flushes the trace."""
+"""What all nodes share: finding the context, keeping the budget, asking roles, flushing the trace."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MODEL_ERRORS = (MALFORMED, UNAVAILABLE)
 
 UNUSABLE: tuple[type[Exception], ...] = (MalformedReply,)
 UNUSABLE_OR_GONE: tuple[type[Exception], ...] = (MalformedReply, ModelUnavailable)
-"""Failures of a role that a run can do without."""
+"""Failures of a role that a run tolerates."""
 
 
 class Node(Protocol):
@@ -45,7 +45,7 @@ def make_node(name: str, step: Step, recipe: Recipe, *, first: bool = False) -> 
     model that fails ends this candidate, never the others.
 
     Args:
-        first: It begins a run, with a context of its own even on a thread that had a run before.
+        first: This step begins a run, with a new context even on a thread that had a run before.
     """
 
     async def node(state: Any, runtime: Runtime[RunOptions | Context]) -> Update:
@@ -105,7 +105,7 @@ async def ask_role(
     """Ask a role and record its reply: the one way from a node to an agent.
 
     A candidate asks its own model. Roles that all candidates share ask the first of the run's models whose
-    endpoint answers; that another one stood in is recorded.
+    endpoint answers; a substitution is recorded.
 
     Args:
         call: The agent's function with its arguments, over the model.
@@ -143,7 +143,7 @@ async def try_role(
     spare: tuple[type[Exception], ...] = UNUSABLE,
     **about: object,
 ) -> Reply | None:
-    """``ask_role`` where a run can do without the reply: a failure in ``spare`` is recorded.
+    """``ask_role`` where the reply is optional: a failure in ``spare`` is recorded.
 
     Returns:
         The reply; after a failure what the role falls back to, None where it declares nothing.
@@ -180,7 +180,7 @@ def lost(role: Role[Any]) -> list[str]:
 
 
 def one_line(sql: str) -> str:
-    """SQL with single blanks: two queries that are the same so are the same query."""
+    """SQL with single blanks, to compare queries."""
     return " ".join(sql.split())
 
 

@@ -1,4 +1,4 @@
-"""What ReFoRCE does with a vote: look into a tie, draw where it stays, or leave it open (section 3.2.3)."""
+"""ReFoRCE's tie breaking: explore a tie, draw if it stays, or leave it open (section 3.2.3)."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from quorum.graph.nodes.voting import changed, dispatched, draw_seed
 from quorum.graph.state import RunState
 
 Among: TypeAlias = Literal["tied", "all"]
-"""Whether an answer is drawn from the tied clusters or from all candidates that have a say."""
+"""Draw an answer from the tied clusters, or from all candidates that can vote."""
 
 
 def unresolved(state: RunState) -> bool:
-    """Whether the vote has no answer of its own: a tie, nothing but blanks, or no result at all."""
+    """Whether the vote found no answer: a tie, only blank results, or none at all."""
     vote = state.vote
     return vote is not None and (vote.tie or vote.blank or vote.winner is None)
 
 
 async def dispatch_again(state: RunState, context: Context) -> Update:
-    """As many candidates as the run began with, now with the findings; the old ones keep their votes."""
+    """Dispatch as many candidates as at first, with the findings; the earlier ones keep their votes."""
     return dispatched(state, context, context.votes, greedy=False)
 
 
@@ -53,7 +53,7 @@ def drawn(clusters: Sequence[Cluster], seed: int, among: Among = "tied") -> tupl
 
 
 def tied(clusters: Sequence[Cluster]) -> list[Cluster]:
-    """The heaviest clusters, in an order that depends on what they say alone."""
+    """The heaviest clusters, ordered by their keys, not by arrival."""
     heaviest = max(cluster.weight for cluster in clusters)
     top = [cluster for cluster in clusters if isclose(cluster.weight, heaviest, rel_tol=1e-9)]
     return sorted(top, key=lambda cluster: cluster.key)
@@ -85,6 +85,6 @@ def _vote(state: RunState) -> Vote:
 
 
 def _decided(state: RunState, winner: str, chosen: Cluster, **changes: Any) -> Vote:
-    """The vote with its answer; what decided it before no longer counts."""
+    """The vote with this answer and decision in place of the earlier ones."""
     of_chosen = {"share": chosen.share, "approved": chosen.approved or None}
     return changed(state, _vote(state), winner=winner, **of_chosen, **changes)

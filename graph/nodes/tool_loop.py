@@ -1,7 +1,7 @@
 """A candidate as one ReAct loop: step, run or look, observe, until the model answers or its steps run out.
 
-Whatever comes of an action is an observation and no more: nobody repairs an error, doubts an empty
-result or judges an answer. The last query that ran without an error stands as the candidate's answer.
+An action's outcome is only an observation: no other role repairs an error, questions an empty result or
+judges an answer. The last query that ran without an error is the candidate's answer.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ async def take_step(state: CandidateState, context: Context, *, max_steps: int) 
 async def run_query(state: CandidateState, context: Context) -> Update:
     """Execute the query of the last turn and complete the turn with its first rows, or its error.
 
-    Where only the schema is here, a query that is not the answer yet is told so, and the loop goes on.
+    Where only the schema is available, the observation of a query that is not the answer says so.
     """
     *before, turn = state.history
     outcome = await execute(context.database, state.sql, agent=AGENT, candidate=state.input.id)
@@ -91,7 +91,7 @@ async def run_query(state: CandidateState, context: Context) -> Update:
 
 
 async def finish(state: CandidateState, context: Context, *, max_steps: int) -> Update:
-    """Hand the candidate to the consensus; one whose steps ran out before any query did says so."""
+    """Hand the candidate to the consensus, with an error if its steps ran out before any query ran."""
     ran_out = state.actions >= max_steps and state.next != "finish"
     if ran_out and not state.result and not state.error:
         state = replace(state, error=Failure("gave_up", f"No query ran in {max_steps} steps."))

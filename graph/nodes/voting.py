@@ -10,13 +10,16 @@ from typing import Any, Literal
 
 from quorum.graph.consensus import Ballot, Rules, Vote, confidence, hold_vote
 from quorum.graph.context import Context
-from quorum.graph.evidence import ResultEvidence
 from quorum.graph.nodes.judging import ModelJudge, NoJudge
 from quorum.graph.nodes.step import UNAVAILABLE, Update
+from quorum.graph.result_overlaps import ResultOverlaps
 from quorum.graph.state import Candidate, CandidateInput, RunState, order_counts
 from quorum.graph.stopping import next_batch
 from quorum.graph.strategies import WEIGHTED
 from quorum.knowledge.errors import ModelUnavailable
+
+ASKED_ANEW = "asked_anew"
+"""Event of a resumed run in which no model had answered: all its candidates are asked again."""
 
 
 async def dispatch(state: RunState, context: Context, *, greedy: bool = True) -> Update:
@@ -30,7 +33,7 @@ async def dispatch(state: RunState, context: Context, *, greedy: bool = True) ->
 
 
 def dispatched(state: RunState, context: Context, size: int, *, greedy: bool) -> Update:
-    """So many more candidates."""
+    """Dispatch ``size`` more candidates."""
     numbers = range(state.dispatched, state.dispatched + size)
     batch = [candidate_input(state, context, number, greedy=greedy) for number in numbers]
     return {"batch": batch, "dispatched": state.dispatched + size}
@@ -75,8 +78,7 @@ def ballot(candidate: Candidate, clusters: dict[str, str], *, ordered: bool) -> 
 async def consensus(state: RunState, context: Context) -> Update:
     """Vote over the candidates' results, and say whether enough have voted.
 
-    Where no candidate has a result because no model answered, the candidates are asked anew in
-    a run that goes on after that failure; in any other the failure is raised.
+    If no model answered any candidate, a resumed run asks them all again, once; any other run fails.
 
     Raises:
         ModelUnavailable: No model answered.
@@ -85,7 +87,7 @@ async def consensus(state: RunState, context: Context) -> Update:
     unanswered = [error for error in errors if error and error.kind == UNAVAILABLE]
     if unanswered and len(unanswered) == len(errors):
         if context.resumed and state.reopened != context.session:
-            context.trace.record("asked_anew", agent="consensus", message=unanswered[0].message)
+            context.trace.record(ASKED_ANEW, agent="consensus", message=unanswered[0].message)
             return {"candidates": None, "dispatched": 0, "vote": None, "reopened": context.session}
         raise ModelUnavailable(unanswered[0].message)
     return {"vote": await hold(state, context)}
@@ -95,16 +97,16 @@ async def hold(state: RunState, context: Context, *, ask: bool = True) -> Vote:
     """Hold a vote over the candidates that there are, and record it.
 
     Args:
-        ask: Whether a strategy that asks a model may do so; it has its verdict once.
+        ask: Whether a strategy that asks a model may do so.
     """
     ordered = order_counts(state.candidates)
-    evidence = _evidence(state.candidates, context.trace.folder, ordered=ordered)
-    clusters = await evidence.aclusters()
+    overlaps = _overlaps(state.candidates, context.trace.folder, ordered=ordered)
+    clusters = await overlaps.aclusters()
     rules = Rules(
         context.weights,
         draw_seed(state, context),
         context.dialect,
-        evidence=evidence,
+        overlaps=overlaps,
         judge=ModelJudge(state, context) if ask else NoJudge(),
     )
     ballots = [ballot(candidate, clusters, ordered=ordered) for candidate in state.candidates]
@@ -115,19 +117,19 @@ async def hold(state: RunState, context: Context, *, ask: bool = True) -> Vote:
 
 
 def changed(state: RunState, vote: Vote, **changes: Any) -> Vote:
-    """A vote with something decided after it was held; the confidence is that of what it says now."""
+    """A vote with a later decision; its confidence is computed again."""
     vote = replace(vote, **changes)
     return replace(vote, confidence=confidence(vote, explored=_confirmed(state, vote)))
 
 
 def draw_seed(state: RunState, context: Context) -> int:
-    """The seed of what is drawn: the run's own, for each question another."""
+    """The run's seed for draws, different for each question."""
     text = f"{context.options.seed}\n{state.question}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
 
 
 def _confirmed(state: RunState, vote: Vote) -> bool | None:
-    """Whether most candidates that knew what exploration found voted for the winner; None without any."""
+    """Whether most candidates that saw the findings voted for the winner; None if there are none."""
     informed = {candidate.id for candidate in state.candidates if candidate.informed}
     voters = informed & {name for cluster in vote.clusters for name in cluster.candidates}
     if not voters or vote.winning is None:
@@ -138,7 +140,7 @@ def _confirmed(state: RunState, vote: Vote) -> bool | None:
 def _stopping(vote: Vote, rules: Rules, state: RunState, context: Context) -> dict[str, Any]:
     """Whether to stop, by which rule, and how many candidates that saved.
 
-    Where only the schema is here no candidate can have a result, so those of the first batch are enough.
+    Where only the schema is available no candidate can have a result, so one batch is enough.
     """
     specs, stopping = list(context.models), context.stopping
     to_come = [rules.weight(expert(specs, number)) for number in range(state.dispatched, context.votes)]
@@ -147,14 +149,14 @@ def _stopping(vote: Vote, rules: Rules, state: RunState, context: Context) -> di
     return {"stopping": stopping.name, "enough": enough, "saved": len(to_come) if enough else 0}
 
 
-def after_vote(state: RunState) -> Literal["dispatch", "answer"]:
-    """On to another batch where the vote is open, or was not held at all; not beyond a limit."""
+def route_vote(state: RunState) -> Literal["dispatch", "answer"]:
+    """The router after a vote: another batch while it is open, else the answer; no batch beyond a limit."""
     if state.limited:
         return "answer"
     return "answer" if state.vote and state.vote.enough else "dispatch"
 
 
-def _evidence(candidates: Sequence[Candidate], folder: Path, *, ordered: bool) -> ResultEvidence:
+def _overlaps(candidates: Sequence[Candidate], folder: Path, *, ordered: bool) -> ResultOverlaps:
     results = [candidate.result for candidate in candidates if candidate.result]
     files = {result.mark(ordered=ordered): folder / result.file for result in results}
-    return ResultEvidence.from_files(files, ordered=ordered)
+    return ResultOverlaps.from_files(files, ordered=ordered)

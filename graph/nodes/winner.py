@@ -1,5 +1,5 @@
-"""The winner of a vote is validated once; where the Validator objects and the Reviser agrees, a revision
-stands against it."""
+"""The winner of a vote is validated once; if the Validator objects and the Reviser agrees, a revision
+competes with it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ SCHEMA_TOKENS = 2_000
 
 
 async def validate_winner(state: RunState, context: Context) -> Update:
-    """Validator: on the answer that won; the vote then counts the verdict. A reply that fails is none."""
+    """Validator: judge the winning answer; the vote's confidence counts the verdict. A failed reply is
+    none."""
     if state.winner is None or state.winner.result is None:
         return {"objection": ""}
     winner, result, vote = _winner(state)
@@ -58,7 +59,7 @@ async def validate_winner(state: RunState, context: Context) -> Update:
 
 
 def _winner(state: RunState) -> tuple[Candidate, Result, Vote]:
-    """The winner with its result and its vote, where the routers know that there is one."""
+    """The winner with its result and its vote; the routers ensure that there is one."""
     winner, vote = state.winner, state.vote
     assert winner is not None
     assert winner.result is not None
@@ -77,7 +78,7 @@ def _tables_of(sql: str, context: Context) -> str:
 
 
 async def revise_winner(state: RunState, context: Context) -> Update:
-    """Reviser: does the objection hold? Without another query the winner stays, objected to."""
+    """Reviser: check the objection; without another query the winner stays, with the objection."""
     winner, result, _ = _winner(state)
     prompt = await context.prompt(state)
     revision = await try_role(
@@ -113,7 +114,7 @@ async def send_revision(state: RunState, context: Context) -> Update:
 
 
 async def take_revision(state: CandidateState, context: Context) -> Update:
-    """The branch of the revised query begins with it."""
+    """Begin the revision's branch with its query."""
     sql = await context.text(state.input.extras.revision)
     record(context, state, "writing", "reviser", sql=sql)
     return {"sql": sql, "error": None}

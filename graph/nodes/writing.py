@@ -14,14 +14,14 @@ from quorum.graph.state import CandidateState
 from quorum.knowledge.demonstrations import Demonstration
 
 FREE: tuple[Style, ...] = ("",)
-"""Every candidate writes as its model likes."""
+"""No style is prescribed."""
 
 
 async def write_sql(state: CandidateState, context: Context, *, styles: Sequence[Style] = FREE) -> Update:
     """SqlWriter: the whole query; ``styles`` take turns over the candidates.
 
-    A plan, if there is one, is shown to those whose style is free or led by it: the others read the
-    question for themselves, and so their agreement says more.
+    A plan is shown only to candidates whose style is free or plan-led: the others read the question
+    independently, so their agreement says more.
     """
     extras = state.input.extras
     style = styles[state.input.number % len(styles)]

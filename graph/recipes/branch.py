@@ -39,8 +39,7 @@ class BranchNode(Protocol):
 class RecipeGraph(StateGraph[Any, RunOptions, Any, Any]):
     """A graph of one recipe: its nodes are steps, and its routers run where they are called.
 
-    LangGraph hands each router that is no coroutine to a thread, which takes a hundred times as long as a
-    look at the state.
+    LangGraph runs each router that is not a coroutine in a thread, which takes a hundred times as long.
     """
 
     def __init__(self, recipe: Recipe, *args: Any, **kwargs: Any) -> None:
@@ -84,13 +83,13 @@ class RecipeGraph(StateGraph[Any, RunOptions, Any, Any]):
             self.add_edge("candidate", "consensus")
 
     def add_answer(self, *, again: str = "send_candidates") -> str:
-        """How every recipe ends: the user may be asked which answer is meant, then the answer is made.
+        """Add the end of every recipe: perhaps ask the user which answer is meant, then make the answer.
 
         Args:
-            again: The node to which the user's own words lead: candidates are asked anew.
+            again: The node to which the user's own words lead: candidates are asked again.
 
         Returns:
-            The name of the first node: where a vote that is decided goes.
+            The name of the first node, which follows a decided vote.
         """
         self.add_step("clarify", clarifying.clarify)
         self.add_step("answer", finish.answer)
@@ -157,7 +156,7 @@ def wire_branch(recipe: Recipe, write: Step, *, max_refinements: int) -> RecipeG
     """The plain branch: ``write`` gives the first ``sql``, the SelfRefiner repairs it.
 
     Args:
-        max_refinements: 0 for a candidate that has one try.
+        max_refinements: 0 for a single try.
     """
     graph = branch_graph(recipe)
     graph.add_step("write", write)

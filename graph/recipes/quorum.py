@@ -1,4 +1,4 @@
-"""Quorum's own recipe: as few calls as an answer can be trusted with, more only where candidates disagree.
+"""Quorum's own recipe: few calls, more only where candidates disagree.
 
     open → documents → schema (→ plan) ─ Send × batch ─ consensus ┬─ all agree: answer
                                                                  ├─ decided:   validate → answer
@@ -52,7 +52,7 @@ class Quorum(Recipe):
         plan: ``auto`` plans for long questions and those with documents (``quorum.graph.nodes.planning``).
         styles: Off: every candidate is written as its model likes.
         exploration: Look into the database where strong answers disagree.
-        judge: A model decides a tie that the batches leave.
+        judge: A model decides a tie that remains after all batches.
         validation: Validate the winner, and revise it once if it is rejected: ``doubt`` where not all agree.
         max_refinements: Repairs of one candidate.
         max_queries, max_corrections: Exploration queries, corrections of each.
@@ -103,7 +103,7 @@ def wire(recipe: Quorum, options: type[RunOptions] = RunOptions) -> RecipeGraph:
             max_queries=recipe.max_queries, max_corrections=recipe.max_corrections
         )
         graph.add_edge(found, "send_candidates")
-    graph.add_conditional_edges("consensus", after_vote(recipe), ways)
+    graph.add_conditional_edges("consensus", after_quorum_vote(recipe), ways)
     return graph
 
 
@@ -125,12 +125,12 @@ def _add_validation(graph: RecipeGraph, recipe: Quorum, decided: str) -> str:
     return "validate_winner"
 
 
-def after_vote(recipe: Quorum) -> Callable[[RunState], Way]:
+def after_quorum_vote(recipe: Quorum) -> Callable[[RunState], Way]:
     """The router after a vote."""
 
     def route(state: RunState) -> Way:
         vote = state.vote
-        if voting.after_vote(state) == "dispatch":
+        if voting.route_vote(state) == "dispatch":
             explore = recipe.explores and not state.explored and close_rivals(vote)
             return "explore" if explore else "dispatch"
         if vote is None or state.limited or not vote.clusters:
@@ -143,7 +143,7 @@ def after_vote(recipe: Quorum) -> Callable[[RunState], Way]:
 
 
 def unanimous(vote: Vote) -> bool:
-    """Whether three candidates or more have a result that can vote, none has another, and none failed."""
+    """Whether at least three candidates have a result that can vote, all the same, and none failed."""
     return len(vote.clusters) == 1 and vote.voters == vote.cast >= 3 and not vote.blank
 
 

@@ -51,7 +51,7 @@ def wire(recipe: React, options: type[RunOptions] = RunOptions) -> RecipeGraph:
         before.append("link_large_schema")
     graph.add_chain(*before, "send_candidates")
     again: Paths = {"dispatch": "send_candidates", "answer": graph.add_answer()}
-    graph.add_conditional_edges("consensus", voting.after_vote, again)
+    graph.add_conditional_edges("consensus", voting.route_vote, again)
     return graph
 
 

@@ -73,7 +73,7 @@ def wire(recipe: Recap, options: type[RunOptions] = RunOptions) -> RecipeGraph:
     else:
         graph.add_edge("write_plan", following)
     again: Paths = {"dispatch": "send_candidates", "answer": graph.add_answer(again="write_plan")}
-    graph.add_conditional_edges("consensus", voting.after_vote, again)
+    graph.add_conditional_edges("consensus", voting.route_vote, again)
     return graph
 
 

@@ -67,8 +67,8 @@ class Recipe:
             try:
                 types[name].validate_python(value)
             except ValidationError as error:
-                said = error.errors(include_url=False)[0]["msg"]
-                raise ConfigurationError(f"The switch {name} is {value!r}: {said}.") from None
+                problem = error.errors(include_url=False)[0]["msg"]
+                raise ConfigurationError(f"The switch {name} is {value!r}: {problem}.") from None
             object.__setattr__(self, name, value)
 
     @classmethod

@@ -103,7 +103,7 @@ def wire(recipe: Reforce, options: type[RunOptions] = RunOptions) -> RecipeGraph
         first = begin if recipe.exploration == "always" else first
         ways["explore"] = begin
     graph.add_chain(*chain, first)
-    graph.add_conditional_edges("consensus", after_vote(recipe), ways)
+    graph.add_conditional_edges("consensus", after_reforce_vote(recipe), ways)
     return graph
 
 
@@ -155,11 +155,11 @@ def _last(recipe: Reforce) -> Literal["draw_any", "draw", "leave_open"]:
     return "draw" if recipe.random_selection else "leave_open"
 
 
-def after_vote(recipe: Reforce) -> Callable[[RunState], Way]:
+def after_reforce_vote(recipe: Reforce) -> Callable[[RunState], Way]:
     """The router after a vote: more candidates, exploration, how a tie ends, or the answer."""
 
     def route(state: RunState) -> Way:
-        if voting.after_vote(state) == "dispatch":
+        if voting.route_vote(state) == "dispatch":
             return "dispatch"
         open_still = tie_breaking.unresolved(state) and not state.limited
         if open_still and recipe.explores and not state.explored:
@@ -170,7 +170,7 @@ def after_vote(recipe: Reforce) -> Callable[[RunState], Way]:
 
 
 def after_exploration(recipe: Reforce) -> Callable[[RunState], Way]:
-    """The router after exploration: candidates anew if it found anything, else the vote as it is."""
+    """The router after exploration: candidates again if it found anything, else the vote as it is."""
 
     def route(state: RunState) -> Way:
         more = state.extras.findings and not state.limited

@@ -29,7 +29,7 @@ def wire(recipe: Single, options: type[RunOptions] = RunOptions) -> RecipeGraph:
     graph.add_batch(voting.dispatch, wire_branch(recipe, write_sql, max_refinements=0))
     graph.add_chain("open_run", "retrieve_documents", "send_candidates")
     again: Paths = {"dispatch": "send_candidates", "answer": graph.add_answer()}
-    graph.add_conditional_edges("consensus", voting.after_vote, again)
+    graph.add_conditional_edges("consensus", voting.route_vote, again)
     return graph
 
 

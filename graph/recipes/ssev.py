@@ -100,7 +100,7 @@ def wire(recipe: Ssev, options: type[RunOptions] = RunOptions) -> RecipeGraph:
         graph.add_step("link", presql.link_presql)
         graph.add_edge("link", voted["answer"])
         voted["answer"] = "link"
-    graph.add_conditional_edges("consensus", voting.after_vote, voted)
+    graph.add_conditional_edges("consensus", voting.route_vote, voted)
     return graph
 
 
@@ -115,7 +115,7 @@ def _add_presql(graph: RecipeGraph, recipe: Ssev) -> None:
         graph.add_step("vote_presql", voting.consensus, defer=True)
         graph.add_edge("presql", "vote_presql")
         voted: Paths = {"dispatch": "send_presql", "link": "link", "answer": "clarify"}
-        graph.add_conditional_edges("vote_presql", presql.after_vote, voted)
+        graph.add_conditional_edges("vote_presql", presql.after_presql_vote, voted)
     else:
         graph.add_edge("presql", "link")
     linked: Paths = {"begin": "begin_postsql", "vote": "consensus"}

@@ -63,7 +63,7 @@ def ask_live(question: str, flags: dict[str, Any], *, quiet: bool, resume: str |
         ConfigurationError, DatabaseUnavailable, ModelUnavailable, BudgetExceeded: As ``ask``.
         SystemExit: 130 after Ctrl-C, having said how to go on.
     """
-    from quorum.asking import Asking, check_terminal, on_terminal
+    from quorum.clarify import TerminalClarifier, check_terminal, on_terminal
     from quorum.progress import Progress
     from quorum.render import console
     from quorum.settings import Settings
@@ -75,9 +75,11 @@ def ask_live(question: str, flags: dict[str, Any], *, quiet: bool, resume: str |
 
     with Progress(console(stderr=True), quiet=quiet) as progress:
         can_ask = on_terminal() and (settings.clarify or resume is not None)
-        asking = Asking(progress) if can_ask else None
+        clarifier = TerminalClarifier(progress) if can_ask else None
         try:
-            return ask_sync(question, settings=settings, resume=resume, on_event=progress, on_clarify=asking)
+            return ask_sync(
+                question, settings=settings, resume=resume, on_event=progress, on_clarify=clarifier
+            )
         except KeyboardInterrupt:
             kept = _how_to_go_on(progress.run) or "Nothing was begun."
             click.echo(f"Interrupted. {kept}", err=True)

@@ -1,4 +1,4 @@
-"""``quorum eval compare``: two evaluations held against each other, question by question."""
+"""``quorum eval compare``: two evaluations compared, question by question."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def command(a: Path, b: Path, as_json: bool, page: Path | None, out: Path | None
 
 
 def _write_traces(comparison: Comparison, folders: Mapping[Letter, Path]) -> set[Path]:
-    """Write the page of every run that flipped; those that cannot be read are told of and left out."""
+    """Write the page of every run that flipped; those that cannot be read are named and left out."""
     from quorum.evals.paths import write_text
     from quorum.evals.reports.page import TRACE_PAGE
     from quorum.graph.runs import RunFolder

@@ -23,9 +23,9 @@ FILE = click.Path(path_type=Path)
 def command(folders: tuple[Path, ...], as_json: bool, page: Path | None, out: Path | None) -> None:
     """Report on the evaluations in DIR..., which `quorum eval run` wrote.
 
-    A DIR without an evaluation stands for those in its subfolders. Shards of one evaluation are put
-    together; several evaluations are compared in a table, then told one by one. An evaluation that is
-    still running can be reported on: what has no answer yet counts as wrong, and is said.
+    A DIR without an evaluation stands for those in its subfolders. Shards of one evaluation are put together;
+    several evaluations are compared in a table, then reported one by one. An evaluation that is still running
+    can be reported on: what has no answer yet counts as wrong, and the report says so.
 
     The report goes to standard output as Markdown, unless --out or --html names a file for it.
     """

@@ -72,10 +72,9 @@ def command(
     SUITE is spider1, bird, spider2-lite, spider2-local, spider2-snow or defog, in the folder --data,
     or a .jsonl or .csv file with questions of your own.
 
-    Whatever stops it, the same command goes on: it repeats nothing that is finished, and asks
-    again what failed for want of the model's endpoint or the database. Without --out the
-    evaluation is kept in a folder named after suite, recipe and models. Limits such as
-    --max-calls hold for each question.
+    Whatever stops it, the same command goes on: it repeats nothing that is finished, and asks again what
+    failed for lack of the model's endpoint or the database. Without --out the evaluation is kept in a folder
+    named after suite, recipe and models. Limits such as --max-calls hold for each question.
 
     --timings runs the gold query and every different right query, candidates' too, 100 times each in
     turns to measure BIRD's R-VES. Questions under way disturb each other's times: such figures mean
@@ -87,9 +86,9 @@ def command(
     workers of a Dask cluster, which find Quorum, the databases and --out at the same places. Both need the
     extra quorum-sql[cluster]. What a lost worker had under way, another one goes on with.
 
-    Exit codes: 0 all questions have their final record; 1 some failed for want of an endpoint
-    (the same command asks them again); 2 usage, configuration or a full disk; 130 Ctrl-C (the
-    same command goes on; a second Ctrl-C ends at once).
+    Exit codes: 0 all questions have their final record; 1 some failed for lack of an endpoint (the same
+    command asks them again); 2 usage, configuration or a full disk; 130 Ctrl-C (the same command goes on; a
+    second Ctrl-C ends at once).
     """
     from quorum.settings import Settings
 
@@ -114,11 +113,7 @@ def _opened(
     *,
     timings: bool,
 ) -> tuple[Suite, tuple[EvalQuestion, ...]]:
-    """The suite, which tells what those of its questions lack that are asked, and these.
-
-    Raises:
-        ConfigurationError: It cannot be read, or an option does not belong to it.
-    """
+    """The suite, with notes on what the chosen questions lack, and these questions."""
     from quorum.evals.questions import read_ids
     from quorum.evals.suites import part_of
     from quorum.evals.suites.bird import timed
@@ -174,7 +169,7 @@ def _run(evaluation: Evaluation, workers: int, cluster: str, *, quiet: bool, as_
 
     if not quiet:
         _announce(evaluation, f" on {cluster}" if cluster else f" in {workers} processes" * (workers > 1))
-    tally, status, said = Tally(len(evaluation.questions)), 0, ""
+    tally, status, message = Tally(len(evaluation.questions)), 0, ""
     with Board(tally, console(stderr=True), quiet=quiet) as board:
 
         def stopping() -> None:
@@ -193,16 +188,16 @@ def _run(evaluation: Evaluation, workers: int, cluster: str, *, quiet: bool, as_
         try:
             asyncio.run(interruptible(work(), stopping))
         except Interrupted as ended:
-            status, said = ended.status, "Interrupted. The same command goes on."
+            status, message = ended.status, "Interrupted. The same command goes on."
         except GaveUp as error:
-            status, said = UNFINISHED, f"Given up. {error}"
+            status, message = UNFINISHED, f"Given up. {error}"
     unfinished = sum(not record.finished for record in tally.records.values())
     if not status and unfinished:
-        status, said = (
+        status, message = (
             UNFINISHED,
             f"{unfinished} failed for want of an endpoint: the same command asks them again.",
         )
-    _close(evaluation, board, said, as_json=as_json, status=status)
+    _close(evaluation, board, message, as_json=as_json, status=status)
     return status
 
 
@@ -223,14 +218,14 @@ def _announce(evaluation: Evaluation, where: str) -> None:
     click.echo(f"Kept in {evaluation.folder}", err=True)
 
 
-def _close(evaluation: Evaluation, board: Board, said: str, *, as_json: bool, status: int) -> None:
+def _close(evaluation: Evaluation, board: Board, message: str, *, as_json: bool, status: int) -> None:
     from quorum.text import printable
 
     tally, folder = board.tally, evaluation.folder
     if as_json:
         about = {
             "status": "finished" if status == 0 else "interrupted" if status > UNFINISHED else "unfinished",
-            "message": printable(said),
+            "message": printable(message),
             "folder": str(folder),
             "suite": evaluation.suite.name,
             "recipe": evaluation.options.recipe,
@@ -245,8 +240,8 @@ def _close(evaluation: Evaluation, board: Board, said: str, *, as_json: bool, st
         for line in tally.closing():
             click.echo(printable(line))
         click.echo(f"Kept in {folder}; report: quorum eval report {folder}")
-    if said:
-        click.echo(printable(said), err=True)
+    if message:
+        click.echo(printable(message), err=True)
 
 
 def _allow_files(concurrency: int) -> None:

@@ -1,4 +1,4 @@
-"""``quorum eval score``: score results that somebody else produced."""
+"""``quorum eval score``: score results that others produced."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from quorum.evals.reports.statistics import Mean
     from quorum.evals.scorers.base import Metric
     from quorum.evals.submissions.scoring import Scores
-    from quorum.waiting import OnDone
+    from quorum.render import OnDone
 
 SPIDER2 = {"spider2": "", "spider2-lite": "lite", "spider2-local": "lite", "spider2-snow": "snow"}
 """Suites that are scored by their gold results alone, with the edition that the gold must be of."""
@@ -74,7 +74,7 @@ def command(
     For candidates, --json prints {"<model>": {"<id>": {"final": 0 or 1, "0": 0 or 1, …}}}.
     """
     from quorum.evals.questions import read_ids
-    from quorum.waiting import counting
+    from quorum.render import counting
 
     ids = read_ids(ids_file) if ids_file else None
     if timings:
@@ -132,8 +132,8 @@ def _score_candidates(
     from quorum.evals.recorded.candidate_scores import score_candidates
     from quorum.evals.recorded.candidates import load_candidates
     from quorum.evals.submissions.scoring import open_gold
+    from quorum.render import counting
     from quorum.suites import needed
-    from quorum.waiting import counting
 
     known = open_gold(needed(gold, "--gold"))
     with counting() as on_done:

@@ -52,8 +52,8 @@ def command(
     from quorum.evals.questions import read_ids
     from quorum.evals.submissions.verification import verify_gold
     from quorum.evals.suites import part_of
+    from quorum.render import counting
     from quorum.suites import open_suite
-    from quorum.waiting import counting
 
     ids = read_ids(ids_file) if ids_file else None
     loaded = part_of(open_suite(suite, data, db), ids=ids, limit=limit)

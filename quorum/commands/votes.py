@@ -66,9 +66,8 @@ def replay_command(
     from quorum.evals.recorded.candidates import load_candidates
     from quorum.evals.recorded.replay import replay
     from quorum.evals.scorers.spider2_rules import load_gold
-    from quorum.render import console
+    from quorum.render import console, counting
     from quorum.settings import Settings
-    from quorum.waiting import counting
 
     recorded = load_candidates(folder)
     known = load_gold(gold) if gold else None
@@ -102,9 +101,9 @@ def calibrate_command(folders: tuple[Path, ...], gold: Path | None, as_json: boo
     candidates as `quorum votes replay` reads them. Of recorded candidates the first, the first two, … vote,
     of each model and of all pooled.
 
-    The new calibration is fitted to the votes of every other question. On the votes of the others it is held
-    against the one that ships, which may have seen some of them: Brier score (0 is perfect) and AUROC (how
-    probably a right answer has more confidence than a wrong one). --out writes it in the form of
+    The new calibration is fitted to the votes of every other question. On the votes of the others it is
+    compared with the one that ships, which may have seen some of them: Brier score (0 is perfect) and AUROC
+    (how probably a right answer has more confidence than a wrong one). --out writes it in the form of
     graph/confidence.json, which it may replace.
     """
     from quorum.evals.paths import write_text

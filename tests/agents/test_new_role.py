@@ -18,6 +18,7 @@ from syrupy.assertion import SnapshotAssertion
 from quorum import agents
 from quorum.agents.prompting import PromptContext
 from quorum.agents.role import find_role
+from quorum.event_text import title_of
 from quorum.graph.context import Context
 from quorum.graph.nodes import voting
 from quorum.graph.nodes.step import Update, try_role
@@ -31,7 +32,6 @@ from quorum.graph.state import RunState
 from quorum.knowledge.errors import MalformedReply
 from quorum.progress import Progress
 from quorum.report import report_of
-from quorum.steps import title_of
 from quorum.timeline import show_report
 from quorum.tools.ledger import Ledger
 from quorum.tools.models import Method, ModelSettings, make_model
@@ -217,7 +217,7 @@ async def test_wired_into_a_recipe_it_is_asked_recorded_and_charged(
         graph.add_step("check_units", check_units)
         graph.add_edge("check_units", graph.add_answer())
         ways: Paths = {"dispatch": "send_candidates", "answer": "check_units"}
-        graph.add_conditional_edges("consensus", voting.after_vote, ways)
+        graph.add_conditional_edges("consensus", voting.route_vote, ways)
         return graph
 
     recipe = replace(find_recipe("single"), name="checked", wire=wire)

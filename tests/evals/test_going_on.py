@@ -12,10 +12,11 @@ import pytest
 
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.records import Record
-from quorum.evals.running.attempts import Attempts, _Ear
+from quorum.evals.running.attempts import Attempts, _RunListener
 from quorum.evals.running.databases import Databases
 from quorum.evals.running.runner import run_evaluation
 from quorum.evals.scorers.own import OwnScorer
+from quorum.graph.nodes.voting import ASKED_ANEW
 from quorum.graph.trace import Trace
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.models.base import Backend
@@ -152,19 +153,19 @@ async def test_a_refused_request_that_ends_the_run_is_no_want_of_the_endpoint(tm
 
 def heard(*events: tuple[str, str, str]) -> set[str]:
     """Why calls failed, by events of kind, candidate and failure."""
-    ear = _Ear(lambda: None)
+    listener = _RunListener(lambda: None)
     for kind, candidate, failure in events:
-        ear.learn({"kind": kind, "candidate": candidate, "failure": failure})
-    return ear.refusals
+        listener.learn({"kind": kind, "candidate": candidate, "failure": failure})
+    return listener.refusals
 
 
 def test_what_a_run_that_goes_on_makes_up_for_is_forgotten() -> None:
     lost, planner = ("model_failed", "c1", "request"), ("model_failed", "", "server")
-    begun, redealt = ("begun", "", ""), ("redealt", "", "")
+    begun, asked_anew = ("begun", "", ""), (ASKED_ANEW, "", "")
     assert heard(begun, planner, lost) == {"server", "request"}
     assert heard(begun, planner, begun, lost) == {"request"}, "the planner is asked again"
     assert heard(begun, lost, begun) == {"request"}, "a lost candidate stays lost"
-    assert heard(begun, lost, begun, redealt) == set()
+    assert heard(begun, lost, begun, asked_anew) == set()
 
 
 async def test_a_run_that_is_cut_short_leaves_its_trace_to_whoever_goes_on(

@@ -100,7 +100,7 @@ async def test_stopping_saves_samples(tmp_path: Path) -> None:
 
 async def test_stopping_is_averaged_over_orders_of_arrival(tmp_path: Path) -> None:
     found = await replayed(tmp_path, m={"q1": [1, 1, 1, 7]}, orders=1000)
-    # three of the first wave agree in one order of four, and only then is there nothing more to ask
+    # three of the first batch agree in one order of four, and only then is there nothing more to ask
     assert row(found, "majority", "beta:0.9").samples_mean == pytest.approx(3.75, abs=0.05)
     found = await replayed(tmp_path / "b", m={"q1": [1, 7, 7, 7]}, orders=1000)
     assert row(found, "random", "beta:0.9").ex == pytest.approx(0.75 * 0.25, abs=0.02)
@@ -113,7 +113,7 @@ async def test_what_a_draw_is_expected_to_give_is_what_many_draws_give(tmp_path:
     ballots = ballots_of(recorded, "q1", load_gold(write_gold(tmp_path / "gold", q1=1)))["pooled"]
     assert ballots.right == {"a/0", "b/0", "b/1"}
     for strategy, chance in (("random", 3 / 8), ("rwma", 0.75 / 3 + 0.25 * 2 / 5)):
-        rules = Rules({"a": 0.75, "b": 0.25}, seed=0, dialect="sqlite", evidence=ballots.evidence)
+        rules = Rules({"a": 0.75, "b": 0.25}, seed=0, dialect="sqlite", overlaps=ballots.overlaps)
         outcome = await ReplayedVote(ballots, strategy, rules).outcome(
             find_stopping("never"), [ballots.ballots]
         )

@@ -15,7 +15,7 @@ from quorum.graph.builder import build_graph
 from quorum.graph.clarification import MAX_ASKED, MAX_REPLY, Clarification, read_reply
 from quorum.graph.close_rivals import close_rivals
 from quorum.graph.context import open_context
-from quorum.graph.nodes.clarifying import SETTLED
+from quorum.graph.nodes.clarifying import CHOSEN
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import RECIPES, recipe_of
 from quorum.knowledge.errors import ModelUnavailable
@@ -130,7 +130,7 @@ async def test_the_users_choice_becomes_the_answer_and_repeats_no_call(asked: An
     assert question.choices[1].rows == [["Ghent", 1], ["Lyon", 2]]
     assert answer["sql"] == ABOVE_SIX
     assert answer["rows"] == [["Ghent", 1], ["Lyon", 2]]
-    assert answer["confidence"] == SETTLED
+    assert answer["confidence"] == CHOSEN
     assert (answer["vote"]["settled"], answer["vote"]["winner"]) == ("user", "c3")
     assert answer["disagreement"] == []
     assert "Then the user chose answer B, of c3." in answer["vote"]["notes"]
@@ -150,7 +150,7 @@ async def test_the_experts_learn_from_the_choice(
     assert (book.votes, book.vote_mistakes) == (1, 0 if reply == "A" else 1)
 
 
-async def test_words_of_ones_own_are_added_to_the_question_and_the_candidates_dealt_anew(asked: Any) -> None:
+async def test_words_of_ones_own_are_added_to_the_question_and_the_candidates_asked_anew(asked: Any) -> None:
     both = {"m:0": by_role(action=sql(ABOVE_SIX)), "m:1": by_role(action=precise)}
     ask = asked(both)
     answer = await ask("Only large ones.")
@@ -237,9 +237,9 @@ async def test_the_judge_is_not_asked_where_the_vote_is_clear_or_goes_on(run: Ru
     clear = await voted(run, rivals(GOOD, GOOD, GOOD, "SELECT 99", judge="never"), strategy="judge")
     assert clear.of("judgement") == []
     both = rivals(GOOD, ABOVE_SIX, judge={"reason": "", "choice": "A"})
-    waves = await voted(run, both, votes=5, strategy="judge", stopping="decided")
-    assert len(waves.of("vote")) == 2
-    assert len(waves.of("judgement")) == 1, "in the last wave only"
+    batches = await voted(run, both, votes=5, strategy="judge", stopping="decided")
+    assert len(batches.of("vote")) == 2
+    assert len(batches.of("judgement")) == 1, "in the last batch only"
 
 
 def rivals_of(winner: str, *clusters: tuple[float, str]) -> list[str]:

@@ -20,7 +20,7 @@ from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.overlap import Overlap
 
 
-class Evidence:
+class Overlaps:
     """Results called by letters agree in part, the nearer the letters the more."""
 
     async def overlap(self, a: Ballot, b: Ballot) -> Overlap:
@@ -151,7 +151,7 @@ def test_no_strategy_depends_on_the_order_of_arrival(
     ballots: list[Ballot], strategy: str, draw: random.Random
 ) -> None:
     shuffled = draw.sample(ballots, len(ballots))
-    rules = {"weights": {"m": 0.5}, "dialect": "sqlite", "evidence": Evidence(), "judge": Judge()}
+    rules = {"weights": {"m": 0.5}, "dialect": "sqlite", "overlaps": Overlaps(), "judge": Judge()}
     vote = hold_vote(ballots, strategy, **rules)
     assert hold_vote(shuffled, strategy, **rules) == vote
     assert sum(cluster.share for cluster in vote.clusters) == pytest.approx(1 if vote.winner else 0)

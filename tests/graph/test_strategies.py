@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from quorum.graph.ballots import Ballot, Cluster, Rules, Vote
 from quorum.graph.consensus import hold_vote
-from quorum.graph.evidence import ResultEvidence
+from quorum.graph.result_overlaps import ResultOverlaps
 from quorum.graph.stopping import find_stopping
 from quorum.graph.strategies import STRATEGIES, WEIGHTED
 from quorum.knowledge.errors import ConfigurationError
@@ -30,7 +30,7 @@ OTHER_FIGURES: Columns = {"name": NAMES, "total": [30, 20, 10]}
 def vote(results: Sequence[Columns], strategy: str = "mbr", experts: str = "", **rules: Any) -> Vote:
     """A vote of candidates ``c0``, ``c1``, … with these results."""
     tables = [pa.table(result) for result in results]
-    evidence = ResultEvidence.from_tables({fingerprint(table): table for table in tables})
+    overlaps = ResultOverlaps.from_tables({fingerprint(table): table for table in tables})
     ballots = [
         Ballot(
             f"c{n}",
@@ -38,11 +38,11 @@ def vote(results: Sequence[Columns], strategy: str = "mbr", experts: str = "", *
             f"SELECT {n}",
             fingerprint(table),
             blank=is_blank(table),
-            cluster=evidence.clusters[fingerprint(table)],
+            cluster=overlaps.clusters[fingerprint(table)],
         )
         for n, table in enumerate(tables)
     ]
-    return asyncio.run(hold_vote(ballots, strategy, Rules(evidence=evidence, **rules)))
+    return asyncio.run(hold_vote(ballots, strategy, Rules(overlaps=overlaps, **rules)))
 
 
 def groups(held: Vote) -> list[set[str]]:
@@ -199,8 +199,8 @@ def test_one_answer_repeated_by_most_wins(made: list[Columns]) -> None:
 def test_evidence_reads_files_as_it_reads_tables(tmp_path: Path) -> None:
     tables = [pa.table(BASE), pa.table(WIDER), pa.table({"name": NAMES, "total": [3.001, 2, 1]})]
     files = {fingerprint(table): write_result(table, tmp_path) for table in tables}
-    from_files = ResultEvidence.from_files(files)
-    in_memory = ResultEvidence.from_tables({fingerprint(table): table for table in tables})
+    from_files = ResultOverlaps.from_files(files)
+    in_memory = ResultOverlaps.from_tables({fingerprint(table): table for table in tables})
     marks = [fingerprint(table) for table in tables]
     assert from_files.clusters == in_memory.clusters
     assert len(set(from_files.clusters.values())) == 2  # 3 and 3.001 vote for the same
@@ -209,7 +209,7 @@ def test_evidence_reads_files_as_it_reads_tables(tmp_path: Path) -> None:
     assert found == asyncio.run(in_memory.overlap(one, other))
     assert found.relation == "within"
     assert asyncio.run(from_files.overlap(other, one)) == found.reversed
-    assert ResultEvidence.from_tables({}).clusters == {}
+    assert ResultOverlaps.from_tables({}).clusters == {}
 
 
 class Chooser:

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from quorum.event_text import step_of
 from quorum.graph.runs import RunFolder
 from quorum.graph.trace import Trace
 from quorum.page import page_of
 from quorum.progress import Progress
 from quorum.render import show_answer
 from quorum.report import report_of
-from quorum.steps import step_of
 from quorum.timeline import show_report
 from tests.quorum.conftest import COLUMNS, HOSTILE, SQL, candidate, unfinished_run
 

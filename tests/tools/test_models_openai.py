@@ -31,7 +31,7 @@ class Plan(BaseModel):
     expected_format: str
 
 
-class Bench:
+class Harness:
     """A model on a scripted server, with its events, clock and ledger."""
 
     def __init__(self, server: ChatServer, budget: Budget | None = None, **settings: Any) -> None:
@@ -68,14 +68,14 @@ class Bench:
 
 
 @pytest.fixture
-async def bench() -> Any:
-    """``bench(script, **settings)`` makes a ``Bench``; servers and clients close after the test."""
-    opened: list[Bench] = []
+async def harness() -> Any:
+    """``harness(script, **settings)`` makes a ``Harness``; servers and clients close after the test."""
+    opened: list[Harness] = []
 
-    def make(script: Script, budget: Budget | None = None, **settings: Any) -> Bench:
+    def make(script: Script, budget: Budget | None = None, **settings: Any) -> Harness:
         server = ChatServer(script)
         server.__enter__()
-        opened.append(Bench(server, budget, **settings))
+        opened.append(Harness(server, budget, **settings))
         return opened[-1]
 
     yield make
@@ -84,15 +84,15 @@ async def bench() -> Any:
         one.server.__exit__(None, None, None)
 
 
-Make = Callable[..., Bench]
+Make = Callable[..., Harness]
 
 
 # The good path
 
 
-async def test_a_structured_reply_with_usage_and_cost(bench: Make) -> None:
+async def test_a_structured_reply_with_usage_and_cost(harness: Make) -> None:
     table = {"test": {"input": 2.0, "cached": 0.5, "output": 8.0}}
-    one = bench([say(GOOD, usage=tokens(1000, 200, cached=400))], prices=table, temperature=0.3)
+    one = harness([say(GOOD, usage=tokens(1000, 200, cached=400))], prices=table, temperature=0.3)
     reply = await one.plan()
     assert reply.parsed == Plan(steps=["count"], expected_format="n (int)")
     assert (reply.problem, reply.method, reply.finish_reason) == (None, Method.JSON_SCHEMA, "stop")
@@ -112,8 +112,8 @@ async def test_a_structured_reply_with_usage_and_cost(bench: Make) -> None:
     assert "seed" not in body
 
 
-async def test_sampling_of_a_copy_is_sent_and_recorded(bench: Make) -> None:
-    one = bench([say("hi")])
+async def test_sampling_of_a_copy_is_sent_and_recorded(harness: Make) -> None:
+    one = harness([say("hi")])
     copy = one.model.at(temperature=0.9, seed=7, candidate="c2")
     assert copy.backend is one.model.backend
     await copy.complete(ASK, role="planner")
@@ -124,8 +124,8 @@ async def test_sampling_of_a_copy_is_sent_and_recorded(bench: Make) -> None:
     assert event["messages"] == ASK
 
 
-async def test_tokens_are_estimated_and_marked_where_the_endpoint_sends_none(bench: Make) -> None:
-    one = bench([say("four short words here")])
+async def test_tokens_are_estimated_and_marked_where_the_endpoint_sends_none(harness: Make) -> None:
+    one = harness([say("four short words here")])
     reply = await one.say()
     assert reply.usage.estimated_calls == 1
     assert one.events[-1]["estimated"] is True
@@ -136,9 +136,9 @@ async def test_tokens_are_estimated_and_marked_where_the_endpoint_sends_none(ben
 
 @pytest.mark.parametrize("counts", [(-5, 3), (5, -3), (-1, -1)])
 async def test_negative_counts_are_estimated_as_if_none_were_sent(
-    bench: Make, counts: tuple[int, int]
+    harness: Make, counts: tuple[int, int]
 ) -> None:
-    one = bench([say("four short words here", usage=tokens(*counts))])
+    one = harness([say("four short words here", usage=tokens(*counts))])
     reply = await one.say()
     assert reply.usage.estimated_calls == 1
     assert reply.usage.input_tokens > 0
@@ -147,9 +147,9 @@ async def test_negative_counts_are_estimated_as_if_none_were_sent(
 
 @pytest.mark.parametrize("half", ["\ud800", "\\ud800"])  # in the text itself; as an escape of its JSON
 async def test_half_a_surrogate_pair_is_a_malformed_reply_that_can_be_repaired(
-    bench: Make, half: str
+    harness: Make, half: str
 ) -> None:
-    one = bench([say(GOOD.replace("count", half)), say(GOOD)])
+    one = harness([say(GOOD.replace("count", half)), say(GOOD)])
     reply = await one.plan()
     assert reply.parsed is None
     assert reply.problem is not None
@@ -160,8 +160,8 @@ async def test_half_a_surrogate_pair_is_a_malformed_reply_that_can_be_repaired(
     assert repaired.parsed is not None
 
 
-async def test_half_a_surrogate_pair_in_a_tool_call_is_malformed_too(bench: Make) -> None:
-    one = bench(
+async def test_half_a_surrogate_pair_in_a_tool_call_is_malformed_too(harness: Make) -> None:
+    one = harness(
         [say(arguments={"steps": ["\udfff"], "expected_format": "n"})], method=Method.FUNCTION_CALLING
     )
     reply = await one.plan()
@@ -182,11 +182,11 @@ async def test_event_loops_may_come_and_go_in_one_process() -> None:
         assert len(server.requests) == 20
 
 
-async def test_a_listener_for_tokens_streams_the_reply(bench: Make) -> None:
+async def test_a_listener_for_tokens_streams_the_reply(harness: Make) -> None:
     """What LangGraph's stream mode ``messages`` and LangSmith hook into."""
     from langchain_core.runnables import RunnableLambda
 
-    one = bench([say("one two three", usage=tokens(9, 3))])
+    one = harness([say("one two three", usage=tokens(9, 3))])
 
     async def node(_: str) -> str:
         return (await one.model.complete(ASK, role="planner")).text
@@ -216,9 +216,9 @@ async def test_a_listener_for_tokens_streams_the_reply(bench: Make) -> None:
     ],
 )
 async def test_a_useless_reply_is_a_typed_problem_and_is_charged(
-    bench: Make, answer: Answer, kind: ProblemKind
+    harness: Make, answer: Answer, kind: ProblemKind
 ) -> None:
-    one = bench([answer])
+    one = harness([answer])
     reply = await one.plan()
     assert reply.parsed is None
     assert reply.problem is not None
@@ -227,8 +227,8 @@ async def test_a_useless_reply_is_a_typed_problem_and_is_charged(
     assert one.events[0]["problem"].startswith(kind.value)
 
 
-async def test_malformed_arguments_of_a_tool_call_are_a_problem(bench: Make) -> None:
-    one = bench([say(arguments='{"steps": ["a"')], method=Method.FUNCTION_CALLING)
+async def test_malformed_arguments_of_a_tool_call_are_a_problem(harness: Make) -> None:
+    one = harness([say(arguments='{"steps": ["a"')], method=Method.FUNCTION_CALLING)
     reply = await one.plan()
     assert reply.problem is not None
     assert reply.text == '{"steps": ["a"'
@@ -250,28 +250,28 @@ async def test_malformed_arguments_of_a_tool_call_are_a_problem(bench: Make) -> 
     ],
 )
 async def test_what_is_no_chat_completion_is_tried_again_and_then_explained(
-    bench: Make, answer: Answer
+    harness: Make, answer: Answer
 ) -> None:
-    one = bench([answer])
+    one = harness([answer])
     message = await one.fails()
     assert "no chat completion" in message
     assert "base_url" in message
     assert len(one.server.requests) == 3
     assert one.ledger.total.model_calls == 0
-    one = bench([answer, say(GOOD)])
+    one = harness([answer, say(GOOD)])
     assert (await one.plan()).parsed is not None
 
 
 @pytest.mark.parametrize("fault", [status(500), status(503), Answer(drop=True), status(429)])
-async def test_what_may_pass_is_tried_again_with_growing_waits(bench: Make, fault: Answer) -> None:
-    one = bench([fault, fault, fault, say(GOOD)])
+async def test_what_may_pass_is_tried_again_with_growing_waits(harness: Make, fault: Answer) -> None:
+    one = harness([fault, fault, fault, say(GOOD)])
     assert (await one.plan()).parsed is not None
     assert one.clock.waits == [0.5, 1.0, 2.0]
     assert one.kinds() == ["model_retry"] * 3 + ["model_call"]
 
 
-async def test_a_lasting_fault_ends_after_the_last_try(bench: Make) -> None:
-    one = bench([status(500, "out of order")], max_retries=2)
+async def test_a_lasting_fault_ends_after_the_last_try(harness: Make) -> None:
+    one = harness([status(500, "out of order")], max_retries=2)
     message = await one.fails()
     assert "out of order" in message
     assert "3 tries" in message
@@ -282,16 +282,16 @@ async def test_a_lasting_fault_ends_after_the_last_try(bench: Make) -> None:
 
 @pytest.mark.parametrize(("header", "low", "high"), [("7", 7, 7), ("1.5", 1.5, 1.5), ("date", 30, 60)])
 @pytest.mark.parametrize("code", [429, 503])
-async def test_retry_after_is_obeyed(bench: Make, code: int, header: str, low: float, high: float) -> None:
+async def test_retry_after_is_obeyed(harness: Make, code: int, header: str, low: float, high: float) -> None:
     value = formatdate(time.time() + 60, usegmt=True) if header == "date" else header
-    one = bench([status(code, headers={"Retry-After": value}), say(GOOD)])
+    one = harness([status(code, headers={"Retry-After": value}), say(GOOD)])
     await one.plan()
     assert len(one.clock.waits) == 1
     assert low <= one.clock.waits[0] <= high
 
 
-async def test_an_endpoint_that_asks_for_too_long_a_wait_is_not_waited_for(bench: Make) -> None:
-    one = bench([status(429, headers={"Retry-After": "3600"})])
+async def test_an_endpoint_that_asks_for_too_long_a_wait_is_not_waited_for(harness: Make) -> None:
+    one = harness([status(429, headers={"Retry-After": "3600"})])
     assert "asks to wait 3600 s" in await one.fails()
     assert one.clock.waits == []
 
@@ -307,23 +307,23 @@ async def test_an_endpoint_that_asks_for_too_long_a_wait_is_not_waited_for(bench
         (status(400, "Computer says no"), "Computer says no"),
     ],
 )
-async def test_what_will_not_pass_is_not_tried_again(bench: Make, answer: Answer, part: str) -> None:
-    one = bench([answer])
+async def test_what_will_not_pass_is_not_tried_again(harness: Make, answer: Answer, part: str) -> None:
+    one = harness([answer])
     assert part in await one.fails()
     assert len(one.server.requests) == 1
 
 
-async def test_an_unreachable_endpoint_is_a_clear_error_in_seconds(bench: Make) -> None:
+async def test_an_unreachable_endpoint_is_a_clear_error_in_seconds(harness: Make) -> None:
     url = f"http://127.0.0.1:{closed_port()}/v1"
-    one = bench([say("x")], base_url=url, timeout=120.0)
+    one = harness([say("x")], base_url=url, timeout=120.0)
     message = await one.fails()
     assert sum(one.clock.waits) < 30
     assert f"No connection to {url}" in message
     assert "Is the address right" in message
 
 
-async def test_silence_is_a_timeout_and_its_calls_are_charged(bench: Make) -> None:
-    one = bench([say("x", delay=30)], timeout=0.2)
+async def test_silence_is_a_timeout_and_its_calls_are_charged(harness: Make) -> None:
+    one = harness([say("x", delay=30)], timeout=0.2)
     assert "was silent for 0.2 s" in await one.fails()
     await until(lambda: len(one.server.requests) == 2)
     used = one.ledger.total
@@ -333,19 +333,19 @@ async def test_silence_is_a_timeout_and_its_calls_are_charged(bench: Make) -> No
     assert recorded == [1, 1]  # a resumed run adds up the events
 
 
-async def test_an_endless_reply_ends_at_the_wall_clock(bench: Make) -> None:
-    one = bench([Answer(b'{"a": "', forever=b"x", pause=0.02)], timeout=1.0, total_timeout=1.5)
+async def test_an_endless_reply_ends_at_the_wall_clock(harness: Make) -> None:
+    one = harness([Answer(b'{"a": "', forever=b"x", pause=0.02)], timeout=1.0, total_timeout=1.5)
     assert "not complete after 1.5 s" in await one.fails()
     assert len(one.server.requests) == 1
 
 
-async def test_a_flood_ends_before_it_fills_the_memory(bench: Make) -> None:
-    one = bench([Answer(b'{"a": "', forever=b"x" * 2**20)], timeout=30.0)
+async def test_a_flood_ends_before_it_fills_the_memory(harness: Make) -> None:
+    one = harness([Answer(b'{"a": "', forever=b"x" * 2**20)], timeout=30.0)
     assert "exceeded 16 MB" in await one.fails()
 
 
-async def test_the_deadline_ends_a_call_under_way(bench: Make) -> None:
-    one = bench([say("x", delay=60)], Budget(seconds=0.3))
+async def test_the_deadline_ends_a_call_under_way(harness: Make) -> None:
+    one = harness([say("x", delay=60)], Budget(seconds=0.3))
     one.ledger.clock = lambda: one.ledger._start + bool(one.server.requests)  # it stands still before
     with pytest.raises(BudgetExceeded) as ended:
         await one.say()
@@ -354,8 +354,8 @@ async def test_the_deadline_ends_a_call_under_way(bench: Make) -> None:
     assert one.ledger.reserved_calls == 0
 
 
-async def test_a_wait_beyond_the_deadline_is_not_begun(bench: Make) -> None:
-    one = bench([status(429, headers={"Retry-After": "60"})], Budget(seconds=20))
+async def test_a_wait_beyond_the_deadline_is_not_begun(harness: Make) -> None:
+    one = harness([status(429, headers={"Retry-After": "60"})], Budget(seconds=20))
     with pytest.raises(BudgetExceeded, match="too late"):
         await one.say()
     assert one.clock.waits == []
@@ -367,14 +367,14 @@ async def test_a_wait_beyond_the_deadline_is_not_begun(bench: Make) -> None:
 @pytest.mark.parametrize("named", [True, False])
 @pytest.mark.parametrize("parameter", ["temperature", "seed"])
 async def test_an_unsupported_parameter_is_dropped_once_and_for_all(
-    bench: Make, parameter: str, named: bool
+    harness: Make, parameter: str, named: bool
 ) -> None:
     def answer(request: Request) -> Answer:
         if parameter not in request.body:
             return say("fine")
         return status(400, f"{parameter!r} is not supported here", param=parameter if named else None)
 
-    one = bench(answer)
+    one = harness(answer)
     copy = one.model.at(temperature=0.5, seed=1)
     for _ in range(2):
         assert (await copy.complete(ASK, role="r")).text == "fine"
@@ -385,18 +385,18 @@ async def test_an_unsupported_parameter_is_dropped_once_and_for_all(
     assert kept <= one.server.requests[-1].body.keys()
 
 
-async def test_the_token_limit_goes_by_either_name_or_none(bench: Make) -> None:
-    one = bench([say("fine", unsupported=("max_tokens",))], max_output_tokens=500)
+async def test_the_token_limit_goes_by_either_name_or_none(harness: Make) -> None:
+    one = harness([say("fine", unsupported=("max_tokens",))], max_output_tokens=500)
     await one.say()
     assert one.server.requests[-1].body["max_completion_tokens"] == 500
-    one = bench([say("fine", unsupported=("max_tokens", "max_completion_tokens"))], max_output_tokens=500)
+    one = harness([say("fine", unsupported=("max_tokens", "max_completion_tokens"))], max_output_tokens=500)
     await one.say()
     assert not {"max_tokens", "max_completion_tokens"} & one.server.requests[-1].body.keys()
     assert one.kinds() == ["model_adapted", "model_adapted", "model_call"]
 
 
-async def test_parallel_calls_learn_the_same_lesson_together(bench: Make) -> None:
-    one = bench([say(GOOD, unsupported=("temperature", "response_format", "max_tokens"), arguments=None)])
+async def test_parallel_calls_learn_the_same_lesson_together(harness: Make) -> None:
+    one = harness([say(GOOD, unsupported=("temperature", "response_format", "max_tokens"), arguments=None)])
     copy = one.model.at(temperature=0.5)
     replies = await asyncio.gather(*(copy.complete(ASK, role="r", output=Plan) for _ in range(6)))
     assert all(reply.parsed for reply in replies)
@@ -433,9 +433,9 @@ def _supports(*methods: Method) -> Callable[[Request], Answer]:
     [(Method.JSON_SCHEMA, 1), (Method.FUNCTION_CALLING, 2), (Method.JSON_MODE, 3), (Method.TEXT, 4)],
 )
 async def test_structured_replies_fall_back_to_what_the_endpoint_knows(
-    bench: Make, known: Method, tries: int
+    harness: Make, known: Method, tries: int
 ) -> None:
-    one = bench(_supports(known))
+    one = harness(_supports(known))
     for expected in (tries, tries + 1):  # the second call has nothing left to learn
         reply = await one.plan()
         assert reply.parsed == Plan(steps=["count"], expected_format="n (int)")
@@ -447,14 +447,14 @@ async def test_structured_replies_fall_back_to_what_the_endpoint_knows(
     assert last.body["messages"][0]["content"] == "rules"  # the shared prefix stays as it is
 
 
-async def test_a_method_that_is_prescribed_is_the_only_one(bench: Make) -> None:
-    one = bench(_supports(Method.TEXT), method=Method.JSON_SCHEMA)
+async def test_a_method_that_is_prescribed_is_the_only_one(harness: Make) -> None:
+    one = harness(_supports(Method.TEXT), method=Method.JSON_SCHEMA)
     await one.fails()
     assert len(one.server.requests) == 1
 
 
 @pytest.mark.filterwarnings("ignore:Invalid schema for OpenAI:UserWarning")  # pytest resets our own filter
-async def test_a_schema_that_is_refused_is_asked_for_otherwise_and_others_are_not(bench: Make) -> None:
+async def test_a_schema_that_is_refused_is_asked_for_otherwise_and_others_are_not(harness: Make) -> None:
     class Count(BaseModel):
         count: int
 
@@ -464,14 +464,14 @@ async def test_a_schema_that_is_refused_is_asked_for_otherwise_and_others_are_no
             return status(400, "Invalid schema for response_format 'Plan': no", param="response_format")
         return say('{"count": 3}') if form else say(arguments=GOOD)
 
-    one = bench(answer)
+    one = harness(answer)
     assert (await one.plan()).method is Method.FUNCTION_CALLING
     reply = await one.model.complete(ASK, role="r", output=Count)
     assert (reply.method, reply.parsed) == (Method.JSON_SCHEMA, Count(count=3))
 
 
-async def test_an_endpoint_that_ignores_the_schema_is_asked_without_it(bench: Make) -> None:
-    one = bench(lambda r: say("I would count them." if "response_format" in r.body else GOOD))
+async def test_an_endpoint_that_ignores_the_schema_is_asked_without_it(harness: Make) -> None:
+    one = harness(lambda r: say("I would count them." if "response_format" in r.body else GOOD))
     first = await one.plan()
     assert first.problem is not None
     second = await one.plan()
@@ -479,8 +479,8 @@ async def test_an_endpoint_that_ignores_the_schema_is_asked_without_it(bench: Ma
     assert "model_adapted" in one.kinds()
 
 
-async def test_an_endpoint_that_refuses_whatever_it_is_asked_ends_the_talk(bench: Make) -> None:
-    one = bench([status(400, "stream_options, tools, seed: I like none of it")])
+async def test_an_endpoint_that_refuses_whatever_it_is_asked_ends_the_talk(harness: Make) -> None:
+    one = harness([status(400, "stream_options, tools, seed: I like none of it")])
     await one.fails()
     assert len(one.server.requests) < 20
 
@@ -488,8 +488,8 @@ async def test_an_endpoint_that_refuses_whatever_it_is_asked_ends_the_talk(bench
 # Many calls at once
 
 
-async def test_no_parallel_call_overshoots_the_calls_of_the_budget(bench: Make) -> None:
-    one = bench([say("x", delay=0.05)], Budget(max_calls=5))
+async def test_no_parallel_call_overshoots_the_calls_of_the_budget(harness: Make) -> None:
+    one = harness([say("x", delay=0.05)], Budget(max_calls=5))
     outcomes = await asyncio.gather(*(one.say() for _ in range(8)), return_exceptions=True)
     assert sum(isinstance(outcome, Reply) for outcome in outcomes) == 5
     assert [o.limit for o in outcomes if isinstance(o, BudgetExceeded)] == ["max_calls"] * 3
@@ -497,10 +497,10 @@ async def test_no_parallel_call_overshoots_the_calls_of_the_budget(bench: Make) 
     assert one.ledger.reserved_calls == 0
 
 
-async def test_no_parallel_call_overshoots_the_dollars_by_its_prompt(bench: Make) -> None:
+async def test_no_parallel_call_overshoots_the_dollars_by_its_prompt(harness: Make) -> None:
     sent = sum(estimate_tokens(message["content"]) for message in ASK)
     price = {"test": {"input": 1e6 / sent, "output": 0.0}}  # a dollar a call
-    one = bench([say("x", usage=tokens(sent, 1), delay=0.05)], Budget(max_usd=3.5), prices=price)
+    one = harness([say("x", usage=tokens(sent, 1), delay=0.05)], Budget(max_usd=3.5), prices=price)
     outcomes = await asyncio.gather(*(one.say() for _ in range(8)), return_exceptions=True)
     assert {o.limit for o in outcomes if isinstance(o, BudgetExceeded)} == {"max_usd"}
     assert one.ledger.total.usd == pytest.approx(3.0)
@@ -521,8 +521,8 @@ async def test_refused_parallel_calls_wait_together_and_come_back_one_by_one() -
 # Secrets and settings
 
 
-async def test_the_key_is_sent_and_shown_nowhere(bench: Make) -> None:
-    one = bench([status(400, f"bad key {SECRET}")])
+async def test_the_key_is_sent_and_shown_nowhere(harness: Make) -> None:
+    one = harness([status(400, f"bad key {SECRET}")])
     message = await one.fails()
     assert one.server.requests[0].headers["authorization"] == f"Bearer {SECRET}"
     chat = one.model.backend.chat()
@@ -541,11 +541,11 @@ def test_settings_that_cannot_work_are_refused_at_once() -> None:
 
 
 async def test_the_environment_does_not_override_what_is_set(
-    bench: Make, monkeypatch: pytest.MonkeyPatch
+    harness: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     monkeypatch.setenv("OPENAI_API_BASE", "http://127.0.0.1:9/v1")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-other")
-    one = bench([say("fine")])
+    one = harness([say("fine")])
     assert (await one.say()).text == "fine"
     assert one.server.requests[0].headers["authorization"] == f"Bearer {SECRET}"

@@ -13,16 +13,16 @@ from quorum.tools.query import Limits, QueryError, QueryResult
 class Connector(ABC):
     """One database, read-only.
 
-    A connector trusts nobody above it: whatever SQL reaches ``run``, the session itself cannot
-    write. It is created unopened by ``from_url`` and used as an async context manager; all its
-    methods may be called concurrently from one event loop.
+    Whatever SQL reaches ``run``, the session itself cannot write. It is created unopened by ``from_url`` and
+    used as an async context manager; all its methods may be called concurrently from one event loop.
     """
 
     dialect: str
-    """sqlglot's name of the dialect. Where it depends on the database, empty until that is open."""
+    """sqlglot's name of the dialect; empty until ``open`` where it depends on the database."""
 
     live: ClassVar[bool] = True
-    """Whether queries can run at all; not where only the schema is here (``tools.databases.schema``)."""
+    """Whether queries can run at all; False where only the schema is available
+    (``quorum.tools.databases.schema``)."""
 
     scheme: ClassVar[str]
     """The URL scheme that selects this connector, e.g. ``sqlite``."""

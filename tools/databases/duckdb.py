@@ -90,7 +90,7 @@ def _details(message: str) -> dict[str, Any]:
 
 
 def _type(name: str) -> str:
-    """``Out of Memory`` and ``OutOfMemoryException`` alike; errors in mid-stream come as OSError."""
+    """``Out of Memory`` and ``OutOfMemoryException`` alike; errors while streaming come as OSError."""
     return "".join(name.lower().split()).removesuffix("exception")
 
 

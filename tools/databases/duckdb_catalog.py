@@ -143,7 +143,7 @@ def _leaves(kind: str, path: str) -> Iterator[Field]:
 
 
 def _split(text: str) -> list[str]:
-    """Cut at the commas that stand outside of parentheses and quotes."""
+    """Split at commas outside of parentheses and quotes."""
     parts, depth = [""], 0
     for piece in _PIECE.findall(text):
         depth += {"(": 1, ")": -1}.get(piece, 0)

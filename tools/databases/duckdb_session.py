@@ -1,8 +1,8 @@
 """A hardened DuckDB connection; runs inside the child process.
 
-``read_only`` alone would still read any file, write with COPY TO and load extensions: the
-configuration closes that and is locked. Only queries, their EXPLAIN and pragmas that describe are taken
-at all; EXPLAIN ANALYZE of anything else would run it.
+With ``read_only`` alone DuckDB still reads any file, writes with COPY TO and loads extensions: the
+configuration forbids that and is locked. Only queries, their EXPLAIN and descriptive pragmas are accepted;
+EXPLAIN ANALYZE of another statement would run it.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def _fetch(relation: duckdb.DuckDBPyRelation, rows: int, size: int) -> tuple[pa.
 
 
 def _fitting(batch: pa.RecordBatch, size: int) -> pa.RecordBatch:
-    """As many of the first rows as come to ``size`` bytes; maybe none."""
+    """The first rows, up to ``size`` bytes; maybe none."""
     while batch.num_rows and batch.nbytes > size:
         batch = batch.slice(0, min(batch.num_rows - 1, batch.num_rows * size // batch.nbytes))
     return batch
@@ -174,9 +174,9 @@ def _explained(path: str, reason: str) -> DatabaseUnavailable:
     reason = reason.partition("\n")[0].rstrip(".")
     if "Could not set lock" in reason:
         holder = re.search(r"PID \d+", reason)
-        held = f" by the process with {holder[0]}" if holder else ""
+        by = f" by the process with {holder[0]}" if holder else ""
         hint = "DuckDB lets nobody else in while a process may write. Close it there, or ask a copy."
-        return DatabaseUnavailable(f"{path} is locked{held}.", hint=hint)
+        return DatabaseUnavailable(f"{path} is locked{by}.", hint=hint)
     if "encrypt" in reason.lower():
         hint = "Copy it into an unencrypted file to ask it questions."
         return DatabaseUnavailable(f"{path} is encrypted.", hint=hint)
@@ -186,11 +186,7 @@ def _explained(path: str, reason: str) -> DatabaseUnavailable:
 
 
 def _prove_read_only(connection: duckdb.DuckDBPyConnection) -> None:
-    """Try a write that must fail.
-
-    Raises:
-        PermissionError: It did not.
-    """
+    """Raise PermissionError unless a write fails."""
     connection.execute("BEGIN")
     try:
         connection.execute("CREATE TABLE quorum_probe(x INTEGER)")

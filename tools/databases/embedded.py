@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SMALL = 2**18
-"""Bytes of a result that takes less time to read than a thread takes to wake."""
+"""A result up to this many bytes is decoded in the event loop: waking a thread would take longer."""
 
 CHILDREN = 4
 """Queries that run at the same time on one connector."""
@@ -26,8 +26,8 @@ CHILDREN = 4
 class EmbeddedConnector(Connector):
     """A connector for an engine that is a library and reads one local file.
 
-    The engine runs in child processes (``tools/databases/worker.py``): what would crash, hang or
-    exhaust memory does so there. Up to ``CHILDREN`` queries run at once, each in its own process.
+    The engine runs in child processes (``tools/databases/worker.py``): a crash, hang or exhausted memory
+    stays there. Up to ``CHILDREN`` queries run at once, each in its own process.
     """
 
     session: ClassVar[str]
@@ -81,7 +81,7 @@ class EmbeddedConnector(Connector):
 
     @abstractmethod
     def classify(self, failure: EngineFailed, sql: str) -> QueryError:
-        """What the engine said about a query, as a value."""
+        """The engine's error as a ``QueryError``."""
 
     async def _reply(self, sql: str, limits: Limits) -> Reply | QueryError:
         if not self._opened:

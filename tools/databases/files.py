@@ -1,4 +1,4 @@
-"""Whose file is it, and is it whole? Told from its first bytes, before an engine opens it.
+"""Which engine a file belongs to and whether it is whole, from its first bytes, before an engine opens it.
 
 These functions run in child processes only. A process that closes a file loses all its POSIX locks
 on it, so looking into a SQLite file from the user's own process could break a transaction that the
@@ -15,9 +15,9 @@ from quorum.knowledge.errors import DatabaseUnavailable
 SQLITE_MAGIC = b"SQLite format 3\x00"
 DUCKDB_MAGIC = b"DUCK"
 DUCKDB_HEADERS = (4096, 8192)
-"""Where DuckDB's two database headers stand; the one of the greater iteration counts."""
+"""Offsets of DuckDB's two database headers; the one with the greater iteration is valid."""
 DUCKDB_BLOCKS = 12_288
-"""Where its blocks begin."""
+"""Offset of its first block."""
 
 
 def engine_of(header: bytes) -> str:
@@ -73,7 +73,7 @@ def _sqlite_size(header: bytes) -> int:
 
 
 def _duckdb_size(header: bytes) -> int:
-    """Bytes that the newer database header promises: it tells the blocks and their size."""
+    """The file's size by the newer database header: number of blocks times their size."""
     if len(header) < DUCKDB_BLOCKS:
         return DUCKDB_BLOCKS
     headers = [struct.unpack_from("<6Q", header, start) for start in DUCKDB_HEADERS]

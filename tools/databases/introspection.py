@@ -16,19 +16,19 @@ from quorum.tools.databases.base import Connector
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
 
 CATALOG_SECONDS = 30.0
-"""For all counts and samples together; what does not fit is left out and noted."""
+"""Seconds for all counts and samples together; what does not fit is left out and noted."""
 TABLE_SECONDS = 1.0
-"""For one table's count, and for its samples."""
+"""Seconds for one table's count, and for its samples."""
 SAMPLE_ROWS = 1000
 WINDOWS = 10
-"""Places of a table that samples are taken from, so that the oldest rows do not speak for all."""
+"""Places of a table that samples are taken from, so that they are not only the oldest rows."""
 SAMPLE_CHARACTERS = 60
 TEXT_CHARACTERS = 20_000
-"""As much of a value is fetched; a JSON document needs to be whole to tell its fields."""
+"""Characters fetched of a value; a JSON document must be whole to be parsed."""
 DOCUMENTS = 200
 """JSON values that fields are inferred from."""
 FEW = 12
-"""A column that repeats so few values shows them all: literals in a question are then seen as spelt."""
+"""A column with at most this many repeated values shows them all, so prompts have their exact spelling."""
 NAMED = 20
 """Tables that a note names."""
 
@@ -45,14 +45,14 @@ Span = tuple[int, int]
 
 @dataclass
 class Introspection:
-    """Questions to one database about itself, within one time budget.
+    """Introspection queries to one database, within one time budget.
 
     Attributes:
         notes: What the catalog's reader should know.
         uncounted, unsampled: Tables for which the time was too short.
-        withheld: Columns whose values are nobody's business (``is_private``).
+        withheld: Columns whose values must not be sampled (``is_private``).
         estimated: Tables whose row count is an estimate.
-        unsure: Tables of which some rows were read: the source as SQL and, by column, its text as SQL.
+        unsure: Tables of which only some rows were read: the source as SQL and, by column, its text as SQL.
     """
 
     connector: Connector
@@ -65,10 +65,10 @@ class Introspection:
     started: float = field(default_factory=time.monotonic)
 
     async def ask(self, sql: str) -> list[dict[str, Any]]:
-        """Rows of a question that must be answered.
+        """Rows of a query that must succeed.
 
         Raises:
-            DatabaseUnavailable: It was not.
+            DatabaseUnavailable: It failed.
         """
         answer = await self.connector.run(sql, Limits(rows=10**6, seconds=CATALOG_SECONDS))
         if isinstance(answer, QueryError):
@@ -76,7 +76,7 @@ class Introspection:
         return list(answer.table.to_pylist())
 
     async def try_to(self, sql: str, rows: int = SAMPLE_ROWS) -> QueryResult | QueryError:
-        """The answer to a question that may fail; at most ``TABLE_SECONDS`` of the budget."""
+        """Rows of a query that may fail; it takes at most ``TABLE_SECONDS`` of the budget."""
         left = self.started + CATALOG_SECONDS - time.monotonic()
         if left <= 0:
             return QueryError(ErrorKind.TIMEOUT, "The time for the catalog is up.")
@@ -89,7 +89,7 @@ class Introspection:
         return answer.table["n"][0].as_py() if isinstance(answer, QueryResult) else None
 
     def with_count(self, table: Table, rows: int | None, estimate: int | None) -> Table:
-        """The table with its rows as counted, else as estimated; which one, the notes will say."""
+        """The table with its row count, else an estimate; the notes say which."""
         if rows is None:
             (self.uncounted if estimate is None else self.estimated).append(table.full_name)
         return replace(table, row_count=estimate if rows is None else rows)
@@ -99,7 +99,7 @@ class Introspection:
     ) -> Table:
         """The table with sample values and JSON fields; ``texts`` are its columns as text, in SQL.
 
-        Where not all rows were read, what is said of all values is to be ``confirmed``.
+        Where not all rows were read, statements about all values need ``confirmed``.
         """
         answer = await self.try_to(sample_query(source, texts, row_id, span))
         if isinstance(answer, QueryError):
@@ -118,9 +118,9 @@ class Introspection:
         return replace(table, columns=tuple(columns))
 
     async def confirmed(self, table: Table) -> Table:
-        """The table without what its sample says of all values, but for what is true of all its rows.
+        """Check what a sample says about all values against all rows; drop what is not true.
 
-        To be called when all tables have their samples, for it takes of the same time.
+        Call it when all tables have their samples, because it uses the same time budget.
         """
         source, texts = self.unsure.get(table.full_name, ("", {}))
         if not texts:
@@ -151,10 +151,10 @@ class Introspection:
 
 
 def is_private(column: str) -> bool:
-    """Whether a column's name says that its values are secrets or identify a person to the state.
+    """Whether a column's name says that its values are secrets or official identifiers of persons.
 
-    Such values are never sampled: samples go into prompts, and so to whoever runs the model. Queries are
-    not affected: what a user may read, a user may ask for.
+    Such values are never sampled, because samples go into prompts and so to the model's provider. Queries are
+    not affected.
     """
     return _PRIVATE.search(_WORDS.sub(" ", column).casefold()) is not None
 

@@ -19,9 +19,9 @@ from quorum.tools.databases.session import HEAD, pack
 ROOT = Path(str(quorum.__file__)).resolve().parent.parent
 """Where the package lies: nothing else may become importable in a child."""
 START_SECONDS = 30.0
-"""For a child to start and open its database; slow disks and cold caches included."""
+"""Time for a child to start and open its database, even on a slow disk."""
 GRACE_SECONDS = 0.5
-"""What a session gets to stop by itself, once its time is up, before its process is killed."""
+"""Time for a session to stop after its limit, before its process is killed."""
 INHERITED = (
     "LANG",
     "LC_ALL",
@@ -34,15 +34,15 @@ INHERITED = (
     "PYTHONDONTWRITEBYTECODE",
     "PYTHONPYCACHEPREFIX",
 )
-"""All that a child sees of the environment: no key, no token, no home."""
+"""The only environment variables that a child gets: no key, no token, no home."""
 PATIENCE, PATIENCE_SECONDS = 6, 0.05
-"""A query waits for a busy child so many times, so many seconds each, before another child is started.
+"""How often, and how many seconds each time, a query waits for a busy child before another is started.
 
-Starting one takes as long as all these waits and uses a processor, while most queries take a millisecond.
-There are several short waits because a busy event loop may notice the timeout only when the answer is there.
+Starting a child takes as long as all these waits, most queries take a millisecond. Several short waits,
+because a busy event loop may see a timeout only when the answer has arrived.
 """
 UNSOUND = ("MemoryError", "ArrowMemoryError", "FatalException", "InternalException")
-"""Errors after which a process is not trusted with another query."""
+"""Errors after which a process is replaced."""
 
 
 class EngineFailed(Exception):
@@ -104,7 +104,7 @@ class Child:
 
     @classmethod
     async def spawn(cls, opening: Opening) -> Child:
-        """Start a process, which has yet to ``open`` its database."""
+        """Start a process; ``open`` then opens its database."""
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", "quorum.tools.databases.worker"),
             stdin=PIPE,
@@ -146,7 +146,7 @@ class Child:
         return await self._ask(request, seconds + GRACE_SECONDS)
 
     def kill(self) -> None:
-        """End the process at once; whoever waits for its answer sees it die."""
+        """End the process at once; a pending request raises ``EngineDied``."""
         if self.alive and not self._killed:  # a second signal could take its status from asyncio
             self._killed = True
             self._process.kill()
@@ -166,7 +166,7 @@ class Child:
             raise
 
     async def _ask(self, message: dict[str, Any] | None, seconds: float) -> Reply:
-        """One answer; without it, for whatever reason, the process is of no more use."""
+        """Exchange one request and reply; on any failure the process is closed."""
         try:
             async with asyncio.timeout(seconds):
                 reply = await self._exchange(message)
@@ -186,7 +186,7 @@ class Child:
         raise failure
 
     async def _end(self, seconds: float) -> None:
-        """Let a process that is ending come to its end, then close."""
+        """Wait for a process that is ending, then close."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._process.wait(), seconds)
         await self.close()
@@ -206,7 +206,7 @@ class Child:
 class Pool:
     """Up to ``size`` children of one database, started when needed, replaced when they die.
 
-    Another child is started where those that are there do not become free within ``PATIENCE``.
+    Another child is started if none becomes free within ``PATIENCE`` waits.
     """
 
     def __init__(self, session: str, size: int) -> None:
@@ -243,7 +243,7 @@ class Pool:
                     self._quiet.set()
 
     async def close(self) -> None:
-        """Kill all children, busy ones as well, and wait until they are gone. The pool is then done."""
+        """Kill all children, busy ones too, and wait until they are gone; the pool cannot be used again."""
         self._closed = True
         self._freed.set()
         for child in self._children:
@@ -276,7 +276,7 @@ class Pool:
         return child
 
     async def _wait_for_idle(self) -> None:
-        """Wait until a child is idle, none is left to wait for, or the patience is at its end."""
+        """Wait until a child is idle, none is left, or ``PATIENCE`` is used up."""
         left = PATIENCE
         while left > 0:
             left -= all(child.ready for child in self._children)

@@ -1,4 +1,4 @@
-"""A database of which only the schema is here: a folder of schema files, and nothing that could run SQL."""
+"""A database of which only the schema is available, as a folder of schema files; nothing runs SQL."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ NOT_LIVE = "Only the schema of this database is here: there is no live database 
 class SchemaConnector(Connector):
     """``schema:///absolute/path/to/DATABASE``, a folder that ``quorum.knowledge.folder.load_folder`` reads.
 
-    Guard, lint and linking work as on a live database; a query that passes them fails with
-    ``unavailable``. Samples are of the rows that the folder shows, three a column at most; whether they
-    are all its values is never known, and neither is how many rows there are.
+    Guard, lint and linking work as on a live database; a query that passes them fails with ``unavailable``.
+    Samples come from the rows in the folder, at most three per column; whether they are complete, and the
+    number of rows, is unknown.
     """
 
     scheme = "schema"
@@ -53,7 +53,7 @@ class SchemaConnector(Connector):
         return await asyncio.to_thread(_sampled, self._opened(), samples)
 
     async def run(self, sql: str, limits: Limits) -> QueryResult | QueryError:  # noqa: ARG002
-        """Always an ``unavailable`` error: no other SQL would help, so nobody repairs it."""
+        """Always an ``unavailable`` error, which no agent tries to repair."""
         self._opened()
         return QueryError(ErrorKind.UNAVAILABLE, NOT_LIVE)
 

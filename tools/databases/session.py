@@ -43,7 +43,7 @@ class Session(Protocol):
     def __init__(self, path: str, memory: int) -> None: ...
 
     def warm_up(self) -> None:
-        """Load what the first query would otherwise wait for."""
+        """Load in advance what the first query needs."""
 
     def run(self, sql: str, rows: int, size: int, seconds: float) -> Fetched:
         """Run one statement; keep at most ``rows`` rows and ``size`` bytes, stop after ``seconds``.

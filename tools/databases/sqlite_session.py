@@ -1,8 +1,8 @@
 """A hardened SQLite connection; runs inside the child process.
 
-Three locks, each enough for itself against most attacks: the file is opened ``mode=ro``,
-``query_only`` is on, and an authorizer, set last, lets nothing pass but reads. ``mode=ro`` alone
-would still allow ATTACH of a new file, VACUUM INTO and PRAGMAs.
+Three locks, each of which stops most attacks alone: the file is opened ``mode=ro``, ``query_only`` is on, and
+an authorizer, set last, lets nothing pass but reads. ``mode=ro`` alone would still allow ATTACH of a new
+file, VACUUM INTO and PRAGMAs.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from quorum.tools.databases.files import check
 from quorum.tools.databases.session import Fetched
 
 BUSY_SECONDS = 1.0
-"""How long a locked database is waited for."""
+"""Seconds to wait for a locked database."""
 STEPS = 10_000
 """Virtual machine steps between two looks at the clock: a fraction of a millisecond."""
 LONGEST_VALUE = 64 * 2**20
-"""Bytes of one value that a query may handle at least, however few it may return."""
+"""Lower bound of the largest value, in bytes, that a query may handle."""
 SETTINGS = (
     "PRAGMA query_only = ON",
     "PRAGMA trusted_schema = OFF",
@@ -136,11 +136,7 @@ def _touch_virtual_tables(connection: sqlite3.Connection) -> None:
 
 
 def _must_fail(connection: sqlite3.Connection, write: str, refusal: str) -> None:
-    """Prove that the session is read-only.
-
-    Raises:
-        PermissionError: The write succeeded.
-    """
+    """Raise PermissionError unless a write fails."""
     try:
         connection.execute(write)
     except sqlite3.DatabaseError as error:

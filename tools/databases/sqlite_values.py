@@ -1,8 +1,7 @@
-"""SQLite's values to Arrow columns. SQLite types values, not columns: the column's type is found.
+"""SQLite's values to Arrow columns. SQLite types values, not columns, so the column's type is inferred.
 
-One storage class gives its Arrow type. Integers beside reals become double while each integer is
-exact as one. Any other mixture becomes text, each value as SQLite would write it as a literal:
-nothing is lost, and what was a blob can still be told from a text.
+One storage class gives its Arrow type. Integers beside reals become double while each integer is exact as
+one. Any other mixture becomes text, each value as a SQL literal, so that a blob still differs from a text.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 BATCH_BYTES = 2**20
-"""What a batch of rows should come to, so that few Python objects live at a time."""
+"""Target size of a batch of rows in bytes, so that few Python objects exist at a time."""
 ARROW = {int: pa.int64(), float: pa.float64(), str: pa.string(), bytes: pa.binary()}
 NAMES = {int: "INTEGER", float: "REAL", str: "TEXT", bytes: "BLOB"}
 

@@ -1,8 +1,7 @@
 """The child process of an embedded engine: ``python -m quorum.tools.databases.worker``.
 
-It opens one session, answers requests from its standard input one after the other, and dies with
-its parent. It is given no secret; its memory and what it may write to files are bounded; and
-whatever the engine does in it, the parent can kill it.
+It opens one session, answers requests from its standard input one after the other, and dies with its parent.
+It gets no secret, its memory and file writes are bounded, and the parent can kill it at any time.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from quorum.tools.databases.session import HEAD, Fetched, Session, pack
 
 PR_SET_PDEATHSIG = 1  # prctl(2)
 LARGEST_FILE = 16 * 2**20
-"""Bytes. All that SQLite may have to write is the index of somebody's write-ahead log."""
+"""Bytes. All that SQLite may have to write is the index of a user's write-ahead log."""
 LONGEST_MESSAGE = 4_000
 """Characters of an error; engines quote values in them, whatever their length."""
 HEADROOM = 256 * 2**20
@@ -49,7 +48,7 @@ def main() -> None:
 
 
 class _NoPandas:
-    """With its first array pyarrow imports pandas, where it is installed: a third of a second for nothing."""
+    """Keeps pyarrow from importing pandas with its first array, which takes a third of a second."""
 
     def find_spec(self, fullname: str, *_: object) -> None:
         if fullname == "pandas":
@@ -103,7 +102,7 @@ def _send(replies: IO[bytes], header: dict[str, Any], payload: Any = b"") -> Non
 
 
 def _listen(requests: SimpleQueue[dict[str, Any]]) -> None:
-    """Read requests; a thread of its own, so that the parent's end is noticed in mid-query."""
+    """Read requests; a thread of its own, so that the parent's end is noticed during a query."""
     import json
 
     source = sys.stdin.buffer
@@ -114,7 +113,7 @@ def _listen(requests: SimpleQueue[dict[str, Any]]) -> None:
 
 
 def _private_stdout() -> IO[bytes]:
-    """Keep the pipe for replies; what an engine prints goes nowhere."""
+    """Keep the pipe for replies; what an engine prints is dropped."""
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     return replies
@@ -127,7 +126,7 @@ def _session(name: str) -> type[Session]:
 
 
 def _die_with(parent: int) -> None:
-    """Have the kernel kill this process with its parent, even while the engine hogs it."""
+    """Have the kernel kill this process with its parent, even while the engine is busy."""
     if sys.platform != "linux":
         return  # elsewhere the end of the standard input does it
     import ctypes

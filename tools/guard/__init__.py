@@ -4,7 +4,7 @@ It is an allow-list over sqlglot's tree, the first of four layers (the connector
 server-side limits and killable processes do not trust it). SQL is judged by what it is made of: one
 statement, nodes that are known to be harmless, functions on the dialect's list, tables that are tables.
 
-What runs is never the text as it came: comments and hints are gone, literals are encoded anew, and no word
+What runs is never the text as it came: comments and hints are gone, literals are re-encoded, and no word
 reaches the engine that the parser may have skipped (see ``quorum.tools.guard.output``).
 
 EXPLAIN ANALYZE executes the query that it explains; of a pure read that is a pure read, and it passes.

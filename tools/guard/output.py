@@ -1,12 +1,12 @@
 """The text to execute.
 
 Two ways lead to it. Where every word of the query is accounted for, by the tree or by a list of harmless
-keywords, it is rebuilt from its own tokens: comments dropped, literals encoded anew. The engine then reads
-exactly the words that were judged, in the author's own functions, line numbers and column headings.
-Otherwise it is rendered from the tree, so that a word the parser skipped cannot reach the engine, and the
-rendering is read and judged again. Rendering alone would be simpler, but sqlglot rewrites as it renders
-(``a:b`` becomes GET_PATH, unnested columns are qualified anew), and on long Snowflake queries that takes
-longer than all of the judging.
+keywords, it is rebuilt from its own tokens: comments dropped, literals re-encoded. The engine then reads
+exactly the words that were judged, in the author's own functions, line numbers and column headings. Otherwise
+it is rendered from the tree, so that a word the parser skipped cannot reach the engine, and the rendering is
+read and judged again. Rendering alone would be simpler, but sqlglot rewrites as it renders (``a:b`` becomes
+GET_PATH, unnested columns are qualified again), and on long Snowflake queries that takes longer than all of
+the judging.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _accounted(tokens: list[Token], trees: list[exp.Expr], dialect: str) -> bool
 
 
 def _text_literal(written: str, token: Token, dialect: str) -> str:
-    """A text literal as it may be executed: encoded anew if it has escapes or is not simply quoted."""
+    """A text literal as it may be executed: re-encoded if it has escapes or is not simply quoted."""
     simple = written[0] in "'\"" and "\\" not in written and not written.startswith(("'''", '"""'))
     return written if simple else exp.Literal.string(token.text).sql(dialect)
 

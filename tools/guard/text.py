@@ -68,7 +68,7 @@ class Refused:
     column: int | None = None
 
     def error(self) -> QueryError:
-        """The refusal as a failed query: of kind ``syntax`` or ``refused``, said by the guard."""
+        """The refusal as a failed query: of kind ``syntax`` or ``refused``, reported by the guard."""
         kind = ErrorKind.SYNTAX if self.rule in ("syntax", "empty") else ErrorKind.REFUSED
         return QueryError(kind, self.reason, self.line, self.column, by="guard")
 

@@ -162,7 +162,7 @@ class Resolver(Sources):
     def _unqualified(self, node: exp.Column, key: str, scope: Scope) -> None:
         for level in scope.chain():
             holders = level.holding(key)
-            if len(holders) > 1 and not level.settles(node, key):
+            if len(holders) > 1 and not level.finds(node, key):
                 self.issues.append(Issue(node, scope, "ambiguous", tuple(holders)))
                 return
             if holders or level.open or level.sees_alias(key) or level.named(key):

@@ -101,7 +101,7 @@ class Scope:
     def sees_alias(self, key: str) -> bool:
         return key in self.aliases and self.clause in _ALIASES_SEEN[self.dialect]
 
-    def settles(self, column: exp.Column, key: str) -> bool:
+    def finds(self, column: exp.Column, key: str) -> bool:
         """True if a column that several sources hold is not ambiguous here.
 
         It was merged by USING or NATURAL, or names an output of this SELECT in a clause where the

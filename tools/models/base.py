@@ -67,7 +67,7 @@ class Reply:
     Attributes:
         text: As the model wrote it; a function call's arguments as JSON.
         parsed: The validated object; None without ``output`` or with a ``problem``.
-        problem: Why the reply is of no use; None where it is fine.
+        problem: Why the reply is unusable; None if it is fine.
         usage: Of this call, price included; ``model_seconds`` is the wall clock of the successful try.
         finish_reason: The provider's own word; empty where it sent none.
     """
@@ -83,15 +83,15 @@ class Reply:
 class Backend:
     """One model of one provider, shared by all runs and candidates that use it.
 
-    As it stands it is for the models in this process (offline, scripted, replay): free, and each knows
-    every role's form itself. Sampling reaches the chat model as the arguments ``temperature`` and
-    ``seed``; the role and the candidate as LangChain metadata.
+    This base class serves the models in this process (offline, scripted, replay), which cost nothing and know
+    every role's reply form. Sampling reaches the chat model as the arguments ``temperature`` and ``seed``;
+    the role and the candidate as LangChain metadata.
 
     Attributes:
         name: As the user named it, ``provider:model``.
         endpoint: What a rate limit applies to; empty for models in this process.
         price: None where unknown.
-        demonstration: Whether rules answer, and no language model; every answer then says so.
+        demonstration: Rules answer, not a language model; every answer says so.
         errors: The exceptions that ``failure`` understands.
     """
 

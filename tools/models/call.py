@@ -1,4 +1,4 @@
-"""One call of a model: its tries, what they teach about the endpoint, and the reply that comes of them."""
+"""One model call: its tries, what they teach about the endpoint, and the reply."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
     from quorum.tools.models.model import Model
 
 LONGEST_WAIT = 120.0
-"""Seconds; an endpoint that asks for more is not waited for."""
+"""Longest wait, in seconds, that an endpoint may ask for."""
 
 REFUSED_SECONDS = 300.0
-"""How long an endpoint may refuse everybody (429) before a call is given up: it is there, and says "later".
-Limits are counted by the minute, so that a storm may well last for some."""
+"""How long an endpoint may refuse all requests (429) before a call is given up. Rate limits are counted by
+the minute, so refusals may last for some minutes."""
 
 MOST_ADAPTATIONS = 12
-"""More things than there are to adapt: ends the talk with an endpoint that refuses everything."""
+"""Upper bound of adaptations; an endpoint that refuses everything fails here."""
 
 
 @dataclass
 class Call:
-    """One ``complete``: its tries, and the reply that came of them."""
+    """One ``complete`` with its tries."""
 
     model: Model
     messages: list[dict[str, str]]
@@ -61,7 +61,7 @@ class Call:
 
     @property
     def least_usd(self) -> float:
-        """Dollars of it, as far as they are known beforehand."""
+        """Its dollars, as far as known beforehand."""
         return (self.least.usd or 0.0) if self.backend.price else 0.0
 
     async def reply(self) -> Reply:
@@ -154,7 +154,7 @@ class Call:
 
         Args:
             failed, seconds: Tries before this one that failed, and since when there was no success.
-            answered: The endpoint has answered somebody.
+            answered: The endpoint has answered some request.
         """
         billed = failure.kind in (FailureKind.TIMEOUT, FailureKind.ENDLESS)  # the provider did its work
         used = self.charge_lost_try() if billed else {}
@@ -214,7 +214,7 @@ class Call:
         return reply
 
     def note_change(self, change: str, reason: str) -> bool:
-        """Record what was learned about the endpoint, if anything was."""
+        """Record what was learned about the endpoint, if anything."""
         if change:
             self.adaptations += 1
             self.note("model_adapted", change=change, reason=reason)

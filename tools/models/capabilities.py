@@ -1,4 +1,4 @@
-"""What an endpoint turned out to support, learned from what it refuses."""
+"""What an endpoint supports, learned from its refusals."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Capabilities:
         self.refused_schemas: set[type] = set()
 
     def method(self, output: type) -> Method:
-        """The best way left to ask for this output."""
+        """The best remaining way to ask for this output."""
         refused = output in self.refused_schemas and Method.JSON_SCHEMA in self.ladder[:-1]
         return self.ladder[self.ladder.index(Method.JSON_SCHEMA) + 1 if refused else 0]
 
@@ -50,10 +50,10 @@ class Capabilities:
     ) -> str:
         """Learn from a refused request; says what changes, or is empty if nothing can.
 
-        Where a parallel call has learned the same already, the answer is what it learned.
+        If a parallel call has learned the same already, the result is the same.
 
         Args:
-            sent: Names of the request's parameters: what was not sent is not to blame.
+            sent: Names of the parameters in the request.
         """
         if failure.kind is not FailureKind.REQUEST:
             return ""
@@ -92,7 +92,7 @@ class Capabilities:
 
 
 def blamed(failure: Failure, asked: Collection[str]) -> str:
-    """The parameter that a refusal is about, of those that were sent; empty where it is about none."""
+    """The sent parameter that a refusal is about; empty if none."""
     named = failure.parameter.replace("tool_choice", "tools")
     if "strict" in asked and re.search(r"\bstrict\b", f"{named} {failure.message}"):
         return "strict"

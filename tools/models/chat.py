@@ -92,10 +92,9 @@ class ChatBackend(Backend):
 
     @override
     def failure(self, error: Exception) -> Failure:
-        """What an exception of the client means; an endpoint that echoes the key is not quoted on it.
+        """What an exception of the client means; a message that contains the key is not quoted.
 
-        It is judged by what the clients' exceptions have in common, status and class name: each
-        provider's package has a family of its own.
+        Judged by status and class name, which the exceptions of all providers' packages have in common.
         """
         found = self._meaning(error)
         for value in vars(self.chat()).values():
@@ -124,7 +123,7 @@ class ChatBackend(Backend):
         return self._no_completion(error)
 
     def _no_completion(self, error: Exception) -> Failure:
-        """What an exception means that is neither a refusal nor of the connection."""
+        """What an exception means that is neither a refusal nor a connection error."""
         return super().failure(error)
 
     def _refusal(self, error: BaseException, status: int) -> Failure:

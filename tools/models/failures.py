@@ -40,10 +40,10 @@ class Failure:
     parameter: str = ""
 
     def tries(self, max_retries: int, *, answered: bool = False) -> int:
-        """Further tries that make sense: what never was there or is too slow will hardly change.
+        """Number of further tries that make sense; few where the endpoint never answered or is too slow.
 
         Args:
-            answered: The endpoint has answered before, so that it may only be away.
+            answered: The endpoint has answered before, so the failure may pass.
         """
         match self.kind:
             case FailureKind.RATE | FailureKind.SERVER:

@@ -41,7 +41,7 @@ class Model:
         ledger: Ledger | None = None,
         record: Recorder | None = None,
     ) -> Model:
-        """A cheap copy with other sampling, or for another run; what is not given stays."""
+        """A cheap copy with other sampling, or for another run."""
         return replace(
             self,
             temperature=self.temperature if temperature is None else temperature,

@@ -36,13 +36,13 @@ _httpx: Any = import_module(type(openai.DEFAULT_CONNECTION_LIMITS).__module__.pa
 OPENAI_URL = "https://api.openai.com/v1"
 CONNECT_SECONDS = 4.0
 IDLE_SECONDS = 30.0
-"""How long a connection is kept that nobody needs."""
+"""Seconds that an idle connection is kept."""
 REPLY_BYTES = 16 * 2**20  # far longer than any chat completion
 
 _BODY = ("max_tokens", "max_completion_tokens", "response_format")
 """Parameters that the LangChain class would rewrite, or handle by another code path: with a
 ``response_format`` its client raises over replies that are cut off or filtered, and their tokens are lost.
-They travel in ``extra_body``, which is merged into the request as it is."""
+They go into ``extra_body``, which is merged into the request unchanged."""
 
 
 class OpenAIBackend(ChatBackend):
@@ -163,11 +163,11 @@ class OpenAIBackend(ChatBackend):
 
 
 class ReplyTooLong(openai.OpenAIError):
-    """The endpoint sends bytes without end."""
+    """The reply exceeds the size limit."""
 
 
 async def _cap(response: Any) -> None:
-    """Have the reply end in an error when it grows too long."""
+    """Raise when the reply grows too long."""
     read = response.aiter_bytes
 
     async def capped(*given: Any) -> AsyncIterator[bytes]:

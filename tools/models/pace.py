@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 @dataclass(frozen=True)
 class Timing:
-    """Where time and chance come from; tests put their own here."""
+    """Sources of time and randomness, which tests replace."""
 
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
@@ -23,10 +23,9 @@ class Timing:
 class Pace:
     """Paces the requests to one endpoint on one event loop.
 
-    A 429 stops all of them until the cool-down ends, and then lets one through. Successes widen the
-    way: twice as many at once, up to half of what was too many and no more than the endpoint served
-    beside its refusals; then slowly, one more at a time. So parallel callers do not run into the limit
-    again and again (TCP's slow start; RFC 5681, 3.1).
+    A 429 stops all requests until the cool-down ends; then one is let through. Successes double the number of
+    simultaneous requests, up to half of what was too many and no more than the endpoint served beside its
+    refusals; then it grows by one at a time (TCP's slow start; RFC 5681, 3.1).
 
     Args:
         per_second: Requests per second; None for no limit.
@@ -67,7 +66,7 @@ class Pace:
         self._changed = asyncio.Event()
 
     def cool_down(self, seconds: float) -> None:
-        """Let nobody through for ``seconds``, then one at a time."""
+        """Stop all requests for ``seconds``, then let one through at a time."""
         now = self._timing.now()
         if now >= self._resume:  # else it is one more refusal of the same burst
             self._half, self._served = max(1, (self._running + 1) // 2), 0

@@ -1,4 +1,4 @@
-"""What a message of a model says, whether it is of use, and what it cost."""
+"""Reading a model's message: its text, whether it is usable, and its cost."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def _raw_text(message: AIMessage) -> str:
 
 def finish_reason(message: AIMessage) -> str:
     """Why the model stopped, in the provider's own word; empty where it does not say."""
-    said = message.response_metadata
-    reasons = (said.get(name) for name in ("finish_reason", "stop_reason", "done_reason"))
+    metadata = message.response_metadata
+    reasons = (metadata.get(name) for name in ("finish_reason", "stop_reason", "done_reason"))
     return without_half_pairs(str(next(filter(None, reasons), "")))
 
 
@@ -57,8 +57,8 @@ def judge(message: AIMessage, output: type[BaseModel] | None) -> BaseModel | Pro
     text, reason = text_of(message), finish_reason(message).lower()
     refusal = message.additional_kwargs.get("refusal")
     if refusal or reason in _FILTERED:
-        said = str(refusal or "The provider's filter stopped the reply.")
-        return Problem(ProblemKind.REFUSAL, without_half_pairs(said))
+        explanation = str(refusal or "The provider's filter stopped the reply.")
+        return Problem(ProblemKind.REFUSAL, without_half_pairs(explanation))
     if reason in _CUT:
         return Problem(ProblemKind.LENGTH, "The reply was cut off at the output limit; give a shorter one.")
     if not text.strip():

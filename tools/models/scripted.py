@@ -1,4 +1,4 @@
-"""A chat model that says what a test told it to say, by role and turn."""
+"""A chat model with scripted replies, by role and turn."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ or a function."""
 
 
 class ScriptedChatModel(BaseChatModel):
-    """Says what ``script`` says. Make one with ``scripted``."""
+    """Replies from ``script``. Make one with ``scripted``."""
 
     script: Any
     source: str = "scripted"

@@ -27,7 +27,7 @@ class Method(StrEnum):
 
 
 class ProblemKind(StrEnum):
-    """Why a reply that arrived is of no use."""
+    """Why a reply that arrived is unusable."""
 
     EMPTY = "empty"
     REFUSAL = "refusal"
@@ -66,8 +66,8 @@ def function_of(output: type[BaseModel]) -> dict[str, Any]:
     """An output model as the function that LangChain makes of it: name, description, parameters, strict.
 
     ``parameters`` is a JSON schema; in the subset that every provider's strict mode takes, all fields
-    required and no extra ones, where that can express the model, and else ``strict`` is False. What fields
-    hold stands in the prompt (``form_of``).
+    required and no extra ones, where that can express the model, and else ``strict`` is False. The fields'
+    descriptions are in the prompt (``form_of``).
 
     Raises:
         TypeError: The model is no object (a RootModel over a list, say), which no provider takes.
@@ -87,8 +87,8 @@ _OPEN_PART = re.compile(r'"additionalProperties": (?!false)|"prefixItems"|: \{\}
 
 
 def _bare(node: Any, *, names: bool = False) -> Any:
-    """A schema without defaults, which mean nothing where every field is required, and without descriptions,
-    which stand in the prompt (``form_of``): nothing is said twice.
+    """A schema without defaults and descriptions: all fields are required, the prompt describes them
+    (``form_of``).
 
     Args:
         names: The node's keys are names of fields.

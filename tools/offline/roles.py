@@ -136,27 +136,27 @@ def syntax_retriever(prompt: Prompt) -> dict[str, Any]:
 
 def action(prompt: Prompt) -> dict[str, Any]:
     """First the query; if its result was questioned, another reading of the question; else an end."""
-    reading, said = prompt.read(), prompt.all("step")
-    why, sql = READ, prompt.other_sql(said) if said else reading.sql()
+    reading, steps = prompt.read(), prompt.all("step")
+    why, sql = READ, prompt.other_sql(steps) if steps else reading.sql()
     if reading.unread:
         why, sql = UNREAD, None
-    elif said and not prompt.get("feedback"):
+    elif steps and not prompt.get("feedback"):
         why, sql = "The result stands.", None
     return {"thought": f"{why} {NOTE}", "action": "sql" if sql else "terminate", "sql": sql, "command": None}
 
 
 def tool_user(prompt: Prompt) -> dict[str, Any]:
-    """Run the query; read the question anew after an error or a first empty result; then answer."""
-    reading, said, results = prompt.read(), prompt.all("step"), prompt.all("result")
+    """Run the query; read the question again after an error or a first empty result; then answer."""
+    reading, steps, results = prompt.read(), prompt.all("step"), prompt.all("result")
     empty = [result for result in results if result.endswith("\n(0 rows)")]
     failed = bool(results) and (results[-1].startswith("Error: ") or (empty == results[-1:]))
-    why, sql = READ, None if said else reading.sql()
-    wider = _inside(said[-1]) if failed and empty else ""
+    why, sql = READ, None if steps else reading.sql()
+    wider = _inside(steps[-1]) if failed and empty else ""
     if reading.unread:
         why, sql = UNREAD, None
-    elif failed and (other := wider if wider not in ("", said[-1]) else prompt.other_sql(said)):
+    elif failed and (other := wider if wider not in ("", steps[-1]) else prompt.other_sql(steps)):
         why, sql = "Is there another reading?", other
-    elif said:
+    elif steps:
         why = "The result stands."
     return {"thought": f"{why} {NOTE}", "action": "sql" if sql else "answer", "sql": sql, "command": None}
 
@@ -185,12 +185,12 @@ def table_linker(prompt: Prompt) -> dict[str, Any]:
     """A table is needed if a word of the question names it, one of its columns or of their values."""
     hits = [hit for mention in prompt.read().mentions for hit in mention.hits]
     columns = dict.fromkeys(hit.column.name for hit in hits if hit.column)
-    said = f"{len(hits)} words of the question resemble something here."
-    return {"think": said, "answer": "Y" if hits else "N", "columns": list(columns)}
+    thought = f"{len(hits)} words of the question resemble something here."
+    return {"think": thought, "answer": "Y" if hits else "N", "columns": list(columns)}
 
 
 def self_refiner(prompt: Prompt) -> dict[str, Any]:
-    """Take the suggested name, look for values inside longer texts, or read the question anew."""
+    """Take the suggested name, look for values inside longer texts, or read the question again."""
     question, sql, shown = prompt.get("question"), prompt.get("sql"), prompt.all("earlier_sql")
     unknown = re.search(r"no column (\w+)\b.*Did you mean: (?:\w+\.)*(\w+)", prompt.get("error"), re.DOTALL)
     if unknown and unknown[1] in question:
@@ -204,7 +204,7 @@ def self_refiner(prompt: Prompt) -> dict[str, Any]:
 
 
 def cte_refiner(prompt: Prompt) -> dict[str, Any]:
-    """Whatever ran is accepted; a last stage that failed is the question read anew."""
+    """Whatever ran is accepted; a last stage that failed is the question read again."""
     failed = bool(prompt.get("error")) and "gives the answer" in prompt.text
     sql = prompt.read().sql() if failed else None
     return {"reasoning": "The rules read stages no better.", "accept": not failed, "sql": sql}
@@ -225,8 +225,10 @@ def judge(prompt: Prompt) -> dict[str, Any]:
     queries = [" ".join(sql.split()) for sql in prompt.all("answer")]
     values = re.findall(r"'([^'%]+)'", own)
     same = [place for place, sql in enumerate(queries) if sql == own]
-    told = [place for place, sql in enumerate(queries) if all(v.lower() in sql.lower() for v in values)]
-    found = same if len(same) == 1 else told
+    with_values = [
+        place for place, sql in enumerate(queries) if all(v.lower() in sql.lower() for v in values)
+    ]
+    found = same if len(same) == 1 else with_values
     why = READ if found is same else f"Values asked for: {', '.join(values) or 'none'}."
     return {"reason": f"{why} {NOTE}", "choice": "ABC"[found[0]] if len(found) == 1 else "cannot tell"}
 

@@ -169,9 +169,9 @@ def read_values(reading: Reading, match: re.Match[str]) -> None:
     """Quoted words, known samples and proper names: equal to the column beside, or to one that holds them."""
     mentions = [reading.mentions[int(n)] for n in re.findall("V([0-9]+)", match["values"])]
     beside = reading.places.get(match["before"] or match["after"])
-    held = reading.columns(hit for mention in mentions for hit in mention.hits)
-    held.sort(key=lambda place: (place != beside, place[0] not in reading.named.values()))
-    place = (beside if match["before"] or not held else held[0]) or reading.schema.label(reading.main)
+    places = reading.columns(hit for mention in mentions for hit in mention.hits)
+    places.sort(key=lambda place: (place != beside, place[0] not in reading.named.values()))
+    place = (beside if match["before"] or not places else places[0]) or reading.schema.label(reading.main)
     left = ("LOWER({})" if kind(place[1]) == "C" else "CAST({} AS VARCHAR)").format(reading.ref(place))
     if exact := kind(place[1]) == "C" and reading.strays("exact", 0.25):
         left = reading.ref(place)

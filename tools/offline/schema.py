@@ -96,13 +96,13 @@ class Schema:
 
     def _look(self, window: list[str], before: str) -> Mention | None:
         text = " ".join(window).removeprefix("'")
-        held = tuple(self.samples.get(text.casefold(), ()))
+        holders = tuple(self.samples.get(text.casefold(), ()))
         if window[-1].lower() in STOP or window[0][0] == "'" or not all(word[0].isalnum() for word in window):
-            return Mention(text, "V", held) if window == [f"'{text}"] else None
+            return Mention(text, "V", holders) if window == [f"'{text}"] else None
         names = self.named(window) if before in AGGREGATES or window[0].lower() not in AGGREGATES else []
         proper = before not in ".?;" and all(word[0].isupper() for word in window)
-        if held and (proper or not names or names[0].score < 0.9):
-            return Mention(text, "V", held)
+        if holders and (proper or not names or names[0].score < 0.9):
+            return Mention(text, "V", holders)
         if names or (len(window) == 1 and "_" in text):
             return Mention(text, "N", tuple(names))
         return Mention(text, "V") if proper and not any(self.named([word]) for word in window) else None

@@ -1,7 +1,7 @@
-"""What a trace's events mean, in a few words: one wording for live progress, terminal and page.
+"""A trace's events in a few words, the same in live progress, terminal and page.
 
-A role's event is told by the role itself (``quorum.agents.role.Role.gist``). ``WORDS`` has the words for what
-is not a reply, and for replies that are good or bad news.
+A role declares the words for its own events (``quorum.agents.role.Role.gist``). ``WORDS`` has the words for
+what is not a reply, and for replies that are good or bad news.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Asking back on a terminal: which of the answers that disagree is meant?"""
+"""The terminal dialog that asks which of the disagreeing answers is meant."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _INDENT = (0, 0, 0, 4)
 
 
-class Asking:
+class TerminalClarifier:
     """The ``on_clarify`` of the command line: shows the answers on standard error and reads a line.
 
     Args:
@@ -55,12 +55,12 @@ class Asking:
 
 
 def on_terminal() -> bool:
-    """Whether somebody can be asked."""
+    """Whether a user can be asked."""
     return sys.stdin.isatty()
 
 
 def check_terminal() -> None:
-    """Raise if nobody can be asked.
+    """Raise if no user can be asked.
 
     Raises:
         ConfigurationError: Standard input is no terminal.

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from quorum.agents.role import Role, find_role
-from quorum.steps import WORDS, step_of, title_of
+from quorum.event_text import WORDS, step_of, title_of
 
 ERROR = {"kind": "column_not_found", "message": "no column x", "by": "lint"}
 CLUSTERS = [{"candidates": ["c1", "c2"], "share": 2 / 3}, {"candidates": ["c3"], "share": 1 / 3}]

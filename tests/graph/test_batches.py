@@ -1,4 +1,4 @@
-"""Candidates in waves: the vote is held after each, and the stopping rule ends the sampling."""
+"""Candidates in batches: the vote is held after each, and the stopping rule ends the sampling."""
 
 from __future__ import annotations
 

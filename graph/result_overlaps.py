@@ -1,4 +1,4 @@
-"""Evidence for a vote: what the candidates' results say about each other."""
+"""How far the results of candidates agree, for a vote by overlap."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from quorum.tools.overlap import Overlap
 
 
-class ResultEvidence:
+class ResultOverlaps:
     """Compares results by fingerprint, each loaded and each pair compared once, when first asked for.
 
     Args:
@@ -30,12 +30,12 @@ class ResultEvidence:
         self._overlaps: dict[tuple[str, str], Overlap] = {}
 
     @classmethod
-    def from_tables(cls, tables: Mapping[str, Result], *, ordered: bool = False) -> ResultEvidence:
+    def from_tables(cls, tables: Mapping[str, Result], *, ordered: bool = False) -> ResultOverlaps:
         """From results in memory, by fingerprint."""
         return cls({mark: partial(_given, table) for mark, table in tables.items()}, ordered=ordered)
 
     @classmethod
-    def from_files(cls, files: Mapping[str, Path], *, ordered: bool = False) -> ResultEvidence:
+    def from_files(cls, files: Mapping[str, Path], *, ordered: bool = False) -> ResultOverlaps:
         """From results that ``quorum.tools.results.write_result`` kept, by fingerprint."""
         from quorum.tools.results import read_result
 
@@ -67,7 +67,7 @@ class ResultEvidence:
         """How far the results of two candidates agree.
 
         Raises:
-            KeyError: One of them has a result that this evidence does not hold.
+            KeyError: A result of theirs is not among the loaders.
             QuorumError: A result's file is missing or damaged.
         """
         first, second = sorted((a.fingerprint, b.fingerprint))

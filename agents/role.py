@@ -12,6 +12,9 @@ from pydantic import AfterValidator, BaseModel, Field
 
 R = TypeVar("R", bound=BaseModel)
 
+EVENT_FIELDS = frozenset({"t", "kind", "agent", "candidate", "node", "recipe", "prompt", "usage", "error"})
+"""What events of a trace say beside a reply's fields."""
+
 
 @dataclass(frozen=True, eq=False)
 class Role(Generic[R]):
@@ -31,6 +34,10 @@ class Role(Generic[R]):
     gist: str
     reply: type[R]
     fallback: R | None = None
+
+    def __post_init__(self) -> None:
+        if taken := EVENT_FIELDS & self.reply.model_fields.keys():
+            raise ValueError(f"A reply cannot have the field {min(taken)!r}: every event has one of its own.")
 
     @property
     def prompt(self) -> str:

@@ -198,8 +198,18 @@ class Manifest:
     @classmethod
     def from_dict(cls, values: object) -> Self:
         """A manifest from its file; as ``Record.from_dict``."""
+        if isinstance(values, dict) and isinstance(values.get("options"), dict):
+            values = values | {"options": _as_now(values["options"])}
         found: Self = _read(cls, values)
         return found
+
+
+def _as_now(options: dict[str, Any]) -> dict[str, Any]:
+    """Options as they are called since 2026-11-22: ``query_timeout``, and nothing for no folder or file."""
+    named = {"query_timeout" if name == "query_seconds" else name: value for name, value in options.items()}
+    return named | {
+        name: named.get(name) or None for name in ("documents", "demonstrations") if name in named
+    }
 
 
 def _read(kind: Any, values: object) -> Any:

@@ -14,7 +14,7 @@ from langgraph.runtime import Runtime
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import RECIPES, find_recipe
 from quorum.graph.recipes.recipe import Recipe
-from quorum.graph.state import RunInput, RunOutput, RunState
+from quorum.graph.state import STATE_TYPES, RunInput, RunOutput, RunState
 
 Graph = CompiledStateGraph[RunState, Any, RunInput, RunOutput]
 
@@ -33,6 +33,7 @@ def build_graph(
 
     Args:
         recipe: A name, or what ``find_recipe(name, switches)`` returns.
+        checkpointer: The types of the state are added to what its serialiser may load.
         options: The context schema, for other defaults.
 
     Raises:
@@ -40,7 +41,10 @@ def build_graph(
     """
     found = find_recipe(recipe) if isinstance(recipe, str) else recipe
     compiled = _compiled(found, options)
-    return compiled if checkpointer is None else compiled.copy({"checkpointer": checkpointer})
+    if checkpointer is None:
+        return compiled
+    types = [(kind.__module__, kind.__name__) for kind in STATE_TYPES]
+    return compiled.copy({"checkpointer": checkpointer.with_allowlist(types)})
 
 
 @lru_cache(maxsize=32)

@@ -40,7 +40,6 @@ async def ask(
     Args:
         db: URL of the database (``sqlite:///shop.db``, ``duckdb:///…``), a database file, or ``sample``.
         models: Specs ``provider:name``; several share the candidates as experts.
-        votes: Candidates that vote.
         docs: Folder of documents that define business terms.
         resume: Id of an interrupted run, a unique beginning of one, or ``last``: it goes on with its own
             question and options, and repeats no finished step. Leave the question out; limits and the way to
@@ -61,7 +60,8 @@ async def ask(
         ModelUnavailable: No model answered.
     """
     flags = {"database": db, "recipe": recipe, "votes": votes, "documents": docs, **options}
-    flags["models"] = models or (list(chat_models) if chat_models and resume is None else None)
+    own = list(chat_models or ()) if resume is None else []
+    flags["models"] = [models] if isinstance(models, str) else models or own or None
     flags |= {"clarify": True} if on_clarify is not None and resume is None else {}
     settings = settings.changed(**flags) if settings else Settings(**flags)
     run_id = ""

@@ -270,9 +270,13 @@ WORDS: dict[str, Words] = {
     "candidate_failed": ("{message}", "bad"),
     "finding": Fork("corrected", ("learns (corrected): {purpose}", "good"), ("learns: {purpose}", "good")),
     "correction": Fork(
-        "later",
-        ("corrects it, and {later:similar query|similar queries} with it: {fault}", "warn"),
-        ("corrects it: {fault}", "warn"),
+        "sql",
+        Fork(
+            "later",
+            ("corrects it, and {later:similar query|similar queries} with it: {fault}", "warn"),
+            ("corrects it: {fault}", "warn"),
+        ),
+        ("finds nothing to correct: {fault}", "plain"),
     ),
     "exploration_given_up": ("gives a query up: {message}", "warn"),
     "exploration_ended": ("ends early: {message}", "bad"),

@@ -121,20 +121,27 @@ async def take_revision(state: CandidateState, context: Context) -> Update:
 
 
 async def weigh_revision(state: RunState, context: Context) -> Update:
-    """Judge: the winner or its revision, where their results differ; without a verdict the winner stays."""
+    """Judge: the winner or its revision, where their results differ; without a verdict the winner stays.
+
+    Where only blank results had voted and the revision has values, it stands by itself: they vote no more.
+    """
     _, _, before = _winner(state)
     revision = state.candidates[-1]
     fresh = await hold(state, context, ask=False)
-    old = next(cluster for cluster in fresh.clusters if before.winner in cluster.candidates)
+    old = next((cluster for cluster in fresh.clusters if before.winner in cluster.candidates), None)
     new = next((cluster for cluster in fresh.clusters if revision.id in cluster.candidates), None)
     as_before = ("winner", "tie", "tied", "judged", "approved", "notes", "decided", "decision")
     kept = {name: getattr(before, name) for name in as_before}
+    if old is None:
+        decision = "The Validator rejected an answer without values; its revision has some."
+        return {"vote": changed(state, fresh, decided="revision", decision=decision)}
     judge = ModelJudge(state, context, early=True)
     if new is None or new is old or await judge.choose([old, new], ()) != new.key:
         return {"vote": changed(state, fresh, **kept, share=old.share)}
     rejected = ", ".join(old.candidates)
     chosen = {
         **kept,
+        "notes": before.remarks,
         "winner": revision.id,
         "tie": False,
         "tied": (),

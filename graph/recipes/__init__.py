@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any, ClassVar
 
 from quorum.graph.options import RunOptions
@@ -46,13 +45,7 @@ def find_recipe(name: str, switches: Mapping[str, Any] | None = None) -> Recipe:
     """
     if name not in RECIPES:
         raise ConfigurationError(f"There is no recipe {name!r}.", hint=f"Known: {', '.join(RECIPES)}.")
-    recipe = RECIPES[name]
-    allowed = recipe.switches()
-    unknown = sorted(set(switches or {}) - set(allowed))
-    if unknown:
-        hint = f"It has {', '.join(sorted(allowed))}." if allowed else "It has none."
-        raise ConfigurationError(f"Recipe {name} has no switch {unknown[0]!r}.", hint=hint)
-    return replace(recipe, **dict(switches or {}))
+    return RECIPES[name].switched(switches or {})
 
 
 def recipe_of(options: RunOptions) -> Recipe:

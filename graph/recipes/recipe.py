@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
-from typing import Annotated, Any, ClassVar, get_type_hints
+from typing import Annotated, Any, ClassVar, Self, get_type_hints
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -76,12 +76,26 @@ class Recipe:
         """Names of the switches and limits that may be set otherwise."""
         return tuple(item.name for item in fields(cls) if item.name not in cls.FIXED)
 
+    def switched(self, switches: Mapping[str, Any]) -> Self:
+        """The recipe with some of its switches and limits set otherwise.
+
+        Raises:
+            ConfigurationError: It has no such switch, or a value does not fit.
+        """
+        allowed = self.switches()
+        if unknown := sorted(set(switches) - set(allowed)):
+            hint = f"It has {', '.join(sorted(allowed))}." if allowed else "It has none."
+            raise ConfigurationError(f"Recipe {self.name} has no switch {unknown[0]!r}.", hint=hint)
+        return replace(self, **dict(switches))
+
     def has(self, switches: Mapping[str, Any]) -> bool:
-        """Whether it is the recipe with these switches set otherwise, and no others."""
-        plain: dict[str, Any] = {
-            item.name: item.default for item in fields(self) if item.name in self.switches()
-        }
-        return self == replace(self, **(plain | dict(switches)))
+        """Whether it is the recipe with these switches set otherwise, and no others.
+
+        Raises:
+            ConfigurationError: As ``switched``.
+        """
+        plain = self.switched({name: getattr(type(self), name) for name in self.switches()})
+        return self == plain.switched(switches)
 
     @property
     def recursion_limit(self) -> int:

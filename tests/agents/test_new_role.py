@@ -12,12 +12,13 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 from rich.console import Console
 from syrupy.assertion import SnapshotAssertion
 
 from quorum import agents
 from quorum.agents.prompting import PromptContext
-from quorum.agents.role import find_role
+from quorum.agents.role import Role, find_role
 from quorum.event_text import title_of
 from quorum.graph.context import Context
 from quorum.graph.nodes import voting
@@ -238,3 +239,11 @@ async def test_wired_into_a_recipe_it_is_asked_recorded_and_charged(
         assert isinstance(out.file, io.StringIO)
         shown = " ".join(out.file.getvalue().split())
         assert "check_units · checked · agents/prompts/unit_checker.md" in shown
+
+
+def test_a_reply_cannot_have_a_field_of_every_event() -> None:
+    class Named(BaseModel):
+        node: str
+
+    with pytest.raises(ValueError, match="'node'"):
+        Role("namer", "Namer", "names {node}", Named)

@@ -166,3 +166,10 @@ def test_shards_of_different_lists_are_refused(tmp_path: Path) -> None:
         write(tmp_path / str(number), manifest([asked(id) for id in ids], shard=f"{number}/2"), [])
     with pytest.raises(ConfigurationError, match="two of them ask c"):
         list(merged([tmp_path / "1", tmp_path / "2"]))
+
+
+def test_options_of_an_older_evaluation_are_read_under_their_present_names() -> None:
+    old = {"query_seconds": 60.0, "documents": "", "demonstrations": "shots.jsonl", "votes": 3}
+    values = {"suite": "own", "rules": "", "metrics": [], "options": old, "asked": []}
+    found = Manifest.from_dict(values).options
+    assert found == {"query_timeout": 60.0, "documents": None, "demonstrations": "shots.jsonl", "votes": 3}

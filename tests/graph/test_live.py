@@ -12,8 +12,10 @@ from typing import Any
 import duckdb
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.types import Command, interrupt
 
+from quorum.graph.ballots import Vote
 from quorum.graph.builder import build_graph
 from quorum.graph.checkpoints import open_checkpoints
 from quorum.graph.context import Context, open_context
@@ -21,6 +23,7 @@ from quorum.graph.nodes import planning
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import find_recipe, recipe_of
 from quorum.graph.resources import open_resources
+from quorum.graph.state import Candidate
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable, ModelUnavailable
 from quorum.tools.models.scripted import scripted
 from tests.graph.shop import GOOD, QUESTION, Run, run_graph, script, sql
@@ -305,3 +308,23 @@ async def test_a_query_that_never_ran_is_not_said_to_have_failed(run: Run) -> No
     ran = await run(script(), max_calls=4)
     assert not any("failed" in warning for warning in ran.answer.warnings)
     assert any("stopped by max_calls" in warning for warning in ran.answer.warnings)
+
+
+async def test_a_switch_that_the_recipe_lacks_is_named(options: Callable[..., RunOptions]) -> None:
+    given = options(recipe="single", switches={"exploration": False})
+    with pytest.raises(ConfigurationError, match="Recipe single has no switch 'exploration'"):
+        await build_graph("single").ainvoke({"question": "How many customers are there?"}, context=given)
+
+
+async def test_a_saver_that_loads_known_types_only_knows_those_of_the_state(
+    options: Callable[..., RunOptions],
+) -> None:
+    saver = InMemorySaver(serde=JsonPlusSerializer(allowed_msgpack_modules=None))
+    graph = build_graph("recap", checkpointer=saver)
+    config: Any = {"configurable": {"thread_id": "t"}}
+    for _ in range(2):
+        output = await graph.ainvoke({"question": "How many orders are there?"}, config, context=options())
+        assert output["answer"]["rows"] == [[4]]
+    state = (await graph.aget_state(config)).values
+    assert isinstance(state["vote"], Vote)
+    assert isinstance(state["candidates"][0], Candidate)

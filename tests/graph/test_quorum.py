@@ -14,7 +14,7 @@ from quorum.knowledge.errors import ModelUnavailable
 from quorum.tools.models.scripted import Prompt
 from tests.graph.reforce_script import BROKEN, CITIES, OTHER, THIRD, explored, taking_turns, written
 from tests.graph.reforce_script import replies as usual_replies
-from tests.graph.shop import FINE, GOOD, PLAN, QUESTION, Ran, Run
+from tests.graph.shop import FINE, GOOD, PLAN, QUESTION, Ran, Run, script
 
 LONG = QUESTION + " Leave no city out, " + "and then " * LONG_QUESTION + "stop."
 REVISED = GOOD + " ORDER BY orders DESC LIMIT 1"
@@ -288,3 +288,19 @@ async def test_draws_differ_from_question_to_question(run: Run) -> None:
         assert ran.answer.vote is not None
         drawn.add(ran.answer.vote.winner)
     assert len(drawn) > 1
+
+
+async def test_a_revision_with_values_stands_where_only_empty_results_had_voted(run: Run) -> None:
+    empty = "SELECT city FROM customers WHERE city = 'Nowhere'"
+    rejected = FINE | {"valid_result": False, "result_empty": True, "suggest_fix": "Take a real city."}
+    replies = script(
+        sql_writer={"reasoning": "So.", "sql": empty},
+        self_refiner={"explanation": "Sure.", "sql": f"{empty} AND 1 = 1"},
+        validator=rejected,
+        reviser={"explanation": "It holds.", "sql": GOOD},
+        column_explorer={"queries": []},
+    )
+    ran = await run(replies, recipe="quorum", votes=3)
+    assert (ran.answer.status, ran.answer.sql) == ("answered", GOOD)
+    assert ran.answer.vote is not None
+    assert any("its revision has some" in note for note in ran.answer.vote.notes)

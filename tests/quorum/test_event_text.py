@@ -77,10 +77,11 @@ EVENTS: list[tuple[str, dict[str, Any], str, str]] = [
     ("exploration", {"queries": [{}]}, "wants to run 1 query", "plain"),
     ("finding", {"purpose": "Cities.", "corrected": True}, "learns (corrected): Cities.", "good"),
     ("finding", {"purpose": "Cities.", "corrected": False}, "learns: Cities.", "good"),
-    ("correction", {"fault": "A typo.", "later": []}, "corrects it: A typo.", "warn"),
+    ("correction", {"sql": "SELECT 1", "fault": "A typo.", "later": []}, "corrects it: A typo.", "warn"),
+    ("correction", {"sql": None, "fault": "No such row."}, "finds nothing to correct: No such row.", "plain"),
     (
         "correction",
-        {"error": "no column x", "fault": "A typo.", "later": [{}, {}]},
+        {"sql": "SELECT 1", "fault": "A typo.", "later": [{}, {}]},
         "corrects it, and 2 similar queries with it: A typo.",
         "warn",
     ),

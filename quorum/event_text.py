@@ -267,6 +267,7 @@ WORDS: dict[str, Words] = {
         ("rewrites stage {name}: {reasoning}", "warn"),
     ),
     "candidate": _candidate,
+    "asked_anew": ("asks all candidates anew: {message}", "warn"),
     "candidate_failed": ("{message}", "bad"),
     "finding": Fork("corrected", ("learns (corrected): {purpose}", "good"), ("learns: {purpose}", "good")),
     "correction": Fork(

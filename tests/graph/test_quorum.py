@@ -293,14 +293,14 @@ async def test_draws_differ_from_question_to_question(run: Run) -> None:
 async def test_a_revision_with_values_stands_where_only_empty_results_had_voted(run: Run) -> None:
     empty = "SELECT city FROM customers WHERE city = 'Nowhere'"
     rejected = FINE | {"valid_result": False, "result_empty": True, "suggest_fix": "Take a real city."}
-    replies = script(
+    said = script(
         sql_writer={"reasoning": "So.", "sql": empty},
         self_refiner={"explanation": "Sure.", "sql": f"{empty} AND 1 = 1"},
         validator=rejected,
         reviser={"explanation": "It holds.", "sql": GOOD},
         column_explorer={"queries": []},
     )
-    ran = await run(replies, recipe="quorum", votes=3)
+    ran = await run(said, votes=3)
     assert (ran.answer.status, ran.answer.sql) == ("answered", GOOD)
     assert ran.answer.vote is not None
     assert any("its revision has some" in note for note in ran.answer.vote.notes)

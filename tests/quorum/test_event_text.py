@@ -77,6 +77,12 @@ EVENTS: list[tuple[str, dict[str, Any], str, str]] = [
     ("exploration", {"queries": [{}]}, "wants to run 1 query", "plain"),
     ("finding", {"purpose": "Cities.", "corrected": True}, "learns (corrected): Cities.", "good"),
     ("finding", {"purpose": "Cities.", "corrected": False}, "learns: Cities.", "good"),
+    (
+        "asked_anew",
+        {"message": "The endpoint was down."},
+        "asks all candidates anew: The endpoint was down.",
+        "warn",
+    ),
     ("correction", {"sql": "SELECT 1", "fault": "A typo.", "later": []}, "corrects it: A typo.", "warn"),
     ("correction", {"sql": None, "fault": "No such row."}, "finds nothing to correct: No such row.", "plain"),
     (

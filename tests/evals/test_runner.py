@@ -22,7 +22,7 @@ from quorum.evals.folder import EvalFolder, merged
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.records import Record
 from quorum.evals.running.attempts import Attempts
-from quorum.evals.running.databases import MOST_OPENINGS, Databases
+from quorum.evals.running.databases import MOST_OPENINGS, Databases, replace_options
 from quorum.evals.running.failures import MachineFailed
 from quorum.evals.running.memory import peak_memory
 from quorum.evals.running.runner import MAX_IN_A_ROW, Evaluation, GaveUp, run_evaluation
@@ -173,7 +173,7 @@ async def test_a_wrong_setting_shows_before_anything_is_asked_or_written(
     model = Knowing()
     given = evaluation(tmp_path / "out", model, questions(2), **changed)
     if "max_usd" in changed:  # a real model without a price
-        options = dataclasses.replace(given.options, models=["openai:nobody-priced"], base_url="http://x")
+        options = replace_options(given.options, models=["openai:nobody-priced"], base_url="http://x")
         given = dataclasses.replace(given, options=options, chat_models={})
     with pytest.raises(ConfigurationError, match=said):
         await run_evaluation(given)
@@ -464,7 +464,7 @@ async def test_experts_start_level_in_every_question(tmp_path: Path) -> None:
     model = Knowing()
     bad = Knowing(lambda role, number: {"reasoning": "Guess.", "sql": "SELECT nothing FROM nowhere"})
     given = evaluation(tmp_path, model, questions(4), votes=2)
-    options = dataclasses.replace(given.options, models=[MODEL, "bad"], strategy="wma")
+    options = replace_options(given.options, models=[MODEL, "bad"], strategy="wma")
     both = {MODEL: model.chat, "bad": bad.chat}
     one_by_one = dataclasses.replace(given, options=options, chat_models=both, concurrency=1)
     records = await run_evaluation(one_by_one)

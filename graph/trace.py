@@ -203,7 +203,7 @@ class Trace(RunFolder):
             moment["prompt"] = prompt
         if self._closed:  # a cancelled task's last words: recorders never raise
             return
-        event = plain(moment | fields, self._told)
+        event = plain(moment | fields, self._event_text)
         self._writer.append(_LINE.encode(event))
         if self.listener is not None:
             self.listener(event)
@@ -254,7 +254,7 @@ class Trace(RunFolder):
             text = text.replace(secret, REDACTED)
         return text
 
-    def _told(self, text: str) -> Any:
+    def _event_text(self, text: str) -> Any:
         """The text as an event holds it."""
         text = self._clean(text) if self.redact else text
         if len(text) <= LONG:

@@ -21,7 +21,7 @@ POOLED = "pooled"
 
 @dataclass(frozen=True, eq=False)
 class RecordedBallots:
-    """One question's candidates as they vote, and what is known of them.
+    """One question's ballots, with what is known of its candidates.
 
     Attributes:
         ballots: By model, then by number; ids are ``model/number``, experts are models.

@@ -13,7 +13,7 @@ from quorum.evals.submissions.scoring import MISSING, asked_ids
 
 @dataclass(frozen=True)
 class ModelScores:
-    """What a model's candidates are worth.
+    """The scores of a model's candidates.
 
     Attributes:
         right: By question id, of all questions asked for; by ``final`` and the candidates' numbers, whether

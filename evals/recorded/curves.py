@@ -109,13 +109,13 @@ PLOTS: dict[str, Callable[[Axes, OnlineWeights], None]] = {
 
 
 def _line(axes: Axes, values: Sequence[float], label: str, colour: str, style: str = "-") -> None:
-    """The first line is wide, so that others that run on it leave it visible."""
+    """The first line is wide, so that it stays visible under others."""
     width = 1.6 if axes.lines else 4.5
     axes.plot(range(1, len(values) + 1), values, style, color=colour, label=label, linewidth=width)
 
 
 def _bound(axes: Axes, values: Sequence[float], vote: str, top: float) -> None:
-    """A bound, where it comes below the top of the picture."""
+    """A bound, if it is low enough to be visible."""
     if min(values) < top:
         _line(axes, values, f"bound of {DRAWN[vote][0].split()[0]}", DRAWN[vote][1], ":")
 

@@ -18,7 +18,7 @@ from quorum.graph.strategies import WEIGHTED
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a question; each number is an expectation, or a probability.
+    """The outcome of a question; each number is an expectation or a probability.
 
     Attributes:
         right: The answer meets the gold.
@@ -47,7 +47,7 @@ def expected(parts: Iterable[tuple[float, Outcome]]) -> Outcome:
 
 @dataclass(frozen=True)
 class Ending:
-    """One way in which a vote could have come out: a cluster wins with some probability."""
+    """One possible end of a vote: a cluster that wins with some probability."""
 
     chance: float
     vote: Vote
@@ -67,13 +67,13 @@ class ReplayedVote:
         self._ended: dict[tuple[str, frozenset[str]], tuple[float, Outcome]] = {}
 
     async def outcome(self, stopping: Stopping, orders: Sequence[Sequence[Ballot]]) -> Outcome:
-        """Expected over the orders of arrival; where all are asked at once the order does not count."""
+        """The expectation over the orders of arrival, which do not matter where all are asked at once."""
         used = orders if stopping.in_batches else orders[:1]
         parts = [part for order in used for part in await self._replay(stopping, order)]
         return expected((chance / len(used), outcome) for chance, outcome in parts)
 
     async def _replay(self, stopping: Stopping, order: Sequence[Ballot]) -> list[tuple[float, Outcome]]:
-        """Ask batch after batch; some of what may come out of a vote may end it, and some not."""
+        """Ask batch after batch; each possible outcome of a vote may end it or not."""
         experts = len({ballot.expert for ballot in order})
         parts: list[tuple[float, Outcome]] = []
         left, asked = 1.0, 0
@@ -88,7 +88,7 @@ class ReplayedVote:
     async def _stop(
         self, stopping: Stopping, cast: Sequence[Ballot], rest: Sequence[Ballot]
     ) -> tuple[float, Outcome]:
-        """How probable it is that the vote ends with these candidates, and what is expected if so."""
+        """The probability that the vote ends with these candidates, and the expected outcome if so."""
         names = frozenset(ballot.candidate for ballot in cast)
         if (stopping.name, names) not in self._ended:
             if names not in self._endings:
@@ -150,7 +150,7 @@ DRAWS: dict[str, Callable[[Sequence[Ballot], Rules], dict[str, float]]] = {
 
 
 def arrivals(ballots: Sequence[Ballot], seed: str, count: int) -> list[list[Ballot]]:
-    """So many random orders in which candidates may arrive; the first batch asks each expert in turn.
+    """Random orders of arrival of the candidates; the first batch asks each expert in turn.
 
     Each expert's candidates are shuffled, then the experts take turns as they do in a run, in an order
     drawn as well.

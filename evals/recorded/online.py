@@ -52,7 +52,7 @@ class OnlineWeights:
 
     @property
     def questions(self) -> int:
-        """How many were learned from."""
+        """Number of questions learned from."""
         return len(self.history) - 1
 
     @property

@@ -37,7 +37,7 @@ DIGITS = 6
 
 @dataclass(frozen=True)
 class Row:
-    """How a strategy did with a stopping rule. None where it cannot be known: without gold, or final.
+    """The results of a strategy with a stopping rule; None where unknown: without gold, or final.
 
     Attributes:
         model: A model, or ``pooled``.
@@ -94,7 +94,7 @@ class Replay:
 
 @dataclass(eq=False)
 class _Results:
-    """What became of a group's questions, one after the other.
+    """Outcomes of a group's questions, one after the other.
 
     Attributes:
         candidates: How many each question has.
@@ -113,7 +113,7 @@ class _Results:
         return 1 - self.outcomes[strategy, NEVER][-1].right
 
     async def add(self, recorded: RecordedBallots, rules: Rules, orders: int) -> None:
-        """Hold every vote over one more question."""
+        """Count every vote over one more question."""
         ballots, final = recorded.ballots, recorded.final
         drawn = arrivals(ballots, recorded.question, orders)
         self.candidates.append(len(ballots))
@@ -139,7 +139,7 @@ async def replay(
     orders: int = ORDERS,
     progress: Callable[[int, int], None] | None = None,
 ) -> Replay:
-    """Hold every vote over every question.
+    """Count every vote over every question.
 
     Args:
         gold: Without it nothing can be right and no weights are learned.
@@ -210,5 +210,5 @@ def _row(model: str, strategy: str, stopping: str, results: _Results, *, known: 
 
 
 def _tidy(value: float) -> float:
-    """Without what summing left behind, such as -1e-16."""
+    """Rounded, without residues of summing such as -1e-16."""
     return round(value, DIGITS) + 0.0

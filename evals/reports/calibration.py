@@ -31,7 +31,7 @@ class Bin:
 
 @dataclass(frozen=True)
 class RiskPoint:
-    """What is answered if only the answers of at least a confidence are given.
+    """Coverage and risk if only answers of at least this confidence are given.
 
     Attributes:
         threshold: The least confidence of an answer that is given.
@@ -75,7 +75,7 @@ class Calibration:
 
 
 def calibrate(answers: Iterable[Judged]) -> Calibration | None:
-    """How confidence stands to rightness; None if no answer has a confidence within 0 to 1."""
+    """Calibration of the confidences; None if no answer has one within 0 to 1."""
     given = [(sure, right) for sure, right in answers if 0 <= sure <= 1]  # NaN is not
     if not given:
         return None

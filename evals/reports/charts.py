@@ -40,7 +40,7 @@ UNSURE = "No answer has a confidence and is known to be right or wrong."
 
 @dataclass(frozen=True)
 class Drawing:
-    """A plot before it is drawn.
+    """A plot to be drawn.
 
     Attributes:
         draw: Onto an empty figure.

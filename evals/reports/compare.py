@@ -130,7 +130,7 @@ def _cost(name: str, title: str, unit: str, priced: Sequence[Both]) -> Pair:
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    """None of no values, and where one is not known."""
+    """None without values, or if one is unknown."""
     known = [float(value) for value in values if value is not None]
     return sum(known) / len(known) if known and len(known) == len(values) else None
 
@@ -154,7 +154,7 @@ def _measures(unscored: Sequence[Both]) -> Iterator[Measure]:
 def _known(
     pairs: Sequence[Both], value: Callable[[Record, Record], float | None]
 ) -> list[tuple[float, float]]:
-    """The values of both sides where both have one; ``value`` is given a record and the other side's."""
+    """The values of both sides where both have one; ``value`` gets a record and the other side's record."""
     values = ((value(one, other), value(other, one)) for one, other in pairs)
     return [(left, right) for left, right in values if left is not None and right is not None]
 

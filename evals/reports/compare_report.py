@@ -79,7 +79,7 @@ def result(comparison: Comparison) -> str:
 
 
 def reading(comparison: Comparison) -> str:
-    """What that means, in one sentence."""
+    """The meaning of the result, in one sentence."""
     flipped = comparison.gained + comparison.lost
     if not flipped and comparison.compared:
         return (
@@ -134,7 +134,7 @@ def _are(number: int) -> str:
 
 
 def _tables(comparison: Comparison) -> Iterator[str]:
-    """Headings and what stands under them."""
+    """Tables by their headings."""
     a, b = comparison.a, comparison.b
     yield f"## Scores over {count(comparison.compared, 'question')}"
     yield table(
@@ -172,7 +172,7 @@ def _tables(comparison: Comparison) -> Iterator[str]:
 
 
 def _figures(pair: Pair) -> tuple[str, str, str]:
-    """A, B and how they stand to each other: a difference of scores, a ratio of costs."""
+    """A, B and their relation: a difference of scores, a ratio of costs."""
     shown = {"share": percent, "dollars": dollars, "bytes": size}.get(pair.unit, amount)
     between = NONE
     if pair.unit not in ("share", "points"):

@@ -38,7 +38,7 @@ class Half:
 
 @dataclass(frozen=True)
 class Side:
-    """What one evaluation has of a question.
+    """One evaluation's data on a question.
 
     Attributes:
         run: Folder of its trace, relative to the evaluation's folder; empty without.
@@ -65,7 +65,7 @@ class Flip:
 
 @dataclass(frozen=True)
 class Pair:
-    """A figure of both.
+    """A figure of both evaluations.
 
     Attributes:
         unit: Of a metric ``share`` or ``points``; of a cost as ``quorum.evals.reports.costs.Cost.unit``.
@@ -105,7 +105,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Difference:
-    """An option that is not the same."""
+    """An option that differs."""
 
     option: str
     a: Any
@@ -114,7 +114,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What two evaluations say of each other; differences are B minus A.
+    """Two evaluations compared; differences are B minus A.
 
     Attributes:
         rules: Whose judge both.

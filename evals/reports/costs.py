@@ -58,7 +58,7 @@ class AgentCost:
 
 @dataclass(frozen=True)
 class Session:
-    """A process that ended questions, as its records show it; SIGKILL leaves no other trace.
+    """A process that ended questions, as seen from its records, the only trace after SIGKILL.
 
     Attributes:
         questions: Its records that count; a question asked again counts for the later session.
@@ -124,7 +124,7 @@ def _spread(ledgers: Iterable[Mapping[str, Any]], name: str) -> Spread:
 
 
 def throughput(records: Iterable[Record]) -> Throughput:
-    """How fast the sessions were, as their records show it."""
+    """The sessions' speed, from their records."""
     members: dict[str, list[tuple[datetime, Record]]] = {}
     for record in records:
         if ended := _time(record.ended):
@@ -189,7 +189,7 @@ def _number(value: Any) -> float | None:
 
 
 def _time(text: str) -> datetime | None:
-    """None for a time that is not there, or that says no time zone: it cannot be held against others."""
+    """A time; None if missing or without a time zone, which cannot be compared."""
     try:
         found = datetime.fromisoformat(text)
     except ValueError:

@@ -57,7 +57,7 @@ def _overview(summaries: Sequence[Summary]) -> str:
 
 
 def _unlike(summaries: Sequence[Summary]) -> Iterator[str]:
-    """Whether rows of the table can be held against each other."""
+    """Why rows of the table cannot be compared with each other."""
     if len({(summary.suite, summary.rules) for summary in summaries}) > 1:
         yield "The suites or their rules differ: only figures of the same suite can be compared."
     elif len({frozenset(line.id for line in summary.lines) for summary in summaries}) > 1:

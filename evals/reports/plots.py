@@ -103,7 +103,7 @@ def _plot(title: str, drawing: Drawing | str) -> Plot:
 
 @contextmanager
 def empty_figure(style: Mapping[str, Any], size: tuple[float, float]) -> Iterator[Figure]:
-    """A figure of so many inches to draw on, in a style.
+    """A figure of a size in inches to draw on, in a style.
 
     Raises:
         ConfigurationError: matplotlib is not installed.

@@ -105,12 +105,12 @@ class GoldGroup:
 
 
 def right(record: Record | None) -> bool:
-    """Whether a question has an answer that meets the gold; a best effort is none (``Score``)."""
+    """Whether a question has an answer that meets the gold; a best effort does not count (``Score``)."""
     return record is not None and record.status == "answered" and record.match is True
 
 
 def unscorable(record: Record) -> bool:
-    """Whether nobody can say if it is right, because its gold is unusable."""
+    """Whether rightness is unknown because the gold is unusable."""
     return record.match is None and record.gold != "ok"
 
 
@@ -155,7 +155,7 @@ def score(label: str, pairs: Sequence[Pair], metrics: Sequence[Mapping[str, str]
 
 
 def metric_of(record: Record | None, name: str) -> float | None:
-    """What a question adds to a metric's mean over all; None leaves it out."""
+    """A question's value in a metric's mean; None leaves it out."""
     if record is None or record.status != "answered" or record.match is None:
         return 0.0
     return record.metrics.get(name)

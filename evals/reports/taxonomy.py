@@ -54,7 +54,7 @@ UNANSWERED = {
 
 @dataclass(frozen=True)
 class Category:
-    """Questions that went wrong in one way.
+    """Questions with the same kind of mistake.
 
     Attributes:
         name: Short, in tables.

@@ -68,7 +68,7 @@ def _highlighted(sql: str) -> Markup:
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and the HTML of what stands under it."""
+    """A heading and its section's HTML."""
 
     title: str
     body: Markup

@@ -21,12 +21,12 @@ RunSql: TypeAlias = Callable[[str], Awaitable[QueryResult | QueryError]]
 
 @runtime_checkable
 class Rerun(Protocol):
-    """A ``RunSql`` that can also run what it has run before, for timings."""
+    """A ``RunSql`` that can also repeat a query, for timings."""
 
     def __call__(self, sql: str) -> Awaitable[QueryResult | QueryError]: ...
 
     def anew(self, sql: str) -> Awaitable[QueryResult | QueryError]:
-        """Run SQL once more, whether or not its outcome is known."""
+        """Run SQL again, even if its outcome is known."""
 
 
 @runtime_checkable
@@ -41,7 +41,7 @@ class Predicting(Protocol):
 
 
 def predicted_by(run: RunSql) -> RunSql:
-    """What runs a prediction beside the gold that ``run`` runs."""
+    """The runner of predictions that belongs to ``run``, which runs gold."""
     return run.predicted if isinstance(run, Predicting) else run
 
 
@@ -68,7 +68,7 @@ class Metric:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What is judged.
+    """A prediction to be judged.
 
     Attributes:
         sql: Empty if only a result is there.
@@ -88,7 +88,7 @@ the one published. ``empty``: it runs and returns no row. ``not_live``: its data
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a scorer says of a prediction.
+    """A scorer's judgement of a prediction.
 
     Attributes:
         metrics: By the names of the scorer's metrics; None where one is not defined. ``ex`` is None only
@@ -112,7 +112,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class GoldCheck:
-    """What ``verify`` found out about a question's gold.
+    """The result of ``verify`` on a question's gold.
 
     Attributes:
         state: Of the gold.
@@ -150,7 +150,7 @@ class Scorer(ABC):
         """
 
     def gold_files(self, question: EvalQuestion) -> tuple[Path, ...]:  # noqa: ARG002 - most have none
-        """The files with the question's gold: what they hold is a part of what is asked."""
+        """The files with the question's gold; their content is a part of the question."""
         return ()
 
     @abstractmethod

@@ -43,7 +43,7 @@ EXACT = "exact"
 
 @dataclass(frozen=True)
 class _Found:
-    """What is judged.
+    """A prediction's SQL or result.
 
     Attributes:
         sql: Empty if only a result is there.

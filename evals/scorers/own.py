@@ -57,7 +57,7 @@ class _Gold:
 
 
 class OwnScorer(Scorer):
-    """Judges a result by the gold's; the database is asked for the gold alone.
+    """Judges a result by the gold's; only gold is run on the database.
 
     A question names in ``extra`` its ``result``, a CSV or Parquet file. A result that was cut by the limits
     of an answer is got again by its SQL.
@@ -102,7 +102,7 @@ class OwnScorer(Scorer):
         return await check_queries(self, question, run)
 
     async def _golds(self, question: EvalQuestion, run: RunSql | None) -> list[_Gold] | Verdict:
-        """What is accepted, or the verdict if it cannot be had."""
+        """The accepted results, or the verdict if there are none."""
         file = question.extra.get("result")
         if file:
             try:

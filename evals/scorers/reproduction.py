@@ -91,7 +91,7 @@ def _failures(outcomes: Sequence[QueryResult | QueryError]) -> Iterator[str]:
 
 
 def _dependence(queries: Iterable[str], dialect: str, results: Sequence[QueryResult]) -> Iterator[str]:
-    """What the results depend on besides the data, and whether they say nothing as it stands now."""
+    """What the results depend on besides the data, and whether they are without content now."""
     causes = {cause for sql in queries if (cause := volatile(sql, dialect))}
     if causes:
         blank = {blank_reason(result.table) for result in results}

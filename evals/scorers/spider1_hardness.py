@@ -54,7 +54,7 @@ def hardness(sql: str) -> str:
 
 
 def components(sql: str) -> Components | None:
-    """What is counted in a query: in its first SELECT, without looking into nested ones.
+    """The counts of a query's first SELECT, without nested ones.
 
     Returns None for a text that is no SELECT. ORDER BY and LIMIT after a set operation belong to its last
     SELECT and so do not count.

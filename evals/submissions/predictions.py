@@ -21,7 +21,7 @@ BIRD_MARK = "\t----- bird -----\t"
 
 @dataclass(frozen=True)
 class Found:
-    """What is predicted for a question.
+    """The prediction for a question.
 
     Attributes:
         sql: Empty if there is none; it counts where both are there.
@@ -34,7 +34,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Predictions:
-    """What a folder or a file predicts.
+    """The predictions in a folder or a file.
 
     Attributes:
         found: By question id.

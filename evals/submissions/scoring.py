@@ -214,5 +214,5 @@ async def judged(question: EvalQuestion, found: Found, scorer: Scorer, run: RunS
 
 
 def _because(verdict: Verdict, reason: str) -> Verdict:
-    """The verdict with the reason why there was nothing to compare, unless it is the gold's fault."""
+    """The verdict with the reason why nothing was compared, unless the gold is at fault."""
     return dataclasses.replace(verdict, reason=reason) if verdict.match is False else verdict

@@ -34,7 +34,7 @@ async def sweep(
     at_once: int = DATABASES_AT_ONCE,
     on_done: Callable[[int], None] = lambda _: None,
 ) -> dict[str, T]:
-    """What ``work`` makes of each question, by id, in the order of ``questions``.
+    """The results of ``work`` by question id, in the order of ``questions``.
 
     Args:
         unavailable: Makes the value for a question whose database cannot be opened or fails, from the reason.

@@ -27,7 +27,7 @@ UNCHECKED: tuple[GoldState, ...] = ("missing", "not_live")
 
 @dataclass(frozen=True)
 class Verification:
-    """What became of each question's gold.
+    """The outcome of each question's gold.
 
     Attributes:
         checks: By question id, in the suite's order.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, Field, field_validator
 
 from quorum.agents.base import PromptContext, ask
-from quorum.agents.role import Role
+from quorum.agents.role import Assumptions, Role
 from quorum.tools.models import Model
 
 
@@ -22,6 +22,7 @@ class Plan(BaseModel):
         "each type one of integer, real, text, date, boolean; then `one row`, or `one row per …`, and the "
         "order where it is fixed."
     )
+    assumptions: Assumptions = Field(default_factory=list)
 
     @field_validator("steps")
     @classmethod

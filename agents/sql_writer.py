@@ -23,9 +23,9 @@ Style: TypeAlias = Literal["", "direct", "decomposed", "plan-led"]
 
 APPROACHES: dict[str, str] = {
     "": "",
-    "direct": "Write it directly: one SELECT if one will do, with no more subqueries than it needs.",
-    "decomposed": "Write it in steps: a chain of CTEs, each with one small task and a telling name, "
-    "the last one the answer.",
+    "direct": "Write it directly: no more subqueries and no more work than the question needs.",
+    "decomposed": "Write it in steps: CTEs with one small task and a telling name each, then a SELECT that gives "
+    "the answer.",
     "plan-led": "Follow the plan step by step; say in the reasoning where you had to depart from it.",
 }
 

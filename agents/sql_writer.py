@@ -24,8 +24,8 @@ Style: TypeAlias = Literal["", "direct", "decomposed", "plan-led"]
 APPROACHES: dict[str, str] = {
     "": "",
     "direct": "Write it directly: no more subqueries and no more work than the question needs.",
-    "decomposed": "Write it in steps: CTEs with one small task and a telling name each, then a SELECT that gives "
-    "the answer.",
+    "decomposed": "Write it in steps: CTEs with one small task and a telling name each, then a SELECT that "
+    "gives the answer.",
     "plan-led": "Follow the plan step by step; say in the reasoning where you had to depart from it.",
 }
 

@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, Field, model_validator
 
 from quorum.agents.base import PromptContext, ask
-from quorum.agents.role import Ordered, Role
+from quorum.agents.role import Missing, Ordered, Role, Summary
 from quorum.agents.turns import Turn
 from quorum.tools.models import Model
 
@@ -22,6 +22,8 @@ class Action(BaseModel):
     action: ActionKind
     sql: str | None = Field(description="The complete query, for action sql; else null.")
     command: str | None = Field(description="The command, for action look; else null.")
+    missing: Missing = None
+    summary: Summary = ""
     ordered: Ordered = False
 
     @model_validator(mode="after")
@@ -38,7 +40,7 @@ class Action(BaseModel):
         return {"sql": self.sql or "", "look": self.command or "", "terminate": ""}[self.action]
 
 
-ROLE = Role("action", "Action", "{action}: {sql}{command}", Action)
+ROLE = Role("action", "Action", "{action}: {sql}{command}{missing}", Action)
 
 
 async def predict(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, Field, field_validator
 
 from quorum.agents.base import PromptContext, ask
-from quorum.agents.role import Role
+from quorum.agents.role import Assumptions, Role
 from quorum.tools.models import Model
 
 
@@ -20,8 +20,9 @@ class Plan(BaseModel):
     expected_format: str = Field(
         description="The result's columns as `name (type), name (type)`, only what the question asks for, "
         "each type one of integer, real, text, date, boolean; then `one row`, or `one row per …`, and the "
-        "order where it is fixed."
+        "order if the question asks for one."
     )
+    assumptions: Assumptions = Field(default_factory=list)
 
     @field_validator("steps")
     @classmethod

@@ -68,5 +68,32 @@ Ordered: TypeAlias = Annotated[
 ]
 """What roles that write a first query say of the question: rows in another order are another answer then."""
 
+Assumptions: TypeAlias = Annotated[
+    list[str],
+    Field(
+        description="What the question leaves open and you decide, so that another choice would change the "
+        "answer (ties, period, denominator, rows without a match); one short sentence each, mostly none."
+    ),
+]
+"""What an answer rests on without the question having said it."""
+
+Missing: TypeAlias = Annotated[
+    str | None,
+    Field(
+        description="If no query over this database can answer the question: what it lacks, in one "
+        "sentence; the query is null then. Else null."
+    ),
+]
+"""That the data cannot answer is a reply like any other."""
+
+Summary: TypeAlias = Annotated[
+    str,
+    Field(
+        description="What the rows will show, in one plain sentence for the person who asked: no SQL, and no "
+        "values that you cannot know yet."
+    ),
+]
+"""The answer in words, read above its rows."""
+
 SqlText: TypeAlias = Annotated[str, AfterValidator(_some_sql)]
 """A query in a reply: an empty one is sent back, white space around it goes."""

@@ -16,10 +16,17 @@ MAX_ROUNDS = 5  # the paper leaves it open; ReFoRCE (000, section 4) allows five
 
 
 class Refinement(BaseModel):
-    """A repaired query."""
+    """A repaired query, or that nothing is the answer."""
 
     explanation: str = Field(description="What was wrong, if anything, in one sentence.")
-    sql: SqlText = Field(description="The whole query, different from every one shown.")
+    sql: SqlText | None = Field(
+        description="The whole query, different from every one shown; null only if a query ran and its "
+        "empty result is the answer."
+    )
+    assumption: str | None = Field(
+        default=None,
+        description="If the query now takes the question in another way: which, in one sentence; else null.",
+    )
 
 
 ROLE = Role("self_refiner", "SelfRefiner", "repairs it: {explanation}", Refinement)
@@ -44,12 +51,14 @@ async def refine(
     expected_format: str = "",
     syntax: str = "",
     linked_schema: str = "",
+    near_misses: Sequence[str] = (),
     earlier: Sequence[Attempt] = (),
 ) -> Refinement:
     """Repair ``sql``, which failed with ``error`` of the given kind.
 
     Args:
         linked_schema: What the SchemaLinker found after a schema error, compact form.
+        near_misses: Of an empty result: how many rows each condition leaves.
         earlier: Attempts before this one, oldest first.
     """
     return await ask(
@@ -63,5 +72,6 @@ async def refine(
         expected_format=expected_format,
         syntax=syntax,
         linked_schema=linked_schema,
+        near_misses=list(near_misses),
         earlier=list(earlier),
     )

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
 
 from quorum.agents.base import PromptContext, ask
-from quorum.agents.role import Ordered, Role, SqlText
+from quorum.agents.role import Assumptions, Missing, Ordered, Role, SqlText, Summary
 from quorum.knowledge.demonstrations import Demonstration
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.models import Model
@@ -23,18 +23,21 @@ Style: TypeAlias = Literal["", "direct", "decomposed", "plan-led"]
 
 APPROACHES: dict[str, str] = {
     "": "",
-    "direct": "Write it directly: one SELECT if one will do, with no more subqueries than it needs.",
-    "decomposed": "Write it in steps: a chain of CTEs, each with one small task and a telling name, "
-    "the last one the answer.",
+    "direct": "Write it directly: no more subqueries and no more work than the question needs.",
+    "decomposed": "Write it in steps: CTEs with one small task and a telling name each, then a SELECT that "
+    "gives the answer.",
     "plan-led": "Follow the plan step by step; say in the reasoning where you had to depart from it.",
 }
 
 
 class Draft(BaseModel):
-    """A complete query."""
+    """A complete query, or what the data lacks for one."""
 
     reasoning: str = Field(description="Which tables, joins and filters, and why; three sentences at most.")
-    sql: SqlText = Field(description="The complete query.")
+    assumptions: Assumptions = Field(default_factory=list)
+    missing: Missing = None
+    sql: SqlText | None = Field(description="The complete query; null only with `missing`.")
+    summary: Summary = ""
     other_reading: str | None = Field(
         default=None,
         description="What else the question could sensibly mean, in one sentence, where that would change "
@@ -42,8 +45,14 @@ class Draft(BaseModel):
     )
     ordered: Ordered = False
 
+    @model_validator(mode="after")
+    def _sql_or_missing(self) -> Draft:
+        if not self.sql and not (self.missing or "").strip():
+            raise ValueError("give the query in sql, or in missing what the data lacks for one")
+        return self
 
-ROLE = Role("sql_writer", "SqlWriter", "{sql}", Draft)
+
+ROLE = Role("sql_writer", "SqlWriter", "{sql}{missing}", Draft)
 
 
 @dataclass(frozen=True)

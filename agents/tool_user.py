@@ -12,7 +12,7 @@ from typing import Literal
 from pydantic import BaseModel, Field, model_validator
 
 from quorum.agents.base import PromptContext, ask
-from quorum.agents.role import Ordered, Role
+from quorum.agents.role import Assumptions, Missing, Ordered, Role, Summary
 from quorum.agents.turns import Turn
 from quorum.tools.models import Model
 
@@ -29,6 +29,9 @@ class ToolStep(BaseModel):
     action: Tool
     sql: str | None = Field(description="One whole query, for action sql and mostly for answer; else null.")
     command: str | None = Field(description="The command, for action look; else null.")
+    assumptions: Assumptions = Field(default_factory=list)
+    missing: Missing = None
+    summary: Summary = ""
     ordered: Ordered = False
 
     @model_validator(mode="after")
@@ -45,7 +48,7 @@ class ToolStep(BaseModel):
         return ((self.command if self.action == "look" else self.sql) or "").strip()
 
 
-ROLE = Role("tool_user", "ToolUser", "{action}: {sql}{command}", ToolStep)
+ROLE = Role("tool_user", "ToolUser", "{action}: {sql}{command}{missing}", ToolStep)
 
 
 async def next_step(

@@ -86,11 +86,13 @@ async def validate(
     *,
     expected_format: str = "",
     schema: str = "",
+    documents: str = "",
 ) -> Verdict:
     """Judge a result from its summary.
 
     Args:
         schema: Of the tables that the query uses; empty for none, as in the paper.
+        documents: Those that the writer had.
     """
     return await ask(
         model,
@@ -100,6 +102,7 @@ async def validate(
         sql=sql,
         expected_format=expected_format,
         schema=schema,
+        documents=documents,
         row_count=summary.row_count,
         truncated=summary.truncated,
         columns=list(summary.columns),

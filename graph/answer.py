@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-Status = Literal["answered", "no_answer", "stopped"]
+Status = Literal["answered", "unanswerable", "no_answer", "stopped"]
 
 
 class AnswerCluster(BaseModel):
@@ -22,7 +22,8 @@ class AnswerVote(BaseModel):
     """How the candidates voted: with which weight per expert, drawn with which seed if drawn.
 
     ``settled`` is ``user`` where the user chose between its answers. ``stopping`` is the rule that
-    ended the sampling, ``saved`` the candidates that it spared.
+    ended the sampling, ``saved`` the candidates that it spared, ``doubt`` the share of writers that saw
+    another reading of the question.
     """
 
     strategy: str
@@ -34,6 +35,7 @@ class AnswerVote(BaseModel):
     settled: str = ""
     stopping: str = "never"
     saved: int = 0
+    doubt: float | None = None
     notes: list[str] = []
 
 
@@ -42,7 +44,7 @@ class AnswerCandidate(BaseModel):
 
     ``error`` and ``error_kind`` (``quorum.tools.query.ErrorKind``, or why it could not go on) are empty if it
     has a result, which lies in ``result_file`` (Parquet). ``row_count`` rows are kept; with ``truncated``
-    there were more.
+    there were more. ``reading`` is what else the question could mean, as its writer says.
     """
 
     id: str
@@ -57,14 +59,18 @@ class AnswerCandidate(BaseModel):
     approved: bool | None
     repairs: int
     weight: float = 1.0
+    assumptions: list[str] = []
+    reading: str = ""
 
 
 class Answer(BaseModel):
     """A question's answer with everything needed to trust or distrust it.
 
     Attributes:
-        status: ``answered``; ``no_answer`` (best effort shown); ``stopped`` (a limit ended the
-            run; the best so far is shown).
+        status: ``answered``; ``unanswerable`` (``missing`` says what the data lacks); ``no_answer`` (best
+            effort shown); ``stopped`` (a limit ended the run; the best so far is shown).
+        summary: What the rows show, in a sentence of the model that wrote the query; may be empty.
+        assumptions: What the query rests on without the question having said it.
         rows: The first 20 rows; all kept rows lie in ``result_file`` (Parquet).
         row_count: Rows kept; with ``truncated`` there were more.
         readings: What else the question could mean, say those who gave this answer; at most three sentences.
@@ -78,6 +84,8 @@ class Answer(BaseModel):
 
     question: str
     status: Status
+    missing: str = ""
+    summary: str = ""
     database: str
     dialect: str
     recipe: str
@@ -89,6 +97,7 @@ class Answer(BaseModel):
     result_file: str = ""
     confidence: float = 0.0
     vote: AnswerVote | None = None
+    assumptions: list[str] = []
     readings: list[str] = []
     disagreement: list[str] = []
     candidates: list[AnswerCandidate] = []

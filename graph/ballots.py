@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 LEAST_WEIGHT = 1e-12
 
+UNANSWERABLE = "unanswerable"
+"""``Ballot.error`` of a candidate that says that the data cannot answer."""
+
 Decided: TypeAlias = Literal["", "vote", "tie_rule", "draw", "judge", "revision", "user"]
 """What chose the winner: the weights, the tie rule, a draw, a model, or the user; empty without a winner."""
 
@@ -30,6 +33,8 @@ class Ballot:
         error: Kind of its ``QueryError``; empty if it ran.
         approved: The validator's verdict; None if it was not asked.
         repairs: Refinement rounds it took.
+        named: Its columns have the names that the plan gives them.
+        size: Of its SQL, in tokens.
         cluster: What it votes for; the fingerprint where empty. Set it from
             ``quorum.tools.results.cluster_keys`` to join results that agree within the tolerance.
     """
@@ -42,6 +47,8 @@ class Ballot:
     error: str = ""
     approved: bool | None = None
     repairs: int = 0
+    named: bool = False
+    size: int = 0
     cluster: str = ""
 
     @property
@@ -50,7 +57,10 @@ class Ballot:
 
     @property
     def reason(self) -> str:
-        """Why it does not vote: ``failed: KIND``, ``no result`` or ``blank result``; else empty."""
+        """Why it does not vote: ``unanswerable``, ``failed: KIND``, ``no result`` or ``blank result``; else
+        empty."""
+        if self.error == UNANSWERABLE:
+            return UNANSWERABLE
         if self.error:
             return f"failed: {self.error}"
         if not self.fingerprint:
@@ -104,6 +114,8 @@ class Vote:
         cast: Candidates in all, voting or not.
         experts: Distinct experts in all.
         excluded: Who did not vote, and why.
+        unanswerable: Candidates that say that the data cannot answer.
+        doubt: Share of the writers that named another reading of the question, 0 to 1; None if none could.
         notes: For people: exclusions, blanks, objections.
         decided: What chose the winner, and ``decision`` a sentence on it; empty where the weights did.
         tied: Keys of the heaviest clusters where they weigh the same, the winner's first; empty
@@ -130,6 +142,8 @@ class Vote:
     cast: int = 0
     experts: int = 0
     excluded: tuple[tuple[str, str], ...] = ()
+    unanswerable: tuple[str, ...] = ()
+    doubt: float | None = None
     notes: tuple[str, ...] = ()
     decided: Decided = ""
     decision: str = ""
@@ -144,13 +158,18 @@ class Vote:
     saved: int = 0
 
     def __post_init__(self) -> None:
-        _restore_tuples(self, "clusters", "notes", "tied")
+        _restore_tuples(self, "clusters", "notes", "tied", "unanswerable")
         object.__setattr__(self, "excluded", tuple((name, reason) for name, reason in self.excluded))
 
     @property
     def winning(self) -> Cluster | None:
         """The winner's cluster."""
         return next((cluster for cluster in self.clusters if self.winner in cluster.candidates), None)
+
+    @property
+    def cannot_answer(self) -> bool:
+        """Whether more candidates say that the data cannot answer than agree on any answer."""
+        return len(self.unanswerable) > max((len(cluster.candidates) for cluster in self.clusters), default=0)
 
     @property
     def voters(self) -> int:
@@ -247,6 +266,13 @@ def rank(ballot: Ballot) -> tuple[bool, int, str, str]:
     are compared only where two candidates have the same SQL.
     """
     return (ballot.approved is not True, ballot.repairs, _digest(ballot.sql), ballot.candidate)
+
+
+def plainness(ballot: Ballot) -> tuple[bool, int, bool, int, str, str]:
+    """Which of those that agree stands for them, best first: as ``rank``, but before the hash the one with
+    the plan's column names, then the shortest SQL."""
+    approved, repairs, digest, name = rank(ballot)
+    return (approved, repairs, not ballot.named, ballot.size, digest, name)
 
 
 @lru_cache(maxsize=256)  # votes sort the same ballots again and again

@@ -16,11 +16,15 @@ from functools import lru_cache
 from pathlib import Path
 
 from quorum.graph.ballots import Vote
+from quorum.graph.stopping import BATCHES
 from quorum.knowledge.errors import ConfigurationError
 
 SHIPPED = Path(__file__).with_name("confidence.json")
 
-FEATURES = ("agreeing", "share", "experts")
+FEATURES = ("agreeing", "share", "experts", "doubt")
+
+USUAL_DOUBT = 0.75
+"""Share of writers that name another reading where nothing is known of it."""
 
 LOW = 0.4
 """Upper bound for votes that are low by rule (``Vote.low``)."""
@@ -40,12 +44,14 @@ CONFIRMED, CONTRADICTED = 0.25, -1.0
 
 @dataclass(frozen=True)
 class Calibration:
-    """The log-odds of a vote's answer: an intercept and a weight, not negative, per feature.
+    """The log-odds of a vote's answer: an intercept and a weight per feature, of which none but ``doubt`` may
+    be negative, and that may not be positive.
 
     Attributes:
         agreeing: Of the natural logarithm of the number of candidates in the winner's cluster.
         share: Of the winner's share of the vote.
         experts: Of the logarithm of the number of experts in the winner's cluster.
+        doubt: Of the share of writers that saw another reading, less ``USUAL_DOUBT``.
         votes: Number of votes it was fitted to.
         checked: Number of held-out votes it was checked on.
         brier: Its Brier score on those.
@@ -56,6 +62,7 @@ class Calibration:
     agreeing: float
     share: float
     experts: float
+    doubt: float = 0.0
     votes: int = 0
     checked: int = 0
     brier: float | None = None
@@ -63,7 +70,7 @@ class Calibration:
 
     def log_odds(self, found: Sequence[float]) -> float:
         """Of an answer being right, by the ``features`` of its vote alone."""
-        weights = (self.agreeing, self.share, self.experts)
+        weights = (self.agreeing, self.share, self.experts, self.doubt)
         return self.intercept + math.fsum(w * x for w, x in zip(weights, found, strict=True))
 
     def probability(self, found: Sequence[float]) -> float:
@@ -86,23 +93,27 @@ def load(path: Path = SHIPPED) -> Calibration:
         ) from error
 
 
-def features(agreeing: int, share: float, experts: int) -> tuple[float, ...]:
+def features(agreeing: int, share: float, experts: int, doubt: float | None = None) -> tuple[float, ...]:
     """What a vote says of its winner, in the order of ``FEATURES``.
 
     Args:
         agreeing: Candidates in the winner's cluster.
         share: That cluster's share of the vote, 0 to 1.
         experts: Experts in it.
+        doubt: Share of the writers that named another reading; None where that is not known.
     """
-    return (math.log(agreeing), share, math.log(experts))
+    return (math.log(agreeing), share, math.log(experts), 0.0 if doubt is None else doubt - USUAL_DOUBT)
 
 
 def confidence(vote: Vote, *, explored: bool | None = None, calibration: Calibration | None = None) -> float:
-    """How far to trust a vote's answer, 0 to 1; 0 without one.
+    """How far to trust what a vote says, 0 to 1; 0 where it says nothing.
 
     Grows with the share of the vote, with the candidates and experts that agree, and with the
-    validator's verdict; never above ``LOW`` where the vote is low by rule, nor above ``BLANK``
-    where only blank results voted.
+    validator's verdict, and falls with the share of writers that saw another reading; never above
+    ``LOW`` where the vote is low by rule, nor above ``BLANK`` where only blank results voted.
+
+    A dispute is never trusted more than the unanimous first batch that would have ended the sampling: what
+    was asked later was asked because of the dispute.
 
     Args:
         explored: Whether an exploration confirmed the answer; None without one.
@@ -111,13 +122,21 @@ def confidence(vote: Vote, *, explored: bool | None = None, calibration: Calibra
     Raises:
         ConfigurationError: The calibration that ships cannot be read.
     """
-    winning = vote.winning
+    fit = calibration or load()
+    winning, lacking = vote.winning, len(vote.unanswerable)
+    if vote.cannot_answer:
+        return fit.probability(features(lacking, lacking / vote.cast, 1, vote.doubt))
     if winning is None:
         return 0.0
-    found = features(len(winning.candidates), vote.share, len(winning.experts))
-    odds = (calibration or load()).log_odds(found)
+    agreeing, experts = len(winning.candidates), len(winning.experts)
+    disputed = agreeing < vote.cast
+    if disputed and vote.stopping not in ("", "never"):
+        agreeing = min(agreeing, BATCHES[0])
+    odds = fit.log_odds(features(agreeing, vote.share, experts, vote.doubt))
     odds += 0.0 if vote.approved is None else APPROVED if vote.approved else REFUSED
     odds += 0.0 if explored is None else CONFIRMED if explored else CONTRADICTED
+    unanimous = fit.log_odds(features(agreeing, 1.0, experts, vote.doubt))
+    odds = min(odds, unanimous) if disputed else odds
     cap = BLANK if vote.blank else LOW if vote.low else 1.0
     return min(cap, 1 / (1 + math.exp(-odds)))
 

@@ -11,7 +11,17 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from quorum.graph.ballots import Ballot, Cluster, Decided, Rules, Tally, Vote, rank
+from quorum.graph.ballots import (
+    UNANSWERABLE,
+    Ballot,
+    Cluster,
+    Decided,
+    Rules,
+    Tally,
+    Vote,
+    plainness,
+    rank,
+)
 from quorum.graph.confidence import confidence
 from quorum.graph.strategies import STRATEGIES, find_strategy
 
@@ -25,8 +35,8 @@ async def hold_vote(
 
     Failed and blank results do not vote unless all results are blank. A tie goes to the cluster
     with an approved candidate, then to the one with the fewest repairs, then to the smallest
-    hash of SQL (``quorum.graph.ballots.rank``); ``tie`` stays set. Within a cluster the same rule
-    chooses the candidate that stands for it.
+    hash of SQL (``quorum.graph.ballots.rank``); ``tie`` stays set. Within a cluster
+    ``quorum.graph.ballots.plainness`` chooses the candidate that stands for it.
 
     Args:
         strategy: A name in ``STRATEGIES``.
@@ -38,7 +48,7 @@ async def hold_vote(
         ConfigurationError: There is no such strategy, or ``rules`` lack what it needs.
     """
     weigh = find_strategy(strategy)
-    cast = sorted(ballots, key=rank)
+    cast = sorted(ballots, key=plainness)
     voters = [ballot for ballot in cast if ballot.eligible]
     blank = not voters
     voters = voters or [ballot for ballot in cast if ballot.fingerprint and not ballot.error]
@@ -52,9 +62,10 @@ async def hold_vote(
         cast=len(cast),
         experts=len({ballot.expert for ballot in cast}),
         excluded=tuple((ballot.candidate, ballot.reason) for ballot in cast if ballot not in voters),
+        unanswerable=tuple(ballot.candidate for ballot in cast if ballot.error == UNANSWERABLE),
     )
     if not voters:
-        return replace(box, notes=("No candidate has a result.",))
+        return replace(box, notes=_notes(box, 0))
     return _count(box, voters, await weigh(voters, rules or Rules()))
 
 
@@ -108,10 +119,14 @@ def _decision(tied: int, tally: Tally) -> tuple[Decided, str]:
 
 def _notes(box: Vote, voters: int) -> tuple[str, ...]:
     notes = []
+    if lacking := len(box.unanswerable):
+        notes.append(f"{lacking} of {box.cast} candidates say that the data cannot answer.")
+    if voters == 0 and not lacking:
+        notes.append("No candidate has a result.")
     if box.blank:
         notes.append("Every result is empty, all NULL or all zero; these voted because there is no other.")
-    if box.excluded:
-        reasons = ", ".join(f"{name} ({reason})" for name, reason in box.excluded)
+    reasons = ", ".join(f"{name} ({why})" for name, why in box.excluded if why != UNANSWERABLE)
+    if voters and reasons:
         notes.append(f"Did not vote: {reasons}.")
     if voters == 1:
         notes.append("Only one candidate has a result that can vote.")

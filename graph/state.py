@@ -23,7 +23,7 @@ from quorum.graph.ballots import Cluster, Vote
 
 PREVIEW_ROWS = 20
 
-VERSION = 2
+VERSION = 3
 """Version of the state's form; a run begun with another version cannot be resumed."""
 
 Item = TypeVar("Item")
@@ -112,13 +112,28 @@ class CandidateInput:
 
 
 @dataclass(frozen=True)
+class Remarks:
+    """What a writer says beside its query.
+
+    Attributes:
+        summary: What the rows show, in a sentence.
+        assumptions: What the query rests on without the question having said it.
+        reading: Another meaning of the question.
+    """
+
+    summary: str = ""
+    assumptions: list[str] = field(default_factory=list)
+    reading: str = ""
+
+
+@dataclass(frozen=True)
 class Candidate:
     """A finished candidate, as consensus and the answer see it.
 
     Attributes:
         informed: Its prompts showed the findings of an exploration.
         approved: The Validator's verdict; None if it was not asked.
-        reading: Another meaning of the question, as its writer says.
+        remarks: Its writer's; None if it wrote none.
         ordered: Whether its writer says that the question asks for an order of the rows; None if it did not
             say.
     """
@@ -133,7 +148,7 @@ class Candidate:
     approved: bool | None = None
     refinements: int = 0
     stopped_by: str = ""
-    reading: str = ""
+    remarks: Remarks | None = None
     informed: bool = False
     ordered: bool | None = None
 
@@ -207,6 +222,7 @@ class RunState:
 
     Attributes:
         steps, expected_format: Of the plan; each may be empty.
+        assumptions: Of a plan that all candidates follow.
         plans: Times a plan was written.
         critique: Of the plan; empty if it stands.
         batch: Candidate inputs to be sent now; ``dispatched`` counts all so far.
@@ -225,6 +241,7 @@ class RunState:
     syntax_ref: str = ""
     steps: list[str] = field(default_factory=list)
     expected_format: str = ""
+    assumptions: list[str] = field(default_factory=list)
     plans: int = 0
     critique: str = ""
     extras: PromptExtras = field(default_factory=PromptExtras)
@@ -279,7 +296,7 @@ class CandidateState:
     feedback: str = ""
     next: str = ""
     sql: str = ""
-    reading: str = ""
+    remarks: Remarks | None = None
     ordered: bool | None = None
     error: Failure | None = None
     result: Result | None = None
@@ -318,6 +335,7 @@ STATE_TYPES = (
     FailedTry,
     Finding,
     PromptExtras,
+    Remarks,
     Result,
     Turn,
     Vote,

@@ -50,16 +50,24 @@ class Stopping:
         """
         if not to_come:
             return True
-        winning = vote.winning
+        winning, lacking = vote.winning, len(vote.unanswerable)
+        if self.in_batches and vote.cannot_answer:
+            return self._decided(lacking, [len(cluster.candidates) for cluster in vote.clusters], to_come)
         if not self.in_batches or winning is None or vote.tie:
             return False
         if vote.blank and (self.posterior is None or len(winning.candidates) < BLANKS):
             return False  # one result with values would outvote them all
         if self.posterior is None:
             return vote.margin is not None and vote.margin > math.fsum(to_come)
-        others = [cluster for cluster in vote.clusters if cluster is not winning]
-        most = max((len(cluster.candidates) for cluster in others), default=0)
-        return lead(len(winning.candidates), most) >= self.posterior
+        others = [len(cluster.candidates) for cluster in vote.clusters if cluster is not winning]
+        return self._decided(len(winning.candidates), [*others, lacking], to_come)
+
+    def _decided(self, first: int, others: Sequence[int], to_come: Sequence[float]) -> bool:
+        """Whether so many candidates of one mind are enough, against those of each other mind."""
+        second = max(others, default=0)
+        if self.posterior is None:
+            return first > second + len(to_come)
+        return lead(first, second) >= self.posterior
 
 
 def lead(first: int, second: int) -> float:

@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from quorum.graph.ballots import Ballot, Cluster, Overlaps, Rules, Strategy, Tally, rank
+from quorum.graph.ballots import Ballot, Cluster, Overlaps, Rules, Strategy, Tally, plainness, rank
 from quorum.knowledge.errors import ConfigurationError
 
 RIVALS = 3
@@ -31,7 +31,7 @@ def clusters(
 ) -> list[Cluster]:
     """Ballots of one choice together, each cluster the sum of its ballots' weights."""
     groups: dict[str, list[Ballot]] = {}
-    for ballot in sorted(ballots, key=rank):
+    for ballot in sorted(ballots, key=plainness):
         groups.setdefault(choice(ballot), []).append(ballot)
     return [
         Cluster(

@@ -24,6 +24,7 @@ OnDone = Callable[[int, int], None]
 
 STATUS = {
     "answered": ("Answer", "green"),
+    "unanswerable": ("The data cannot answer this", "yellow"),
     "no_answer": ("No answer found; the best effort", "yellow"),
     "stopped": ("Stopped by a limit; the best so far", "yellow"),
 }
@@ -69,6 +70,8 @@ def show_answer(answer: dict[str, Any], out: Console) -> None:
             title + (f" ({answer['stopped_by']})" if answer.get("stopped_by") else ""), style=f"bold {colour}"
         )
     )
+    for said in filter(None, (answer.get("missing"), answer.get("summary"))):
+        out.print(Text(printable(str(said))))
     if answer.get("sql"):
         sql = sql_text(laid_out(answer["sql"], answer.get("dialect", "")))
         out.print(
@@ -78,12 +81,12 @@ def show_answer(answer: dict[str, Any], out: Console) -> None:
     if answer.get("columns"):
         out.print(rows_table(answer["columns"], answer.get("rows") or []))
         out.print(Text(rows_note(answer), style="dim"))
-    else:
+    elif answer.get("status") != "unanswerable":
         out.print(
             Text("No candidate has a result." if answer.get("candidates") else "No candidate was begun.")
         )
         out.print(_failures(answer))
-    for line in [*_readings(answer), *_disagreement(answer)]:
+    for line in [*_assumptions(answer), *_readings(answer), *_disagreement(answer)]:
         out.print(line)
     for warning in answer.get("warnings") or []:
         out.print(Text(f"Warning: {printable(str(warning))}", style="yellow"))
@@ -137,15 +140,22 @@ def rows_note(answer: dict[str, Any]) -> str:
     return text
 
 
+def _assumptions(answer: dict[str, Any]) -> list[Text]:
+    """What the answer rests on without the question having said it."""
+    return _listed("It assumes:", answer.get("assumptions") or [])
+
+
 def _readings(answer: dict[str, Any]) -> list[Text]:
-    """What else the question could mean: in one line, or one each where there are several."""
-    readings = [printable(str(reading)) for reading in answer.get("readings") or []]
-    head, lines = "The question could also mean:", [f"  {reading}" for reading in readings]
-    return (
-        [Text(" ".join([head, *readings]))]
-        if len(readings) == 1
-        else [*map(Text, [head, *lines] if readings else [])]
-    )
+    """What else the question could mean."""
+    return _listed("The question could also mean:", answer.get("readings") or [])
+
+
+def _listed(head: str, sentences: list[Any]) -> list[Text]:
+    """Sentences under their head: in one line, or one each where there are several."""
+    said = [printable(str(sentence)) for sentence in sentences]
+    if len(said) < 2:
+        return [Text(" ".join([head, *said]))] if said else []
+    return [*map(Text, [head, *(f"  {sentence}" for sentence in said)])]
 
 
 def _disagreement(answer: dict[str, Any]) -> list[Text]:

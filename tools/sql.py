@@ -128,6 +128,21 @@ def normalise(sql: str, dialect: str) -> str:
     return "; ".join(tree.sql(name, comments=False) for tree in trees)
 
 
+@lru_cache(maxsize=256)
+def size(sql: str, dialect: str) -> int:
+    """How many tokens a query has, comments aside; words where it cannot be read.
+
+    Raises:
+        ConfigurationError: The dialect is unknown.
+    """
+    from sqlglot.errors import SqlglotError
+
+    try:
+        return len(sqlglot_dialect(dialect_name(dialect)).tokenize(sql))
+    except SqlglotError:
+        return len(sql.split())
+
+
 def _fold_names(tree: exp.Expr, dialect: str) -> None:
     """Fold unquoted names, and unquote folded ones, in place.
 

@@ -16,6 +16,7 @@ from quorum.evals.recorded.ballots import ballots_of
 from quorum.evals.recorded.candidates import RecordedCandidates
 from quorum.evals.recorded.expected import arrivals
 from quorum.evals.records import Record
+from quorum.evals.reports.calibration import auroc
 from quorum.evals.scorers.spider2_rules import Spider2Gold
 from quorum.graph.ballots import Rules
 from quorum.graph.confidence import FEATURES, Calibration, features, load
@@ -92,7 +93,9 @@ def votes_of_records(records: Iterable[Record]) -> Iterator[KnownVote]:
         for cluster in vote.get("clusters") or ():
             if record.match is not None and vote.get("winner") in cluster["candidates"]:
                 experts = {models.get(name) for name in cluster["candidates"]}
-                values = features(len(cluster["candidates"]), cluster["share"], len(experts))
+                values = features(
+                    len(cluster["candidates"]), cluster["share"], len(experts), vote.get("doubt")
+                )
                 yield KnownVote(record.id, values, record.match)
 
 
@@ -118,25 +121,25 @@ def refit(votes: Sequence[KnownVote]) -> Refit:
 
 def _checked(calibration: Calibration, votes: Sequence[KnownVote]) -> Checked:
     answers = [(calibration.probability(vote.features), vote.right) for vote in votes]
-    rights, wrongs = ([sure for sure, right in answers if right is kind] for kind in (True, False))
-    pairs = [(sure > other) + (sure == other) / 2 for sure in rights for other in wrongs]
-    brier = fmean((sure - right) ** 2 for sure, right in answers)
-    return Checked(brier, fmean(pairs) if pairs else None)
+    return Checked(fmean((sure - right) ** 2 for sure, right in answers), auroc(answers))
 
 
 def fit(votes: Sequence[KnownVote]) -> Calibration:
     """Logistic regression by projected gradient descent, with a ridge of ``RIDGE`` on the weights.
 
-    They may not be negative: more agreement never speaks against an answer.
+    They may not be negative, and the doubt's not positive: more agreement never speaks against an answer,
+    other readings never for it. The doubt, of which recorded candidates say nothing, is drawn to the weight
+    that ships.
     """
     data = np.array([[1.0, *vote.features] for vote in votes])
     right = np.array([vote.right for vote in votes], dtype=np.float64)
     ridge = np.array([1e-3, *[RIDGE] * len(FEATURES)])
-    floor = np.array([-np.inf, *[0.0] * len(FEATURES)])
+    low = np.array([-np.inf, 0.0, 0.0, 0.0, -np.inf])
+    high = np.array([np.inf, np.inf, np.inf, np.inf, 0.0])
+    prior = np.array([0.0, 0.0, 0.0, 0.0, load().doubt])
     step = 1 / (np.linalg.norm(data, 2) ** 2 / 4 + ridge.max())
     weights = np.zeros(data.shape[1])
     for _ in range(STEPS):
         missed = 1 / (1 + np.exp(-data @ weights)) - right
-        weights = np.maximum(floor, weights - step * (data.T @ missed + ridge * weights))
-    intercept, agreeing, share, experts = (round(float(weight), 4) for weight in weights)
-    return Calibration(intercept, agreeing, share, experts, votes=len(votes))
+        weights = np.clip(weights - step * (data.T @ missed + ridge * (weights - prior)), low, high)
+    return Calibration(*(round(float(weight), 4) for weight in weights), votes=len(votes))

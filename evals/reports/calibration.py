@@ -51,6 +51,8 @@ class Calibration:
     Attributes:
         confidence, accuracy: Means.
         brier: Mean squared distance of confidence and rightness (Brier, 1950), 0 to 1, 0 is perfect.
+        auroc: How probably a right answer has more confidence than a wrong one; 0.5 is chance, None where all
+            are right or all wrong.
         brier_base: Of one who always says ``accuracy``: a confidence that tells answers apart is below.
         ece: Expected calibration error (Naeini, Cooper and Hauskrecht, 2015): mean distance of a bin's
             confidence and accuracy, weighted by its answers, 0 to 1.
@@ -66,6 +68,7 @@ class Calibration:
     confidence: float
     accuracy: float
     brier: float
+    auroc: float | None
     brier_base: float
     ece: float
     bins: tuple[Bin, ...]
@@ -87,6 +90,7 @@ def calibrate(answers: Iterable[Judged]) -> Calibration | None:
         confidence=fmean(sure for sure, _ in given),
         accuracy=accuracy,
         brier=fmean((sure - right) ** 2 for sure, right in given),
+        auroc=auroc(given),
         brier_base=accuracy * (1 - accuracy),
         ece=math.fsum(it.n * abs((it.confidence or 0.0) - (it.accuracy or 0.0)) for it in bins) / len(given),
         bins=bins,
@@ -94,6 +98,13 @@ def calibrate(answers: Iterable[Judged]) -> Calibration | None:
         aurc=area,
         aurc_best=_curve([(float(right), right) for _, right in given])[1],
     )
+
+
+def auroc(answers: Sequence[Judged]) -> float | None:
+    """Area under the receiver operating characteristic (``Calibration.auroc``)."""
+    rights, wrongs = ([sure for sure, right in answers if right is kind] for kind in (True, False))
+    pairs = [(sure > other) + (sure == other) / 2 for sure in rights for other in wrongs]
+    return fmean(pairs) if pairs else None
 
 
 def _bin(number: int, answers: Sequence[Judged]) -> Bin:

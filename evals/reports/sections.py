@@ -178,6 +178,11 @@ def confidence(summary: Summary) -> Iterator[str]:
         "measure (lower is better) | >here | for comparison",
         [
             ("Brier score", f"{found.brier:.3f}", f"{found.brier_base:.3f} if always {found.accuracy:.3f}"),
+            (
+                "AUROC (higher is better)",
+                "–" if found.auroc is None else f"{found.auroc:.3f}",
+                "0.5 is chance: does confidence tell right answers from wrong ones?",
+            ),
             ("expected calibration error", f"{found.ece:.3f}", "0 is perfect"),
             ("area under the risk-coverage curve", f"{found.aurc:.3f}", orders),
         ],

@@ -29,6 +29,7 @@ UNANSWERED = {
     "malformed_reply": "The model's reply did not have the form asked for, repairs included.",
     "model_unavailable": "The model's endpoint failed the first failed candidate; no other had a result.",
     "no_answer": "The run ended without an answer.",
+    "unanswerable": "The model said that the data cannot answer.",
     "no_sql": "No candidate wrote SQL.",
     "abstained": "There was a result, but its confidence was below the option abstain_below.",
     "max_calls": "The limit on model calls ended the run.",

@@ -88,6 +88,8 @@ def why(answer: Answer, refusals: Collection[str] = (), *, live: bool = True) ->
         return answer.stopped_by, f"The run was stopped by {answer.stopped_by}."
     if answer.status == "answered":
         return "", ""
+    if answer.status == "unanswerable":
+        return "unanswerable", answer.missing
     if answer.result_file:
         return "abstained", "Its confidence is too low."
     failed = [candidate for candidate in answer.candidates if candidate.error_kind]

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from quorum.agents import action, schema_linker, self_refiner, sql_critique, validator
 from quorum.agents.self_refiner import Attempt
 from quorum.agents.turns import Turn, repeats
+from quorum.graph.ballots import UNANSWERABLE
 from quorum.graph.context import Context
 from quorum.graph.nodes.results import keep_result, observation, summary
 from quorum.graph.nodes.step import Update, ask_role, known, record, try_role
-from quorum.graph.state import Candidate, CandidateState, Failure, RunState
+from quorum.graph.state import Candidate, CandidateState, Failure, Remarks, RunState
 from quorum.tools.execute import execute
 from quorum.tools.models import Model
+from quorum.tools.near_misses import near_misses
 from quorum.tools.query import ErrorKind, QueryError
 
 NO_PLAN = ["Answer the question with one query."]
@@ -51,11 +53,12 @@ async def act(state: CandidateState, context: Context, *, max_actions: int) -> U
         return taken | {"next": "terminate" if stuck else "act", "history": [*state.history, turn]}
     if predicted.action == "sql":
         written = {"sql": predicted.text.strip(), "ordered": predicted.ordered, "error": None}
-        return taken | {"next": "sql"} | written
+        return taken | {"next": "sql", "remarks": Remarks(predicted.summary)} | written
     if predicted.action == "look":
         turn = Turn("look", predicted.text, context.resources.files.run(predicted.text))
         return taken | {"next": "act", "history": [*state.history, turn]}
-    return {"next": "terminate"}
+    missing = Failure(UNANSWERABLE, predicted.missing) if predicted.missing else state.error
+    return {"next": "terminate", "error": missing}
 
 
 async def review_sql(state: CandidateState, context: Context) -> Update:
@@ -134,11 +137,13 @@ async def link_schema(
 
 
 async def refine(state: CandidateState, context: Context) -> Update:
-    """SelfRefiner: upon an execution error or an empty result."""
+    """SelfRefiner: upon an execution error or an empty result, which it may confirm."""
     error = state.error
     assert error is not None  # the router comes here with an error only
     prompt, syntax = await context.prompt(state), await context.text(state.syntax_ref)
     linked = await context.text(state.linked_ref)
+    empty = error.kind == ErrorKind.EMPTY_RESULT
+    misses = await near_misses(context.database, state.sql, state.input.id) if empty else []
     refined = await ask_role(
         state,
         context,
@@ -153,22 +158,28 @@ async def refine(state: CandidateState, context: Context) -> Update:
             expected_format=state.expected_format,
             syntax=syntax,
             linked_schema=linked,
+            near_misses=misses,
             earlier=state.earlier,
         ),
         event="refinement",
         repaired=error,
     )
     update: Update = {"refinements": state.refinements + 1}
-    if known(refined.sql, [state.sql, *(tried.sql for tried in state.earlier)]):
+    if not refined.sql or known(refined.sql, [state.sql, *(tried.sql for tried in state.earlier)]):
         return update  # nothing new will come: the error stands
     earlier = [*state.earlier, Attempt(state.sql, error.message)]
-    return update | {"sql": refined.sql, "error": None, "earlier": earlier}
+    update |= {"sql": refined.sql, "error": None, "earlier": earlier}
+    if refined.assumption:
+        said = state.remarks or Remarks()
+        update["remarks"] = replace(said, assumptions=[*said.assumptions, refined.assumption])
+    return update
 
 
 async def validate(state: CandidateState, context: Context, *, max_validations: int) -> Update:
     """Validator: after a successful execution; a rejected result goes back to Action as feedback."""
     result = state.result
     assert result is not None  # the router comes here with a result only
+    documents = await context.text(state.documents_ref)
     verdict = await try_role(
         state,
         context,
@@ -180,6 +191,7 @@ async def validate(state: CandidateState, context: Context, *, max_validations: 
             state.sql,
             summary(result),
             expected_format=state.expected_format,
+            documents=documents,
         ),
         event="validation",
     )
@@ -195,7 +207,8 @@ async def validate(state: CandidateState, context: Context, *, max_validations: 
 async def finish(state: CandidateState, context: Context) -> Update:
     """Hand the candidate to the consensus: its last good result, or its last error."""
     start, error = state.input, state.error
-    if state.result is None and error is None:
+    result = None if error and error.kind == UNANSWERABLE else state.result
+    if result is None and error is None:
         limit = state.stopped_by
         reason = f"stopped by {limit} before it had a result" if limit else "the model gave up"
         error = Failure("stopped" if limit else "gave_up", f"No result: {reason}.")
@@ -205,12 +218,12 @@ async def finish(state: CandidateState, context: Context) -> Update:
         temperature=start.temperature,
         seed=start.seed,
         sql=state.answer_sql or state.sql,
-        result=state.result,
-        error=None if state.result else error,
+        result=result,
+        error=None if result else error,
         approved=state.approved,
         refinements=state.refinements,
         stopped_by=state.stopped_by,
-        reading=state.reading,
+        remarks=state.remarks,
         informed=bool(start.extras.findings),
         ordered=state.ordered,
     )

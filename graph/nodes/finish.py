@@ -5,21 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 
-from quorum.graph.answer import Answer, AnswerCandidate, AnswerCluster, AnswerVote
-from quorum.graph.ballots import Vote
+from quorum.graph.answer import Answer, AnswerCandidate, AnswerCluster, AnswerVote, Status
+from quorum.graph.ballots import UNANSWERABLE, Vote
 from quorum.graph.confidence import abstains
 from quorum.graph.context import Context
 from quorum.graph.live import close_own
 from quorum.graph.nodes.clarifying import dispute
 from quorum.graph.nodes.step import Update
-from quorum.graph.state import Candidate, RunState, order_counts
+from quorum.graph.state import Candidate, Remarks, RunState, order_counts
 from quorum.knowledge.errors import QuorumError
 from quorum.tools.experts import Feedback
 from quorum.tools.query import ErrorKind
 
 MAX_READINGS = 3
 MAX_READING = 240  # characters
-NEVER_RAN = ("stopped", "gave_up")
+NEVER_RAN = ("stopped", "gave_up", UNANSWERABLE)
 """``Failure.kind`` of a candidate without a result that no error of its SQL explains."""
 
 
@@ -68,20 +68,24 @@ def _update(
 
 
 def _answer(state: RunState, context: Context, warnings: list[str], disagreement: list[str]) -> Answer:
-    vote, winner = state.vote, state.winner
-    shown = winner or _best_effort(state.candidates)
+    vote = state.vote
+    unanswerable = bool(vote and vote.cannot_answer)
+    winner = None if unanswerable else state.winner
+    shown = None if unanswerable else winner or _best_effort(state.candidates)
     result = winner.result if winner else None
     limits = [state.stopped_by, *(candidate.stopped_by for candidate in state.candidates)]
     stopped_by = next(filter(None, limits), "")
-    confidence = vote.confidence if vote and result else 0.0
+    confidence = vote.confidence if vote and (result or unanswerable) else 0.0
     least = context.options.abstain_below
     withheld = bool(result) and abstains(confidence, least)
     if withheld:
         warnings = [f"Withheld as an answer: its confidence {confidence:.2f} is below {least:g}.", *warnings]
-    answered = result and not withheld
+    remarks = shown.remarks if shown and shown.remarks else Remarks()
     return Answer(
         question=state.question,
-        status="stopped" if stopped_by else "answered" if answered else "no_answer",
+        status=_status(stopped_by, unanswerable=unanswerable, answered=bool(result) and not withheld),
+        missing=_missing(state.candidates) if unanswerable else "",
+        summary=remarks.summary if result else "",
         database=context.resources.catalog.name,
         dialect=context.dialect,
         recipe=context.recipe.name,
@@ -93,6 +97,7 @@ def _answer(state: RunState, context: Context, warnings: list[str], disagreement
         result_file=str(context.trace.folder / result.file) if result else "",
         confidence=confidence,
         vote=_vote(vote) if vote else None,
+        assumptions=[*state.assumptions, *remarks.assumptions] if shown else [],
         readings=_readings(state),
         disagreement=disagreement,
         candidates=[_candidate(candidate, state, context) for candidate in state.candidates],
@@ -103,6 +108,18 @@ def _answer(state: RunState, context: Context, warnings: list[str], disagreement
         stopped_by=stopped_by,
         demonstration=context.demonstration,
     )
+
+
+def _status(stopped_by: str, *, unanswerable: bool, answered: bool) -> Status:
+    if stopped_by:
+        return "stopped"
+    return "unanswerable" if unanswerable else "answered" if answered else "no_answer"
+
+
+def _missing(candidates: Sequence[Candidate]) -> str:
+    """What the data lacks, as the first candidate says that found it lacking."""
+    errors = (candidate.error for candidate in candidates)
+    return next((error.message for error in errors if error and error.kind == UNANSWERABLE), "")
 
 
 def _best_effort(candidates: Sequence[Candidate]) -> Candidate | None:
@@ -124,7 +141,7 @@ def _readings(state: RunState) -> list[str]:
     agreeing = vote.winning.candidates if vote and vote.winning else ()
     asked = [candidate for candidate in state.candidates if winner is None or candidate.id in agreeing]
     asked.sort(key=lambda candidate: candidate is not winner)
-    texts = (" ".join(candidate.reading.split()) for candidate in asked)
+    texts = (" ".join(candidate.remarks.reading.split()) for candidate in asked if candidate.remarks)
     distinct: dict[str, str] = {}
     for text in filter(None, texts):
         distinct.setdefault(text.casefold().rstrip("."), text)
@@ -147,6 +164,7 @@ def _vote(vote: Vote) -> AnswerVote:
         seed=vote.seed,
         stopping=vote.stopping,
         saved=vote.saved,
+        doubt=vote.doubt,
         notes=list(vote.remarks),
     )
 
@@ -166,12 +184,19 @@ def _candidate(candidate: Candidate, state: RunState, context: Context) -> Answe
         approved=candidate.approved,
         repairs=candidate.refinements,
         weight=vote.weights.get(candidate.model, 1.0) if vote else 1.0,
+        assumptions=candidate.remarks.assumptions if candidate.remarks else [],
+        reading=candidate.remarks.reading if candidate.remarks else "",
     )
 
 
 def _warnings(state: RunState, shown: Candidate | None) -> Iterator[str]:
     """Warnings of the answer, beside the vote's and the nodes' own."""
-    winner = state.winner
+    winner, lacking = state.winner, state.vote.unanswerable if state.vote else ()
+    if shown is None and lacking:
+        return
+    if lacking:
+        share = f"{len(lacking)} of {len(state.candidates)} candidates"
+        yield f"{share} say that the data cannot answer: {_missing(state.candidates)}"
     result, error = winner.result if winner else None, shown.error if shown else None
     errors = [candidate.error.message for candidate in state.candidates if candidate.error]
     if error and error.kind == ErrorKind.UNAVAILABLE:

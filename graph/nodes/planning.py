@@ -21,27 +21,40 @@ that ask for several steps 30 and more."""
 
 
 async def plan_if_needed(state: RunState, context: Context, *, when: Planning) -> Update:
-    """Write a plan, uncriticised, if the question needs one: it is long, or documents define its terms."""
+    """Write a plan, uncriticised, if the question needs one: it is long, or documents define its terms.
+
+    It leads one candidate only (``quorum.graph.nodes.writing``), so what it assumes and the form of its
+    result are steps of it: nobody else sees them.
+    """
     long = len(state.question.split()) >= LONG_QUESTION
-    if when == "always" or (when == "auto" and (long or state.documents_ref)):
-        return await write_plan(state, context)
-    return {}
+    if not (when == "always" or (when == "auto" and (long or state.documents_ref))):
+        return {}
+    made = await _plan(state, context)
+    if made is None:
+        return {"warnings": lost(planner.ROLE)}
+    assumed = [f"Assume: {each}" for each in made.assumptions]
+    return {"steps": [*assumed, *made.steps, f"The result: {made.expected_format}"], "plans": 1}
 
 
 async def write_plan(state: RunState, context: Context) -> Update:
     """Write the plan, or rewrite it after a critique."""
+    made = await _plan(state, context)
+    if made is None:
+        return {"critique": "", "warnings": lost(planner.ROLE)}
+    plan = {"steps": made.steps, "expected_format": made.expected_format, "assumptions": made.assumptions}
+    return {**plan, "plans": state.plans + 1}
+
+
+async def _plan(state: RunState, context: Context) -> Plan | None:
     prompt = await context.prompt(state)
     previous = Plan(steps=state.steps, expected_format=state.expected_format) if state.plans else None
-    made = await try_role(
+    return await try_role(
         state,
         context,
         planner.ROLE,
         lambda model: planner.plan(model, prompt, state.question, previous=previous, critique=state.critique),
         event="plan",
     )
-    if made is None:
-        return {"critique": "", "warnings": lost(planner.ROLE)}
-    return {"steps": made.steps, "expected_format": made.expected_format, "plans": state.plans + 1}
 
 
 async def review_plan(state: RunState, context: Context) -> Update:

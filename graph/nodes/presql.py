@@ -10,6 +10,7 @@ import json
 from dataclasses import asdict, replace
 from typing import Literal
 
+from quorum.graph.ballots import UNANSWERABLE
 from quorum.graph.context import Context
 from quorum.graph.nodes.step import Update
 from quorum.graph.nodes.voting import candidate_input
@@ -111,12 +112,15 @@ async def recall_presql(state: RunState, context: Context) -> Update:
 
 
 def after_presql_vote(state: RunState) -> Literal["dispatch", "link", "answer"]:
-    """On to linking; to the answer where a limit was reached; back where no model answered at all."""
-    if state.limited:
+    """On to linking; to the answer where a limit was reached or the data has none; back where no model
+    answered at all."""
+    if state.limited or (state.vote and state.vote.cannot_answer):
         return "answer"
     return "link" if state.vote else "dispatch"
 
 
 def after_link(state: RunState) -> Literal["begin", "vote"]:
-    """On to PostSQL; the PreSQL itself is voted on where a limit was reached."""
-    return "vote" if state.limited else "begin"
+    """On to PostSQL; the PreSQL itself is voted on where a limit was reached, or where all of it says that
+    the data cannot answer."""
+    errors = [candidate.error.kind if candidate.error else "" for candidate in state.candidates]
+    return "vote" if state.limited or set(errors) == {UNANSWERABLE} else "begin"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
-from quorum.graph.nodes.step import MODEL_ERRORS
+from quorum.graph.nodes.step import FINAL
 from quorum.graph.state import CandidateState
 from quorum.tools.query import ErrorKind
 
 
 def halted(state: CandidateState) -> bool:
-    """A limit was reached or the model failed: the branch must end."""
-    return bool(state.stopped_by) or (state.error is not None and state.error.kind in MODEL_ERRORS)
+    """A limit was reached, the model failed, or it says that the data cannot answer: the branch must end."""
+    return bool(state.stopped_by) or (state.error is not None and state.error.kind in FINAL)
 
 
 def unavailable(state: CandidateState) -> bool:

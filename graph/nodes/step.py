@@ -11,6 +11,7 @@ from langgraph.runtime import Runtime
 from pydantic import BaseModel
 
 from quorum.agents.role import Role
+from quorum.graph.ballots import UNANSWERABLE
 from quorum.graph.context import Context
 from quorum.graph.live import close_own, context_of
 from quorum.graph.options import RunOptions
@@ -27,7 +28,8 @@ Reply = TypeVar("Reply")
 MALFORMED, UNAVAILABLE = "malformed_reply", "model_unavailable"
 """``Failure.kind`` of a candidate whose model failed it, beside the kinds of ``ErrorKind``."""
 
-MODEL_ERRORS = (MALFORMED, UNAVAILABLE)
+FINAL = (MALFORMED, UNAVAILABLE, UNANSWERABLE)
+"""Kinds after which a candidate's branch ends."""
 
 UNUSABLE: tuple[type[Exception], ...] = (MalformedReply,)
 UNUSABLE_OR_GONE: tuple[type[Exception], ...] = (MalformedReply, ModelUnavailable)

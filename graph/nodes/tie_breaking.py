@@ -19,9 +19,10 @@ Among: TypeAlias = Literal["tied", "all"]
 
 
 def unresolved(state: RunState) -> bool:
-    """Whether the vote found no answer: a tie, only blank results, or none at all."""
+    """Whether the vote found no answer: a tie, only blank results, or none at all; that the data has none is
+    an answer."""
     vote = state.vote
-    return vote is not None and (vote.tie or vote.blank or vote.winner is None)
+    return vote is not None and not vote.cannot_answer and (vote.tie or vote.blank or vote.winner is None)
 
 
 async def dispatch_again(state: RunState, context: Context) -> Update:

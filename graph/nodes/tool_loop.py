@@ -13,12 +13,13 @@ from typing import Literal
 
 from quorum.agents import tool_user
 from quorum.agents.turns import Turn, repeats
+from quorum.graph.ballots import UNANSWERABLE
 from quorum.graph.context import Context
 from quorum.graph.nodes import candidate
 from quorum.graph.nodes.results import keep_result
 from quorum.graph.nodes.routes import halted, unavailable
 from quorum.graph.nodes.step import Update, ask_role, record
-from quorum.graph.state import PREVIEW_ROWS, CandidateState, Failure
+from quorum.graph.state import PREVIEW_ROWS, CandidateState, Failure, Remarks
 from quorum.tools.excerpt import excerpt, row_limit
 from quorum.tools.execute import execute
 from quorum.tools.query import ErrorKind, QueryError
@@ -26,7 +27,7 @@ from quorum.tools.query import ErrorKind, QueryError
 AGENT = tool_user.ROLE.name
 NOTHING_RAN = (
     "No query has run without an error, so there is nothing to accept. Answer with a query in `sql`; "
-    "if the database cannot answer, give up by the same answer again."
+    "if the database cannot answer, say in `missing` what it lacks."
 )
 REPEATED = "You have done exactly this before, so it was not done again. Do something else, or answer."
 
@@ -53,6 +54,10 @@ async def take_step(state: CandidateState, context: Context, *, max_steps: int) 
         event="action",
     )
     update: Update = {"actions": state.actions + 1, "next": "again"}
+    if step.action == "answer" and step.missing:
+        return update | {"next": "finish", "error": Failure(UNANSWERABLE, step.missing)}
+    if step.action == "answer":
+        update["remarks"] = Remarks(step.summary, step.assumptions)
     last = state.history[-1].observation if state.history else ""
     accepts = step.action == "answer" and step.text in ("", state.answer_sql)
     if accepts and (state.answer_sql or last == NOTHING_RAN):

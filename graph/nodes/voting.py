@@ -17,6 +17,7 @@ from quorum.graph.state import Candidate, CandidateInput, RunState, order_counts
 from quorum.graph.stopping import next_batch
 from quorum.graph.strategies import WEIGHTED
 from quorum.knowledge.errors import ModelUnavailable
+from quorum.tools.sql import size
 
 ASKED_ANEW = "asked_anew"
 """Event of a resumed run in which no model had answered: all its candidates are asked again."""
@@ -59,8 +60,17 @@ def expert(specs: Sequence[str], number: int) -> str:
     return specs[number % len(specs)]
 
 
-def ballot(candidate: Candidate, clusters: dict[str, str], *, ordered: bool) -> Ballot:
-    """A candidate's ballot; ``clusters`` joins fingerprints of results that agree."""
+def ballot(
+    candidate: Candidate, clusters: dict[str, str], *, ordered: bool, dialect: str, plan: str
+) -> Ballot:
+    """A candidate's ballot.
+
+    Args:
+        clusters: Joins fingerprints of results that agree.
+        dialect: Of its SQL.
+        plan: Text that names the columns as planned.
+    """
+    columns = candidate.result.columns if candidate.result else []
     fingerprint = candidate.result.mark(ordered=ordered) if candidate.result else ""
     return Ballot(
         candidate=candidate.id,
@@ -71,6 +81,8 @@ def ballot(candidate: Candidate, clusters: dict[str, str], *, ordered: bool) -> 
         error=candidate.error.kind if candidate.error else "",
         approved=candidate.approved,
         repairs=candidate.refinements,
+        named=bool(columns) and all(name.casefold() in plan.casefold() for name in columns),
+        size=size(candidate.sql, dialect),
         cluster=clusters.get(fingerprint, fingerprint),
     )
 
@@ -109,8 +121,12 @@ async def hold(state: RunState, context: Context, *, ask: bool = True) -> Vote:
         overlaps=overlaps,
         judge=ModelJudge(state, context) if ask else NoJudge(),
     )
-    ballots = [ballot(candidate, clusters, ordered=ordered) for candidate in state.candidates]
-    vote = await hold_vote(ballots, context.strategy, rules)
+    plan = "\n".join([*state.steps, state.expected_format])
+    ballots = [
+        ballot(candidate, clusters, ordered=ordered, dialect=context.dialect, plan=plan)
+        for candidate in state.candidates
+    ]
+    vote = replace(await hold_vote(ballots, context.strategy, rules), doubt=_doubt(state.candidates))
     vote = changed(state, vote, weights=dict(context.weights), **_stopping(vote, rules, state, context))
     context.trace.record("vote", agent="consensus", **asdict(vote))
     return vote
@@ -120,6 +136,12 @@ def changed(state: RunState, vote: Vote, **changes: Any) -> Vote:
     """A vote with a later decision; its confidence is computed again."""
     vote = replace(vote, **changes)
     return replace(vote, confidence=confidence(vote, explored=_confirmed(state, vote)))
+
+
+def _doubt(candidates: Sequence[Candidate]) -> float | None:
+    """The share of the writers that named another reading; None if none said anything."""
+    said = [bool(candidate.remarks.reading) for candidate in candidates if candidate.remarks]
+    return sum(said) / len(said) if said else None
 
 
 def draw_seed(state: RunState, context: Context) -> int:

@@ -30,6 +30,7 @@ async def validate_winner(state: RunState, context: Context) -> Update:
         return {"objection": ""}
     winner, result, vote = _winner(state)
     schema = await asyncio.to_thread(_tables_of, winner.sql, context)
+    documents = await context.text(state.documents_ref)
     verdict = await try_role(
         state,
         context,
@@ -40,8 +41,8 @@ async def validate_winner(state: RunState, context: Context) -> Update:
             state.question,
             winner.sql,
             summary(result),
-            expected_format=state.expected_format,
             schema=schema,
+            documents=documents,
         ),
         event="validation",
         spare=UNUSABLE_OR_GONE,
@@ -94,7 +95,6 @@ async def revise_winner(state: RunState, context: Context) -> Update:
             columns=result.columns,
             row_count=result.row_count,
             rows=result.preview,
-            expected_format=state.expected_format,
         ),
         event="revision",
         spare=UNUSABLE_OR_GONE,

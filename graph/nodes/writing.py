@@ -8,9 +8,10 @@ from typing import Any
 
 from quorum.agents import sql_writer
 from quorum.agents.sql_writer import Finding, Style
+from quorum.graph.ballots import UNANSWERABLE
 from quorum.graph.context import Context
 from quorum.graph.nodes.step import Update, ask_role
-from quorum.graph.state import CandidateState
+from quorum.graph.state import CandidateState, Failure, Remarks
 from quorum.knowledge.demonstrations import Demonstration
 
 FREE: tuple[Style, ...] = ("",)
@@ -20,11 +21,14 @@ FREE: tuple[Style, ...] = ("",)
 async def write_sql(state: CandidateState, context: Context, *, styles: Sequence[Style] = FREE) -> Update:
     """SqlWriter: the whole query; ``styles`` take turns over the candidates.
 
-    A plan is shown only to candidates whose style is free or plan-led: the others read the question
-    independently, so their agreement says more.
+    A plan is shown only to candidates that it leads: the others read the question independently, so their
+    agreement says more. In a run of fewer candidates than styles it leads the last one.
     """
     extras = state.input.extras
-    style = styles[state.input.number % len(styles)]
+    number = state.input.number % len(styles)
+    style = styles[number]
+    if state.steps and "plan-led" in styles and number == min(context.votes, len(styles)) - 1:
+        style = "plan-led"
     prompt, syntax = await context.prompt(state), await context.text(state.syntax_ref)
     rows = await context.text(extras.rows)
     demonstrations = [Demonstration(**shot) for shot in await _items(context, extras.demonstrations)]
@@ -41,7 +45,7 @@ async def write_sql(state: CandidateState, context: Context, *, styles: Sequence
             prompt,
             state.question,
             expected_format=state.expected_format,
-            plan=state.steps if style in ("", "plan-led") else [],
+            plan=state.steps if style == "plan-led" else [],
             syntax=syntax,
             rows=rows,
             demonstrations=demonstrations,
@@ -52,12 +56,10 @@ async def write_sql(state: CandidateState, context: Context, *, styles: Sequence
         event="writing",
         style=style,
     )
-    return {
-        "sql": written.sql,
-        "reading": written.other_reading or "",
-        "ordered": written.ordered,
-        "error": None,
-    }
+    if written.missing:
+        return {"sql": "", "error": Failure(UNANSWERABLE, written.missing)}
+    remarks = Remarks(written.summary, written.assumptions, written.other_reading or "")
+    return {"sql": written.sql, "remarks": remarks, "ordered": written.ordered, "error": None}
 
 
 async def _items(context: Context, ref: str) -> list[Any]:

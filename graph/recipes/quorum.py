@@ -28,7 +28,7 @@ from quorum.graph.close_rivals import close_rivals
 from quorum.graph.nodes import narrowing, planning, tie_breaking, voting, winner
 from quorum.graph.nodes.narrowing import Linking
 from quorum.graph.nodes.planning import Planning
-from quorum.graph.nodes.writing import FREE, write_sql
+from quorum.graph.nodes.writing import write_sql
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.branch import Paths, RecipeGraph, fan_out, run_graph, wire_branch
 from quorum.graph.recipes.recipe import Count, Recipe
@@ -36,6 +36,9 @@ from quorum.graph.state import RunState
 
 STYLES: tuple[Style, ...] = ("direct", "decomposed", "plan-led")
 """How the candidates of the first batch are written; later ones take turns."""
+
+UNSTYLED: tuple[Style, ...] = ("", "", "plan-led")
+"""Without prescribed styles; a plan leads one candidate even so."""
 
 Validation = Literal["doubt", "always", "never"]
 """When the winner is validated: where not all candidates agree, in any case, or not at all."""
@@ -50,7 +53,7 @@ class Quorum(Recipe):
     Attributes:
         linking: Of a schema above the run's ``link_above`` tokens: by ``drafts``, by ``tables``, or ``none``.
         plan: ``auto`` plans for long questions and those with documents (``quorum.graph.nodes.planning``).
-        styles: Off: every candidate is written as its model likes.
+        styles: Off: every candidate is written as its model likes, but for those that a plan leads.
         exploration: Look into the database where strong answers disagree.
         judge: A model decides a tie that remains after all batches.
         validation: Validate the winner, and revise it once if it is rejected: ``doubt`` where not all agree.
@@ -81,7 +84,7 @@ class Quorum(Recipe):
 def wire(recipe: Quorum, options: type[RunOptions] = RunOptions) -> RecipeGraph:
     """The uncompiled graph of a run; ``options`` is its context schema."""
     graph = run_graph(recipe, options)
-    write = partial(write_sql, styles=STYLES if recipe.styles else FREE)
+    write = partial(write_sql, styles=STYLES if recipe.styles else UNSTYLED)
     graph.add_batch(voting.dispatch, wire_branch(recipe, write, max_refinements=recipe.max_refinements))
     before = ["open_run", "retrieve_documents", "link_schema"]
     graph.add_step("link_schema", partial(narrowing.link_schema, linking=recipe.linking))
@@ -133,7 +136,7 @@ def after_quorum_vote(recipe: Quorum) -> Callable[[RunState], Way]:
         if voting.route_vote(state) == "dispatch":
             explore = recipe.explores and not state.explored and close_rivals(vote)
             return "explore" if explore else "dispatch"
-        if vote is None or state.limited or not vote.clusters:
+        if vote is None or state.limited or not vote.clusters or vote.cannot_answer:
             return "answer"
         if recipe.judge and vote.tie:
             return "judge"

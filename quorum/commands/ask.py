@@ -20,7 +20,7 @@ from quorum.tools.garbage import rare_collections
 if TYPE_CHECKING:
     from quorum.graph.answer import Answer
 
-EXIT_CODES = {"answered": 0, "no_answer": 1, "stopped": 3}
+EXIT_CODES = {"answered": 0, "no_answer": 1, "stopped": 3, "unanswerable": 4}
 _BATCH = 5_000  # rows in memory at a time
 
 
@@ -39,7 +39,8 @@ def command(
     Flags win over the environment (QUORUM_…), which wins over quorum.toml.
 
     Exit codes: 0 answered; 1 no answer found (the best effort is shown); 2 usage or
-    configuration; 3 a budget or the time ran out (the best so far is shown).
+    configuration; 3 a budget or the time ran out (the best so far is shown); 4 the
+    data cannot answer the question (what it lacks is shown); 130 Ctrl-C.
     """
     if as_json and as_csv:
         raise click.UsageError("Choose one of --json and --csv.")

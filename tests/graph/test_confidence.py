@@ -46,7 +46,9 @@ def vote(*sizes: int, experts: int = 1, **more: object) -> Vote:
 
 
 SIZES = st.lists(st.integers(1, 8), min_size=1, max_size=5).map(lambda sizes: sorted(sizes, reverse=True))
-CALIBRATIONS = st.builds(Calibration, st.floats(-3, 3), *[st.floats(0, 3)] * len(FEATURES))
+CALIBRATIONS = st.builds(
+    Calibration, st.floats(-3, 3), *[st.floats(0, 3)] * (len(FEATURES) - 1), doubt=st.floats(-3, 0)
+)
 
 
 @given(SIZES, CALIBRATIONS, st.sampled_from([None, True, False]))
@@ -78,7 +80,35 @@ def test_verdict_and_exploration_move_it_both_ways(sizes: list[int], calibration
     ):
         assert worse <= plain <= better
         if not held.low:
-            assert worse < plain < better
+            assert worse < plain
+            assert plain < better or len(sizes) > 1  # a dispute has a ceiling
+
+
+@given(SIZES, CALIBRATIONS, st.sampled_from([None, True]), st.sampled_from([None, 0.0, 0.5, 1.0]))
+def test_a_dispute_is_never_trusted_more_than_unanimity(
+    sizes: list[int], calibration: Calibration, approved: bool | None, doubt: float | None
+) -> None:
+    held = vote(*sizes, 1, approved=approved, doubt=doubt, stopping="beta:0.9")
+    agreed = max(2, min(3, sizes[0]))  # the first batch, of one mind
+    disputed = confidence(held, explored=approved, calibration=calibration)
+    assert disputed <= confidence(vote(agreed, doubt=doubt), calibration=calibration)
+    all_at_once = vote(*sizes, 1, approved=approved, doubt=doubt, stopping="never")
+    of_as_many = vote(max(2, sizes[0]), doubt=doubt)
+    trusted = confidence(all_at_once, explored=approved, calibration=calibration)
+    assert trusted <= confidence(of_as_many, calibration=calibration)
+
+
+@given(SIZES, CALIBRATIONS, st.floats(0, 1), st.floats(0, 1))
+def test_the_more_writers_see_another_reading_the_less_it_is_trusted(
+    sizes: list[int], calibration: Calibration, one: float, other: float
+) -> None:
+    few, many = sorted((one, other))
+    calm, doubtful = (confidence(vote(*sizes, doubt=x), calibration=calibration) for x in (few, many))
+    assert doubtful <= calm
+
+
+def test_what_ships_counts_other_readings() -> None:
+    assert confidence(vote(3, doubt=1.0)) < confidence(vote(3)) < confidence(vote(3, doubt=0.0))
 
 
 def test_the_rules_cap_it() -> None:
@@ -88,6 +118,12 @@ def test_the_rules_cap_it() -> None:
     assert confidence(vote(4, 4, tie=True), calibration=sure) == LOW
     assert confidence(vote(8, blank=True, approved=True), calibration=sure) == BLANK
     assert confidence(Vote(None, (), 0.0, False, "mbr"), calibration=sure) == 0.0
+
+
+def test_that_the_data_cannot_answer_is_trusted_as_an_answer_of_as_many() -> None:
+    lacking = Vote(None, (), 0.0, False, "mbr", cast=3, unanswerable=("c1", "c2", "c3"))
+    assert confidence(lacking) == confidence(vote(3))
+    assert confidence(replace(lacking, cast=5)) < confidence(lacking)
 
 
 def test_what_ships_is_a_checked_fit_and_tells_strong_votes_from_weak() -> None:

@@ -121,6 +121,19 @@ def test_ties_end_by_approval_then_repairs(better: dict[str, object], worse: dic
         assert "tie" in vote.decision
 
 
+def test_the_plainest_of_those_that_agree_stands_for_them() -> None:
+    ballots = [
+        ballot("long", "x", size=90, named=True),
+        ballot("short", "x", size=20),
+        ballot("planned", "x", size=30, named=True),
+        ballot("repaired", "x", size=5, named=True, repairs=1),
+    ]
+    for place in range(len(ballots)):
+        vote = hold_vote([*ballots[place:], *ballots[:place]])
+        assert vote.clusters[0].candidates == ("planned", "long", "short", "repaired")
+        assert vote.winner == "planned"
+
+
 def test_a_tie_between_equals_ends_by_the_sql_alone() -> None:
     ballots = [ballot(name, name) for name in "abcd"]
     renamed = [replace(item, candidate=item.candidate.upper()) for item in ballots[::-1]]

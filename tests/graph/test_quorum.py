@@ -68,7 +68,7 @@ async def test_the_first_candidates_are_written_in_different_ways(run: Run) -> N
     prompts = writing_prompts(await run(replies(), plan="always"))
     assert len(set(prompts.values())) == 3
     free = writing_prompts(await run(replies(), plan="always", styles=False))
-    assert len(set(free.values())) == 1
+    assert len({text for name, text in free.items() if name != "c3"}) == 1  # the plan leads c3
 
 
 @pytest.mark.parametrize(
@@ -80,9 +80,75 @@ async def test_a_plan_is_written_where_the_question_needs_one(
 ) -> None:
     ran = await run(replies(), plan=plan, question=question)
     assert ran.calls()["planner"] == plans
-    shown = [name for name, prompt in writing_prompts(ran).items() if "<plan>" in prompt]
+    shown = [name for name, prompt in writing_prompts(ran).items() if PLAN["expected_format"] in prompt]
     assert shown == ["c3"] * plans  # the others read the question for themselves
-    assert all(("<expected_format>" in prompt) is bool(plans) for prompt in writing_prompts(ran).values())
+
+
+@pytest.mark.parametrize(("votes", "led"), [(1, "c1"), (2, "c2"), (3, "c3"), (8, "c3")])
+async def test_a_plan_leads_one_candidate_and_nobody_else_sees_it(run: Run, votes: int, led: str) -> None:
+    said = replies(
+        planner={**PLAN, "assumptions": ["Cities without orders are left out."]},
+        sql_writer=taking_turns(GOOD, OTHER, GOOD),
+        validator=REJECTED,
+        reviser=revised(REVISED),
+    )
+    ran = await run(said, plan="always", votes=votes, validation="always", exploration=False)
+    plan = (*PLAN["steps"], PLAN["expected_format"], "Assume: Cities without orders are left out.")
+    calls = [event for event in ran.of("model_call") if event["agent"] != "planner"]
+    for event in calls:
+        led_by_it = event["agent"] == "sql_writer" and event["candidate"] in (led, "c6")  # a third style
+        assert all((step in event["messages"][-1]["content"]) is led_by_it for step in plan), event["agent"]
+    assert {"validator", "reviser"} <= {event["agent"] for event in calls}
+
+
+async def test_the_shortest_of_those_that_agree_is_shown_with_the_planned_names(run: Run) -> None:
+    long = f"WITH counted AS ({GOOD}) SELECT city, orders FROM counted"
+    renamed = GOOD.replace("AS orders", "AS n")
+    ran = await run(replies(sql_writer=taking_turns(long, GOOD, renamed)), plan="never")
+    assert ran.answer.sql in (GOOD, renamed)
+    for queries in ((long, GOOD, renamed), (renamed, long, GOOD)):
+        planned = await run(replies(sql_writer=taking_turns(*queries)), plan="always")
+        assert planned.answer.sql == GOOD
+
+
+async def test_the_answer_says_what_it_shows_and_what_it_rests_on(run: Run) -> None:
+    said = {"summary": "The orders of each city.", "assumptions": ["Cities without orders are left out."]}
+    other = {"summary": "Something else.", "assumptions": ["Names are cities."], "other_reading": "Per name."}
+
+    def write(prompt: Prompt) -> Any:
+        return written(OTHER) | other if prompt.candidate == "c2" else written(GOOD) | said
+
+    ran = await run(replies(sql_writer=write), votes=3, validation="never", exploration=False)
+    assert ran.answer.summary == said["summary"]
+    assert ran.answer.assumptions == said["assumptions"]
+    by_id = {candidate.id: candidate for candidate in ran.answer.candidates}
+    assert (by_id["c2"].assumptions, by_id["c2"].reading) == (other["assumptions"], "Per name.")
+    assert ran.answer.vote is not None
+    assert ran.answer.vote.doubt == pytest.approx(1 / 3)
+
+
+async def test_an_empty_result_shows_near_misses_and_may_be_confirmed(run: Run) -> None:
+    none = "SELECT city FROM customers WHERE city = 'Nowhere' AND id > 1"
+    confirmed = {"explanation": "Nobody lives there.", "sql": None}
+    ran = await run(replies(sql_writer=written(none), self_refiner=confirmed), votes=1)
+    prompt = ran.prompt("self_refiner")
+    for line in ("only city = 'Nowhere': 0 rows", "only id > 1: 2 rows", "FROM customers: 3 rows"):
+        assert f"- {line}" in prompt
+    assert (ran.calls()["self_refiner"], ran.answer.status, ran.answer.sql) == (1, "answered", none)
+
+
+async def test_an_empty_result_may_be_read_in_another_way(run: Run) -> None:
+    none = "SELECT city FROM customers WHERE id > 1 AND id < 2"
+    other = {"explanation": "No id lies between.", "sql": GOOD, "assumption": "Ids 1 and 2 are included."}
+    ran = await run(replies(sql_writer=written(none), self_refiner=other), votes=1)
+    assert (ran.answer.sql, ran.answer.assumptions) == (GOOD, ["Ids 1 and 2 are included."])
+
+
+async def test_the_validator_reads_the_documents_that_the_writer_had(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "orders.md").write_text("# Orders\nA city's orders are those of its customers.\n")
+    ran = await run(replies(), documents=str(tmp_path / "docs"), validation="always")
+    assert "those of its customers" in ran.prompt("validator")
 
 
 async def test_documents_call_for_a_plan(run: Run, tmp_path: Path) -> None:

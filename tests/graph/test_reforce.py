@@ -330,7 +330,7 @@ STAGED = (
 
 
 def staged_writer(prompt: Prompt) -> Any:
-    return written(STAGED if "chain of CTEs" in prompt.text else NOTHING)
+    return written(STAGED if "Write it in steps" in prompt.text else NOTHING)
 
 
 def stage_judge(prompt: Prompt) -> Any:
@@ -380,7 +380,7 @@ async def test_a_stage_whose_sql_is_broken_is_mended_where_it_stands(run: Run) -
         }
 
     said = replies(
-        sql_writer=lambda prompt: written(broken if "chain of CTEs" in prompt.text else BROKEN),
+        sql_writer=lambda prompt: written(broken if "Write it in steps" in prompt.text else BROKEN),
         self_refiner={"explanation": "", "sql": BROKEN},
         cte_refiner=judge,
     )

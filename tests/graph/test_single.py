@@ -77,7 +77,7 @@ async def test_the_offline_model_answers_the_sample_database(tmp_path: Path) -> 
 
 async def test_the_offline_model_has_no_answer_where_it_understands_nothing(tmp_path: Path) -> None:
     ran = await run_options(RunOptions(recipe="single", home=str(tmp_path)), "Will it rain in the alps?")
-    assert ran.answer.status == "no_answer"
+    assert ran.answer.status == "unanswerable"
 
 
 async def test_the_offline_model_answers_real_questions(shared: Path, tmp_path: Path) -> None:

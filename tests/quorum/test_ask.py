@@ -92,6 +92,16 @@ def test_csv_holds_every_row_not_only_the_preview(shop: str) -> None:
     assert rows[1] == ['name 1, "the 1th"']
 
 
+def test_a_question_that_the_data_cannot_answer_exits_with_4_after_few_calls(shop: str) -> None:
+    result = ask("What is our NPS score?", "--db", shop, *OFFLINE)
+    assert result.exit_code == 4
+    assert result.stdout.count("The data cannot answer this") == 1
+    assert result.stdout.count("Hardly a word of the question resembles anything in the schema.") == 1
+    assert "Try another model" not in result.stdout
+    found = json.loads(ask("What is our NPS score?", "--db", shop, *OFFLINE, "--json").stdout)
+    assert (found["status"], found["usage"]["model_calls"]) == ("unanswerable", 3)
+
+
 def test_a_spent_budget_exits_with_3_and_says_so(shop: str) -> None:
     result = ask(QUESTION, "--db", shop, *OFFLINE, "--max-calls", "1")
     assert result.exit_code == 3

@@ -79,6 +79,8 @@ def _filled(form: str, prompt: Prompt) -> dict[str, Any]:
 
 def _value(name: str, kind: str, below: str, prompt: Prompt) -> Any:
     """What commits to least: no, none, the last choice; for a query the one shown, else the one read."""
+    if name == "missing" and "null" in kind and not prompt.get("sql"):
+        return UNREAD if prompt.read().unread else None
     if name == "sql" or name.endswith("_sql"):
         shown, nullable = prompt.get("sql"), "null" in kind
         sql = shown or ("" if prompt.read().unread else prompt.read().sql())

@@ -49,6 +49,7 @@ RESULT: dict[str, Any] = {
     "columns": [ColumnSummary("count", "int64", 0, 1)],
     "sample_rows": ["[5]"],
     "schema": "",
+    "documents": "",
 }
 
 TABLE = "# database shop (sqlite): 1 tables, 2 columns\n\ntable customers\n  id INTEGER\n  country TEXT\n"
@@ -74,7 +75,7 @@ FORMS: dict[str, tuple[type[BaseModel], dict[str, Any]]] = {
     "self_refiner": (
         Refinement,
         {"expected_format": "", "syntax": "", "earlier": [], "sql": "SELECT x", "linked_schema": "",
-         "kind": "other", "error": "It failed."},
+         "kind": "other", "error": "It failed.", "near_misses": []},
     ),
     "validator": (Verdict, RESULT),
     "column_explorer": (

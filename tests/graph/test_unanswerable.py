@@ -1,0 +1,109 @@
+"""A question that the data cannot answer: writers say so, and agreement on it ends the run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from quorum.graph.ballots import UNANSWERABLE, Ballot
+from quorum.graph.consensus import hold_vote
+from quorum.graph.stopping import find_stopping
+from quorum.tools.models.scripted import Prompt
+from tests.graph.reforce_script import OTHER, number, written
+from tests.graph.reforce_script import replies as usual_replies
+from tests.graph.shop import GOOD, Run, script
+
+MISSING = "No table holds answers to surveys."
+LACKING: dict[str, Any] = {"reasoning": "Surveys are not stored.", "missing": MISSING, "sql": None}
+GIVES_UP = {"thought": "Surveys.", "action": "terminate", "sql": None, "command": None, "missing": MISSING}
+THREE: dict[str, Any] = {"recipe": "quorum", "votes": 3, "switches": {"validation": "never"}}
+ANSWERS = {"thought": "Surveys.", "action": "answer", "sql": None, "command": None, "missing": MISSING}
+
+
+@pytest.mark.parametrize(
+    ("recipe", "calls"),
+    [
+        ("single", {"sql_writer": 1}),
+        ("quorum", {"sql_writer": 3}),
+        ("reforce", {"sql_writer": 8}),
+        ("ssev", {"sql_writer": 1}),
+        ("recap", {"planner": 1, "plan_critique": 1, "syntax_retriever": 1, "action": 3}),
+        ("react", {"tool_user": 1}),
+    ],
+)
+async def test_every_recipe_says_what_the_data_lacks(run: Run, recipe: str, calls: dict[str, int]) -> None:
+    said = {**script(sql_writer=LACKING, action=GIVES_UP), "tool_user": ANSWERS}
+    ran = await run(said, recipe=recipe, votes=None)
+    assert ran.calls() == calls
+    assert (ran.answer.status, ran.answer.missing) == ("unanswerable", MISSING)
+    assert (ran.answer.sql, ran.answer.columns) == ("", [])
+    assert ran.answer.warnings == []
+    assert 0.4 < ran.answer.confidence < 0.9
+    assert {candidate.error_kind for candidate in ran.answer.candidates} == {UNANSWERABLE}
+
+
+def turns(*said: dict[str, Any]) -> Any:
+    """A writer whose candidates take turns."""
+
+    def write(prompt: Prompt) -> Any:
+        return said[(number(prompt) - 1) % len(said)]
+
+    return write
+
+
+async def test_a_few_that_find_it_lacking_are_a_warning(run: Run) -> None:
+    ran = await run(usual_replies(sql_writer=turns(written(GOOD), written(GOOD), LACKING)), **THREE)
+    assert (ran.answer.status, ran.answer.sql) == ("answered", GOOD)
+    assert f"1 of 3 candidates say that the data cannot answer: {MISSING}" in ran.answer.warnings
+    agreed = await run(usual_replies(), **THREE)
+    assert ran.answer.confidence < agreed.answer.confidence
+
+
+async def test_most_that_find_it_lacking_outvote_an_answer(run: Run) -> None:
+    ran = await run(usual_replies(sql_writer=turns(LACKING, written(GOOD), LACKING)), **THREE)
+    assert (ran.answer.status, ran.answer.missing, ran.answer.columns) == ("unanswerable", MISSING, [])
+
+
+async def test_after_a_result_the_action_may_still_find_it_lacking(run: Run) -> None:
+    def act(prompt: Prompt) -> Any:
+        return GIVES_UP if prompt.turn else {**GIVES_UP, "action": "sql", "sql": GOOD, "missing": None}
+
+    refused = {"valid_result": False, "columns_not_needed": [], "result_empty": False, "suggest_fix": "No."}
+    usual = script(validator=refused)
+    ran = await run(
+        lambda prompt: act(prompt) if prompt.role == "action" else usual[prompt.role], recipe="recap"
+    )
+    assert (ran.answer.status, ran.answer.missing) == ("unanswerable", MISSING)
+
+
+def test_a_reply_with_neither_query_nor_reason_is_sent_back() -> None:
+    from pydantic import ValidationError
+
+    from quorum.agents.sql_writer import Draft
+
+    for empty in ({"missing": None}, {"missing": " "}):
+        with pytest.raises(ValidationError, match="missing what the data lacks"):
+            Draft.model_validate({"reasoning": "", "sql": None, **empty})
+
+
+@pytest.mark.parametrize(
+    ("rule", "lacking", "agreeing", "to_come", "enough"),
+    [
+        ("beta:0.9", 3, 0, 5, True),
+        ("beta:0.9", 2, 1, 5, False),
+        ("beta:0.9", 1, 0, 7, False),
+        ("decided", 3, 0, 2, True),
+        ("decided", 3, 1, 2, False),
+        ("never", 3, 0, 5, False),
+        ("beta:0.9", 2, 3, 3, False),  # as a rival answer
+    ],
+)
+async def test_when_enough_have_found_it_lacking(
+    rule: str, lacking: int, agreeing: int, to_come: int, enough: bool
+) -> None:
+    silent = [Ballot(f"n{place}", "m", "", error=UNANSWERABLE) for place in range(lacking)]
+    others = [Ballot(f"a{place}", "m", OTHER, fingerprint="x") for place in range(agreeing)]
+    vote = await hold_vote([*silent, *others], "majority")
+    assert vote.unanswerable == tuple(ballot.candidate for ballot in silent)
+    assert find_stopping(rule).enough(vote, [1.0] * to_come) is enough

@@ -142,4 +142,5 @@ def fit(votes: Sequence[KnownVote]) -> Calibration:
     for _ in range(STEPS):
         missed = 1 / (1 + np.exp(-data @ weights)) - right
         weights = np.clip(weights - step * (data.T @ missed + ridge * (weights - prior)), low, high)
-    return Calibration(*(round(float(weight), 4) for weight in weights), votes=len(votes))
+    intercept, agreeing, share, experts, doubt = (round(float(weight), 4) for weight in weights)
+    return Calibration(intercept, agreeing, share, experts, doubt, votes=len(votes))

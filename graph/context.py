@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from quorum.agents.base import PromptContext
@@ -19,7 +19,7 @@ from quorum.graph.options import RunOptions
 from quorum.graph.recipes.recipe import Recipe
 from quorum.graph.resources import Resources, open_resources
 from quorum.graph.runs import Event, RunFolder, Spent
-from quorum.graph.state import VERSION
+from quorum.graph.state import VERSION, Known
 from quorum.graph.stopping import Stopping, find_stopping
 from quorum.graph.trace import Trace
 from quorum.knowledge.errors import ConfigurationError
@@ -31,13 +31,6 @@ from quorum.tools.query import Limits
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
-
-
-class Shown(Protocol):
-    """A state that names what its prompts show."""
-
-    schema_ref: str
-    documents_ref: str
 
 
 @dataclass(frozen=True)
@@ -124,7 +117,7 @@ class Context:
             self._texts[ref] = await self.trace.aget(ref)
         return self._texts[ref] if ref else ""
 
-    async def prompt(self, state: Shown) -> PromptContext:
+    async def prompt(self, state: Known) -> PromptContext:
         """The part of the prompt that all roles and candidates of the question share."""
         return PromptContext(
             dialect=self.dialect,

@@ -217,11 +217,27 @@ class RunOutput(TypedDict):
 
 
 @dataclass
-class RunState:
-    """Shared by all nodes of a run.
+class Known:
+    """What a run and each of its candidates know: the question, and what prompts show of it.
 
     Attributes:
         steps, expected_format: Of the plan; each may be empty.
+    """
+
+    question: str = ""
+    run_id: str = ""
+    schema_ref: str = ""
+    documents_ref: str = ""
+    syntax_ref: str = ""
+    steps: list[str] = field(default_factory=list)
+    expected_format: str = ""
+
+
+@dataclass
+class RunState(Known):
+    """Shared by all nodes of a run.
+
+    Attributes:
         assumptions: Of a plan that all candidates follow.
         plans: Times a plan was written.
         critique: Of the plan; empty if it stands.
@@ -234,13 +250,6 @@ class RunState:
         clarified: The user has made the question more precise.
     """
 
-    question: str = ""
-    run_id: str = ""
-    schema_ref: str = ""
-    documents_ref: str = ""
-    syntax_ref: str = ""
-    steps: list[str] = field(default_factory=list)
-    expected_format: str = ""
     assumptions: list[str] = field(default_factory=list)
     plans: int = 0
     critique: str = ""
@@ -273,7 +282,7 @@ class RunState:
 
 
 @dataclass
-class CandidateState:
+class CandidateState(Known):
     """The working state of one branch; none of it is shared with the other branches.
 
     Attributes:
@@ -283,13 +292,6 @@ class CandidateState:
         stage, stage_error, stage_ref, rewrites: Of CTE-based refinement (``quorum.graph.nodes.stages``).
     """
 
-    question: str = ""
-    run_id: str = ""
-    schema_ref: str = ""
-    documents_ref: str = ""
-    syntax_ref: str = ""
-    steps: list[str] = field(default_factory=list)
-    expected_format: str = ""
     input: CandidateInput = field(default_factory=lambda: CandidateInput("", 0, "", 0.0, 0))
     history: list[Turn] = field(default_factory=list)
     actions: int = 0
@@ -352,5 +354,4 @@ def fresh(question: str, run_id: str = "", **known: Any) -> dict[str, Any]:
 
 def branch_input(state: RunState, start: CandidateInput) -> CandidateState:
     """The state in which a candidate's branch begins."""
-    shared = ("question", "run_id", "schema_ref", "documents_ref", "syntax_ref", "steps", "expected_format")
-    return CandidateState(**{name: getattr(state, name) for name in shared}, input=start)
+    return CandidateState(**{known.name: getattr(state, known.name) for known in fields(Known)}, input=start)

@@ -138,8 +138,9 @@ def fit(votes: Sequence[KnownVote]) -> Calibration:
     high = np.array([np.inf, np.inf, np.inf, np.inf, 0.0])
     prior = np.array([0.0, 0.0, 0.0, 0.0, load().doubt])
     step = 1 / (np.linalg.norm(data, 2) ** 2 / 4 + ridge.max())
-    weights = np.zeros(data.shape[1])
+    weights = prior.copy()
     for _ in range(STEPS):
         missed = 1 / (1 + np.exp(-data @ weights)) - right
         weights = np.clip(weights - step * (data.T @ missed + ridge * (weights - prior)), low, high)
-    return Calibration(*(round(float(weight), 4) for weight in weights), votes=len(votes))
+    intercept, agreeing, share, experts, doubt = (round(float(weight), 4) for weight in weights)
+    return Calibration(intercept, agreeing, share, experts, doubt, votes=len(votes))

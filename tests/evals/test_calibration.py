@@ -27,6 +27,7 @@ def test_by_hand() -> None:
     assert found.confidence == pytest.approx(2.5 / 4)
     assert found.brier == pytest.approx((0.01 + 0.64 + 0.16 + 0.04) / 4)
     assert found.brier_base == 0.25
+    assert found.auroc == 3 / 4
     assert found.ece == pytest.approx((0.1 + 0.8 + 0.4 + 0.2) / 4)
     assert [(p.threshold, p.coverage, p.risk) for p in found.curve] == [
         (0.9, 0.25, 0.0),

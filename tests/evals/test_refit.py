@@ -17,7 +17,7 @@ from quorum.evals.recorded.refit import (
 )  # fmt: skip
 from quorum.evals.records import CandidateRow
 from quorum.evals.scorers.spider2_rules import load_gold
-from quorum.graph.confidence import Calibration, features
+from quorum.graph.confidence import Calibration, features, load
 from quorum.knowledge.errors import ConfigurationError
 from tests.evals.evaluations import record
 from tests.evals.recordings import write_candidates, write_gold
@@ -42,6 +42,19 @@ def test_a_fit_finds_the_odds_that_made_the_outcomes() -> None:
     assert both.after.auroc is not None
     assert 0.6 < both.after.auroc < 0.9
     assert both.after.brier <= both.before.brier + 0.005
+
+
+def test_a_fit_learns_what_other_readings_say_where_votes_tell_of_them() -> None:
+    draw, true = random.Random(5), Calibration(-1.0, 0.8, 1.6, 0.0, -3.0)
+    votes = []
+    for number in range(3000):
+        values = features(3, 1.0, 1, draw.choice([0.0, 1 / 3, 2 / 3, 1.0]))
+        votes.append(KnownVote(f"q{number}", values, draw.random() < true.probability(values)))
+    assert fit(votes).doubt == pytest.approx(-3.0, abs=0.4)
+    silent = [KnownVote(vote.question, features(3, 1.0, 1), vote.right) for vote in votes]
+    assert fit(silent).doubt == pytest.approx(load().doubt, abs=0.01)  # nothing said: the one that ships
+    against = [KnownVote(vote.question, vote.features, not vote.right) for vote in votes]
+    assert fit(against).doubt == 0.0
 
 
 def test_a_fit_never_counts_agreement_against_an_answer() -> None:
@@ -80,8 +93,10 @@ def test_of_an_evaluation_the_votes_that_were_kept() -> None:
     rows = tuple(CandidateRow(f"c{n}", "ab"[n % 2], "SELECT 1") for n in range(4))
     clusters = [{"candidates": ["c3"], "share": 0.25}, {"candidates": ["c0", "c1", "c2"], "share": 0.75}]
     vote = {"winner": "c1", "clusters": clusters}
+    told = {**vote, "doubt": 0.5}
     records = [
         record("right", candidates=rows, vote=vote),
+        record("doubted", candidates=rows, vote=told),
         record("wrong", candidates=rows, vote=vote, match=False),
         record("unknown", candidates=rows, vote=vote, match=None),
         record("single"),
@@ -90,5 +105,6 @@ def test_of_an_evaluation_the_votes_that_were_kept() -> None:
     values = features(3, 0.75, 2)
     assert list(votes_of_records(records)) == [
         KnownVote("right", values, True),
+        KnownVote("doubted", features(3, 0.75, 2, 0.5), True),
         KnownVote("wrong", values, False),
     ]

@@ -34,7 +34,7 @@ def reply_to(text: str) -> str:
     role, question = _TASK.search(text), _QUESTION.search(text)
     assert role is not None
     assert question is not None
-    sql = (IN_STEPS if "a chain of CTEs" in text else GOLD).format(least=question[1])
+    sql = (IN_STEPS if "Write it in steps" in text else GOLD).format(least=question[1])
     replies: dict[str, dict[str, Any]] = {
         "planner": {
             "steps": ["Join orders to customers.", "Filter by total.", "Count per city."],

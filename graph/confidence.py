@@ -42,6 +42,10 @@ APPROVED, REFUSED = 0.25, -1.0
 CONFIRMED, CONTRADICTED = 0.25, -1.0
 """Log-odds for an exploration's finding on the answer: agreement adds little to the votes counted already."""
 
+DISPUTED = -0.6
+"""Log-odds of a dispute, at most, beside those of as many of one mind: neither verdict nor finding makes up
+for it."""
+
 
 @dataclass(frozen=True)
 class Calibration:
@@ -113,7 +117,7 @@ def confidence(vote: Vote, *, explored: bool | None = None, calibration: Calibra
     validator's verdict, and falls with the share of writers that saw another reading; never above
     ``LOW`` where the vote is low by rule, nor above ``BLANK`` where only blank results voted.
 
-    A dispute is never trusted more than the unanimous first batch that would have ended the sampling: what
+    A dispute is trusted less than the unanimous first batch that would have ended the sampling: what
     was asked later was asked because of the dispute.
 
     Args:
@@ -134,10 +138,10 @@ def confidence(vote: Vote, *, explored: bool | None = None, calibration: Calibra
     if disputed and vote.stopping not in ("", "never"):
         agreeing = min(agreeing, BATCHES[0])
     odds = fit.log_odds(features(agreeing, vote.share, experts, vote.doubt))
+    if disputed:
+        odds = min(odds, DISPUTED + fit.log_odds(features(agreeing, 1.0, experts, vote.doubt)))
     odds += 0.0 if vote.approved is None else APPROVED if vote.approved else REFUSED
     odds += 0.0 if explored is None else CONFIRMED if explored else CONTRADICTED
-    unanimous = fit.log_odds(features(agreeing, 1.0, experts, vote.doubt))
-    odds = min(odds, unanimous) if disputed else odds
     cap = BLANK if vote.blank else LOW if vote.low else 1.0
     return min(cap, 1 / (1 + math.exp(-odds)))
 

@@ -91,6 +91,8 @@ def _value(name: str, kind: str, below: str, prompt: Prompt) -> Any:
         return None
     if kind == "object":
         return _filled(re.sub("(?m)^  ", "", below), prompt)
+    if name == "summary":
+        return ""
     if kind == "string":
         return f"{_why(prompt.read())} {NOTE}" if prompt.get("schema") and not prompt.get("sql") else NOTE
     return {"true or false": False, "integer": 0, "number": 0.0}.get(kind, [])

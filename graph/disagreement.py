@@ -26,17 +26,12 @@ MAX_PER_KIND = 4  # sentences on columns, on conditions, on rows
 MAX_NAMED = 3  # things named in one sentence
 MAX_TEXT = 80  # characters of an expression, where it need not be longer to tell it apart
 MAX_CELL = 60  # characters of a cell
-MAX_APART = 300  # characters in which two expressions differ; of a longer one only its length is told
+MAX_APART = (
+    300  # characters in which two expressions differ; of a longer one nothing is told
+)
 CONTEXT = 8  # words and marks that are shown around a difference
-CONTEXT = 8  # words and marks that are shown around a difference
-ONLY_ROWS = (
-    "removes duplicates by",
-    "groups by",
-)  # clauses that have made no difference where the rows are the same
-ONLY_ROWS = (
-    "removes duplicates by",
-    "groups by",
-)  # clauses that have made no difference where the rows are the same
+ONLY_ROWS = ("removes duplicates by", "groups by")
+"""Clauses that have made no difference where the rows are the same."""
 _WORD = re.compile(r"\w+|\s+|.", re.DOTALL)
 
 
@@ -102,7 +97,8 @@ def describe(side: Side, dialect: str) -> str:
     shown = [text if len(text) <= MAX_TEXT else name for text, name in zip(shown, names, strict=True)]
     clauses = {"shows": shown}
     clauses |= {verb: texts for verb, texts in summary.clauses.items() if verb != "reads"} if summary else {}
-    parts = [f"{verb} {_listed(map(_code, map(_apart, texts)))}" for verb, texts in clauses.items() if texts]
+    told = {verb: list(filter(None, map(_apart, texts))) for verb, texts in clauses.items()}
+    parts = [f"{verb} {_listed(map(_code, texts))}" for verb, texts in told.items() if texts]
     return _sentence("; ".join([*parts, _rows(side.table.num_rows)]))
 
 
@@ -158,7 +154,8 @@ class _Pair:
                     yield f"only {side} has {key}{_listed(map(_value, some), count)}"
         if found.cell:
             row, first, second = found.cell
-            says = _apart(_plain(first), [_plain(second)]), _apart(_plain(second), [_plain(first)])
+            one, two = _plain(first), _plain(second)
+            says = _apart(one, [two]) or _size(one), _apart(two, [one]) or _size(two)
             yield f"{f'for {_value(row)}, ' if key else ''}{a} says {says[0]}, {b} {says[1]}"
 
     @property
@@ -171,17 +168,27 @@ class _Pair:
         places, tables = self.found.differing, [side.table for side in self.sides]
         known = self.summaries and [each.columns for each in self.summaries]
         if known and all(len(shown) == t.num_columns for shown, t in zip(known, tables, strict=True)):
-            return [[known[side][place] for place in places[side]] for side in (0, 1)]
+            shown = [[known[side][place] for place in places[side]] for side in (0, 1)]
+            return [
+                [
+                    text if _apart(text, shown[1 - side]) else self._name(side, place)
+                    for text, place in zip(shown[side], places[side], strict=True)
+                ]
+                for side in (0, 1)
+            ]
         return [[self._name(side, place) for place in places[side]] for side in (0, 1)]
 
     def _name(self, side: int, place: int) -> str:
         return str(self.sides[side].table.column_names[place])
 
     def _own(self, verb: str, *parts: Iterable[str]) -> Iterator[str]:
-        """A sentence on what only one side has."""
+        """A sentence on what only one side has, as far as a sentence can say it."""
         one, other = (list(dict.fromkeys(part)) for part in parts)
         own = [[text for text in one if text not in other], [text for text in other if text not in one]]
-        texts = [_listed(_code(_apart(text, own[1 - side])) for text in own[side]) for side in (0, 1)]
+        apart = [[_apart(text, own[1 - side]) for text in own[side]] for side in (0, 1)]
+        if any(any(not text for text in texts) for texts in apart):
+            return
+        texts = [_listed(map(_code, texts)) for texts in apart]
         a, b = self.sides
         if all(texts):
             yield f"{a} {verb} {texts[0]}; {b} {texts[1]}"
@@ -192,7 +199,7 @@ class _Pair:
 def _apart(text: str, others: Sequence[str] = ()) -> str:
     """A long text, cut at its ends where the most similar of ``others`` is the same.
 
-    What differs is never cut.
+    What differs is never cut: empty where it is too long to be shown.
     """
     mine, best = _WORD.findall(text), (0, 0)
     for other in others:
@@ -206,8 +213,12 @@ def _apart(text: str, others: Sequence[str] = ()) -> str:
     start, end = (max(0, shared - CONTEXT) for shared in best)
     middle = "".join(mine[start : len(mine) - end])
     if len(middle) > MAX_APART:
-        return f"an expression of {len(text):,} characters"
+        return ""
     return f"{'… ' if start else ''}{middle}{' …' if end else ''}"
+
+
+def _size(text: str) -> str:
+    return f"a text of {len(text):,} characters"
 
 
 def _rows(count: int) -> str:

@@ -3,16 +3,21 @@
 The front door gives the graph an open ``Context``. Where a graph is given plain options (Studio,
 ``build_graph`` by itself), its first node opens a context for the run; it lives until the run has its
 answer, through interrupts too, and is closed when nothing has used it for ``IDLE_SECONDS``.
+``stream`` writes to the custom stream of the run under way.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import Any
 from weakref import WeakKeyDictionary
+
+from langgraph.types import StreamWriter
 
 from quorum.graph.context import Context, open_context
 from quorum.graph.options import RunOptions
@@ -30,6 +35,28 @@ class _Own:
     opening: asyncio.Task[Context]
     users: int = 0
     used: float = field(default_factory=time.monotonic)
+
+
+_WRITER: ContextVar[StreamWriter | None] = ContextVar("_WRITER", default=None)
+
+
+@contextmanager
+def streaming(writer: StreamWriter) -> Iterator[None]:
+    """What ``stream`` is given inside goes to ``writer``, that of the outermost graph.
+
+    A branch's own writer is silent unless the caller asked for the streams of subgraphs.
+    """
+    token = _WRITER.set(_WRITER.get() or writer)
+    try:
+        yield
+    finally:
+        _WRITER.reset(token)
+
+
+def stream(part: Any) -> None:
+    """Write to the custom stream of the run under way, if there is one."""
+    if writer := _WRITER.get():
+        writer(part)
 
 
 _loops: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, _Own]] = WeakKeyDictionary()
@@ -60,12 +87,12 @@ async def context_of(
     runs = _loops.setdefault(asyncio.get_running_loop(), {})
     if not run_id:
         await _close_idle(runs)
-        context = await open_context(given, recipe, question, owned=True)
+        context = await open_context(given, recipe, question, owned=True, **given.handles)
         run_id = context.trace.run_id
         runs[run_id] = _Own(asyncio.ensure_future(_ready(context)))
     elif run_id not in runs:
         _release(run_id)
-        opening = open_context(given, recipe, question, resume=run_id, owned=True)
+        opening = open_context(given, recipe, question, resume=run_id, owned=True, **given.handles)
         runs[run_id] = _Own(asyncio.ensure_future(opening))
     own = runs[run_id]
     own.users += 1

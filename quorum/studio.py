@@ -11,10 +11,12 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from functools import partial
 from typing import Any, ClassVar
 
 from langgraph_sdk.runtime import ServerRuntime
 from pydantic import create_model
+from pydantic_core import PydanticUndefined
 
 from quorum.event_text import step_of
 from quorum.graph.builder import Graph, build_graph
@@ -24,7 +26,7 @@ from quorum.graph.recipes import RECIPES, recipe_of
 from quorum.graph.runs import Event
 from quorum.knowledge.errors import ConfigurationError
 from quorum.settings import Settings
-from quorum.tools.urls import SAMPLE
+from quorum.tools.urls import SAMPLE, url_secrets
 
 _settings = Settings()
 _defaults = _settings.changed(
@@ -45,12 +47,15 @@ class _StudioOptions(RunOptions):
 
 
 def options_for(recipe: str) -> type[RunOptions]:
-    """``RunOptions`` with every default as the user set it, for one recipe."""
-    set_here = {"recipe": recipe} | ({} if recipe == _defaults.recipe else {"switches": {}})
+    """``RunOptions`` with every default as the user set it, for one recipe; its form shows no password."""
+    values = {name: getattr(_defaults, name) for name in RunOptions.model_fields} | {"recipe": recipe}
+    values["switches"] = _defaults.switches if recipe == _defaults.recipe else {}
     fields: dict[str, Any] = {}
-    for name, declared in RunOptions.model_fields.items():
-        field = copy.copy(declared)
-        field.default = set_here.get(name, getattr(_defaults, name))
+    for name, value in values.items():
+        field = copy.copy(RunOptions.model_fields[name])
+        field.default = value
+        if RunOptions.declared()[name].secret and url_secrets(value):
+            field.default, field.default_factory = PydanticUndefined, partial(str, value)  # in no schema
         if name == "recipe":
             field.json_schema_extra = {"enum": [recipe]}
         fields[name] = (field.annotation, field)

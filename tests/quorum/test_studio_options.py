@@ -50,6 +50,7 @@ print(json.dumps({
     "recap": studio.options_for("recap")().as_dict(),
     "single": studio.options_for("single")().as_dict(),
     "nodes": list(graph.nodes),
+    "form": graph.get_context_jsonschema()["properties"],
 }))
 """
 
@@ -93,6 +94,17 @@ def test_studio_starts_from_the_users_settings(root: Path) -> None:
     assert other == options | {"recipe": "single", "switches": {}}, (
         "switches belong to the recipe that is set"
     )
+
+
+def test_a_form_shows_no_password_and_a_run_has_it(root: Path) -> None:
+    urls = {
+        "QUORUM_DATABASE": "postgresql://me:hush-hush@db/shop",
+        "QUORUM_BASE_URL": "http://me:hush-hush@llm/v1",
+    }
+    seen = printed(root, FORMS, **urls)
+    assert "hush-hush" not in json.dumps(seen["form"])
+    assert seen["form"]["database"]["description"]
+    assert [seen["recap"][name] for name in ("database", "base_url")] == list(urls.values())
 
 
 def test_the_key_reaches_the_models_and_no_environment_or_trace(root: Path, workplace: Path) -> None:

@@ -22,7 +22,9 @@ from langgraph.types import StreamWriter
 from quorum.graph.context import Context, open_context
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.recipe import Recipe
+from quorum.graph.trace import REDACTED
 from quorum.knowledge.errors import ConfigurationError
+from quorum.tools.urls import mask_url
 
 IDLE_SECONDS = 600.0
 """Seconds that an interrupted run keeps its context; resumed later, it opens a new one."""
@@ -74,7 +76,8 @@ async def context_of(
         run_id: The run that the state names; empty at its very beginning, which opens a new run.
 
     Raises:
-        ConfigurationError: Nothing was given, or it asks for another recipe than the graph's.
+        ConfigurationError: Nothing was given, or it asks for another recipe than the graph's, or for another
+            database than the run's.
         DatabaseUnavailable: As ``open_context``.
     """
     if isinstance(given, Context):
@@ -92,8 +95,7 @@ async def context_of(
         runs[run_id] = _Own(asyncio.ensure_future(_ready(context)))
     elif run_id not in runs:
         _release(run_id)
-        opening = open_context(given, recipe, question, resume=run_id, owned=True, **given.handles)
-        runs[run_id] = _Own(asyncio.ensure_future(opening))
+        runs[run_id] = _Own(asyncio.ensure_future(_reopen(given, recipe, question, run_id)))
     own = runs[run_id]
     own.users += 1
     try:
@@ -123,6 +125,21 @@ def _check(same: bool) -> None:
 
 
 async def _ready(context: Context) -> Context:
+    return context
+
+
+async def _reopen(given: RunOptions, recipe: Recipe, question: str, run_id: str) -> Context:
+    """The context of a run that goes on, from an interrupt or a fork, after it was closed."""
+    context = await open_context(given, recipe, question, resume=run_id, owned=True, **given.handles)
+    asked, named = (await asyncio.to_thread(context.trace.meta))["options"]["database"], given.database
+    for secret in context.trace.redact:
+        named = named.replace(secret, REDACTED)
+    if named != asked:
+        await context.aclose()
+        raise ConfigurationError(
+            f"The run {run_id} asks {mask_url(asked)}, and the context names {mask_url(named)}.",
+            hint="Go on with the context that the run was begun with.",
+        )
     return context
 
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.runtime import Runtime
 
 from quorum.graph.options import RunOptions
-from quorum.graph.recipes import RECIPES, find_recipe
+from quorum.graph.recipes import find_recipe
 from quorum.graph.recipes.recipe import Recipe
 from quorum.graph.state import STATE_TYPES, RunInput, RunOutput, RunState
 
@@ -52,20 +49,3 @@ def _compiled(recipe: Recipe, options: type[RunOptions]) -> Graph:
     """Compiling takes tens of milliseconds, so each recipe is compiled once."""
     compiled = recipe.wire(recipe, options).compile(name=recipe.name)
     return compiled.with_config(recursion_limit=recipe.recursion_limit)  # type: ignore[no-any-return]
-
-
-def build_studio_graph(
-    options: type[RunOptions] = RunOptions, recipes: Mapping[str, Recipe] = RECIPES
-) -> Graph:
-    """One graph over all recipes: the context's ``recipe`` chooses. No checkpointer (Studio's own)."""
-    graph = StateGraph(RunState, context_schema=options, input_schema=RunInput, output_schema=RunOutput)
-    for name, recipe in recipes.items():
-        graph.add_node(name, build_graph(recipe, options=options))
-        graph.add_edge(name, END)
-
-    def choose(_: RunState, runtime: Runtime[RunOptions]) -> str:
-        return find_recipe(runtime.context.recipe).name
-
-    graph.add_conditional_edges(START, choose, list(recipes))
-    limit = max(recipe.recursion_limit for recipe in recipes.values())
-    return graph.compile(name="quorum").with_config(recursion_limit=limit)

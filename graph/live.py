@@ -3,21 +3,28 @@
 The front door gives the graph an open ``Context``. Where a graph is given plain options (Studio,
 ``build_graph`` by itself), its first node opens a context for the run; it lives until the run has its
 answer, through interrupts too, and is closed when nothing has used it for ``IDLE_SECONDS``.
+``stream`` writes to the custom stream of the run under way.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import Any
 from weakref import WeakKeyDictionary
+
+from langgraph.types import StreamWriter
 
 from quorum.graph.context import Context, open_context
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.recipe import Recipe
+from quorum.graph.trace import REDACTED
 from quorum.knowledge.errors import ConfigurationError
+from quorum.tools.urls import mask_url
 
 IDLE_SECONDS = 600.0
 """Seconds that an interrupted run keeps its context; resumed later, it opens a new one."""
@@ -30,6 +37,28 @@ class _Own:
     opening: asyncio.Task[Context]
     users: int = 0
     used: float = field(default_factory=time.monotonic)
+
+
+_WRITER: ContextVar[StreamWriter | None] = ContextVar("_WRITER", default=None)
+
+
+@contextmanager
+def streaming(writer: StreamWriter) -> Iterator[None]:
+    """What ``stream`` is given inside goes to ``writer``, that of the outermost graph.
+
+    A branch's own writer is silent unless the caller asked for the streams of subgraphs.
+    """
+    token = _WRITER.set(_WRITER.get() or writer)
+    try:
+        yield
+    finally:
+        _WRITER.reset(token)
+
+
+def stream(part: Any) -> None:
+    """Write to the custom stream of the run under way, if there is one."""
+    if writer := _WRITER.get():
+        writer(part)
 
 
 _loops: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, _Own]] = WeakKeyDictionary()
@@ -47,7 +76,8 @@ async def context_of(
         run_id: The run that the state names; empty at its very beginning, which opens a new run.
 
     Raises:
-        ConfigurationError: Nothing was given, or it asks for another recipe than the graph's.
+        ConfigurationError: Nothing was given, or it asks for another recipe than the graph's, or for another
+            database than the run's.
         DatabaseUnavailable: As ``open_context``.
     """
     if isinstance(given, Context):
@@ -60,13 +90,12 @@ async def context_of(
     runs = _loops.setdefault(asyncio.get_running_loop(), {})
     if not run_id:
         await _close_idle(runs)
-        context = await open_context(given, recipe, question, owned=True)
+        context = await open_context(given, recipe, question, owned=True, **given.handles)
         run_id = context.trace.run_id
         runs[run_id] = _Own(asyncio.ensure_future(_ready(context)))
     elif run_id not in runs:
         _release(run_id)
-        opening = open_context(given, recipe, question, resume=run_id, owned=True)
-        runs[run_id] = _Own(asyncio.ensure_future(opening))
+        runs[run_id] = _Own(asyncio.ensure_future(_reopen(given, recipe, question, run_id)))
     own = runs[run_id]
     own.users += 1
     try:
@@ -96,6 +125,21 @@ def _check(same: bool) -> None:
 
 
 async def _ready(context: Context) -> Context:
+    return context
+
+
+async def _reopen(given: RunOptions, recipe: Recipe, question: str, run_id: str) -> Context:
+    """The context of a run that goes on, from an interrupt or a fork, after it was closed."""
+    context = await open_context(given, recipe, question, resume=run_id, owned=True, **given.handles)
+    asked, named = (await asyncio.to_thread(context.trace.meta))["options"]["database"], given.database
+    for secret in context.trace.redact:
+        named = named.replace(secret, REDACTED)
+    if named != asked:
+        await context.aclose()
+        raise ConfigurationError(
+            f"The run {run_id} asks {mask_url(asked)}, and the context names {mask_url(named)}.",
+            hint="Go on with the context that the run was begun with.",
+        )
     return context
 
 

@@ -12,7 +12,8 @@ import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Self, get_args, get_origin
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal, Self, get_args, get_origin
 
 from pydantic import (
     BaseModel,
@@ -257,6 +258,9 @@ class RunOptions(Options):
     Raises:
         ConfigurationError: A value does not fit, or two of them do not fit together.
     """
+
+    handles: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+    """What a graph that opens its own context gives ``open_context`` beside these; a subclass sets it."""
 
     @model_validator(mode="wrap")
     @classmethod

@@ -19,7 +19,7 @@ Gist = tuple[str, Tone]
 """Words and their tone; in ``WORDS`` the event's fields stand in braces, as in ``Role.gist``."""
 
 LOW_LEVEL = frozenset({"model_call", "query"})
-"""Kinds that stand under a step; live progress shows them only when they fail."""
+"""Kinds that stand under a step."""
 
 _TITLES = {"knowledge_retriever": "Knowledge Retriever", "presql_linker": "PreSQL Linking"}
 
@@ -43,6 +43,11 @@ class Step:
     gist: str
     tone: Tone = "plain"
     origin: str = ""
+
+    @property
+    def live(self) -> bool:
+        """Whether live progress shows it: what stands under another step only when it fails."""
+        return self.kind not in LOW_LEVEL or self.tone == "bad"
 
 
 def title_of(agent: str) -> str:

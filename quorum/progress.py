@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from quorum.event_text import LOW_LEVEL, Event, Step, step_of
+from quorum.event_text import Event, Step, step_of
 from quorum.text import count, dollars
 
 STYLES = {"plain": "", "good": "green", "bad": "red", "warn": "yellow", "faint": "dim"}
@@ -62,7 +62,7 @@ class Progress:
         if self.quiet:
             return
         step = step_of(event, width=max(40, self.console.width - 36))
-        if step.kind not in LOW_LEVEL or step.tone == "bad":
+        if step.live:
             self.console.print(line_of(step), soft_wrap=True)
         if self._status is not None:
             self._status.update(Text(self._sums(), style="dim"))

@@ -1,50 +1,93 @@
-"""The graph that ``langgraph dev`` and LangGraph Studio serve (see ``langgraph.json``).
+"""The assistants that ``langgraph dev`` and LangGraph Studio serve: one for each recipe.
 
-Its context form is ``RunOptions`` with the defaults that environment and ``quorum.toml`` set;
-what they leave open is the sample database and the offline demonstration, both shown in the form.
+An assistant's form is ``RunOptions`` with the defaults that environment, ``.env`` and ``quorum.toml`` set;
+what they leave open is the sample database and the offline demonstration, both shown in the form. A node's
+update has what it changed in the state, null for nothing; the custom stream has the steps that
+``quorum ask`` shows. Names and descriptions stand in ``langgraph.json``.
 """
 
 from __future__ import annotations
 
 import copy
-import os
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from functools import partial
+from typing import Any, ClassVar
 
+from langgraph_sdk.runtime import ServerRuntime
 from pydantic import create_model
+from pydantic_core import PydanticUndefined
 
-from quorum.graph.builder import build_graph, build_studio_graph
+from quorum.event_text import step_of
+from quorum.graph.builder import Graph, build_graph
+from quorum.graph.live import stream
 from quorum.graph.options import RunOptions
-from quorum.graph.recipes import RECIPES, find_recipe
+from quorum.graph.recipes import RECIPES, recipe_of
+from quorum.graph.runs import Event
+from quorum.knowledge.errors import ConfigurationError
 from quorum.settings import Settings
-from quorum.tools.urls import SAMPLE
+from quorum.tools.urls import SAMPLE, url_secrets
 
 _settings = Settings()
 _defaults = _settings.changed(
     database=_settings.database or SAMPLE, models=_settings.models or ["offline"]
 ).run_options()
-_recipes = {
-    name: find_recipe(name, _defaults.switches if name == _defaults.recipe else None) for name in RECIPES
-}
-if _settings.key:  # the graph opens its models itself and finds their key where OpenAI's own client does
-    os.environ["OPENAI_API_KEY"] = _settings.key
 
 
-def _with_defaults() -> type[RunOptions]:
-    """``RunOptions`` with every default as the user set it, and the recipes to choose from."""
+def tell(event: Event) -> None:
+    """Write an event to the custom stream as the step that live progress shows: the fields of ``Step``."""
+    if (step := step_of(event)).live:
+        stream(asdict(step))
+
+
+class _StudioOptions(RunOptions):
+    """The options with what is no option: the models' key, and who hears of the steps."""
+
+    handles: ClassVar[Mapping[str, Any]] = {"api_key": _settings.key, "listener": tell}
+
+
+def options_for(recipe: str) -> type[RunOptions]:
+    """``RunOptions`` with every default as the user set it, for one recipe; its form shows no password."""
+    values = {name: getattr(_defaults, name) for name in RunOptions.model_fields} | {"recipe": recipe}
+    values["switches"] = _defaults.switches if recipe == _defaults.recipe else {}
     fields: dict[str, Any] = {}
-    for name, declared in RunOptions.model_fields.items():
-        field = copy.copy(declared)
-        field.default = getattr(_defaults, name)
+    for name, value in values.items():
+        field = copy.copy(RunOptions.model_fields[name])
+        field.default = value
+        if RunOptions.declared()[name].secret and url_secrets(value):
+            field.default, field.default_factory = PydanticUndefined, partial(str, value)  # in no schema
         if name == "recipe":
-            field.json_schema_extra = {"enum": list(_recipes)}
+            field.json_schema_extra = {"enum": [recipe]}
         fields[name] = (field.annotation, field)
-    return create_model("StudioOptions", __base__=RunOptions, __doc__=RunOptions.__doc__, **fields)
+    return create_model("StudioOptions", __base__=_StudioOptions, __doc__=RunOptions.__doc__, **fields)
 
 
-StudioOptions = _with_defaults()
+def assistant(recipe: str) -> Callable[[ServerRuntime[Any]], Graph]:
+    """What the server calls for the recipe's graph, with the context of a run where it is to start one."""
+    options = options_for(recipe)
+    build_graph(recipe_of(options()), options=options)  # compiled now, not while runs wait
 
-graph = build_studio_graph(StudioOptions, _recipes)
-"""All recipes; the context's ``recipe`` chooses."""
+    def graph(runtime: ServerRuntime[Any]) -> Graph:
+        """The graph with the switches that the context sets.
 
-recipe = build_graph(_recipes[_defaults.recipe], options=StudioOptions)
-"""The recipe that is set, as a graph of its own, for breakpoints at its nodes."""
+        The context is checked here because the server drops names that it does not know before the graph
+        sees them.
+
+        Raises:
+            ConfigurationError: The context names no option, another recipe, or a value that does not fit.
+        """
+        run = runtime.execution_runtime
+        given = (run.context or {}) if run else {}
+        asked = options(**{name: value for name, value in given.items() if not name.startswith("__")})
+        if asked.recipe != recipe:
+            raise ConfigurationError(
+                f"The assistant {recipe!r} runs its own recipe only, not {asked.recipe!r}.",
+                hint=f"The assistants are {', '.join(RECIPES)}.",
+            )
+        built = build_graph(recipe_of(asked), options=options)
+        return built.copy({"output_channels": built.stream_channels_asis})
+
+    return graph
+
+
+globals().update({name: assistant(name) for name in RECIPES})  # where the server looks for them

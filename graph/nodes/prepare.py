@@ -15,7 +15,10 @@ from quorum.tools.models import Model
 
 
 async def open_run(state: RunState, context: Context) -> Update:
-    """Name the run, put the schema text where all nodes find it, and forget an earlier run of the thread."""
+    """Name the run, put the schema text where all nodes find it, and forget an earlier run of the thread.
+
+    The update has only what changes, so that it can be read.
+    """
     schema = context.resources.schema
     context.trace.record(
         "schema",
@@ -29,7 +32,8 @@ async def open_run(state: RunState, context: Context) -> Update:
         notes=list(context.resources.catalog.notes),
     )
     schema_ref = context.put(schema.text)
-    return fresh(state.question, context.trace.run_id, schema_ref=schema_ref)
+    new, before = fresh(state.question, context.trace.run_id, schema_ref=schema_ref), vars(state)
+    return {name: value for name, value in new.items() if (value or before[name]) and value != before[name]}
 
 
 async def retrieve_documents(state: RunState, context: Context) -> Update:

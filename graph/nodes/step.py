@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from quorum.agents.role import Role
 from quorum.graph.ballots import UNANSWERABLE
 from quorum.graph.context import Context
-from quorum.graph.live import close_own, context_of
+from quorum.graph.live import close_own, context_of, streaming
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.recipe import Recipe
 from quorum.graph.state import CandidateState, Failure, RunState
@@ -55,7 +55,7 @@ def make_node(name: str, step: Step, recipe: Recipe, *, first: bool = False) -> 
             raise ConfigurationError("There is no question.", hint='The input is {"question": "…"}.')
         run_id = "" if first else state.run_id
         async with context_of(runtime.context, recipe, state.question, run_id) as context:
-            with located(node=name, recipe=recipe.name):
+            with located(node=name, recipe=recipe.name), streaming(runtime.stream_writer):
                 return await _run(step, state, context)
 
     return node

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from functools import partial, update_wrapper
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import Runtime
 from langgraph.types import Send
 
+from quorum.graph.live import streaming
 from quorum.graph.nodes import candidate, clarifying, exploration, finish, prepare, voting
 from quorum.graph.nodes.routes import Routes, after_model, after_refinement
 from quorum.graph.nodes.step import Step, make_node
@@ -28,12 +30,6 @@ from quorum.graph.state import (
 )
 
 Paths = dict[Hashable, str]
-
-
-class BranchNode(Protocol):
-    """A node of the run that is a candidate's whole branch."""
-
-    async def __call__(self, state: CandidateState) -> CandidateOutput: ...
 
 
 class RecipeGraph(StateGraph[Any, RunOptions, Any, Any]):
@@ -52,15 +48,15 @@ class RecipeGraph(StateGraph[Any, RunOptions, Any, Any]):
         return self.add_node(name, node, defer=defer)
 
     def add_branch(self, name: str, branch: RecipeGraph) -> Self:
-        """A candidate's branch as a node.
+        """A candidate's branch as a node, of whose channels the run gets ``candidates`` alone.
 
-        As a node itself it would, under event streaming, write all its channels instead of its narrow
-        output, and parallel branches would clash.
+        As a node itself it would write all its channels, and parallel branches would clash.
         """
         compiled = branch.compile()
 
-        async def candidate(state: CandidateState) -> CandidateOutput:
-            output = await compiled.ainvoke(vars(state))
+        async def candidate(state: CandidateState, runtime: Runtime[Any]) -> CandidateOutput:
+            with streaming(runtime.stream_writer):
+                output = await compiled.ainvoke(vars(state))
             return CandidateOutput(candidates=output["candidates"])
 
         return self.add_node(name, candidate)
@@ -140,7 +136,7 @@ def run_graph(recipe: Recipe, options: type[RunOptions]) -> RecipeGraph:
 
 def branch_graph(recipe: Recipe) -> RecipeGraph:
     """The empty graph of a candidate's branch."""
-    return RecipeGraph(recipe, CandidateState, context_schema=RunOptions, output_schema=CandidateOutput)
+    return RecipeGraph(recipe, CandidateState, context_schema=RunOptions)
 
 
 def fan_out(node: str) -> Callable[[RunState], list[Send]]:

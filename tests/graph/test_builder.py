@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from quorum.graph.builder import build_graph, build_studio_graph
+from quorum.graph.builder import build_graph
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import RECIPES, find_recipe
 from quorum.knowledge.errors import ConfigurationError
@@ -17,7 +17,7 @@ def test_the_drawn_graph(name: str, snapshot: SnapshotAssertion) -> None:
 
 
 def test_the_forms_that_studio_shows(snapshot: SnapshotAssertion) -> None:
-    graph = build_studio_graph()
+    graph = build_graph("quorum")
     assert {"input": graph.get_input_jsonschema(), "context": graph.get_context_jsonschema()} == snapshot
 
 

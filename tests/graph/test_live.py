@@ -106,6 +106,24 @@ async def test_an_interrupt_keeps_the_context_and_the_trace_goes_on(
     assert (Path(answer["trace"]) / "answer.json").is_file()
 
 
+async def test_a_run_that_is_opened_again_keeps_its_database(
+    options: Callable[..., RunOptions], tmp_path: Path
+) -> None:
+    other = tmp_path / "other.duckdb"
+    with duckdb.connect(str(other)) as database:
+        database.execute("CREATE TABLE customers AS SELECT 1 AS id")
+    graph = build_graph("recap", checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "t"}}
+    await graph.ainvoke({"question": "How many customers are there?"}, config, context=options())
+    stood = [state async for state in graph.aget_state_history(config) if "send_candidates" in state.next]
+    elsewhere = options()
+    elsewhere.database = f"duckdb:///{other}"
+    with pytest.raises(ConfigurationError, match=r"shop\.db.*other\.duckdb"):
+        await graph.ainvoke(None, stood[0].config, context=elsewhere)
+    output = await graph.ainvoke(None, stood[0].config, context=options())
+    assert output["answer"]["rows"] == [[3]]
+
+
 async def test_resources_are_shared_between_runs_and_stay_open(options: Callable[..., RunOptions]) -> None:
     given = options()
     resources = await open_resources(given)

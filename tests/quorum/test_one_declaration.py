@@ -32,7 +32,7 @@ from click.testing import CliRunner
 from quorum.cli import cli
 from quorum.resume import resumed_options
 from quorum.settings import Settings
-from quorum.studio import StudioOptions
+from quorum.studio import options_for
 from tests.quorum.options_table import table
 
 asked = Settings(database="sample", models="offline")
@@ -42,7 +42,7 @@ print(json.dumps({
     "eval help": CliRunner().invoke(cli, ["eval", "run", "--help"]).stdout,
     "wrong flag": CliRunner().invoke(cli, ["ask", "q", "--caution", "none"]).stderr,
     "set": [asked.caution, asked.provenance()["caution"], asked.run_options().caution],
-    "form": StudioOptions.model_json_schema()["properties"]["caution"],
+    "form": options_for("quorum").model_json_schema()["properties"]["caution"],
     "resumed": resumed_options(kept, Settings(caution="high")).caution,
     "row": [line for line in table().splitlines() if "caution" in line],
 }))

@@ -262,6 +262,6 @@ def test_the_example_file_sets_every_option_and_nothing_else(root: Path, workpla
     known = {name: variable for name in Settings.model_fields for variable in variables_of(name)}
     assert {pair.partition("=")[0] for pair in pairs} == set(known.values())
     (workplace / ".env").write_text("\n".join(pairs))
-    empty = {"OPENAI_API_KEY", "QUORUM_EMBEDDING_MODEL"}
+    empty = {"QUORUM_EMBEDDING_MODEL"}
     for name, source in Settings().provenance().items():
         assert source == ("default" if known[name] in empty else f".env {known[name]}")

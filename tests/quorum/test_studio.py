@@ -1,18 +1,21 @@
-"""``langgraph dev`` serves the graph: boot it on loopback and ask through the SDK."""
+"""``langgraph dev`` serves the assistants: boot it on loopback and ask through the SDK."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from quorum.event_text import step_of
 from quorum.graph.recipes import RECIPES
 from tests.servers.chat_server import closed_port
 
@@ -59,88 +62,138 @@ def _when_up(url: str, process: subprocess.Popen[bytes], log: Path) -> str:
     pytest.fail(f"langgraph dev did not come up:\n{log.read_text()[-3000:]}")
 
 
-@pytest.mark.timeout(180)
-async def test_a_question_runs_to_its_answer_and_streams_each_step(studio: str) -> None:
-    client = langgraph_sdk.get_client(url=studio)
-    thread = await client.threads.create()
-    steps: list[str] = []
-    async for part in client.runs.stream(
-        thread["thread_id"],
-        "quorum",
-        input={"question": "How many customers are there?"},
-        context={"votes": 2},
-        stream_mode=["updates", "events"],
-        stream_subgraphs=True,
-    ):
+async def streamed(url: str, thread: str | None, assistant: str, *modes: str, **asked: Any) -> dict[str, Any]:
+    """The parts of a run by their event, without what names a subgraph; none may be an error."""
+    parts: dict[str, Any] = {}
+    client = langgraph_sdk.get_client(url=url)
+    async for part in client.runs.stream(thread, assistant, stream_mode=list(modes), **asked):
         assert part.event != "error", part.data
-        if part.event.startswith("updates"):
-            steps.extend(part.data)
-    assert {"open_run", "write_plan", "write", "run_sql", "consensus", "answer"} <= set(steps)
-    state: Any = await client.threads.get_state(thread["thread_id"])
-    answer = state["values"]["answer"]
-    assert answer["status"] == "answered"
-    assert len(answer["candidates"]) == 2
-    assert answer["demonstration"] is True
+        parts.setdefault(part.event.partition("|")[0], []).append(part.data)
+    return parts
 
 
-async def test_the_context_form_names_database_recipe_and_votes(studio: str) -> None:
+def shown_live(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    """The steps of an answer's trace that live progress shows."""
+    lines = Path(answer["trace"], "events.jsonl").read_text().splitlines()
+    return [asdict(step) for step in map(step_of, map(json.loads, lines)) if step.live]
+
+
+async def test_each_recipe_is_an_assistant_with_a_name_and_a_description(studio: str) -> None:
+    found = await langgraph_sdk.get_client(url=studio).assistants.search()
+    assert len(found) == len(RECIPES)
+    described = {assistant["name"]: assistant["description"] for assistant in found}
+    assert described == {name: recipe.summary for name, recipe in RECIPES.items()}
+
+
+async def test_a_recipes_graph_and_form_are_its_own(studio: str) -> None:
     client = langgraph_sdk.get_client(url=studio)
-    schemas = await client.assistants.get_schemas(
-        (await client.assistants.search(graph_id="quorum"))[0]["assistant_id"]
-    )
-    form = schemas["context_schema"]["properties"]
-    assert form["database"]["default"] == "sample"
-    assert form["recipe"]["default"] == "quorum"
-    assert form["votes"]["default"] is None  # the recipe's own
-    assert form["recipe"]["enum"] == list(RECIPES)
-    assert "mbr" in form["strategy"]["enum"]
-    assert form["retrieval"]["enum"] == ["lexical", "hybrid"]
-    assert all(field["description"] for field in form.values())
-    assert list(schemas["input_schema"]["properties"]) == ["question"]
+    for name, node in (("recap", "retrieve_syntax"), ("quorum", "validate_winner")):
+        assistant = (await client.assistants.search(graph_id=name))[0]["assistant_id"]
+        schemas = await client.assistants.get_schemas(assistant)
+        form = schemas["context_schema"]["properties"]
+        assert (form["recipe"]["default"], form["recipe"]["enum"]) == (name, [name])
+        assert form["database"]["default"] == "sample"
+        assert form["votes"]["default"] is None  # the recipe's own
+        assert "mbr" in form["strategy"]["enum"]
+        assert form["retrieval"]["enum"] == ["lexical", "hybrid"]
+        assert all(field["description"] for field in form.values())
+        assert list(schemas["input_schema"]["properties"]) == ["question"]
+        drawn = await client.assistants.get_graph(assistant)
+        assert node in {drawn_node["id"] for drawn_node in drawn["nodes"]}
 
 
 @pytest.mark.timeout(180)
-async def test_an_interrupted_run_shows_where_it_stands_and_goes_on(studio: str) -> None:
-    client = langgraph_sdk.get_client(url=studio)
-    thread = await client.threads.create()
-    asked: Any = {"input": {"question": "How many orders are there?"}, "context": {"votes": 1}}
-    await client.runs.wait(thread["thread_id"], "recipe", interrupt_before=["consensus"], **asked)
-    state: Any = await client.threads.get_state(thread["thread_id"])
-    assert state["next"] == ["consensus"]
-    assert state["values"]["candidates"][0]["result"]["row_count"] == 1
-    result: Any = await client.runs.wait(thread["thread_id"], "recipe", input=None, context={"votes": 1})
-    assert result["answer"]["status"] == "answered"
-    assert result["answer"]["usage"]["model_calls"] == 3, "nothing was done twice"
+async def test_updates_say_what_a_node_changed_and_the_custom_stream_what_progress_shows(studio: str) -> None:
+    modes = ("updates", "custom", "values", "messages-tuple")
+    asked: Any = {"input": {"question": "How many customers are there?"}, "context": {"votes": 2}}
+    parts = await streamed(studio, None, "quorum", *modes, **asked)
+    updates = [(node, change) for part in parts["updates"] for node, change in part.items()]
+    changed = dict(updates)
+    assert set(changed["open_run"]) == {"run_id", "schema_ref"}
+    assert changed["write_plan"]["steps"]
+    candidates = [change["candidates"][0] for node, change in updates if node == "candidate"]
+    assert {candidate["id"] for candidate in candidates} == {"c1", "c2"}
+    assert changed["consensus"]["vote"]["winner"] == "c1"
+    assert {node for node, change in updates if not change} <= {"link_schema", "clarify"}, "they had no cause"
+    answer = changed["answer"]["answer"]
+    assert (answer["status"], len(answer["candidates"])) == ("answered", 2)
+    assert answer["demonstration"] is True
+    assert parts["values"][-1]["answer"] == answer
+    assert parts["messages"]
+    assert parts["custom"] == shown_live(answer)
+    assert {"Planner", "SqlWriter", "Consensus"} <= {step["agent"] for step in parts["custom"]}
+    assert {"c1", "c2"} <= {step["candidate"] for step in parts["custom"]}, "branches are heard too"
 
 
 @pytest.mark.timeout(180)
 async def test_a_close_vote_interrupts_and_goes_on_with_the_users_choice(studio: str) -> None:
     client = langgraph_sdk.get_client(url=studio)
-    thread = await client.threads.create()
-    about: Any = {"context": {"recipe": "recap", "votes": 2, "clarify": True}}
+    thread = (await client.threads.create())["thread_id"]
+    about: Any = {"context": {"votes": 2, "clarify": True}}
     question = {"question": "Top 3 customers by revenue"}
-    await client.runs.wait(thread["thread_id"], "quorum", input=question, **about)
-    state: Any = await client.threads.get_state(thread["thread_id"])
+    first = await streamed(studio, thread, "recap", "custom", input=question, **about)
+    state: Any = await client.threads.get_state(thread)
     asked = state["interrupts"][0]["value"]
     assert [choice["label"] for choice in asked["choices"]] == ["A", "B"]
     assert any("Answer B has 1 column more" in sentence for sentence in asked["differences"])
     chosen = {"resume": "B"}
-    result: Any = await client.runs.wait(thread["thread_id"], "quorum", command=chosen, **about)
-    answer = result["answer"]
+    parts = await streamed(studio, thread, "recap", "custom", "values", command=chosen, **about)
+    answer = parts["values"][-1]["answer"]
     assert answer["sql"] == asked["choices"][1]["sql"]
     assert answer["vote"]["settled"] == "user"
     assert len([c for c in answer["candidates"] if not c["error"]]) == 2
+    assert "chooses answer B" in [step["gist"] for step in parts["custom"]]
+    assert first["custom"] + parts["custom"] == shown_live(answer)
+
+
+@pytest.mark.timeout(180)
+async def test_a_thread_stops_goes_on_takes_a_second_question_and_forks(studio: str) -> None:
+    client = langgraph_sdk.get_client(url=studio)
+    thread = (await client.threads.create())["thread_id"]
+    about: Any = {"context": {"votes": 1}}
+    question = {"question": "How many orders are there?"}
+    await client.runs.wait(thread, "quorum", input=question, interrupt_before=["consensus"], **about)
+    state: Any = await client.threads.get_state(thread)
+    assert state["next"] == ["consensus"]
+    assert state["values"]["candidates"][0]["result"]["row_count"] == 1
+    first: Any = await client.runs.wait(thread, "quorum", input=None, **about)
+    assert first["answer"]["rows"] == [[13000]]
+    assert first["answer"]["usage"]["model_calls"] == 3, "nothing was done twice"
+    stood: Any = state["checkpoint"]
+
+    question = {"question": "How many customers are there?"}
+    second: Any = await client.runs.wait(thread, "quorum", input=question, **about)
+    assert second["answer"]["rows"] == [[3000]]
+    assert second["answer"]["run_id"] != first["answer"]["run_id"]
+
+    edited: Any = await client.threads.update_state(thread, {"warnings": ["Edited."]}, checkpoint=stood)
+    again = {"input": None, "checkpoint": edited["checkpoint"]} | about
+    parts = await streamed(studio, thread, "quorum", "updates", "custom", **again)
+    changed = {node: change for part in parts["updates"] for node, change in part.items()}
+    assert next(iter(changed)) == "consensus"
+    answer = changed["answer"]["answer"]
+    assert (answer["run_id"], answer["rows"]) == (first["answer"]["run_id"], [[13000]])
+    assert "Edited." in answer["warnings"]
+    assert parts["custom"][0]["agent"] == "Consensus", "a run that is opened again is heard"
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("given", [{"context": {"vote": 2}}, {"config": {"configurable": {"vote": 2}}}])
+async def test_an_unknown_option_is_an_error_that_names_the_nearest(studio: str, given: Any) -> None:
+    client = langgraph_sdk.get_client(url=studio)
+    question = {"question": "How many customers are there?"}
+    result: Any = await client.runs.wait(None, "single", input=question, raise_error=False, **given)
+    assert result["__error__"] == {
+        "error": "ConfigurationError",
+        "message": "There is no option 'vote'. Did you mean 'votes'?",
+    }
 
 
 @pytest.mark.timeout(180)
 async def test_a_wrong_database_is_an_error_that_says_so(studio: str) -> None:
+    context = {"database": "sqlite:////nowhere/absent.db"}
     client = langgraph_sdk.get_client(url=studio)
-    thread = await client.threads.create()
-    result: Any = await client.runs.wait(
-        thread["thread_id"],
-        "quorum",
-        input={"question": "How many?"},
-        context={"database": "sqlite:////nowhere/absent.db"},
-        raise_error=False,
-    )
-    assert "absent.db" in str(result)
+    question = {"question": "How many?"}
+    result: Any = await client.runs.wait(None, "single", input=question, context=context, raise_error=False)
+    assert result["__error__"]["error"] == "DatabaseUnavailable"
+    assert "absent.db" in result["__error__"]["message"]

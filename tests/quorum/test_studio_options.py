@@ -1,14 +1,27 @@
-"""Studio's form starts from what the user set, every setting of it."""
+"""What Studio serves, without a server: forms that start from what the user set, contexts, the key, files."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
+import pytest
+from langgraph_sdk.runtime import _ExecutionRuntime
+
+from quorum.event_text import step_of
+from quorum.graph.builder import Graph
 from quorum.graph.options import RunOptions
+from quorum.graph.recipes import RECIPES
+from quorum.knowledge.errors import ConfigurationError
+from tests.servers.chat_server import ChatServer, say
 
 SET = {
     "QUORUM_VOTES": "5",
@@ -27,32 +40,157 @@ SET = {
     "QUORUM_PRICES": '{"offline": {"input": 1.0, "output": 2.0}}',
 }
 
+FORMS = """
+import json
+from langgraph_sdk.runtime import _ReadRuntime
+from quorum import studio
 
-def test_studio_starts_from_the_users_settings(tmp_path: Path, root: Path) -> None:
-    code = (
-        "from quorum.studio import StudioOptions, recipe;"
-        "print(StudioOptions().model_dump_json(), 'retrieve_syntax' in recipe.nodes)"
-    )
-    environment = os.environ | SET | {"PYTHONPATH": str(root)}
+graph = studio.recap(_ReadRuntime(access_context="assistants.read", user=None, store=None))
+print(json.dumps({
+    "recap": studio.options_for("recap")().as_dict(),
+    "single": studio.options_for("single")().as_dict(),
+    "nodes": list(graph.nodes),
+    "form": graph.get_context_jsonschema()["properties"],
+}))
+"""
+
+ASK = """
+import asyncio, json, os
+from langgraph_sdk.runtime import _ExecutionRuntime
+from quorum import studio
+
+given = {"home": "home"}
+runtime = _ExecutionRuntime(access_context="threads.create_run", user=None, store=None, context=given)
+graph = studio.single(runtime)
+output = asyncio.run(graph.ainvoke({"question": "How many customers are there?"}, context=given))
+print(json.dumps([output["answer"]["rows"], sorted(os.environ)]))
+"""
+
+
+def printed(root: Path, code: str, **variables: str) -> Any:
+    """What a process of its own prints, as JSON: ``quorum.studio`` reads the settings when it is imported."""
     ran = subprocess.run(
         [sys.executable, "-c", code],
-        cwd=tmp_path,
-        env=environment,
+        env=os.environ | {"PYTHONPATH": str(root)} | variables,
         capture_output=True,
         text=True,
         check=True,
     )
-    shown, _, wired = ran.stdout.strip().rpartition(" ")
-    options = json.loads(shown)
+    return json.loads(ran.stdout)
+
+
+def test_studio_starts_from_the_users_settings(root: Path) -> None:
+    seen = printed(root, FORMS, **SET)
+    options = seen["recap"]
     assert set(options) == set(RunOptions.model_fields)
-    assert (options["votes"], options["max_usd"], options["max_calls"], options["deadline"]) == (
-        5,
-        0.5,
-        7,
-        9.0,
-    )
+    limits = ("votes", "max_usd", "max_calls", "deadline")
+    assert [options[name] for name in limits] == [5, 0.5, 7, 9.0]
     assert (options["strategy"], options["temperature"], options["query_timeout"]) == ("wma", 0.1, 3.0)
     assert (options["max_rows"], options["schema_tokens"], options["link_above"]) == (11, 900, 901)
     assert (options["seed"], options["switches"]) == (4, {"syntax": False})
     assert options["prices"]["offline"]["output"] == 2.0
-    assert wired == "False", "the graph is built with the user's switches"
+    assert "retrieve_syntax" not in seen["nodes"], "the graph is built with the user's switches"
+    other = seen["single"]
+    assert other == options | {"recipe": "single", "switches": {}}, (
+        "switches belong to the recipe that is set"
+    )
+
+
+def test_a_form_shows_no_password_and_a_run_has_it(root: Path) -> None:
+    urls = {
+        "QUORUM_DATABASE": "postgresql://me:hush-hush@db/shop",
+        "QUORUM_BASE_URL": "http://me:hush-hush@llm/v1",
+    }
+    seen = printed(root, FORMS, **urls)
+    assert "hush-hush" not in json.dumps(seen["form"])
+    assert seen["form"]["database"]["description"]
+    assert [seen["recap"][name] for name in ("database", "base_url")] == list(urls.values())
+
+
+def test_the_key_reaches_the_models_and_no_environment_or_trace(root: Path, workplace: Path) -> None:
+    key, shop = "sk-of-the-user", workplace / "shop.db"
+    with closing(sqlite3.connect(shop)) as database:
+        database.execute("CREATE TABLE customers (id INTEGER)")
+    (workplace / "quorum.toml").write_text(
+        f'api_key = "{key}"\nmodels = ["openai:test"]\ndatabase = "{shop}"\n'
+    )
+    reply = {"reasoning": f"{key} it is", "sql": "SELECT 1", "other_reading": None, "ordered": False}
+    with ChatServer([say(json.dumps(reply))]) as server:
+        rows, environment = printed(root, ASK, QUORUM_BASE_URL=server.url)
+        assert {request.headers["authorization"] for request in server.requests} == {f"Bearer {key}"}
+    assert rows == [[1]]
+    assert "OPENAI_API_KEY" not in environment
+    written = [path for path in (workplace / "home").rglob("*") if path.suffix in {".json", ".jsonl", ".txt"}]
+    assert written
+    assert not [path for path in written if key in path.read_text()]
+
+
+def test_each_recipe_is_served_under_its_name_and_summary(root: Path) -> None:
+    served = json.loads((root / "langgraph.json").read_text())["graphs"]
+    assert served == {
+        name: {"path": f"quorum.studio:{name}", "description": recipe.summary}
+        for name, recipe in RECIPES.items()
+    }
+
+
+def test_no_image_holds_what_git_leaves_out(root: Path) -> None:
+    kept_out = (root / ".dockerignore").read_text().splitlines()
+    left_out = (root / ".gitignore").read_text().splitlines()
+    assert not {f"**/{name.rstrip('/')}" for name in left_out} - set(kept_out)
+    assert ".git" in kept_out
+
+
+def served(recipe: str, context: dict[str, Any]) -> Graph:
+    """The graph that the server gets for a run with this context."""
+    from quorum import studio  # reads the settings: only once no developer's own are there
+
+    runtime = _ExecutionRuntime(access_context="threads.create_run", user=None, store=None, context=context)
+    graph: Graph = vars(studio)[recipe](runtime)
+    return graph
+
+
+@pytest.mark.parametrize(
+    ("context", "said"),
+    [
+        ({"vote": 2}, "There is no option 'vote'. Did you mean 'votes'?"),
+        ({"handles": {}}, "no option 'handles'"),
+        ({"votes": "many"}, "votes = 'many'"),
+        ({"switches": {"sintax": False}}, "Recipe recap has no switch 'sintax'"),
+        ({"switches": {"max_plans": -1}}, "max_plans"),
+        ({"recipe": "quorum"}, "The assistant 'recap' runs its own recipe only, not 'quorum'"),
+    ],
+)
+def test_what_a_context_has_wrong_is_named(context: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(said)):
+        served("recap", context)
+
+
+def test_names_that_the_server_itself_adds_are_no_options() -> None:
+    assert served("recap", {"__event_streaming_v2": True, "votes": 1}).name == "recap"
+
+
+def test_switches_that_a_context_sets_hold() -> None:
+    assert "retrieve_syntax" in served("recap", {}).nodes
+    assert "retrieve_syntax" not in served("recap", {"switches": {"syntax": False}}).nodes
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A home in which the sample database is built once."""
+    return str(tmp_path_factory.mktemp("home"))
+
+
+@pytest.mark.parametrize("recipe", list(RECIPES))
+async def test_every_step_of_every_recipe_is_streamed(recipe: str, home: str) -> None:
+    context = {"home": home, "votes": 2}
+    graph, changes, heard = served(recipe, context), [], []
+    question = {"question": "How many customers are there?"}
+    about: Any = {"subgraphs": True, "stream_mode": ["updates", "custom"], "context": context}
+    async for _, mode, part in graph.astream(question, output_keys=graph.output_channels, **about):
+        heard.extend([part] if mode == "custom" else [])
+        changes.extend(part.items() if mode == "updates" else [])
+    answer = dict(changes)["answer"]["answer"]
+    assert answer["rows"] == [[3000]]
+    assert any("FROM customers" in change.get("sql", "") for _, change in changes if change)
+    lines = Path(answer["trace"], "events.jsonl").read_text().splitlines()
+    assert heard == [asdict(step) for step in map(step_of, map(json.loads, lines)) if step.live]

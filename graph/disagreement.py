@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from quorum.tools.cells import EXACT
 from quorum.tools.compare import equal
 from quorum.tools.differences import Differences, differences
+from quorum.tools.readable import readable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -233,9 +233,7 @@ def _plain(value: Any) -> str:
     """A cell on one line."""
     if isinstance(value, tuple):
         return f"({', '.join(map(_value, value))})"
-    if isinstance(value, float) and value.is_integer() and abs(value) < EXACT:
-        value = int(value)
-    return "NULL" if value is None else " ".join(str(value).split()) or "''"
+    return " ".join(readable(value).split()) or "''"
 
 
 def _value(value: Any) -> str:

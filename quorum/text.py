@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from quorum.evals.reports.format import count, dollars, one_line, printable
+from quorum.tools.readable import readable
 
 __all__ = [
     "agreement", "cell", "clusters_of", "count", "dollars", "duration", "one_line", "printable",
@@ -25,7 +26,7 @@ def text_of(value: Any) -> str:
 
 def cell(value: Any, limit: int = 60) -> str:
     """A result's value as a table shows it."""
-    return "NULL" if value is None else one_line(str(value), limit)
+    return one_line(readable(value), limit)
 
 
 def duration(seconds: float) -> str:

@@ -82,7 +82,7 @@ def _gist(event: Event, role: Role[Any] | None) -> Gist:
     replied = role is not None and bool(role.reply.model_fields.keys() & event.keys())
     kind, error = _error(event.get("error"))
     if role and not replied and error and not kind:
-        return f"no usable reply: {error}", "warn"
+        return error, "warn"
     how: Words | None = WORDS.get(event["kind"])
     while isinstance(how, Fork):
         how = how.yes if event.get(how.field) else how.no

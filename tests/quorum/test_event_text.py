@@ -197,7 +197,7 @@ def test_a_role_without_a_usable_reply_is_told_alike(kind: str) -> None:
     for error in ("No JSON.", {"$blob": "x", "head": "No JSON."}):
         step = step_of({"kind": kind, "agent": "schema_linker", "candidate": "c1", "error": error})
         assert (step.agent, step.tone) == ("SchemaLinker", "warn")
-        assert step.gist.startswith("no usable reply: No JSON.")
+        assert step.gist.startswith("No JSON.")
 
 
 def test_who_is_no_role_has_a_name_too() -> None:

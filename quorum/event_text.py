@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from quorum.agents.role import Role, find_role
-from quorum.text import count, dollars, duration, one_line, text_of
+from quorum.text import Tone, count, dollars, duration, one_line, text_of
 
 Event = dict[str, Any]
-Tone = Literal["plain", "good", "bad", "warn", "faint"]
 Gist = tuple[str, Tone]
 """Words and their tone; in ``WORDS`` the event's fields stand in braces, as in ``Role.gist``."""
 

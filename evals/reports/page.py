@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -65,7 +64,6 @@ def page_of(summaries: Sequence[Summary], folder: Path) -> str:
         chapters=chapters,
         scatter=scatter_of(summaries) if len(summaries) > 1 else None,
         unlike=len({(each.suite, each.rules) for each in summaries}) > 1,
-        data_uri=data_uri,
         link=lambda summary, line: _link(summary, line, folder),
     )
 
@@ -85,11 +83,6 @@ def flags(summary: Summary) -> Iterator[str]:
             asked = count(len(group.ids), "question")
             yield f"The gold of {asked} could not be used ({WHY[group.state]}): {listed}."
     yield from summary.missing
-
-
-def data_uri(svg: bytes) -> str:
-    """A picture within the page."""
-    return f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"
 
 
 def _link(summary: Summary, line: Line, folder: Path) -> str:

@@ -68,7 +68,9 @@ class Recipe:
             try:
                 types[name].validate_python(value)
             except ValidationError as error:
-                raise ConfigurationError(f"The switch {name} is {value!r}: {first_in_words(error)}.") from None
+                raise ConfigurationError(
+                    f"The switch {name} is {value!r}: {first_in_words(error)}."
+                ) from None
             object.__setattr__(self, name, value)
 
     @classmethod

@@ -114,7 +114,9 @@ def _say_what_csv_leaves_out(answer: Answer) -> None:
             err=True,
         )
     if answer.truncated:
-        click.echo(f"Cut off after {answer.row_count:,} rows; there are more.", err=True)
+        from quorum.text import count
+
+        click.echo(f"Cut off after {count(answer.row_count, 'row')}; there are more.", err=True)
     if answer.demonstration:
         click.echo("Demonstration: the rule-based offline model answered.", err=True)
 

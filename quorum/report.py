@@ -27,7 +27,7 @@ _HIDDEN = {
     *("t", "kind", "agent", "role", "candidate", "usage", "messages", "reply", "parsed", "preview"),
     *("columns", "types", "nulls", "file", "fingerprint", "blank", "seconds", "attempt", "method", "seed"),
     *("temperature", "finish_reason", "model", "row_count", "truncated", "action", "correct", "result"),
-    *("rows", "cached", "node", "recipe", "prompt"),
+    *("rows", "cached", "node", "recipe", "prompt", "run", "ordered_fingerprint", "distinct"),
 }
 
 

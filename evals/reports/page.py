@@ -87,10 +87,8 @@ def flags(summary: Summary) -> Iterator[str]:
 
 def _link(summary: Summary, line: Line, folder: Path) -> str:
     """The page of a question's run, relative to ``folder``; empty where there is none."""
-    if line.folder is None or not line.run:
-        return ""
-    trace = summary.folders[line.folder] / line.run / TRACE_PAGE
-    return relative_link(trace, folder) if trace.is_file() else ""
+    run = summary.run_of(line)
+    return relative_link(run / TRACE_PAGE, folder) if run and (run / TRACE_PAGE).is_file() else ""
 
 
 def relative_link(target: Path, folder: Path) -> str:

@@ -21,6 +21,7 @@ EXTRAS = {
     "evals": ("pandas",),
     "plots": ("matplotlib",),
     "studio": ("langgraph_cli", "langgraph_api"),
+    "xlsx": ("xlsxwriter",),
 }
 ENDPOINT_SECONDS = 3.0
 OPENAI = "https://api.openai.com/v1"

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quorum.event_text import title_of
+from quorum.graph.answer import Answer
 from quorum.graph.strategies import strategy_words
+from quorum.knowledge.errors import QuorumError
 from quorum.report import Entry, Report
 from quorum.text import cell, duration, failures, notices, rows_note, spent, status_of, trust
 
@@ -38,8 +40,21 @@ class Lane:
     blocks: list[Block]
 
 
-def page_of(report: Report) -> str:
-    """The page's HTML."""
+@dataclass(frozen=True)
+class Picture:
+    """A chart of the answer's rows; without ``svg`` there is none, and the note may say why."""
+
+    svg: bytes = b""
+    alt: str = ""
+    note: str = ""
+
+
+def page_of(report: Report, *, charts: bool = True) -> str:
+    """The page's HTML.
+
+    Args:
+        charts: Draw the answer's rows where they have a shape for it.
+    """
     answer = report.answer
     unfinished = ("failed" if report.error else "unfinished", "warn")
     status, tone = status_of(answer) if answer else unfinished
@@ -52,9 +67,23 @@ def page_of(report: Report) -> str:
         failures=failures(answer),
         notices=notices(answer),
         strategy=strategy_words((answer.get("vote") or {}).get("strategy", "")),
+        chart=_chart(report) if charts and answer.get("columns") else Picture(),
         lanes=_lanes(report),
         legend=_looks(report),
     )
+
+
+def _chart(report: Report) -> Picture:
+    from quorum.chart import chart_of, picture
+
+    kept = report.answer | {"result_file": ""}
+    if name := Path(report.answer.get("result_file") or "").name:
+        kept["result_file"] = str(Path(report.folder) / "results" / name)  # folders may move
+    try:
+        chart = chart_of(Answer.model_validate(kept).to_arrow())
+        return Picture() if isinstance(chart, str) else Picture(picture(chart), chart.alt, chart.note)
+    except QuorumError as error:
+        return Picture(note=f"No chart: {error}")
 
 
 @cache

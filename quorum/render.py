@@ -72,9 +72,8 @@ def show_answer(answer: dict[str, Any], out: Console) -> None:
         notice = "Demonstration: the rule-based offline model answered, not a language model."
         out.print(Text(notice, style="bold magenta"))
     out.print(Text(printable(title), style=f"bold {STYLES[tone]}"))
-    for name in ("summary", "missing"):
-        if answer.get(name):
-            out.print(Text(printable(str(answer[name]))))
+    for said in filter(None, (answer.get("missing"), answer.get("summary"))):
+        out.print(Text(printable(str(said))))
     if answer.get("sql"):
         sql = sql_text(laid_out(answer["sql"], answer.get("dialect", "")))
         out.print(
@@ -84,13 +83,13 @@ def show_answer(answer: dict[str, Any], out: Console) -> None:
     if answer.get("columns"):
         out.print(rows_table(answer["columns"], answer.get("rows") or []))
         out.print(Text(rows_note(answer), style="dim"))
-    else:
+    elif answer.get("status") != "unanswerable":
         failed = failures(answer)
         out.print(Text("No candidate has a result:" if failed else "No candidate was begun."))
         for names, error in failed:
             out.print(Text.assemble((f"  {names} ", "cyan"), printable(error)))
     for line in [
-        *_texts("It rests on:", answer.get("assumptions")),
+        *_texts("It assumes:", answer.get("assumptions")),
         *_texts("The question could also mean:", answer.get("readings")),
         *_texts("The candidates disagree:", answer.get("disagreement"), STYLES["warn"], folds=False),
     ]:

@@ -35,7 +35,7 @@ def write_traces(runs: Iterable[tuple[str, Path]]) -> set[Path]:
             page = folder / TRACE_PAGE
             try:
                 if not _is_new(page):
-                    write_text(page, page_of(report_of(RunFolder(folder))))
+                    write_text(page, page_of(report_of(RunFolder(folder)), charts=False))
                 written.add(folder)
             except QuorumError as error:
                 lost.setdefault(id, str(error))

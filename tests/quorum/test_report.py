@@ -235,7 +235,7 @@ def test_what_other_versions_say_is_shown(answer: dict[str, Any]) -> None:
     said = {"status": "unanswerable", "missing": "There is no NPS.", "assumptions": ["May is 2024-05."]}
     out = terminal()
     show_answer(answer | said, out)
-    for part in ("The data cannot answer this", "There is no NPS.", "It rests on: May is 2024-05."):
+    for part in ("The data cannot answer this", "There is no NPS.", "It assumes: May is 2024-05."):
         assert part in printed(out)
 
 

@@ -85,7 +85,7 @@ def _rows(write: Callable[[Answer, pa.Table], bytes]) -> Make:
 def _csv(answer: Answer, table: pa.Table) -> bytes:  # noqa: ARG001 (the interface's)
     from quorum.tools.results import csv_lines
 
-    return "".join(csv_lines(table)).encode()
+    return "".join(csv_lines(table, end="\n")).encode()
 
 
 def _json(answer: Answer, table: pa.Table) -> bytes:

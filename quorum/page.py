@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quorum.event_text import title_of
-from quorum.graph.answer import Answer
 from quorum.graph.strategies import strategy_words
 from quorum.knowledge.errors import QuorumError
 from quorum.report import Entry, Report
@@ -67,7 +66,7 @@ def page_of(report: Report, *, charts: bool = True) -> str:
         failures=failures(answer),
         notices=notices(answer),
         strategy=strategy_words((answer.get("vote") or {}).get("strategy", "")),
-        chart=_chart(report) if charts and answer.get("columns") else Picture(),
+        chart=_chart(report) if charts and answer.get("result_file") else Picture(),
         lanes=_lanes(report),
         legend=_looks(report),
     )
@@ -75,12 +74,11 @@ def page_of(report: Report, *, charts: bool = True) -> str:
 
 def _chart(report: Report) -> Picture:
     from quorum.chart import chart_of, picture
+    from quorum.tools.results import read_result
 
-    kept = report.answer | {"result_file": ""}
-    if name := Path(report.answer.get("result_file") or "").name:
-        kept["result_file"] = str(Path(report.folder) / "results" / name)  # folders may move
+    name = Path(report.answer["result_file"]).name
     try:
-        chart = chart_of(Answer.model_validate(kept).to_arrow())
+        chart = chart_of(read_result(Path(report.folder) / "results" / name))  # a folder may have moved
         return Picture() if isinstance(chart, str) else Picture(picture(chart), chart.alt, chart.note)
     except QuorumError as error:
         return Picture(note=f"No chart: {error}")

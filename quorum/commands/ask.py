@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -24,7 +21,6 @@ if TYPE_CHECKING:
 FILE = click.Path(path_type=Path)
 
 EXIT_CODES = {"answered": 0, "no_answer": 1, "stopped": 3, "unanswerable": 4}
-_BATCH = 5_000  # rows in memory at a time
 
 
 @click.command(cls=Command, short_help="Ask a database a question in plain language.")
@@ -164,38 +160,13 @@ def _say_what_is_left_out(answer: Answer) -> None:
         click.echo("Demonstration: the rule-based offline model answered.", err=True)
 
 
-def result_rows(answer: Answer) -> Iterator[list[Any]]:
-    """Every kept row as JSON-ready values; memory stays flat.
+def write_csv(answer: Answer, out: TextIO) -> None:
+    """The header and all rows; NULL is an empty field, nested values are JSON.
 
     Raises:
-        QuorumError: The result's file is gone or broken.
+        QuorumError: The result's file is gone or damaged.
     """
-    if not answer.result_file:
-        yield from answer.rows
-        return
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    from quorum.tools.results import csv_lines
 
-    from quorum.tools.results import plain_rows
-
-    path = Path(answer.result_file)
-    try:
-        with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(batch_size=_BATCH):
-                yield from plain_rows(pa.Table.from_batches([batch]))
-    except (OSError, pa.ArrowInvalid) as error:
-        raise QuorumError(f"Cannot read the rows in {path}: {error}.") from error
-
-
-def write_csv(answer: Answer, out: TextIO) -> None:
-    """The header and all rows; NULL is an empty field, nested values are JSON."""
-    if not answer.columns:
-        return
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(answer.columns)
-    for row in result_rows(answer):
-        writer.writerow([_field(value) for value in row])
-
-
-def _field(value: Any) -> Any:
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
+    if answer.columns:
+        out.writelines(csv_lines(answer.to_arrow(), end="\n"))

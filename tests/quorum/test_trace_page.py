@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from quorum.graph.runs import RunFolder
@@ -18,6 +19,7 @@ from quorum.graph.strategies import STRATEGIES, strategy_words
 from quorum.graph.trace import Trace
 from quorum.page import page_of
 from quorum.report import Report, report_of
+from quorum.tools.results import write_result
 from tests.browser import Browser, find_browser, running_browser
 from tests.quorum.conftest import COLUMNS, HOSTILE, ROWS, SQL, VOTE, candidate, unfinished_run
 
@@ -61,8 +63,8 @@ def finished(workplace: Path, answer: dict[str, Any]) -> str:
 
 def test_the_page_is_one_file_without_requests_and_runs_its_search_alone(html: str) -> None:
     page = _Page(html)
-    assert not set(page.tags) & {"link", "img", "iframe", "object", "embed", "form", "base"}
-    assert all(address.startswith("#") for address in page.addresses)
+    assert not set(page.tags) & {"link", "iframe", "object", "embed", "form", "base"}
+    assert all(address.startswith(("#", "data:image/svg+xml;base64,")) for address in page.addresses)
     assert not re.search(r"url\(|@import|https?://", html)
     (script,) = re.findall(r"<script>(.*?)</script>", html, re.DOTALL)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -121,7 +123,8 @@ def test_each_answer_of_the_vote_stands_beside_it_with_its_sql_and_rows(
 
 def test_candidates_in_the_vote_link_to_their_steps(html: str) -> None:
     page = _Page(html)
-    assert {"#candidate-c1", "#candidate-c2", "#candidate-c3"} == set(page.addresses)
+    links = {address for address in page.addresses if address.startswith("#")}
+    assert links == {"#candidate-c1", "#candidate-c2", "#candidate-c3"}
     assert {"candidate-c1", "candidate-c2"} <= set(page.ids)
 
 
@@ -198,6 +201,29 @@ def test_equal_failures_are_told_once_on_the_page(workplace: Path, answer: dict[
     )
     assert html.count("The model refused.") == 1
     assert '<span class="mono">c1 to c9</span> The model refused.' in html
+
+
+def test_rows_that_have_a_shape_for_it_are_drawn(workplace: Path, answer: dict[str, Any]) -> None:
+    pytest.importorskip("matplotlib", reason="the extra quorum-sql[plots] is not installed")
+    trace = unfinished_run(workplace, "drawn")
+    table = pa.table({"city": [f"<b>{n}</b>" for n in range(30)], "orders": range(30)})
+    kept = write_result(table, trace.folder / "results")
+    trace.finish(answer | {"result_file": f"/moved/{kept.name}", "row_count": 30})
+    trace.close()
+    report = report_of(RunFolder(trace.folder))
+    (image,) = re.findall(r'<img src="data:image/svg\+xml;base64,([^"]+)" alt="([^"]+)">', page_of(report))
+    assert b"<svg" in base64.b64decode(image[0], validate=True)
+    assert image[1] == "orders by city, 24 rows"
+    assert "orders by city, 24 rows; the first 24 of 30 rows</figcaption>" in page_of(report)
+    assert "<img" not in page_of(report, charts=False)
+    kept.unlink()
+    assert "No chart: The result " in page_of(report)
+
+
+def test_rows_without_a_shape_are_not_drawn(workplace: Path, answer: dict[str, Any]) -> None:
+    html = finished(workplace, answer | {"columns": ["n"], "rows": [[1]], "row_count": 1})
+    assert "<img" not in html
+    assert "No chart" not in html
 
 
 @pytest.fixture(scope="module")

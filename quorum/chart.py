@@ -233,7 +233,8 @@ def _draw_marks(axes: Axes, chart: Chart, measure: Column) -> None:
         label = cell(group, LABEL) if chart.series else None
         axes.plot(across, up, "o", ls=style, markersize=3.5, color=HUES[number], label=label)
     if chart.mark == "line":
-        texts = {place: text for place, text in zip(places, chart.across.values, strict=True) if text}
+        moments = zip(places, chart.across.values, strict=True)
+        texts = {float(place): text for place, text in moments if place is not None}
         shown = sorted(texts)[:: 1 + (len(texts) - 1) // TICKS]
         axes.set_xticks(shown, [cell(texts[place], 10) for place in shown])
     if chart.series:

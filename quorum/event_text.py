@@ -124,7 +124,9 @@ class _Field:
 
 def _action(e: Event) -> Gist:
     templates = {"sql": "{sql}", "look": "looks: {command}"}
-    return _filled(templates.get(text_of(e.get("action")), "ends: {thought}"), e), "plain"
+    if template := templates.get(text_of(e.get("action"))):
+        return _filled(template, e), "plain"
+    return (_filled(_LACKING[0], e), "warn") if e.get("missing") else (_filled("ends: {thought}", e), "plain")
 
 
 def _query(e: Event) -> Gist:
@@ -231,6 +233,7 @@ class Fork:
 Words: TypeAlias = Gist | Fork | Callable[[Event], Gist]
 
 _COMMON = {"t", "kind", "agent", "role", "candidate", "usage", "node", "recipe", "prompt"}
+_LACKING: Gist = ("says that the data cannot answer: {missing}", "warn")
 _SCHEMA = "{database} ({dialect}): {tables:table|tables}, {tokens:,} tokens of schema"
 WORDS: dict[str, Words] = {
     "begun": Fork("resumed", ("goes on with {run}", "faint"), ("{run}", "faint")),
@@ -258,7 +261,7 @@ WORDS: dict[str, Words] = {
         "update_plan", ("asks for another plan: {feedback}", "warn"), ("the plan passes", "good")
     ),
     "action": _action,
-    "writing": ("{sql}", "plain"),
+    "writing": Fork("missing", _LACKING, ("{sql}", "plain")),
     "sql_review": Fork("correct", ("the query is right", "good"), ("corrects it: {reasoning}", "warn")),
     "query": _query,
     "result": _result,

@@ -82,7 +82,9 @@ def show_answer(answer: dict[str, Any], out: Console) -> None:
         )
     if answer.get("columns"):
         out.print(rows_table(answer["columns"], answer.get("rows") or []))
-        out.print(Text(rows_note(answer), style="dim"))
+        whole = len(answer.get("rows") or []) >= int(answer.get("row_count") or 0)
+        more = "" if whole else "; --csv prints all that were kept, --out writes them to a file"
+        out.print(Text(rows_note(answer) + more, style="dim"))
     elif answer.get("status") != "unanswerable":
         failed = failures(answer)
         out.print(Text("No candidate has a result:" if failed else "No candidate was begun."))

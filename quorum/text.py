@@ -81,6 +81,10 @@ def agreement(answer: dict[str, Any]) -> str:
     """``2 of 3 candidates agree; 1 differs``, from an answer's vote and candidates."""
     total = len(answer.get("candidates") or [])
     clusters = clusters_of(answer)
+    if answer.get("status") == "unanswerable":
+        saying = [each for each in answer["candidates"] if each.get("error_kind") == "unanswerable"]
+        verb = "says" if len(saying) == 1 else "say"
+        return f"{len(saying)} of {count(total, 'candidate')} {verb} that the data cannot answer this"
     if not clusters:
         return f"none of {count(total, 'candidate')} has a result to vote with" if total else ""
     sizes = [len(cluster["candidates"]) for cluster in clusters]
@@ -162,6 +166,4 @@ def rows_note(answer: dict[str, Any]) -> str:
     )
     if answer.get("truncated"):
         text += "; cut off at the limit, there are more in the database"
-    if shown < total:
-        text += "; --csv prints all that were kept, --out writes them to a file"
     return text

@@ -69,6 +69,13 @@ def test_the_vote_in_words(answer: dict[str, Any], text: str) -> None:
     assert agreement(answer) == text
 
 
+def test_that_the_data_cannot_answer_is_said_of_those_who_say_so() -> None:
+    answer = voted(total=3) | {"status": "unanswerable"}
+    for each in answer["candidates"][:2]:
+        each["error_kind"] = "unanswerable"
+    assert agreement(answer) == "2 of 3 candidates say that the data cannot answer this"
+
+
 def test_the_answers_cluster_counts_as_agreeing_even_if_it_is_smaller() -> None:
     answer = voted(["c1", "c2"], ["c3"], total=3)
     answer["vote"]["winner"] = "c3"  # drawn at random, by weight

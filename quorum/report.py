@@ -14,7 +14,7 @@ from typing import Any, Literal
 from quorum.event_text import LOW_LEVEL, Step, step_of
 from quorum.graph.runs import Event, RunFolder
 from quorum.text import agreement, clusters_of, laid_out, one_line
-from quorum.tools.sql import format_sql
+from quorum.tools.sql import DIALECTS, format_sql
 
 _GIST = 400  # characters; pages and terminals wrap
 DetailKind = Literal["sql", "diff", "text", "prompt", "table"]
@@ -125,7 +125,7 @@ def report_of(run: RunFolder) -> Report:
     """
     meta, answer = run.meta(), run.answer() or {}
     events = [run.expand(event) for event in run.events()]
-    dialect = next((str(event["dialect"]) for event in events if event.get("dialect")), "")
+    dialect = next((str(event["dialect"]) for event in events if event.get("dialect") in DIALECTS), "")
     answer |= {"sql": laid_out(answer["sql"], dialect)} if answer.get("sql") else {}
     sections = _sections(events, answer, dialect)
     spent = run.usage_so_far()

@@ -123,10 +123,10 @@ def status_of(answer: dict[str, Any]) -> tuple[str, Tone]:
 
 def laid_out(sql: str, dialect: str) -> str:
     """SQL of one long line laid out for people; other SQL as its author laid it out."""
-    from quorum.tools.sql import format_sql
+    from quorum.tools.sql import DIALECTS, format_sql
 
     one_long_line = len(sql) > LONG_LINE and "\n" not in sql.strip()
-    return format_sql(sql, dialect) if one_long_line and dialect else sql
+    return format_sql(sql, dialect) if one_long_line and dialect in DIALECTS else sql
 
 
 def listed(names: list[str]) -> str:

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import io
 import itertools
 import re
 from collections.abc import Iterator
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from rich.console import Console
 
 from quorum.graph.runs import RunFolder
 from quorum.graph.strategies import STRATEGIES, strategy_words
 from quorum.graph.trace import Trace
 from quorum.page import page_of
+from quorum.render import show_answer
 from quorum.report import Report, report_of
 from quorum.tools.results import write_result
 from tests.browser import Browser, find_browser, running_browser
@@ -95,6 +99,21 @@ def test_sql_is_laid_out_as_in_the_terminal(workplace: Path, answer: dict[str, A
     html = re.sub(r"<[^>]+>", "", finished(workplace, answer | {"sql": LONG}))
     assert "SELECT\n  name,\n  AVG(rating)" in html
     assert LONG not in html
+
+
+def test_sql_of_a_dialect_that_is_not_known_stays_as_it_is(workplace: Path, answer: dict[str, Any]) -> None:
+    trace = Trace.create(workplace / ".quorum", "strange", {"question": "?"})
+    trace.record(
+        "schema", agent="catalog", database="shop", dialect="oracle", tables=1, tokens=1, left_out=[]
+    )
+    trace.record("writing", agent="sql_writer", candidate="c1", sql=LONG)
+    trace.record("refinement", agent="self_refiner", candidate="c1", sql=SQL, explanation="Shorter.")
+    trace.finish(answer | {"sql": LONG, "dialect": "oracle"})
+    trace.close()
+    report = report_of(RunFolder(trace.folder))
+    assert report.answer["sql"] == LONG
+    assert LONG in unescape(re.sub(r"<[^>]+>", "", page_of(report)))
+    show_answer(report.answer, Console(file=io.StringIO()))
 
 
 def test_each_answer_of_the_vote_stands_beside_it_with_its_sql_and_rows(

@@ -24,6 +24,11 @@ Make: TypeAlias = Callable[[Answer], tuple[bytes, str]]
 Kinds: TypeAlias = dict[str, Make]
 """What can be written, by suffix."""
 
+
+class NoChart(QuorumError):
+    """A result has no shape for a chart."""
+
+
 NEEDS = {
     ".xlsx": ("xlsx", "A workbook", "xlsxwriter"),
     **dict.fromkeys((".svg", ".png", ".pdf"), ("plots", "A chart", "matplotlib")),
@@ -61,6 +66,7 @@ def write_file(answer: Answer, path: Path, kinds: Kinds) -> str:
 
     Raises:
         ConfigurationError: It cannot be written there.
+        NoChart: The rows have no shape for one.
         QuorumError: The rows cannot be read, or do not fit the format.
     """
     (made, said), part = kinds[path.suffix.lower()](answer), path.with_name(f"{path.name}.part")
@@ -181,7 +187,7 @@ def _chart(suffix: str) -> Make:
 
         chart = chart_of(answer.to_arrow())
         if isinstance(chart, str):
-            raise QuorumError(f"These rows have no chart: {chart}")
+            raise NoChart(f"These rows have no chart: {chart}")
         made = chart.spec_text().encode() if suffix == ".json" else picture(chart, suffix[1:])
         return made, chart.note or count(len(chart.across.values), "row")
 

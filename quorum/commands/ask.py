@@ -85,13 +85,16 @@ def _wanted(out: Path | None, chart: Path | None) -> list[tuple[Path, Kinds]]:
 def _write_files(answer: Answer, wanted: list[tuple[Path, Kinds]]) -> None:
     if not wanted:
         return
-    from quorum.files import write_file
+    from quorum.files import NoChart, write_file
 
     for path, kinds in wanted:
         if not answer.columns:
             click.echo(f"There is no result: {path} is not written.", err=True)
             continue
-        click.echo(f"Written: {path} ({write_file(answer, path, kinds)})", err=True)
+        try:
+            click.echo(f"Written: {path} ({write_file(answer, path, kinds)})", err=True)
+        except NoChart as none:  # the answer is there all the same
+            click.echo(f"{none} {path} is not written.", err=True)
     _say_what_is_left_out(answer)
 
 

@@ -136,8 +136,9 @@ def test_what_has_no_result_or_no_chart_is_said(shop: str, workplace: Path) -> N
     assert result.exit_code == 3
     assert "There is no result: rows.csv is not written." in result.stderr
     result = ask(QUESTION, "--db", shop, *OFFLINE, "--out", "rows.csv", "--chart", "chart.json")
-    assert result.exit_code == 2
-    assert "These rows have no chart: a chart needs two rows." in result.stderr
+    assert result.exit_code == 0
+    assert "These rows have no chart: a chart needs two rows. chart.json is not written." in result.stderr
+    assert not (workplace / "chart.json").exists()
     assert (workplace / "rows.csv").read_text(encoding="utf-8").endswith("\n50\n")
 
 

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from quorum.commands.ask import write_csv
-from quorum.files import CHARTS, ROWS, check_file, write_file
+from quorum.files import CHARTS, ROWS, NoChart, check_file, write_file
 from quorum.graph.answer import Answer
 from quorum.knowledge.errors import ConfigurationError, QuorumError
 from quorum.tools.results import write_result
@@ -235,5 +235,5 @@ def test_a_chart_is_drawn_or_declared(answered: Answered, workplace: Path) -> No
 
 
 def test_rows_without_a_chart_say_why(answered: Answered, workplace: Path) -> None:
-    with pytest.raises(QuorumError, match="These rows have no chart: a chart needs two rows"):
+    with pytest.raises(NoChart, match="These rows have no chart: a chart needs two rows"):
         write_file(answered(pa.table({"n": [1]})), workplace / "chart.json", CHARTS)

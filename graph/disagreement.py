@@ -26,9 +26,7 @@ MAX_PER_KIND = 4  # sentences on columns, on conditions, on rows
 MAX_NAMED = 3  # things named in one sentence
 MAX_TEXT = 80  # characters of an expression, where it need not be longer to tell it apart
 MAX_CELL = 60  # characters of a cell
-MAX_APART = (
-    300  # characters in which two expressions differ; of a longer one nothing is told
-)
+MAX_APART = 300  # characters in which two expressions differ; of a longer one nothing is told
 CONTEXT = 8  # words and marks that are shown around a difference
 ONLY_ROWS = ("removes duplicates by", "groups by")
 """Clauses that have made no difference where the rows are the same."""

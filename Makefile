@@ -68,5 +68,5 @@ $(VENV)/.lean: $(PINS) $(MADE)
 
 $(VENV)/.full: $(PINS) $(MADE)
 	@echo "installing Quorum with every extra into $(VENV) (once; some minutes)"
-	@$(PIP) --editable ".[cluster,embeddings,evals,plots,studio,dev]"
+	@$(PIP) --editable ".[cluster,embeddings,evals,plots,studio,xlsx,dev]"
 	@touch $(VENV)/.lean $@

@@ -48,7 +48,7 @@ async def ask(model: Model, role: Role[R], *, context: PromptContext | None = No
             return reply.parsed
         problem = reply.problem or Problem(ProblemKind.NO_JSON, "The reply holds no JSON object.")
         if problem.kind is ProblemKind.REFUSAL or attempt > MOST_REPAIRS:
-            raise _malformed(model, role.name, reply, problem)
+            raise _malformed(model, role.title, reply, problem)
         messages = [*messages, *_repair(reply, problem)]
     raise AssertionError("unreachable: the last attempt returns or raises")
 
@@ -91,9 +91,10 @@ def _repair(reply: Reply, problem: Problem) -> list[dict[str, str]]:
 def _malformed(model: Model, role: str, reply: Reply, problem: Problem) -> MalformedReply:
     start = " ".join(reply.text.split())[:160]
     start = f" It began: {start!r}." if start else ""
+    wrong = problem.message.rstrip(".") + "."
     if problem.kind is ProblemKind.REFUSAL:
-        return MalformedReply(f"{model.name} refused the task of the {role}: {problem.message}{start}")
+        return MalformedReply(f"{model.name} refused the task of the {role}: {wrong}{start}")
     return MalformedReply(
-        f"{model.name} gave the {role} no usable reply in {MOST_REPAIRS + 1} tries: {problem.message}{start}",
+        f"{model.name} gave the {role} no usable reply in {MOST_REPAIRS + 1} tries: {wrong}{start}",
         hint="Raise max_output_tokens." if problem.kind is ProblemKind.LENGTH else "Try another model.",
     )

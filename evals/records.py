@@ -9,6 +9,8 @@ from typing import Any, Self
 
 from pydantic import TypeAdapter, ValidationError
 
+from quorum.knowledge.validation import first_in_words
+
 ENDPOINTS = ("endpoint", "database")
 """Kinds of errors that are no answer's fault: the model's endpoint or the database could not be reached.
 Such a question is asked again when the run is started again."""
@@ -216,8 +218,7 @@ def _read(kind: Any, values: object) -> Any:
     try:
         return _adapter(kind).validate_python(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        raise ValueError(f"{'.'.join(map(str, first['loc'])) or 'all of it'}: {first['msg']}") from None
+        raise ValueError(first_in_words(error)) from None
 
 
 @cache

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel
+
+from quorum.knowledge.errors import missing_extra
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
 
 Status = Literal["answered", "unanswerable", "no_answer", "stopped"]
 
@@ -107,3 +114,35 @@ class Answer(BaseModel):
     warnings: list[str] = []
     stopped_by: str = ""
     demonstration: bool = False
+
+    def to_arrow(self) -> pa.Table:
+        """All kept rows with their exact types; without a result a table without columns.
+
+        Raises:
+            QuorumError: The result's file is gone or damaged.
+        """
+        import pyarrow as pa
+
+        from quorum.tools.results import read_result
+
+        if self.result_file:
+            return read_result(Path(self.result_file))
+        columns = zip(*self.rows, strict=True) if self.rows else ([] for _ in self.columns)
+        return pa.Table.from_arrays([pa.array(column) for column in columns], names=self.columns)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """All kept rows as a data frame of Arrow's types: whole numbers beside NULLs and decimals stay exact.
+
+        Raises:
+            ConfigurationError: pandas is not installed.
+            QuorumError: As ``to_arrow``.
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise missing_extra("evals", "A data frame", needs="pandas") from error
+        table = self.to_arrow()
+        columns = [pd.Series(pd.arrays.ArrowExtensionArray(column)) for column in table.columns]
+        frame = pd.concat(columns, axis=1) if columns else pd.DataFrame()
+        frame.columns = table.column_names  # names may repeat
+        return frame

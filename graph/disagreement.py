@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from quorum.tools.cells import EXACT
 from quorum.tools.compare import equal
 from quorum.tools.differences import Differences, differences
+from quorum.tools.readable import readable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,9 +26,7 @@ MAX_PER_KIND = 4  # sentences on columns, on conditions, on rows
 MAX_NAMED = 3  # things named in one sentence
 MAX_TEXT = 80  # characters of an expression, where it need not be longer to tell it apart
 MAX_CELL = 60  # characters of a cell
-MAX_APART = (
-    300  # characters in which two expressions differ; of a longer one nothing is told
-)
+MAX_APART = 300  # characters in which two expressions differ; of a longer one nothing is told
 CONTEXT = 8  # words and marks that are shown around a difference
 ONLY_ROWS = ("removes duplicates by", "groups by")
 """Clauses that have made no difference where the rows are the same."""
@@ -233,9 +231,7 @@ def _plain(value: Any) -> str:
     """A cell on one line."""
     if isinstance(value, tuple):
         return f"({', '.join(map(_value, value))})"
-    if isinstance(value, float) and value.is_integer() and abs(value) < EXACT:
-        value = int(value)
-    return "NULL" if value is None else " ".join(str(value).split()) or "''"
+    return " ".join(readable(value).split()) or "''"
 
 
 def _value(value: Any) -> str:

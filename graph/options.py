@@ -30,6 +30,7 @@ from quorum.graph import values
 from quorum.graph.strategies import STRATEGIES
 from quorum.graph.values import AUTO
 from quorum.knowledge.errors import ConfigurationError
+from quorum.knowledge.validation import in_words
 from quorum.tools.urls import SAMPLE, anchored
 
 
@@ -244,7 +245,7 @@ class Options(BaseModel):
             where = ".".join(map(str, problem["loc"]))
             value = "" if name in declared and declared[name].secret else f" = {problem['input']!r}"
             source = f" ({sources[name]})" if sources and name in sources else ""
-            lines.append(f"{where}{value}{source}: {str(problem['msg']).removeprefix('Value error, ')}.")
+            lines.append(f"{where}{value}{source}: {in_words(problem)}.")
         return ConfigurationError("An option does not fit: " + " ".join(lines))
 
     def as_dict(self) -> dict[str, Any]:

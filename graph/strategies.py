@@ -6,6 +6,7 @@ A strategy is an async function ``(ballots, rules) -> Tally``; a new one needs a
 from __future__ import annotations
 
 import hashlib
+import inspect
 import math
 import random
 from collections.abc import Callable, Sequence
@@ -170,7 +171,7 @@ async def _families(scored: Sequence[tuple[float, Cluster, Ballot]], overlaps: O
 
 
 async def judge(ballots: Sequence[Ballot], rules: Rules) -> Tally:
-    """A model chooses between the heaviest clusters, at most ``RIVALS``, where the vote is close.
+    """A model chooses between the heaviest clusters, three at most, where the vote is close.
 
     Clusters are ``mbr``'s where the rules give overlaps, else ``wma``'s. The judge sees them in the order of
     their keys, which says nothing about their weights. The vote is not close if all other results together
@@ -232,3 +233,9 @@ def find_strategy(name: str) -> Strategy:
             f"No consensus strategy is called {name!r}.", hint=f"Known: {', '.join(STRATEGIES)}."
         )
     return STRATEGIES[name]
+
+
+def strategy_words(name: str) -> str:
+    """What a strategy does, in one sentence; empty for one of another version."""
+    words = inspect.getdoc(STRATEGIES[name]) if name in STRATEGIES else None
+    return (words or "").partition("\n\n")[0].replace("\n", " ")

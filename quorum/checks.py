@@ -12,6 +12,7 @@ from pathlib import Path
 
 from quorum.knowledge.errors import QuorumError, install_hint
 from quorum.settings import Settings, unknown_variables
+from quorum.text import count
 from quorum.tools.urls import mask_url
 
 EXTRAS = {
@@ -20,6 +21,7 @@ EXTRAS = {
     "evals": ("pandas",),
     "plots": ("matplotlib",),
     "studio": ("langgraph_cli", "langgraph_api"),
+    "xlsx": ("xlsxwriter",),
 }
 ENDPOINT_SECONDS = 3.0
 OPENAI = "https://api.openai.com/v1"
@@ -146,7 +148,8 @@ def _database(settings: Settings) -> Check:
     except QuorumError as error:
         return Check("database", False, f"{shown} does not open read-only: {error}")
     columns = sum(len(table.columns) for table in catalog.tables)
-    text = f"opens read-only: yes; {catalog.dialect}, {len(catalog.tables):,} tables, {columns:,} columns"
+    tables = count(len(catalog.tables), "table")
+    text = f"opens read-only: yes; {catalog.dialect}, {tables}, {count(columns, 'column')}"
     return Check("database", True, f"{shown} {text}")
 
 
@@ -156,4 +159,4 @@ def _documents(folder: Path) -> Check:
             "documents", False, f"there is no folder {folder}", "Correct documents, or leave it out."
         )
     files = sum(1 for path in folder.rglob("*") if path.is_file())
-    return Check("documents", True, f"{folder}: {files:,} files")
+    return Check("documents", True, f"{folder}: {count(files, 'file')}")

@@ -13,8 +13,8 @@ from rich.text import Text
 
 from quorum.knowledge.errors import ConfigurationError
 from quorum.progress import Progress
-from quorum.render import laid_out, rows_table, sql_text
-from quorum.text import count, printable
+from quorum.render import rows_table, sql_text
+from quorum.text import count, laid_out, printable
 
 if TYPE_CHECKING:
     from quorum.graph.clarification import Choice, Clarification

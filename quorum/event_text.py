@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from quorum.agents.role import Role, find_role
-from quorum.text import count, dollars, duration, one_line, text_of
+from quorum.text import Tone, count, dollars, duration, one_line, text_of
 
 Event = dict[str, Any]
-Tone = Literal["plain", "good", "bad", "warn", "faint"]
 Gist = tuple[str, Tone]
 """Words and their tone; in ``WORDS`` the event's fields stand in braces, as in ``Role.gist``."""
 
@@ -82,7 +81,7 @@ def _gist(event: Event, role: Role[Any] | None) -> Gist:
     replied = role is not None and bool(role.reply.model_fields.keys() & event.keys())
     kind, error = _error(event.get("error"))
     if role and not replied and error and not kind:
-        return f"no usable reply: {error}", "warn"
+        return error, "warn"
     how: Words | None = WORDS.get(event["kind"])
     while isinstance(how, Fork):
         how = how.yes if event.get(how.field) else how.no
@@ -125,7 +124,9 @@ class _Field:
 
 def _action(e: Event) -> Gist:
     templates = {"sql": "{sql}", "look": "looks: {command}"}
-    return _filled(templates.get(text_of(e.get("action")), "ends: {thought}"), e), "plain"
+    if template := templates.get(text_of(e.get("action"))):
+        return _filled(template, e), "plain"
+    return (_filled(_LACKING[0], e), "warn") if e.get("missing") else (_filled("ends: {thought}", e), "plain")
 
 
 def _query(e: Event) -> Gist:
@@ -232,6 +233,7 @@ class Fork:
 Words: TypeAlias = Gist | Fork | Callable[[Event], Gist]
 
 _COMMON = {"t", "kind", "agent", "role", "candidate", "usage", "node", "recipe", "prompt"}
+_LACKING: Gist = ("says that the data cannot answer: {missing}", "warn")
 _SCHEMA = "{database} ({dialect}): {tables:table|tables}, {tokens:,} tokens of schema"
 WORDS: dict[str, Words] = {
     "begun": Fork("resumed", ("goes on with {run}", "faint"), ("{run}", "faint")),
@@ -259,7 +261,7 @@ WORDS: dict[str, Words] = {
         "update_plan", ("asks for another plan: {feedback}", "warn"), ("the plan passes", "good")
     ),
     "action": _action,
-    "writing": ("{sql}", "plain"),
+    "writing": Fork("missing", _LACKING, ("{sql}", "plain")),
     "sql_review": Fork("correct", ("the query is right", "good"), ("corrects it: {reasoning}", "warn")),
     "query": _query,
     "result": _result,

@@ -1,33 +1,33 @@
-"""A run as one self-contained HTML page: no script, no outside request, everything escaped.
-
-What it shows comes from a database and from models, so the template escapes it all and the page
-forbids itself any outside request with a content security policy.
-"""
+"""A run as one self-contained HTML page: no outside request, no script but the search, all text escaped."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quorum.event_text import title_of
-from quorum.report import Report
-from quorum.text import cell, duration, spent
+from quorum.graph.strategies import strategy_words
+from quorum.knowledge.errors import QuorumError
+from quorum.report import Entry, Report
+from quorum.text import cell, duration, failures, notices, rows_note, spent, status_of, trust
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
 _PALETTE = 12  # colours for agents in the template's style sheet
+_LOST, _WAIT = "failed call", "waiting to try again"
 
 
 @dataclass(frozen=True)
 class Block:
-    """A call on the chart of lanes: where it starts and how wide it is, in percent."""
+    """A call, or the wait after one that failed: where it starts and how wide it is, in percent."""
 
     left: float
     width: float
-    colour: int
+    look: str
     label: str
 
 
@@ -39,34 +39,78 @@ class Lane:
     blocks: list[Block]
 
 
-def page_of(report: Report) -> str:
-    """The page's HTML."""
-    return _template().render(report=report, lanes=_lanes(report), colours=_colours(report))
+@dataclass(frozen=True)
+class Picture:
+    """A chart of the answer's rows; without ``svg`` there is none, and the note may say why."""
+
+    svg: bytes = b""
+    alt: str = ""
+    note: str = ""
+
+
+def page_of(report: Report, *, charts: bool = True) -> str:
+    """The page's HTML.
+
+    Args:
+        charts: Draw the answer's rows where they have a shape for it.
+    """
+    answer = report.answer
+    unfinished = ("failed" if report.error else "unfinished", "warn")
+    status, tone = status_of(answer) if answer else unfinished
+    return _template().render(
+        report=report,
+        status=status,
+        tone=tone,
+        trusted=trust(float(answer.get("confidence") or 0.0)),
+        rows_note=rows_note(answer),
+        failures=failures(answer),
+        notices=notices(answer),
+        strategy=strategy_words((answer.get("vote") or {}).get("strategy", "")),
+        chart=_chart(report) if charts and answer.get("result_file") else Picture(),
+        lanes=_lanes(report),
+        legend=_looks(report),
+    )
+
+
+def _chart(report: Report) -> Picture:
+    from quorum.chart import chart_of, picture
+    from quorum.tools.results import read_result
+
+    name = Path(report.answer["result_file"]).name
+    try:
+        chart = chart_of(read_result(Path(report.folder) / "results" / name))  # a folder may have moved
+        return Picture() if isinstance(chart, str) else Picture(picture(chart), chart.alt, chart.note)
+    except QuorumError as error:
+        return Picture(note=f"No chart: {error}")
 
 
 @cache
 def _template() -> Template:
+    from quorum.evals.reports.format import clock
     from quorum.evals.reports.templating import environment
 
     made = environment(
         Path(__file__).parent / "templates",
         agent=title_of,
         cell=lambda value: cell(value, 300),
+        clock=clock,
         duration=duration,
         spent=spent,
     )
     return made.get_template("trace.html")
 
 
-def _colours(report: Report) -> dict[str, int]:
-    """A colour number for each agent that made calls, in order of appearance."""
-    entries = [entry for section in report.sections for entry in section.entries if entry.is_low_level]
-    agents = dict.fromkeys(entry.step.agent for entry in entries)
-    return {agent: number % _PALETTE for number, agent in enumerate(agents)}
+def _looks(report: Report) -> dict[str, str]:
+    """A style for each agent that made calls, in order of appearance, and for what was lost."""
+    calls = [entry for section in report.sections for entry in section.entries if entry.is_call]
+    agents = dict.fromkeys(entry.step.agent for entry in calls)
+    looks = {agent: f"a{number % _PALETTE}" for number, agent in enumerate(agents)}
+    lost = {_LOST: "lost"} if any(entry.step.tone in ("bad", "warn") for entry in calls) else {}
+    return looks | lost | ({_WAIT: "wait"} if any(entry.wait for entry in calls) else {})
 
 
 def _lanes(report: Report) -> list[Lane]:
-    colours = _colours(report)
+    looks = _looks(report)
     entries = [entry for section in report.sections for entry in section.entries]
     total = max([float(report.usage.get("seconds") or 0), *(entry.step.t for entry in entries)], default=0.0)
     if total <= 0:
@@ -74,9 +118,16 @@ def _lanes(report: Report) -> list[Lane]:
     lanes: dict[str, list[Block]] = {}
     for entry in entries:
         blocks = lanes.setdefault(entry.step.candidate or "all", [])
-        if entry.is_low_level:
-            start = max(0.0, entry.step.t - entry.seconds)
-            label = f"{entry.step.agent} · {duration(entry.seconds)} · {entry.step.gist}"
-            width = max(0.25, 100 * entry.seconds / total)  # a hair, so that it can be seen
-            blocks.append(Block(100 * start / total, width, colours[entry.step.agent], label))
+        if entry.is_call:
+            blocks += _blocks(entry, looks[entry.step.agent], total)
     return [Lane(name, blocks) for name, blocks in lanes.items() if blocks]
+
+
+def _blocks(entry: Entry, look: str, total: float) -> Iterator[Block]:
+    step = entry.step
+    label = f"{step.agent} · {duration(entry.seconds)} · {step.gist}"
+    start, width = max(0.0, step.t - entry.seconds), max(0.25, 100 * entry.seconds / total)  # a hair is seen
+    yield Block(100 * start / total, width, "lost" if step.tone in ("bad", "warn") else look, label)
+    if entry.wait:
+        wait = min(entry.wait, total - step.t)  # a run may have ended meanwhile
+        yield Block(100 * step.t / total, 100 * wait / total, "wait", f"{_WAIT}: {duration(entry.wait)}")

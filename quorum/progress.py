@@ -12,9 +12,9 @@ from rich.status import Status
 from rich.text import Text
 
 from quorum.event_text import Event, Step, step_of
+from quorum.render import STYLES
 from quorum.text import count, dollars
 
-STYLES = {"plain": "", "good": "green", "bad": "red", "warn": "yellow", "faint": "dim"}
 _SHARED = "··"  # stands where a candidate's id would, for steps that all candidates share
 
 

@@ -6,28 +6,34 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rich.console import Console, Group
+from rich.console import Console
 from rich.panel import Panel
 from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
 from quorum.pipes import discard
-from quorum.text import agreement, cell, count, printable, spent
+from quorum.text import (
+    SHOWN_ROWS,
+    Tone,
+    agreement,
+    cell,
+    failures,
+    laid_out,
+    notices,
+    printable,
+    rows_note,
+    spent,
+    status_of,
+    trust,
+)
 
-SHOWN_ROWS = 20
-LONG_LINE = 88  # characters of SQL
 MAX_COLUMNS = 14  # wider tables are unreadable in a terminal
 
 OnDone = Callable[[int, int], None]
 """Called with the number of questions done and of all questions."""
 
-STATUS = {
-    "answered": ("Answer", "green"),
-    "unanswerable": ("The data cannot answer this", "yellow"),
-    "no_answer": ("No answer found; the best effort", "yellow"),
-    "stopped": ("Stopped by a limit; the best so far", "yellow"),
-}
+STYLES: dict[Tone, str] = {"plain": "", "good": "green", "bad": "red", "warn": "yellow", "faint": "dim"}
 
 
 class PatientConsole(Console):
@@ -61,15 +67,11 @@ def counting(message: str = "reading") -> Iterator[OnDone]:
 
 def show_answer(answer: dict[str, Any], out: Console) -> None:
     """Print an answer (``quorum.graph.answer.Answer`` as a dict)."""
-    title, colour = STATUS.get(answer.get("status", ""), STATUS["no_answer"])
+    title, tone = status_of(answer)
     if answer.get("demonstration"):
         notice = "Demonstration: the rule-based offline model answered, not a language model."
         out.print(Text(notice, style="bold magenta"))
-    out.print(
-        Text(
-            title + (f" ({answer['stopped_by']})" if answer.get("stopped_by") else ""), style=f"bold {colour}"
-        )
-    )
+    out.print(Text(printable(title), style=f"bold {STYLES[tone]}"))
     for said in filter(None, (answer.get("missing"), answer.get("summary"))):
         out.print(Text(printable(str(said))))
     if answer.get("sql"):
@@ -80,25 +82,23 @@ def show_answer(answer: dict[str, Any], out: Console) -> None:
         )
     if answer.get("columns"):
         out.print(rows_table(answer["columns"], answer.get("rows") or []))
-        out.print(Text(rows_note(answer), style="dim"))
+        whole = len(answer.get("rows") or []) >= int(answer.get("row_count") or 0)
+        more = "" if whole else "; --csv prints all that were kept, --out writes them to a file"
+        out.print(Text(rows_note(answer) + more, style="dim"))
     elif answer.get("status") != "unanswerable":
-        out.print(
-            Text("No candidate has a result." if answer.get("candidates") else "No candidate was begun.")
-        )
-        out.print(_failures(answer))
-    for line in [*_assumptions(answer), *_readings(answer), *_disagreement(answer)]:
+        failed = failures(answer)
+        out.print(Text("No candidate has a result:" if failed else "No candidate was begun."))
+        for names, error in failed:
+            out.print(Text.assemble((f"  {names} ", "cyan"), printable(error)))
+    for line in [
+        *_texts("It assumes:", answer.get("assumptions")),
+        *_texts("The question could also mean:", answer.get("readings")),
+        *_texts("The candidates disagree:", answer.get("disagreement"), STYLES["warn"], folds=False),
+    ]:
         out.print(line)
-    for warning in answer.get("warnings") or []:
-        out.print(Text(f"Warning: {printable(str(warning))}", style="yellow"))
+    for warning in notices(answer):
+        out.print(Text(f"Warning: {printable(warning)}", style=STYLES["warn"]))
     out.print(_facts(answer))
-
-
-def laid_out(sql: str, dialect: str) -> str:
-    """SQL of one long line laid out for people; other SQL as its author laid it out."""
-    from quorum.tools.sql import format_sql
-
-    one_long_line = len(sql) > LONG_LINE and "\n" not in sql.strip()
-    return format_sql(sql, dialect) if one_long_line and dialect else sql
 
 
 def sql_text(sql: str) -> Text:
@@ -125,52 +125,12 @@ def rows_table(columns: list[str], rows: list[list[Any]]) -> Table:
     return table
 
 
-def rows_note(answer: dict[str, Any]) -> str:
-    """How many rows there are, how many are shown, and whether more were cut off."""
-    total, shown = int(answer.get("row_count") or 0), len(answer.get("rows") or [])
-    text = (
-        count(total, "row")
-        if shown >= total
-        else f"the first {min(shown, SHOWN_ROWS)} of {count(total, 'row')}"
-    )
-    if answer.get("truncated"):
-        text += "; cut off at the limit, there are more in the database"
-    if shown < total:
-        text += "; --csv prints all that were kept"
-    return text
-
-
-def _assumptions(answer: dict[str, Any]) -> list[Text]:
-    """What the answer rests on without the question having said it."""
-    return _listed("It assumes:", answer.get("assumptions") or [])
-
-
-def _readings(answer: dict[str, Any]) -> list[Text]:
-    """What else the question could mean."""
-    return _listed("The question could also mean:", answer.get("readings") or [])
-
-
-def _listed(head: str, sentences: list[Any]) -> list[Text]:
-    """Sentences under their head: in one line, or one each where there are several."""
-    said = [printable(str(sentence)) for sentence in sentences]
-    if len(said) < 2:
-        return [Text(" ".join([head, *said]))] if said else []
-    return [*map(Text, [head, *(f"  {sentence}" for sentence in said)])]
-
-
-def _disagreement(answer: dict[str, Any]) -> list[Text]:
-    """How the strong answers of a close vote differ."""
-    sentences = answer.get("disagreement") or []
-    head = [Text("The candidates disagree:", style="yellow")] if sentences else []
-    return [*head, *(Text(f"  {printable(str(sentence))}") for sentence in sentences)]
-
-
-def _failures(answer: dict[str, Any]) -> Group:
-    lines = [
-        Text.assemble((f"{c['id']} ", "cyan"), printable(str(c.get("error") or "no result")))
-        for c in answer.get("candidates") or []
-    ]
-    return Group(*lines)
+def _texts(head: str, texts: list[str] | None, style: str = "", *, folds: bool = True) -> list[Text]:
+    """Sentences under a heading; with ``folds`` a single one stands beside it."""
+    said = [printable(str(text)) for text in texts or []]
+    if len(said) == 1 and folds:
+        return [Text(f"{head} {said[0]}", style=style)]
+    return [Text(head, style=style), *(Text(f"  {text}") for text in said)] if said else []
 
 
 def _facts(answer: dict[str, Any]) -> Table:
@@ -180,11 +140,12 @@ def _facts(answer: dict[str, Any]) -> Table:
     vote = answer.get("vote") or {}
     if agreed := agreement(answer):
         facts.add_row("votes", Text(f"{agreed}" + (f" ({vote['strategy']})" if vote.get("strategy") else "")))
-    for note in vote.get("notes") or []:
+    for note in (vote.get("notes") or []) if vote.get("clusters") else []:
         facts.add_row("", Text(printable(str(note))))
-    if answer.get("columns"):
+    if answer.get("columns") or answer.get("confidence"):
         confidence = float(answer.get("confidence") or 0)
-        facts.add_row("confidence", Text(f"{confidence:.2f} of 1"))
+        word, tone = trust(confidence)
+        facts.add_row("confidence", Text(f"{confidence:.2f} of 1, {word}", style=STYLES[tone]))
     if answer.get("usage"):
         facts.add_row("cost", Text(spent(answer["usage"])))
     if answer.get("run_id"):

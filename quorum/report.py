@@ -8,28 +8,32 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from difflib import unified_diff
 from typing import Any, Literal
 
 from quorum.event_text import LOW_LEVEL, Step, step_of
 from quorum.graph.runs import Event, RunFolder
-from quorum.text import agreement, clusters_of, one_line
+from quorum.text import agreement, clusters_of, laid_out, one_line
+from quorum.tools.sql import DIALECTS, format_sql
 
 _GIST = 400  # characters; pages and terminals wrap
-DetailKind = Literal["sql", "text", "prompt", "table"]
+DetailKind = Literal["sql", "diff", "text", "prompt", "table"]
 
 _SQL_FIELDS = {"sql", "executed"}
-_TELLING = {("action", "sql"), ("sql_review", "sql"), ("refinement", "sql"), ("result", "rows")}
+_TELLING = {("action", "sql"), ("writing", "sql"), ("result", "rows")}
+_REPAIRS = {"sql_review", "refinement", "stage_review", "correction", "revision"}
+_LOST = {"model_retry", "model_failed"}
 _HIDDEN = {
     *("t", "kind", "agent", "role", "candidate", "usage", "messages", "reply", "parsed", "preview"),
     *("columns", "types", "nulls", "file", "fingerprint", "blank", "seconds", "attempt", "method", "seed"),
     *("temperature", "finish_reason", "model", "row_count", "truncated", "action", "correct", "result"),
-    *("rows", "cached", "node", "recipe", "prompt"),
+    *("rows", "cached", "node", "recipe", "prompt", "run", "ordered_fingerprint", "distinct"),
 }
 
 
 @dataclass(frozen=True)
 class Detail:
-    """Something to unfold under a step; ``table`` details have rows, all others a text."""
+    """Something to unfold under a step: a text, a ``table``'s rows, or a ``diff``'s (sign, line) pairs."""
 
     label: str
     kind: DetailKind
@@ -48,6 +52,14 @@ class Entry:
     seconds: float = 0.0
     """How long it took, where the event says; it ended at ``step.t``."""
 
+    wait: float = 0.0
+    """Seconds that were waited after it, before the next try."""
+
+    @property
+    def is_call(self) -> bool:
+        """Whether it took time of its own: a query, or a call of a model, lost ones included."""
+        return self.is_low_level or self.step.kind in _LOST
+
     @property
     def is_low_level(self) -> bool:
         """Whether it is a call under a step rather than a step."""
@@ -55,7 +67,18 @@ class Entry:
 
     def is_telling(self, detail: Detail) -> bool:
         """Whether a detail is shown without being asked for: each query once, each result once."""
-        return (self.step.kind, detail.label) in _TELLING
+        return detail.kind == "diff" or (self.step.kind, detail.label) in _TELLING
+
+
+@dataclass(frozen=True)
+class Standing:
+    """An answer of the vote, the winner's first: who gave it, and the query and first rows of one of them."""
+
+    candidates: list[str]
+    share: float
+    sql: str
+    row_count: int
+    rows: Detail | None = None
 
 
 @dataclass(frozen=True)
@@ -73,8 +96,9 @@ class Report:
     """All that is shown of a run.
 
     Attributes:
+        answer: As a dict; its SQL is laid out.
         voices: The answer's candidates, the winner's first, each with the ``cluster`` that it voted for (1 is
-            the winner's, 0 none) and that cluster's ``share``.
+            the winner's, 0 none).
         error: What ended it, if an error did.
     """
 
@@ -86,6 +110,7 @@ class Report:
     answer: dict[str, Any]
     sections: list[Section]
     voices: list[dict[str, Any]]
+    standings: list[Standing]
     agreement: str
     usage: dict[str, Any]
     by_agent: dict[str, dict[str, Any]]
@@ -99,6 +124,10 @@ def report_of(run: RunFolder) -> Report:
         QuorumError: Its files cannot be read.
     """
     meta, answer = run.meta(), run.answer() or {}
+    events = [run.expand(event) for event in run.events()]
+    dialect = next((str(event["dialect"]) for event in events if event.get("dialect") in DIALECTS), "")
+    answer |= {"sql": laid_out(answer["sql"], dialect)} if answer.get("sql") else {}
+    sections = _sections(events, answer, dialect)
     spent = run.usage_so_far()
     usage = answer.get("usage") or spent.total.as_dict() | {"seconds": spent.seconds}
     by_agent = usage.get("by_agent") or {name: used.as_dict() for name, used in spent.by_agent.items()}
@@ -109,8 +138,9 @@ def report_of(run: RunFolder) -> Report:
         started=str(meta.get("started", "")),
         options=meta.get("options") or {},
         answer=answer,
-        sections=_sections((run.expand(event) for event in run.events()), answer),
+        sections=sections,
         voices=_voices(answer),
+        standings=_standings(answer, sections, dialect),
         agreement=agreement(answer),
         usage=usage,
         by_agent=by_agent,
@@ -118,23 +148,33 @@ def report_of(run: RunFolder) -> Report:
     )
 
 
-def entry_of(event: Event) -> Entry:
-    """An event (stored texts put back) as a step with its details."""
+def entry_of(event: Event, dialect: str = "", before: str = "") -> Entry:
+    """An event (stored texts put back) as a step with its details.
+
+    Args:
+        dialect: To lay SQL out; empty leaves it as it is.
+        before: The query that a repair began from; empty if none is known.
+    """
     step = step_of(event, width=_GIST)
-    if event["kind"] == "action" and event.get("sql"):  # the query itself stands below
-        step = replace(step, gist=one_line(f"writes a query. {event.get('thought') or ''}", _GIST))
-    details = [*_messages(event), *_fields(event, step.gist), *_preview(event)]
-    return Entry(step, details, seconds=float(event.get("seconds") or 0.0))
+    if event["kind"] in ("action", "writing") and event.get("sql"):  # the query itself stands below
+        why = one_line(str(event.get("thought") or event.get("reasoning") or ""), _GIST)
+        step = replace(step, gist=f"writes a query. {why}".removesuffix(" "))
+    details = [*_messages(event), *_fields(event, step.gist, dialect, before), *_preview(event)]
+    return Entry(step, details, float(event.get("seconds") or 0.0), float(event.get("wait") or 0.0))
 
 
-def _sections(events: Iterable[Event], answer: dict[str, Any]) -> list[Section]:
+def _sections(events: Iterable[Event], answer: dict[str, Any], dialect: str) -> list[Section]:
     before: list[Entry] = []
     after: list[Entry] = []
     candidates: dict[str, list[Entry]] = {}
+    latest: dict[str, str] = {}
     for event in events:
-        entry = entry_of(event)
-        if entry.step.candidate:
-            candidates.setdefault(entry.step.candidate, []).append(entry)
+        candidate = str(event.get("candidate") or "")
+        entry = entry_of(event, dialect, latest.get(candidate, ""))
+        if isinstance(event.get("sql"), str):
+            latest[candidate] = event["sql"]
+        if candidate:
+            candidates.setdefault(candidate, []).append(entry)
         else:
             (after if candidates and event["kind"] != "begun" else before).append(entry)
     outcomes = {str(c.get("id")): c for c in answer.get("candidates") or []}
@@ -148,13 +188,32 @@ def _sections(events: Iterable[Event], answer: dict[str, Any]) -> list[Section]:
 
 def _voices(answer: dict[str, Any]) -> list[dict[str, Any]]:
     usual = {"model": "", "error": "", "row_count": None, "approved": None, "repairs": 0, "weight": 0.0}
-    candidates = answer.get("candidates") or []
-    voices = [usual | candidate | {"cluster": 0, "share": 0.0} for candidate in candidates]
-    for place, cluster in enumerate(clusters_of(answer), 1):
-        for voice in voices:
-            if voice["id"] in cluster["candidates"]:
-                voice |= {"cluster": place, "share": float(cluster["share"])}
-    return sorted(voices, key=lambda voice: (voice["cluster"] or len(voices) + 1, voice["id"]))
+    places = {name: place for place, each in enumerate(clusters_of(answer), 1) for name in each["candidates"]}
+    voices = [
+        usual | each | {"cluster": places.get(each["id"], 0)} for each in answer.get("candidates") or []
+    ]
+    return sorted(voices, key=lambda voice: voice["cluster"] or len(voices) + 1)
+
+
+def _standings(answer: dict[str, Any], sections: list[Section], dialect: str) -> list[Standing]:
+    """Of each answer of the vote; the rows of those that did not win."""
+    candidates = {str(each["id"]): each for each in answer.get("candidates") or []}
+    results = {section.candidate: _last_rows(section) for section in sections}
+    winner = (answer.get("vote") or {}).get("winner")
+    found = []
+    for cluster in clusters_of(answer):
+        names = [str(name) for name in cluster["candidates"]]
+        speaker = winner if winner in names else next((name for name in names if name in candidates), "")
+        about = candidates.get(speaker) or {}
+        rows = None if winner in names else results.get(speaker)
+        sql = laid_out(str(about.get("sql") or ""), dialect)
+        found.append(Standing(names, float(cluster["share"]), sql, int(about.get("row_count") or 0), rows))
+    return found
+
+
+def _last_rows(section: Section) -> Detail | None:
+    tables = [detail for entry in section.entries for detail in entry.details if detail.kind == "table"]
+    return tables[-1] if tables else None
 
 
 def _messages(event: Event) -> list[Detail]:
@@ -170,7 +229,7 @@ def _messages(event: Event) -> list[Detail]:
     return details
 
 
-def _fields(event: Event, gist: str) -> list[Detail]:
+def _fields(event: Event, gist: str, dialect: str, before: str) -> list[Detail]:
     """The event's texts that its gist does not show whole."""
     details = []
     for name, value in event.items():
@@ -179,9 +238,23 @@ def _fields(event: Event, gist: str) -> list[Detail]:
         text = _as_text(value)
         if name not in _SQL_FIELDS and one_line(text, _GIST) in gist:
             continue
-        kind: DetailKind = "sql" if name in _SQL_FIELDS else "text"
-        details.append(Detail(name.replace("_", " "), kind, text))
+        if name == "sql" and before and event["kind"] in _REPAIRS:
+            details.append(_diff(before, text, dialect))
+        elif name in _SQL_FIELDS:
+            details.append(Detail(name, "sql", laid_out(text, dialect)))
+        else:
+            details.append(Detail(name.replace("_", " "), "text", text))
     return details
+
+
+def _diff(before: str, after: str, dialect: str) -> Detail:
+    """What a repair changed in a query, every line of which is shown."""
+    as_written = not dialect or all("\n" in sql.strip() for sql in (before, after))
+    old, new = (sql if as_written else format_sql(sql, dialect) for sql in (before, after))
+    lines = list(unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=len(old) + len(new)))
+    if not lines:
+        return Detail("the query stays as it was", "text", new)
+    return Detail("changes", "diff", rows=[[line[:1], line[1:]] for line in lines[3:]])
 
 
 def _preview(event: Event) -> list[Detail]:

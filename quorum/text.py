@@ -6,14 +6,31 @@ goes through ``printable`` before it reaches a terminal or a page.
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, Literal
 
 from quorum.evals.reports.format import count, dollars, one_line, printable
+from quorum.tools.readable import readable
 
 __all__ = [
-    "agreement", "cell", "clusters_of", "count", "dollars", "duration", "one_line", "printable",
-    "spent", "text_of",
+    "agreement", "cell", "clusters_of", "count", "dollars", "duration", "failures", "laid_out", "listed",
+    "notices", "one_line", "printable", "rows_note", "spent", "status_of", "text_of", "trust",
 ]  # fmt: skip
+
+LONG_LINE = 88  # characters of SQL
+SHOWN_ROWS = 20
+LOW, GOOD = 0.4, 2 / 3
+"""Answers of a confidence below ``LOW`` are mostly wrong; from ``GOOD`` on two of three are right."""
+
+Tone = Literal["plain", "good", "bad", "warn", "faint"]
+
+STATUS: dict[str, tuple[str, Tone]] = {
+    "answered": ("Answer", "good"),
+    "unanswerable": ("The data cannot answer this", "warn"),
+    "no_answer": ("No answer found", "warn"),
+    "stopped": ("Stopped by a limit", "warn"),
+}
+"""What an answer's status says, and its tone."""
 
 
 def text_of(value: Any) -> str:
@@ -25,7 +42,7 @@ def text_of(value: Any) -> str:
 
 def cell(value: Any, limit: int = 60) -> str:
     """A result's value as a table shows it."""
-    return "NULL" if value is None else one_line(str(value), limit)
+    return one_line(readable(value), limit)
 
 
 def duration(seconds: float) -> str:
@@ -64,6 +81,10 @@ def agreement(answer: dict[str, Any]) -> str:
     """``2 of 3 candidates agree; 1 differs``, from an answer's vote and candidates."""
     total = len(answer.get("candidates") or [])
     clusters = clusters_of(answer)
+    if answer.get("status") == "unanswerable":
+        saying = [each for each in answer["candidates"] if each.get("error_kind") == "unanswerable"]
+        verb = "says" if len(saying) == 1 else "say"
+        return f"{len(saying)} of {count(total, 'candidate')} {verb} that the data cannot answer this"
     if not clusters:
         return f"none of {count(total, 'candidate')} has a result to vote with" if total else ""
     sizes = [len(cluster["candidates"]) for cluster in clusters]
@@ -78,3 +99,71 @@ def agreement(answer: dict[str, Any]) -> str:
     if (answer.get("vote") or {}).get("tie"):
         parts.append("a tie")
     return "; ".join(parts)
+
+
+def trust(confidence: float) -> tuple[str, Tone]:
+    """A confidence in a word, and its tone."""
+    if confidence >= GOOD:
+        return "good", "good"
+    return ("fair", "warn") if confidence >= LOW else ("low", "bad")
+
+
+def status_of(answer: dict[str, Any]) -> tuple[str, Tone]:
+    """The heading of an answer and its tone: an answer of low confidence looks low."""
+    status = str(answer.get("status") or "no_answer")
+    title, tone = STATUS.get(status, (status.replace("_", " ").capitalize(), "warn"))
+    if status == "answered":
+        word, tone = trust(float(answer.get("confidence") or 0.0))
+        return f"{title} of low confidence" if word == "low" else title, tone
+    if status in ("no_answer", "stopped") and answer.get("sql"):
+        title += "; the best effort" if status == "no_answer" else "; the best so far"
+    limit = answer.get("stopped_by")
+    return f"{title} ({limit})" if limit else title, tone
+
+
+def laid_out(sql: str, dialect: str) -> str:
+    """SQL of one long line laid out for people; other SQL as its author laid it out."""
+    from quorum.tools.sql import DIALECTS, format_sql
+
+    one_long_line = len(sql) > LONG_LINE and "\n" not in sql.strip()
+    return format_sql(sql, dialect) if one_long_line and dialect in DIALECTS else sql
+
+
+def listed(names: list[str]) -> str:
+    """``c1``, ``c1, c4``, ``c1 to c3, c7``: candidates that follow each other are drawn together."""
+    runs: list[list[str]] = []
+    for name in names:
+        if runs and name == re.sub(r"\d+$", lambda number: str(int(number[0]) + 1), runs[-1][-1]):
+            runs[-1].append(name)
+        else:
+            runs.append([name])
+    return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(run) for run in runs)
+
+
+def failures(answer: dict[str, Any]) -> list[tuple[str, str]]:
+    """Why candidates have no result, each reason once: ``("c1 to c8", "The model refused.")``."""
+    found: dict[str, list[str]] = {}
+    for candidate in answer.get("candidates") or []:
+        if candidate.get("error") or candidate.get("row_count") is None:
+            found.setdefault(str(candidate.get("error") or "no result"), []).append(str(candidate["id"]))
+    return [(listed(names), error) for error, names in found.items()]
+
+
+def notices(answer: dict[str, Any]) -> list[str]:
+    """An answer's warnings, without those that only repeat why a candidate failed."""
+    errors = tuple(str(c["error"]) for c in answer.get("candidates") or [] if c.get("error"))
+    repeated = () if answer.get("columns") else errors
+    return [str(text) for text in answer.get("warnings") or [] if not str(text).endswith(repeated)]
+
+
+def rows_note(answer: dict[str, Any]) -> str:
+    """How many rows there are, how many are shown, and whether more were cut off."""
+    total, shown = int(answer.get("row_count") or 0), len(answer.get("rows") or [])
+    text = (
+        count(total, "row")
+        if shown >= total
+        else f"the first {min(shown, SHOWN_ROWS)} of {count(total, 'row')}"
+    )
+    if answer.get("truncated"):
+        text += "; cut off at the limit, there are more in the database"
+    return text

@@ -9,13 +9,13 @@ from rich.table import Table
 from rich.text import Text
 
 from quorum.event_text import title_of
-from quorum.progress import STYLES
-from quorum.render import rows_table, show_answer, sql_text
+from quorum.render import STYLES, rows_table, show_answer, sql_text
 from quorum.report import Detail, Entry, Report, Section
-from quorum.text import dollars, printable, spent
+from quorum.text import count, dollars, printable, spent
 
 _INDENT = 8
 _ROWS = 5
+_CHANGED = {"+": "green", "-": "red"}
 
 
 def show_report(report: Report, out: Console, *, full: bool = False) -> None:
@@ -25,7 +25,7 @@ def show_report(report: Report, out: Console, *, full: bool = False) -> None:
     shown = {
         key: value
         for key, value in report.options.items()
-        if key in ("database", "recipe", "votes", "models")
+        if key in ("database", "recipe", "votes", "models") and value
     }
     facts = " · ".join(
         f"{key} {', '.join(value) if isinstance(value, list) else value}" for key, value in shown.items()
@@ -73,7 +73,7 @@ def _show_section(section: Section, out: Console, *, full: bool) -> None:
     outcome = section.outcome
     notes = [
         str(outcome.get("model") or ""),
-        f"{outcome['repairs']} repairs" if outcome.get("repairs") else "",
+        count(outcome["repairs"], "repair") if outcome.get("repairs") else "",
     ]
     title = " · ".join(printable(part) for part in (section.title, *notes) if part)
     out.print()
@@ -84,14 +84,14 @@ def _show_section(section: Section, out: Console, *, full: bool) -> None:
 
 def _show_entry(entry: Entry, out: Console, *, full: bool) -> None:
     step = entry.step
-    out.print(
-        Text.assemble(
-            (f"{step.t:7.2f} ", "dim"),
-            (f"{step.agent:<20} ", "dim" if entry.is_low_level else "bold"),
-            (step.gist, STYLES[step.tone]),
-            (f"  {step.origin}" if step.origin else "", "dim"),
-        )
-    )
+    line = Table.grid(padding=(0, 1))
+    line.add_column(width=_INDENT - 1, justify="right", style="dim")
+    line.add_column(width=20, style="dim" if entry.is_low_level else "bold", no_wrap=True)
+    line.add_column(overflow="fold")
+    origin = (f"  {step.origin}" if step.origin else "", "dim")
+    gist = Text.assemble((step.gist, STYLES[step.tone]), origin)
+    line.add_row(Text(f"{step.t:.2f}"), Text(step.agent), gist)
+    out.print(line)
     for detail in entry.details:
         if full or entry.is_telling(detail):
             _show_detail(detail, out, full=full)
@@ -104,5 +104,11 @@ def _show_detail(detail: Detail, out: Console, *, full: bool) -> None:
         return
     if full:
         out.print(Padding.indent(Text(detail.label, style="dim underline"), _INDENT))
+    if detail.kind == "diff":
+        lines = (
+            Text(f"{sign} {printable(line)}\n", style=_CHANGED.get(sign, "")) for sign, line in detail.rows
+        )
+        out.print(Padding.indent(Text.assemble(*lines, end=""), _INDENT))
+        return
     text = sql_text(detail.text) if detail.kind == "sql" else Text(printable(detail.text))
     out.print(Padding.indent(text, _INDENT))

@@ -56,6 +56,11 @@ IMAGES = """
           x: box.x + scrollX, y: box.y + scrollY, width: box.width, height: box.height};
 })
 """
+CUT = """
+[...document.querySelectorAll("main *")].filter(item =>
+  item.scrollWidth > item.clientWidth + 1 && getComputedStyle(item).overflowX != "visible" && item.clientWidth
+).map(item => `${item.tagName.toLowerCase()}.${item.className}: ${item.innerText.slice(0, 60)}`)
+"""
 
 
 class BrowserFault(RuntimeError):
@@ -89,6 +94,8 @@ class Visit:
         requests: URLs asked for besides the page itself and ``data:``.
         images: In the order of the page.
         width: Of the page's content, in CSS pixels; more than the window's means that it scrolls sideways.
+        cut: Elements that do not show their whole width, what can be scrolled included.
+        text: As a reader sees it.
         screenshot: PNG of the whole page, one pixel per CSS pixel.
     """
 
@@ -96,6 +103,8 @@ class Visit:
     requests: list[str]
     images: list[Image]
     width: int
+    cut: list[str]
+    text: str
     screenshot: bytes
 
     def colours(self, image: Image) -> int:
@@ -130,6 +139,7 @@ class Browser:
         height: int = 900,
         dark: bool = False,
         printed: bool = False,
+        script: str = "",
         seconds: float = 60.0,
     ) -> Visit:
         """Open a file and look at it once it is loaded and quiet.
@@ -138,6 +148,7 @@ class Browser:
             width, height: Of the window, in CSS pixels.
             dark: The reader prefers dark colours.
             printed: As it would be printed.
+            script: Run once the page is loaded, as if by a reader.
             seconds: After which it is a fault.
 
         Raises:
@@ -159,13 +170,16 @@ class Browser:
         self._events.clear()
         call("Page.navigate", url=page.absolute().as_uri())
         self._settle(until)
+        call("Runtime.evaluate", expression=script)
         try:
             return self._look(page, call)
         finally:
             self._call("Target.closeTarget", until, targetId=target)
 
     def _look(self, page: Path, call: Callable[..., dict[str, Any]]) -> Visit:
-        found = call("Runtime.evaluate", expression=IMAGES, returnByValue=True)["result"]["value"]
+        def value(expression: str) -> Any:
+            return call("Runtime.evaluate", expression=expression, returnByValue=True)["result"]["value"]
+
         size = call("Page.getLayoutMetrics")["cssContentSize"]
         clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
         shot = call("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)
@@ -174,8 +188,10 @@ class Browser:
         return Visit(
             messages=list(self._messages()),
             requests=[url for url in asked if url != itself and not url.startswith("data:")],
-            images=[Image(**image) for image in found],
+            images=[Image(**image) for image in value(IMAGES)],
             width=round(size["width"]),
+            cut=value(CUT),
+            text=value("document.body.innerText"),
             screenshot=base64.b64decode(shot["data"]),
         )
 

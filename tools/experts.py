@@ -21,6 +21,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from quorum.knowledge.errors import ConfigurationError, QuorumError
+from quorum.knowledge.validation import first_in_words
 
 Feedback = Literal["gold", "user", "execution"]
 """Who says that an expert was wrong: a gold answer, the user, or that its SQL did not run."""
@@ -183,9 +184,7 @@ def _experts(book: Book, scope: str) -> dict[str, Expert]:
 
 def _first_line(error: Exception) -> str:
     if isinstance(error, ValidationError):
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        return f"{place}: {first['msg']}" if place else first["msg"]
+        return first_in_words(error)
     return str(error).splitlines()[0]
 
 

@@ -132,21 +132,21 @@ def read_result(path: Path) -> pa.Table:
     return pq.ParquetFile(pa.BufferReader(content)).read()
 
 
-def csv_lines(table: pa.Table) -> Iterator[str]:
-    """CSV records (RFC 4180), the header first, each with its CRLF; rows are converted in batches.
+def csv_lines(table: pa.Table, end: str = "\r\n") -> Iterator[str]:
+    """CSV records (RFC 4180), the header first, each with its ``end``; rows are converted in batches.
 
     NULL is an empty field and the empty text is ``""``; with a single column NULL is ``""`` too,
     because readers skip empty lines. Nested values are JSON.
     """
     alone = table.num_columns == 1
-    yield _record(table.column_names, alone)
+    yield _record(table.column_names, alone) + end
     for start in range(0, table.num_rows, BATCH_ROWS):
         for row in plain_rows(table.slice(start, BATCH_ROWS)):
-            yield _record(row, alone)
+            yield _record(row, alone) + end
 
 
 def _record(values: list[Any], alone: bool) -> str:
-    return ",".join(_field(value, alone) for value in values) + "\r\n"
+    return ",".join(_field(value, alone) for value in values)
 
 
 def _field(value: Any, alone: bool) -> str:

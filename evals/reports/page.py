@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -65,7 +64,6 @@ def page_of(summaries: Sequence[Summary], folder: Path) -> str:
         chapters=chapters,
         scatter=scatter_of(summaries) if len(summaries) > 1 else None,
         unlike=len({(each.suite, each.rules) for each in summaries}) > 1,
-        data_uri=data_uri,
         link=lambda summary, line: _link(summary, line, folder),
     )
 
@@ -87,17 +85,10 @@ def flags(summary: Summary) -> Iterator[str]:
     yield from summary.missing
 
 
-def data_uri(svg: bytes) -> str:
-    """A picture within the page."""
-    return f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"
-
-
 def _link(summary: Summary, line: Line, folder: Path) -> str:
     """The page of a question's run, relative to ``folder``; empty where there is none."""
-    if line.folder is None or not line.run:
-        return ""
-    trace = summary.folders[line.folder] / line.run / TRACE_PAGE
-    return relative_link(trace, folder) if trace.is_file() else ""
+    run = summary.run_of(line)
+    return relative_link(run / TRACE_PAGE, folder) if run and (run / TRACE_PAGE).is_file() else ""
 
 
 def relative_link(target: Path, folder: Path) -> str:

@@ -183,6 +183,10 @@ class Summary:
             if name not in ("recipe", "models") and (name not in usual or usual[name] != value)
         }
 
+    def run_of(self, line: Line) -> Path | None:
+        """The folder of a question's run; None where it has none."""
+        return self.folders[line.folder] / line.run if line.folder is not None and line.run else None
+
     def cost(self, name: str) -> Spread:
         """Of one resource, by its name in the ledger."""
         return next(cost.spread for cost in self.costs if cost.name == name)

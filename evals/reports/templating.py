@@ -1,12 +1,14 @@
 """Pages from templates and from Markdown: everything escaped, a missing value fails, and no page asks for
 anything outside itself.
 
-What pages show comes from models, databases and benchmarks, so the templates escape it all, and the pages
-forbid themselves scripts and outside requests with a content security policy.
+What pages show comes from models, databases and benchmarks, so the templates escape it all, and a content
+security policy forbids the pages outside requests and every script but ``search.js``, named by its hash.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markupsafe import Markup
 
+_OWN = Path(__file__).parent / "templates"
 _HEADING = re.compile("##+ (.+)")
 _FOLDED = re.compile(r"<details><summary>(?P<title>[^<]*)</summary>\n\n(?P<text>.*)\n\n</details>", re.DOTALL)
 """What ``quorum.evals.reports.format.folded`` makes."""
@@ -32,27 +35,37 @@ def render(template: str, **values: Any) -> str:
 
 
 def environment(templates: Path, **filters: Callable[..., Any]) -> Environment:
-    """Templates in a folder, with ``sql`` (highlighted), ``dollars``, ``printable`` and further filters."""
+    """Templates in a folder, which may extend ``base.html``; ``sql`` highlights, others are given."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
 
     made = Environment(
-        loader=FileSystemLoader(templates),
+        loader=FileSystemLoader([templates, _OWN]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     made.filters |= filters
-    made.filters["dollars"] = shown.dollars
+    made.filters["dollars"], made.filters["count"] = shown.dollars, shown.count
     made.filters["printable"] = lambda value: shown.printable(str(value))
     made.filters["sql"] = _highlighted
+    script = (_OWN / "search.js").read_text(encoding="utf-8")
+    digest = hashlib.sha256(script.encode()).digest()
+    made.globals["search"], made.globals["search_hash"] = Markup(script), base64.b64encode(digest).decode()
+    made.globals["data_uri"] = data_uri
     return made
+
+
+def data_uri(svg: bytes) -> str:
+    """A picture within the page."""
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"
 
 
 @cache
 def _environment() -> Environment:
-    filters = (shown.amount, shown.clock, shown.count, shown.gist, shown.percent, shown.plus_minus)
-    return environment(Path(__file__).parent / "templates", **{each.__name__: each for each in filters})
+    filters = (shown.amount, shown.clock, shown.gist, shown.percent, shown.plus_minus)
+    return environment(_OWN, **{each.__name__: each for each in filters})
 
 
 def _highlighted(sql: str) -> Markup:

@@ -17,6 +17,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from quorum.evals.questions import EvalQuestion
+from quorum.evals.reports.format import count
 from quorum.evals.scorers.base import (
     EX,
     GoldCheck,
@@ -150,7 +151,7 @@ async def _executed(sql: str, run: RunSql, *, read: bool = False) -> Grid | NoRo
 
 def _difference(found: Grid, gold: Grid) -> str:
     if gold.rows != found.rows:
-        return f"{found.rows} rows, the gold has {gold.rows}"
+        return f"{count(found.rows, 'row')}, the gold has {gold.rows}"
     if len(gold.names) > len(found.names):
-        return f"{len(found.names)} columns, the gold has {len(gold.names)}"
+        return f"{count(len(found.names), 'column')}, the gold has {len(gold.names)}"
     return "other values, or another order of rows"

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from quorum.evals.questions import EvalQuestion
+from quorum.evals.reports.format import count
 from quorum.evals.scorers.base import (
     EX,
     GoldCheck,
@@ -157,9 +158,9 @@ def _judged(found: pa.Table, golds: Sequence[_Gold]) -> Verdict:
 
 def _difference(found: pa.Table, gold: _Gold) -> str:
     if found.num_rows != gold.table.num_rows:
-        return f"{found.num_rows} rows, the gold has {gold.table.num_rows}"
+        return f"{count(found.num_rows, 'row')}, the gold has {gold.table.num_rows}"
     if found.num_columns < gold.table.num_columns:
-        return f"{found.num_columns} columns, the gold has {gold.table.num_columns}"
+        return f"{count(found.num_columns, 'column')}, the gold has {gold.table.num_columns}"
     if gold.ordered and equal(found, gold.table):
         return "another order of rows"
     return "other values"

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from quorum.evals.reports.format import count
 from quorum.evals.scorers.rows import Rows
 
 TYPED_APART = (("> =", ">="), ("< =", "<="), ("! =", "!="))
@@ -67,9 +68,9 @@ def difference(gold: Rows, found: Rows, *, ordered: bool) -> str:
     if not gold and not found:
         return ""
     if len(gold) != len(found):
-        return f"it has {len(found)} rows, the gold {len(gold)}"
+        return f"it has {count(len(found), 'row')}, the gold {len(gold)}"
     if len(gold[0]) != len(found[0]):
-        return f"it has {len(found[0])} columns, the gold {len(gold[0])}"
+        return f"it has {count(len(found[0]), 'column')}, the gold {len(gold[0])}"
     if not _quickly_alike(gold, found, ordered):
         return "its values are not the gold's" + (", or their order is another" if ordered else "")
     columns, others = list(zip(*gold, strict=True)), list(zip(*found, strict=True))

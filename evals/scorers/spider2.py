@@ -10,6 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from quorum.evals.questions import EvalQuestion
+from quorum.evals.reports.format import count
 from quorum.evals.scorers.base import (
     EX,
     GoldCheck,
@@ -116,7 +117,7 @@ class Spider2Scorer(Scorer):
 
     def _of(self, id: str, outcome: QueryResult) -> Score:
         if outcome.truncated:
-            return Score(False, f"the result was cut at {outcome.row_count} rows")
+            return Score(False, f"the result was cut at {count(outcome.row_count, 'row')}")
         return self.gold.score(id, outcome.table)
 
 

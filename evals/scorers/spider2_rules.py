@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from quorum.evals.reports.format import count
 from quorum.evals.tabular.frames import Frame, UnreadableCsv, frame_of, pandas_csv, read_frame
 from quorum.evals.tabular.vectors import Vector, match, vectors
 from quorum.knowledge.errors import ConfigurationError
@@ -161,7 +162,7 @@ def _missing(gold: Frame, columns: Sequence[int], found: Sequence[Vector], ignor
         if not any(match(vector, other) for other in found):
             rows = len(found[0]) if found else 0
             if rows != gold.rows:
-                return f"{gold.rows} rows are wanted, {rows} came"
+                return f"{count(gold.rows, 'row')} wanted, {rows:,} came"
             return f"no column matches column {column} ({gold.names[column]})"
     return ""
 

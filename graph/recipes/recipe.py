@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from quorum.graph.options import RunOptions
 from quorum.knowledge.errors import ConfigurationError
+from quorum.knowledge.validation import first_in_words
 
 MOST = 100
 """No limit of a recipe may be set higher."""
@@ -67,8 +68,9 @@ class Recipe:
             try:
                 types[name].validate_python(value)
             except ValidationError as error:
-                problem = error.errors(include_url=False)[0]["msg"]
-                raise ConfigurationError(f"The switch {name} is {value!r}: {problem}.") from None
+                raise ConfigurationError(
+                    f"The switch {name} is {value!r}: {first_in_words(error)}."
+                ) from None
             object.__setattr__(self, name, value)
 
     @classmethod

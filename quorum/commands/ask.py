@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -18,10 +15,12 @@ from quorum.pipes import standard_input, until_reader_leaves
 from quorum.tools.garbage import rare_collections
 
 if TYPE_CHECKING:
+    from quorum.files import Kinds
     from quorum.graph.answer import Answer
 
+FILE = click.Path(path_type=Path)
+
 EXIT_CODES = {"answered": 0, "no_answer": 1, "stopped": 3, "unanswerable": 4}
-_BATCH = 5_000  # rows in memory at a time
 
 
 @click.command(cls=Command, short_help="Ask a database a question in plain language.")
@@ -29,10 +28,21 @@ _BATCH = 5_000  # rows in memory at a time
 @click.option("--resume", metavar="RUN", help="go on with a run: its id, a beginning, or last; no QUESTION")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object and nothing else")
 @click.option("--csv", "as_csv", is_flag=True, help="print the rows as CSV and nothing else")
+@click.option("--out", type=FILE, metavar="FILE", help="write all rows: .csv, .json, .parquet or .xlsx")
+@click.option(
+    "--chart", type=FILE, metavar="FILE", help="draw the rows: .svg, .png, .pdf; .json for Vega-Lite"
+)
 @click.option("--quiet", "-q", is_flag=True, help="no progress on standard error")
 @setting_flags()
 def command(
-    question: str | None, as_json: bool, as_csv: bool, quiet: bool, resume: str | None, **flags: Any
+    question: str | None,
+    as_json: bool,
+    as_csv: bool,
+    out: Path | None,
+    chart: Path | None,
+    quiet: bool,
+    resume: str | None,
+    **flags: Any,
 ) -> None:
     """Ask a database a QUESTION in plain language; `-` reads it from standard input.
 
@@ -50,10 +60,42 @@ def command(
         question = standard_input()
     if resume is None and not (question or "").strip():
         raise click.UsageError("Ask something, e.g. quorum ask 'How many orders were there in May?'")
+    wanted = _wanted(out, chart)
     answer = ask_live(question or "", flags, quiet=quiet or as_json or as_csv, resume=resume)
     with until_reader_leaves():
         print_answer(answer, as_json=as_json, as_csv=as_csv)
+    _write_files(answer, wanted)
     raise SystemExit(EXIT_CODES[answer.status])
+
+
+def _wanted(out: Path | None, chart: Path | None) -> list[tuple[Path, Kinds]]:
+    """The files to write, checked before anything is asked."""
+    if out is None and chart is None:
+        return []
+    from quorum.files import CHARTS, ROWS, check_file
+
+    wanted = [(path, kinds) for path, kinds in ((out, ROWS), (chart, CHARTS)) if path is not None]
+    if out is not None and out == chart:
+        raise click.UsageError("--out and --chart name the same file.")
+    for path, kinds in wanted:
+        check_file(path, kinds)
+    return wanted
+
+
+def _write_files(answer: Answer, wanted: list[tuple[Path, Kinds]]) -> None:
+    if not wanted:
+        return
+    from quorum.files import NoChart, write_file
+
+    for path, kinds in wanted:
+        if not answer.columns:
+            click.echo(f"There is no result: {path} is not written.", err=True)
+            continue
+        try:
+            click.echo(f"Written: {path} ({write_file(answer, path, kinds)})", err=True)
+        except NoChart as none:  # the answer is there all the same
+            click.echo(f"{none} {path} is not written.", err=True)
+    _say_what_is_left_out(answer)
 
 
 @rare_collections()  # importing makes a million objects, of which nearly all stay
@@ -100,57 +142,34 @@ def print_answer(answer: Answer, *, as_json: bool = False, as_csv: bool = False)
         click.echo(answer.model_dump_json(indent=2))
     elif as_csv:
         write_csv(answer, sys.stdout)
-        _say_what_csv_leaves_out(answer)
+        _say_what_is_left_out(answer)
     else:
         from quorum.render import console, show_answer
 
         show_answer(answer.model_dump(), console())
 
 
-def _say_what_csv_leaves_out(answer: Answer) -> None:
+def _say_what_is_left_out(answer: Answer) -> None:
     if answer.status != "answered":
         click.echo(
             f"Not a confirmed answer: {answer.status.replace('_', ' ')} {answer.stopped_by}".rstrip(),
             err=True,
         )
     if answer.truncated:
-        click.echo(f"Cut off after {answer.row_count:,} rows; there are more.", err=True)
+        from quorum.text import count
+
+        click.echo(f"Cut off after {count(answer.row_count, 'row')}; there are more.", err=True)
     if answer.demonstration:
         click.echo("Demonstration: the rule-based offline model answered.", err=True)
 
 
-def result_rows(answer: Answer) -> Iterator[list[Any]]:
-    """Every kept row as JSON-ready values; memory stays flat.
+def write_csv(answer: Answer, out: TextIO) -> None:
+    """The header and all rows; NULL is an empty field, nested values are JSON.
 
     Raises:
-        QuorumError: The result's file is gone or broken.
+        QuorumError: The result's file is gone or damaged.
     """
-    if not answer.result_file:
-        yield from answer.rows
-        return
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    from quorum.tools.results import csv_lines
 
-    from quorum.tools.results import plain_rows
-
-    path = Path(answer.result_file)
-    try:
-        with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(batch_size=_BATCH):
-                yield from plain_rows(pa.Table.from_batches([batch]))
-    except (OSError, pa.ArrowInvalid) as error:
-        raise QuorumError(f"Cannot read the rows in {path}: {error}.") from error
-
-
-def write_csv(answer: Answer, out: TextIO) -> None:
-    """The header and all rows; NULL is an empty field, nested values are JSON."""
-    if not answer.columns:
-        return
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(answer.columns)
-    for row in result_rows(answer):
-        writer.writerow([_field(value) for value in row])
-
-
-def _field(value: Any) -> Any:
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
+    if answer.columns:
+        out.writelines(csv_lines(answer.to_arrow(), end="\n"))

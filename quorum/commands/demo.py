@@ -19,7 +19,7 @@ def command(quiet: bool) -> None:
     """
     from quorum.tools.sample import DEMO_QUESTIONS
 
-    flags = {"database": "sample", "models": ["offline"], "recipe": "recap", "votes": 3}
+    flags = {"database": "sample", "models": ["offline"]}
     failed, last = 0, ""
     for number, sample in enumerate(DEMO_QUESTIONS, 1):
         click.echo()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from quorum.knowledge.errors import QuorumError
+from quorum.commands.traces import write_traces
 
 if TYPE_CHECKING:
     from quorum.evals.reports.comparison import Comparison, Letter, Link, Side
@@ -41,7 +41,7 @@ def command(a: Path, b: Path, as_json: bool, page: Path | None, out: Path | None
     left, right = open_evaluation(a), open_evaluation(b)
     found = compare(left, right)
     folders: dict[Letter, Path] = {"a": left.folder, "b": right.folder}
-    traced = _write_traces(found, folders) if page or out else set()
+    traced = write_traces(_runs(found, folders)) if page or out else set()
     if page is not None:
         write_text(page, page_of(found, _link(folders, traced, page)))
     if out is not None:
@@ -55,28 +55,12 @@ def command(a: Path, b: Path, as_json: bool, page: Path | None, out: Path | None
             click.echo(f"Written: {file}", err=True)
 
 
-def _write_traces(comparison: Comparison, folders: Mapping[Letter, Path]) -> set[Path]:
-    """Write the page of every run that flipped; those that cannot be read are named and left out."""
-    from quorum.evals.paths import write_text
-    from quorum.evals.reports.page import TRACE_PAGE
-    from quorum.graph.runs import RunFolder
-    from quorum.page import page_of
-    from quorum.report import report_of
-
-    written = set()
+def _runs(comparison: Comparison, folders: Mapping[Letter, Path]) -> Iterator[tuple[str, Path]]:
+    """The runs of both sides of every question that flipped."""
     for flip in comparison.flips:
         for folder, side in ((folders["a"], flip.a), (folders["b"], flip.b)):
-            run = folder / side.run
-            if not side.run:
-                continue
-            try:
-                html = page_of(report_of(RunFolder(run)))
-            except QuorumError as error:
-                click.echo(f"Question {flip.id} has no trace to link to. {error}", err=True)
-                continue
-            write_text(run / TRACE_PAGE, html)
-            written.add(run)
-    return written
+            if side.run:
+                yield flip.id, folder / side.run
 
 
 def _link(folders: Mapping[Letter, Path], traced: set[Path], file: Path) -> Link:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from quorum.commands.traces import write_traces
+
 FILE = click.Path(path_type=Path)
 
 
@@ -15,19 +17,25 @@ FILE = click.Path(path_type=Path)
 @click.option("--json", "as_json", is_flag=True, help="a JSON array, one object per evaluation, not Markdown")
 @click.option("--html", "page", type=FILE, metavar="FILE", help="write one page with plots")
 @click.option(
+    "--traces/--no-traces", default=True, show_default=True, help="with --html, a page of every run"
+)
+@click.option(
     "--out",
     type=FILE,
     metavar="FILE",
     help="write the Markdown (or JSON) there  [standard output]",
 )
-def command(folders: tuple[Path, ...], as_json: bool, page: Path | None, out: Path | None) -> None:
+def command(
+    folders: tuple[Path, ...], as_json: bool, page: Path | None, traces: bool, out: Path | None
+) -> None:
     """Report on the evaluations in DIR..., which `quorum eval run` wrote.
 
     A DIR without an evaluation stands for those in its subfolders. Shards of one evaluation are put together;
     several evaluations are compared in a table, then reported one by one. An evaluation that is still running
     can be reported on: what has no answer yet counts as wrong, and the report says so.
 
-    The report goes to standard output as Markdown, unless --out or --html names a file for it.
+    The report goes to standard output as Markdown, unless --out or --html names a file for it. The page links
+    every question to its trace, a page in the run's folder (some 150 KB each).
     """
     from quorum.evals.paths import write_text
     from quorum.evals.reports.markdown import report
@@ -37,6 +45,9 @@ def command(folders: tuple[Path, ...], as_json: bool, page: Path | None, out: Pa
     if page is not None:
         from quorum.evals.reports.page import write_page
 
+        if traces:
+            lines = ((line.id, each.run_of(line)) for each in found for line in each.lines)
+            write_traces((id, run) for id, run in lines if run is not None)
         write_page(found, page)
         click.echo(f"Page: {page}", err=True)
     if as_json:

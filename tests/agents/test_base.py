@@ -76,7 +76,7 @@ async def test_a_good_reply_is_returned_charged_and_recorded() -> None:
         (
             '{"steps": []}',
             '{"steps": []}',
-            "steps: Value error, the plan has no steps; expected_format: Field required",
+            "steps: the plan has no steps; expected_format: missing",
         ),
         ("", "(empty)", "empty"),
         ("x" * 9000, "x" * 4000 + "…", "no JSON object"),
@@ -105,13 +105,13 @@ async def test_after_two_repairs_it_is_a_malformed_reply() -> None:
     with pytest.raises(MalformedReply) as error:
         await desk.plan()
     assert len(desk.prompts) == 3
-    for part in ("planner", "3 tries", "no JSON object", "'never'"):
+    for part in ("Planner", "3 tries", "no JSON object", "'never'"):
         assert part in str(error.value)
 
 
 async def test_a_refusal_is_not_argued_with() -> None:
     desk = Desk(AIMessage("", additional_kwargs={"refusal": "I must not."}), GOOD)
-    with pytest.raises(MalformedReply, match="refused the task of the planner: I must not"):
+    with pytest.raises(MalformedReply, match="refused the task of the Planner: I must not"):
         await desk.plan()
     assert len(desk.prompts) == 1
 

@@ -134,7 +134,7 @@ async def test_its_prompt_is_rendered_and_its_reply_validated(
     assert units == unit_checker.Units(**REPLY)
     assert "\n".join(f"=== {kind}\n{said}" for kind, said in prompts[0].messages) == snapshot
     assert ledger.by_agent["unit_checker"].model_calls == 1
-    with pytest.raises(MalformedReply, match="unit_checker"):
+    with pytest.raises(MalformedReply, match="UnitChecker"):
         await unit_checker.check_units(make_model(scripted(lambda _: "No.")), CONTEXT, QUESTION, "")
 
 
@@ -154,7 +154,7 @@ def test_progress_and_trace_name_it(unit_checker: ModuleType) -> None:
     assert isinstance(out.file, io.StringIO)
     first, second = (" ".join(line.split()) for line in out.file.getvalue().splitlines())
     assert first == "1.0 c1 UnitChecker finds wrong units, converts 1 column: Pounds are asked for."
-    assert second == "2.0 ·· UnitChecker no usable reply: No JSON."
+    assert second == "2.0 ·· UnitChecker No JSON."
     assert title_of("unit_checker") == unit_checker.ROLE.title
 
 

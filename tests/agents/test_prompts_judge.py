@@ -44,7 +44,7 @@ async def test_a_label_that_nobody_has_is_no_choice() -> None:
 
 
 async def test_a_choice_that_is_no_label_is_sent_back() -> None:
-    with pytest.raises(MalformedReply, match="judge"):
+    with pytest.raises(MalformedReply, match="Judge"):
         await judged({"reason": "", "choice": "the second"})
 
 

@@ -91,6 +91,14 @@ def test_a_report_is_seen_whole(browser: Browser, page: Path, width: int, dark: 
         assert visit.colours(image) > 20, image.alt
 
 
+def test_questions_can_be_searched(browser: Browser, page: Path) -> None:
+    typed = "const it = document.querySelector('.search'); it.value = 'Q07'"
+    search = f"{{ {typed}; it.dispatchEvent(new Event('input')) }}"
+    text = browser.visit(page, script=search).text
+    assert "q07" in text.partition("each by itself")[2]
+    assert "q08" not in text.partition("each by itself")[2]
+
+
 def test_a_comparison_is_quiet_and_fits_a_phone(browser: Browser, tmp_path: Path) -> None:
     halves = [open_evaluation(write_pictured(tmp_path / name, right=n)) for name, n in (("a", 3), ("b", 9))]
     page = tmp_path / "page.html"

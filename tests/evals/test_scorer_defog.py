@@ -49,7 +49,7 @@ async def test_reasons_and_rows_of_the_gold(run: Runner) -> None:
     asked = question("SELECT id FROM users", "SELECT id, name FROM users WHERE id < 3")
     assert (await SCORER.score(asked, Prediction("SELECT id FROM users"), run)).gold_rows == 4
     short = await SCORER.score(asked, Prediction("SELECT name FROM users WHERE id = 1"), run)
-    assert (short.reason, short.gold_rows) == ("1 rows, the gold has 2", 2)
+    assert (short.reason, short.gold_rows) == ("1 row, the gold has 2", 2)
     broken = await SCORER.score(asked, Prediction("SELECT gone FROM users"), run)
     assert "no such column" in broken.reason
     assert (await SCORER.score(asked, Prediction(), run)).reason == "there is neither SQL nor a result"

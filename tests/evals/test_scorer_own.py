@@ -49,7 +49,7 @@ RIGHT, MORE, WRONG = (1.0, 1.0), (0.0, 1.0), (0.0, 0.0)
         ({"x": NAMES["name"], "y": NAMES["id"]}, RIGHT, ""),
         ({"id": [4, 3, 2, 1], "name": ["Dan", "Cy", "Bob", "Ada"]}, RIGHT, ""),
         ({**NAMES, "age": [1, 2, 3, 4]}, MORE, "has the gold's columns, and more"),
-        ({"id": NAMES["id"]}, WRONG, "1 columns, the gold has 2"),
+        ({"id": NAMES["id"]}, WRONG, "1 column, the gold has 2"),
         ({"id": [1, 2, 3], "name": ["Ada", "Bob", "Cy"]}, WRONG, "3 rows, the gold has 4"),
         ({"id": [1, 2, 3, 4, 4], "name": [*NAMES["name"], "Dan"]}, WRONG, "5 rows, the gold has 4"),
         ({"id": [2, 1, 3, 4], "name": NAMES["name"]}, WRONG, "other values"),

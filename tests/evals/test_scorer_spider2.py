@@ -142,7 +142,7 @@ RIGHT, WRONG, EMPTY = pa.table({"a": [1]}), pa.table({"a": [2, 2]}), pa.table({"
         (("right",), "ok", 1, ""),
         (("failing", "wrong", "right"), "ok", 1, ""),
         (("failing",), "fails", None, "near FROM"),
-        (("wrong", "failing"), "differs", 2, "1 rows are wanted, 2 came; There is an error"),
+        (("wrong", "failing"), "differs", 2, "1 row wanted, 2 came; There is an error"),
         (("empty",), "empty", 0, "the result is empty"),
         ((), "missing", 1, "no gold SQL is published; its gold results match themselves"),
     ],
@@ -201,7 +201,7 @@ async def test_the_gold_of_the_local_questions(shared: Path) -> None:
         "missing": 19,
     }
     assert {id for id, check in checks.items() if check.state == "ok"} == {"local197", "local199"}
-    assert "25 rows are wanted, 20 came" in checks["local131"].reason
+    assert "25 rows wanted, 20 came" in checks["local131"].reason
 
 
 async def test_slightly_wrong_answers_to_local_questions_are_wrong(shared: Path) -> None:

@@ -185,7 +185,7 @@ def test_of_a_single_variant_only_the_first_number_counts() -> None:
 def test_the_reason_tells_what_is_missing(score: Callable[..., Score]) -> None:
     assert score({"q_b.csv": "a\n1\n"}, "x\n1\n").reason == "q_b.csv"
     assert "column 1 (people)" in score("city,people\nRome,3\n", "c,n\nRome,4\n").reason
-    assert "1 rows are wanted, 2 came" in score("a\n1\n", "a\n1\n1\n").reason
+    assert "1 row wanted, 2 came" in score("a\n1\n", "a\n1\n1\n").reason
     assert "quotation mark" in score("a\n1\n", 'a\n"1\n').reason
     assert "condition_cols" in score("a\n1\n", "a\n1\n", columns=(3,)).reason
 

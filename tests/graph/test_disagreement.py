@@ -82,7 +82,7 @@ CASES = {
         [
             "They agree in `city`.",
             "Answer A shows `SUM(total)`; answer B `AVG(total)`.",
-            "For Lyon, answer A says 32, answer B 10.666666666666666.",
+            "For Lyon, answer A says 32, answer B 10.666667.",
         ],
     ),
     "duplicates": (

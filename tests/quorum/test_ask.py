@@ -102,6 +102,46 @@ def test_a_question_that_the_data_cannot_answer_exits_with_4_after_few_calls(sho
     assert (found["status"], found["usage"]["model_calls"]) == ("unanswerable", 3)
 
 
+def test_rows_and_chart_go_to_files(shop: str, workplace: Path) -> None:
+    question = ("How many customers are there in each city?", "--db", shop, *OFFLINE)
+    result = ask(*question, "--out", "new/rows.csv", "--chart", "chart.json", "--quiet")
+    assert result.exit_code == 0, result.output
+    assert "Written: new/rows.csv (7 rows)\nWritten: chart.json (7 rows)\n" in result.stderr
+    rows = list(csv.reader((workplace / "new" / "rows.csv").open(encoding="utf-8")))
+    assert len(rows) == 8
+    assert json.loads((workplace / "chart.json").read_text(encoding="utf-8"))["vconcat"][0]["mark"] == "bar"
+    again = ask("--resume", "last", "--out", "rows.json", "--csv")  # an answer that is there is written too
+    assert again.stdout == (workplace / "new" / "rows.csv").read_text(encoding="utf-8")
+    assert len(json.loads((workplace / "rows.json").read_text(encoding="utf-8"))["rows"]) == 7
+
+
+def test_a_cut_result_says_so_beside_its_file(shop: str) -> None:
+    question = ("List all names of customers", "--db", shop, *OFFLINE, "--max-rows", "30")
+    result = ask(*question, "--out", "rows.csv", "--quiet")
+    assert "Written: rows.csv (30 rows)" in result.stderr
+    assert "Cut off after 30 rows; there are more." in result.stderr
+
+
+def test_files_that_cannot_be_written_are_refused_before_anything_is_asked(
+    shop: str, workplace: Path
+) -> None:
+    for flags in (("--out", "rows.txt"), ("--chart", "chart.csv"), ("--out", "a.json", "--chart", "a.json")):
+        result = ask(QUESTION, "--db", shop, *OFFLINE, *flags)
+        assert result.exit_code == 2
+        assert not (workplace / ".quorum").exists()
+
+
+def test_what_has_no_result_or_no_chart_is_said(shop: str, workplace: Path) -> None:
+    result = ask(QUESTION, "--db", shop, *OFFLINE, "--deadline", "1ms", "--out", "rows.csv")
+    assert result.exit_code == 3
+    assert "There is no result: rows.csv is not written." in result.stderr
+    result = ask(QUESTION, "--db", shop, *OFFLINE, "--out", "rows.csv", "--chart", "chart.json")
+    assert result.exit_code == 0
+    assert "These rows have no chart: a chart needs two rows. chart.json is not written." in result.stderr
+    assert not (workplace / "chart.json").exists()
+    assert (workplace / "rows.csv").read_text(encoding="utf-8").endswith("\n50\n")
+
+
 def test_a_spent_budget_exits_with_3_and_says_so(shop: str) -> None:
     result = ask(QUESTION, "--db", shop, *OFFLINE, "--max-calls", "1")
     assert result.exit_code == 3
@@ -195,6 +235,11 @@ def test_the_demo_answers_all_its_questions(workplace: Path) -> None:
         assert sample.question in result.stdout
     assert result.stdout.count("Demonstration") == len(DEMO_QUESTIONS)
     assert "SelfRefiner" in result.stderr
+    recipes = {
+        json.loads(path.read_text())["options"]["recipe"]
+        for path in workplace.glob(".quorum/runs/*/run.json")
+    }
+    assert recipes == {quorum.Settings.model_fields["recipe"].default}
     assert (workplace / ".quorum" / "sample").is_dir()
 
 

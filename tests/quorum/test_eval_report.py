@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-import sys
+import os
+import re
+import shutil
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner, Result
 
 from quorum.cli import cli
+from quorum.graph.trace import Trace
 from tests.evals.evaluations import asked, manifest, record, write
 
 
@@ -24,6 +26,12 @@ def quorum(*arguments: str | Path) -> Result:
 def evaluation(workplace: Path) -> Path:
     questions = [asked("a"), asked("b")]
     return write(workplace / "run", manifest(questions), [record("a"), record("b", match=False)])
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages without plots: drawing takes time."""
+    monkeypatch.setattr("quorum.evals.reports.page.plots_of", lambda summary: [])
 
 
 def test_markdown_goes_to_standard_output(evaluation: Path) -> None:
@@ -47,18 +55,38 @@ def test_a_file_is_written_instead(evaluation: Path, workplace: Path) -> None:
     assert len(json.loads((workplace / "report.json").read_text(encoding="utf-8"))) == 1
 
 
-def test_the_page_is_written_where_it_is_wanted(
-    evaluation: Path, workplace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    written = {}
-    page = SimpleNamespace(
-        write_page=lambda found, path: written.update({path: [each.name for each in found]})
-    )
-    monkeypatch.setitem(sys.modules, "quorum.evals.reports.page", page)  # type: ignore[arg-type]
-    result = quorum(evaluation, "--html", workplace / "page.html")
-    assert written == {workplace / "page.html": ["run"]}
+@pytest.mark.usefixtures("undrawn")
+def test_the_page_links_every_question_to_its_trace(workplace: Path, run: Trace) -> None:
+    folder = workplace / "run"
+    records = [record(id, run=f"runs/{id}") for id in "abc"]
+    write(folder, manifest([asked(id) for id in "abc"]), records)
+    for id in "ab":
+        shutil.copytree(run.folder, folder / "runs" / id)
+    assert quorum(folder, "--html", "without.html", "--no-traces").exit_code == 0
+    assert "trace.html" not in Path("without.html").read_text(encoding="utf-8")
+    result = quorum(folder, "--html", "page.html")
     assert (result.stdout, result.exit_code) == ("", 0)
-    assert json.loads(quorum(evaluation, "--html", workplace / "page.html", "--json").stdout)
+    assert "Question c has no trace to link to. " in result.stderr
+    links = re.findall(r'href="([^"]+)"', Path("page.html").read_text(encoding="utf-8"))
+    assert links == ["run/runs/a/trace.html", "run/runs/b/trace.html"]
+    first, second = (Path(link) for link in links)
+    assert "<title>What is the average rating?" in first.read_text(encoding="utf-8")
+    first.write_text("as new as the run")
+    second.write_text("old")
+    os.utime(second, (1, 1))
+    quorum(folder, "--html", "page.html")
+    assert first.read_text() == "as new as the run"
+    assert second.read_text(encoding="utf-8") != "old"
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_runs_without_a_trace_are_told_in_one_line(workplace: Path) -> None:
+    records = [record(id, run=f"runs/{id}") for id in "abcdefg"]
+    folder = write(workplace / "run", manifest([asked(id) for id in "abcdefg"]), records)
+    result = quorum(folder, "--html", "page.html")
+    assert result.exit_code == 0
+    assert result.stderr.count("no trace to link to") == 1
+    assert "7 questions have no trace to link to (a, b, c, d, e, …). " in result.stderr
 
 
 def test_what_is_wrong_is_said(evaluation: Path, workplace: Path) -> None:

@@ -53,9 +53,21 @@ EVENTS: list[tuple[str, dict[str, Any], str, str]] = [
     ("plan_review", {"update_plan": True, "feedback": "No join."}, "asks for another plan: No join.", "warn"),
     ("plan_review", {"update_plan": False, "feedback": ""}, "the plan passes", "good"),
     ("action", {"action": "sql", "sql": "SELECT 1"}, "SELECT 1", "plain"),
+    (
+        "action",
+        {"action": "terminate", "missing": "No NPS."},
+        "says that the data cannot answer: No NPS.",
+        "warn",
+    ),
     ("action", {"action": "look", "command": "ls"}, "looks: ls", "plain"),
     ("action", {"action": "answer", "thought": "Done.", "sql": "SELECT 1"}, "ends: Done.", "plain"),
     ("writing", {"sql": "SELECT 1"}, "SELECT 1", "plain"),
+    (
+        "writing",
+        {"sql": "", "missing": "There is no NPS."},
+        "says that the data cannot answer: There is no NPS.",
+        "warn",
+    ),
     ("sql_review", {"correct": True}, "the query is right", "good"),
     ("sql_review", {"correct": False, "reasoning": "A typo."}, "corrects it: A typo.", "warn"),
     ("query", {"rows": 1, "seconds": 0.5}, "1 row in 0.50 s", "good"),
@@ -197,7 +209,7 @@ def test_a_role_without_a_usable_reply_is_told_alike(kind: str) -> None:
     for error in ("No JSON.", {"$blob": "x", "head": "No JSON."}):
         step = step_of({"kind": kind, "agent": "schema_linker", "candidate": "c1", "error": error})
         assert (step.agent, step.tone) == ("SchemaLinker", "warn")
-        assert step.gist.startswith("no usable reply: No JSON.")
+        assert step.gist.startswith("No JSON.")
 
 
 def test_who_is_no_role_has_a_name_too() -> None:

@@ -67,7 +67,7 @@ def test_a_new_option_is_declared_once(root: Path, workplace: Path) -> None:
     for page in ("help", "eval help"):
         assert "--caution NAME" in seen[page]
         assert "how careful the agents are; one of low, high" in " ".join(seen[page].split())
-    assert "caution = 'none' (flag): Input should be 'low' or 'high'" in seen["wrong flag"]
+    assert "caution = 'none' (flag): must be 'low' or 'high'" in seen["wrong flag"]
     assert seen["set"] == ["high", "environment QUORUM_CAUTION", "high"]
     assert seen["form"] == {
         "default": "high",

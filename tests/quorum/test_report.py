@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,7 @@ from quorum.progress import Progress
 from quorum.render import show_answer
 from quorum.report import report_of
 from quorum.timeline import show_report
-from tests.quorum.conftest import COLUMNS, HOSTILE, SQL, candidate, unfinished_run
+from tests.quorum.conftest import HOSTILE, SQL, candidate, unfinished_run
 
 
 def terminal() -> Console:
@@ -130,50 +128,6 @@ def test_full_shows_whole_prompts(run: Trace) -> None:
     assert printed(out).count("rules rules") > 3
 
 
-class _Page(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.addresses: list[str] = []
-
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.addresses += [
-            value or "" for name, value in attributes if name in ("src", "href", "action", "data")
-        ]
-
-
-def test_the_page_is_one_file_without_scripts_or_requests(run: Trace) -> None:
-    html = page_of(report_of(RunFolder(run.folder)))
-    page = _Page()
-    page.feed(html)
-    assert not set(page.tags) & {"script", "link", "img", "iframe", "object", "embed", "form", "base"}
-    assert page.addresses == []
-    assert not re.search(r"url\(|@import|https?://", html)
-    assert "default-src &#39;none&#39;" in html or "default-src 'none'" in html
-
-
-def test_the_page_escapes_what_databases_and_models_say(run: Trace) -> None:
-    html = page_of(report_of(RunFolder(run.folder)))
-    assert "<script>" not in html
-    assert html.count("&lt;script&gt;") >= 6  # question, prompt, reply, error, rows, answer
-    assert "\x1b" not in html
-    assert "\u202e" not in html
-
-
-def test_the_page_holds_the_whole_story(run: Trace) -> None:
-    html = page_of(report_of(RunFolder(run.folder)))
-    for part in (
-        "2 of 3 candidates agree; 1 differs",
-        "67 %",
-        "SelfRefiner",
-        "prompt (system)",
-        "1,200",
-        *COLUMNS,
-    ):
-        assert part in html
-
-
 @pytest.mark.parametrize("width", [40, 200])
 def test_an_answer_with_many_columns_and_rows_says_what_is_left_out(
     answer: dict[str, Any], width: int
@@ -246,6 +200,56 @@ def test_progress_has_a_line_for_each_step_and_for_failed_calls(run: Trace) -> N
     assert progress.calls == 3
     assert progress.tokens == 3 * 1280
     assert "\x1b" not in printed(out)
+
+
+def test_equal_failures_are_told_once(answer: dict[str, Any]) -> None:
+    failed = [candidate(f"c{n}", sql="", error="The model refused.") for n in range(1, 10)]
+    failed[4] |= {"error": "timed out"}
+    nothing: dict[str, Any] = {"status": "no_answer", "sql": "", "columns": [], "rows": [], "vote": None}
+    warning = "No candidate has a result: The model refused."
+    out = terminal()
+    show_answer(answer | nothing | {"candidates": failed, "warnings": [warning, "Odd."]}, out)
+    text = printed(out)
+    assert text.count("The model refused.") == 1
+    assert "c1 to c4, c6 to c9 The model refused." in text
+    assert "c5 timed out" in text
+    assert "Warning: Odd." in text
+    assert "best effort" not in text  # there is none
+
+
+@pytest.mark.parametrize(
+    ("confidence", "said", "colour"), [(0.27, "low", "31"), (0.5, "fair", "33"), (0.7, "good", "32")]
+)
+def test_low_confidence_looks_low(answer: dict[str, Any], confidence: float, said: str, colour: str) -> None:
+    out = Console(
+        file=io.StringIO(), width=140, highlight=False, force_terminal=True, color_system="standard"
+    )
+    show_answer(answer | {"confidence": confidence}, out)
+    text = printed(out)
+    assert f"{confidence:.2f} of 1, {said}" in text
+    assert f"\x1b[1;{colour}mAnswer" in text
+    assert ("Answer of low confidence" in text) is (said == "low")
+
+
+def test_what_other_versions_say_is_shown(answer: dict[str, Any]) -> None:
+    said = {"status": "unanswerable", "missing": "There is no NPS.", "assumptions": ["May is 2024-05."]}
+    out = terminal()
+    show_answer(answer | said, out)
+    for part in ("The data cannot answer this", "There is no NPS.", "It assumes: May is 2024-05."):
+        assert part in printed(out)
+
+
+def test_the_timeline_counts_in_words_and_leaves_out_what_was_not_set(run: Trace) -> None:
+    report = report_of(RunFolder(run.folder))
+    report.options.update(votes=None, recipe="recap", models=["a", "b"])
+    report.sections[1].outcome["repairs"] = 1
+    out = terminal()
+    show_report(report, out)
+    text = printed(out)
+    assert "models a, b · recipe recap" in text or "recipe recap · models a, b" in text
+    assert "votes None" not in text
+    assert "1 repairs" not in text
+    assert "Candidate c1 · openai:a · 1 repair\n" in text
 
 
 def test_quiet_progress_says_nothing(run: Trace) -> None:

@@ -69,7 +69,43 @@ def test_the_vote_in_words(answer: dict[str, Any], text: str) -> None:
     assert agreement(answer) == text
 
 
+def test_that_the_data_cannot_answer_is_said_of_those_who_say_so() -> None:
+    answer = voted(total=3) | {"status": "unanswerable"}
+    for each in answer["candidates"][:2]:
+        each["error_kind"] = "unanswerable"
+    assert agreement(answer) == "2 of 3 candidates say that the data cannot answer this"
+
+
 def test_the_answers_cluster_counts_as_agreeing_even_if_it_is_smaller() -> None:
     answer = voted(["c1", "c2"], ["c3"], total=3)
     answer["vote"]["winner"] = "c3"  # drawn at random, by weight
     assert agreement(answer) == "1 of 3 candidates agrees; 2 differ"
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (257624.10000000003, "257624.1"),
+        (0.1 + 0.2, "0.3"),
+        (3.5145631067961167, "3.514563"),
+        (0.000012345678, "0.0000123457"),
+        (1.23e-15, "1.23e-15"),
+        (5.0, "5"),
+        (-0.0, "0"),
+        (1e22, "1e+22"),
+        (2.0**53 + 2, "9007199254740994"),
+        (2**63 + 1, "9223372036854775809"),
+        (True, "true"),
+        (None, "NULL"),
+        ("257624.10000000003", "257624.10000000003"),
+        ([{"sum": 257624.10000000003, "ok": True, "x": None}], '[{"sum": 257624.1, "ok": true, "x": null}]'),
+        (float("nan"), "NaN"),
+    ],
+)
+def test_values_print_as_people_read_them(value: Any, shown: str) -> None:
+    assert cell(value) == shown
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_a_shown_number_is_the_number_to_six_digits(value: float) -> None:
+    assert float(cell(value)) == pytest.approx(value, rel=5.1e-6, abs=1e-300)

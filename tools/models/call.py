@@ -172,7 +172,8 @@ class Call:
             raise self.out_of_time(
                 f"{self.model.name}: {failure.message} The next try would come too late.", used
             )
-        self.note("model_retry", failure=failure.kind.value, reason=failure.message, wait=wait, **used)
+        lost = {"failure": failure.kind.value, "reason": failure.message, "seconds": round(self.seconds, 6)}
+        self.note("model_retry", **lost, wait=wait, **used)
         return wait
 
     def charge_lost_try(self) -> dict[str, Any]:
@@ -221,7 +222,8 @@ class Call:
         return bool(change)
 
     def note_failed(self, kind: str, reason: str, used: Mapping[str, Any]) -> None:
-        self.note("model_failed", messages=self.sent, failure=kind, reason=reason, **used)
+        seconds = round(self.seconds, 6)
+        self.note("model_failed", messages=self.sent, failure=kind, reason=reason, seconds=seconds, **used)
 
     def note(self, kind: str, **fields: Any) -> None:
         """Record an event of this call."""

@@ -12,6 +12,8 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from quorum.knowledge.validation import in_words
+
 
 class Method(StrEnum):
     """How a JSON object is asked for, best first.
@@ -197,7 +199,7 @@ def parse(text: str, output: type[BaseModel]) -> BaseModel | Problem:
 def one_line(error: ValidationError, most: int = 6) -> str:
     """A validation error as one line: ``field: what is wrong; …``."""
     found = error.errors(include_url=False, include_context=False)
-    lines = [f"{'.'.join(map(str, item['loc'])) or 'object'}: {item['msg']}" for item in found[:most]]
+    lines = [f"{'.'.join(map(str, item['loc'])) or 'object'}: {in_words(item)}" for item in found[:most]]
     more = f"; and {len(found) - most} more" if len(found) > most else ""
     return "; ".join(lines) + more
 

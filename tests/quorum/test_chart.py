@@ -1,0 +1,108 @@
+"""Charts: which one a result has a shape for, what it declares, and that it is drawn."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+from typing import Any
+from xml.etree import ElementTree
+
+import pyarrow as pa
+import pytest
+
+from quorum.chart import BARS, POINTS, Chart, chart_of, picture
+
+DAYS = [dt.date(2024, 1, 1) + dt.timedelta(days=9 * n) for n in range(10)]
+CHANNELS = {"day": [day for day in DAYS for _ in "abc"], "channel": list("abc") * 10, "n": list(range(30))}
+
+SHAPES: list[tuple[dict[str, Any], str, str, list[str], str]] = [
+    ({"n": [3, 1], "channel": ["app", "web"]}, "bar", "channel", ["n"], ""),
+    ({"customer_id": [7, 9], "total": [1.5, -2.0]}, "bar", "customer_id", ["total"], ""),
+    ({"flag": [True, False], "n": [3, 1]}, "bar", "flag", ["n"], ""),
+    ({"a": ["x", "x"], "b": ["y", "z"], "n": [1, 2]}, "bar", "a, b", ["n"], ""),
+    ({"month": ["2024-01", "2024-02"], "n": [1, None]}, "line", "month", ["n"], ""),
+    ({"quarter": ["2024-Q1", "2024-Q2"], "n": [1, 2]}, "line", "quarter", ["n"], ""),
+    ({"at": [dt.datetime(2024, 1, 1, 6), dt.datetime(2024, 1, 2)], "n": [1, 2]}, "line", "at", ["n"], ""),
+    ({"order_year": [2023, 2024], "n": [1, 2]}, "line", "order_year", ["n"], ""),
+    (CHANNELS, "line", "day", ["n"], "channel"),
+    ({"year": [2023, 2023], "month": [1, 2], "n": [1, 2]}, "bar", "year, month", ["n"], ""),
+    ({"day": [*DAYS, DAYS[0]], "n": range(11)}, "bar", "day", ["n"], ""),  # a moment comes twice
+    ({"price": [1.0, 2.0], "rating": [3, 4]}, "point", "price", ["rating"], ""),
+    ({"code": ["2024-13", "2024-99"], "n": [1, 2]}, "bar", "code", ["n"], ""),  # no month
+    ({"n": [0.1, float("nan")], "x": ["a", "b"]}, "bar", "x", ["n"], ""),
+]
+
+
+@pytest.mark.parametrize(("columns", "mark", "across", "measures", "series"), SHAPES)
+def test_a_result_has_the_chart_of_its_shape_and_it_is_drawn(
+    columns: dict[str, Any], mark: str, across: str, measures: list[str], series: str
+) -> None:
+    pytest.importorskip("matplotlib", reason="the extra quorum-sql[plots] is not installed")
+    chart = chart_of(pa.table(columns))
+    assert isinstance(chart, Chart)
+    assert (chart.mark, chart.across.name, [each.name for each in chart.measures]) == (mark, across, measures)
+    assert (chart.series.name if chart.series else "") == series
+    assert chart.note == ""
+    ElementTree.fromstring(picture(chart))
+    assert picture(chart) == picture(chart)  # the same rows make the same file
+    json.loads(chart.spec_text(), parse_constant=pytest.fail)
+
+
+@pytest.mark.parametrize(
+    ("columns", "why"),
+    [
+        ({}, "two rows"),
+        ({"n": [1], "x": ["a"]}, "two rows"),
+        ({"x": ["a", "b"]}, "no column holds numbers"),
+        ({"x": ["a", "b"], "n": pa.array([None, None], pa.int64())}, "no column holds numbers"),
+        ({"n": [1, 2]}, "a single column of numbers"),
+        ({"n": [1, 2], "x": [[1], [2]]}, "a single column of numbers"),
+    ],
+)
+def test_a_result_without_such_a_shape_has_none(columns: dict[str, Any], why: str) -> None:
+    found = chart_of(pa.table(columns))
+    assert isinstance(found, str)
+    assert why in found
+
+
+def test_what_is_left_out_is_said() -> None:
+    many = {"x": [f"x{n}" for n in range(300)], **{name: range(300) for name in ("n", "m", "o", "p", "q")}}
+    chart = chart_of(pa.table(many))
+    assert isinstance(chart, Chart)
+    assert len(chart.across.values) == BARS
+    assert chart.note == "the first 24 of 300 rows; not drawn: p, q"
+    points = chart_of(pa.table({"a": [0.5 * n for n in range(5_000)], "b": range(5_000)}))
+    assert isinstance(points, Chart)
+    assert len(points.measures[0].values) == POINTS
+    assert points.note == "the first 2,000 of 5,000 rows"
+
+
+def test_it_is_declared_as_vega_lite() -> None:
+    chart = chart_of(pa.table(CHANNELS))
+    assert isinstance(chart, Chart)
+    spec = chart.spec()
+    assert spec["$schema"].startswith("https://vega.github.io/schema/vega-lite/")
+    assert spec["data"]["values"][1] == {"c0": "2024-01-01", "c1": 1, "c2": "b"}
+    (panel,) = spec["vconcat"]
+    assert panel["mark"] == "line"
+    assert panel["encoding"]["x"] == {"field": "c0", "title": "day", "type": "temporal"}
+    assert panel["encoding"]["color"]["title"] == "channel"
+
+
+def test_columns_of_one_name_keep_apart() -> None:
+    chart = chart_of(
+        pa.table([pa.array(["a", "b"]), pa.array([1, 2]), pa.array([3, 4])], names=["x", "n", "n"])
+    )
+    assert isinstance(chart, Chart)
+    assert [each.values for each in chart.measures] == [[1, 2], [3, 4]]
+    assert chart.spec()["data"]["values"][0] == {"c0": "a", "c1": 1, "c2": 3}
+
+
+def test_labels_are_text_whatever_they_hold() -> None:
+    pytest.importorskip("matplotlib", reason="the extra quorum-sql[plots] is not installed")
+    chart = chart_of(pa.table({"x": ["$\\frac$ <script>", "\x1b[31m\u202e 日本"], "n": [1, 2]}))
+    assert isinstance(chart, Chart)
+    svg = picture(chart).decode()
+    assert "<script>" not in svg
+    assert not re.search("[\x1b\u202e]", svg)

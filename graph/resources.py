@@ -180,7 +180,7 @@ def _described(catalog: Catalog, connector: Connector) -> Catalog:
     """The catalog with the descriptions that lie beside the database's file, in a folder named as in BIRD."""
     if not isinstance(connector, EmbeddedConnector):
         return catalog
-    folder = connector.path.parent / FOLDER
+    folder = connector.folder / FOLDER
     return with_descriptions(catalog, folder) if folder.is_dir() else catalog
 
 

@@ -9,7 +9,7 @@ import asyncio
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import DatabaseUnavailable
@@ -73,6 +73,9 @@ class DuckdbConnector(EmbeddedConnector):
     dialect = "duckdb"
     scheme = "duckdb"
     session = "quorum.tools.databases.duckdb_session:DuckdbSession"
+
+    views: ClassVar[str] = "view"
+    """What the catalog calls its views."""
 
     def __init__(self, path: str, allowed: Sequence[str] = ()) -> None:
         super().__init__(path)

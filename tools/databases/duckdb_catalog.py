@@ -55,8 +55,10 @@ async def introspect(connector: DuckdbConnector, samples: int) -> Catalog:
         constraints[row["oid"]].append(row)
     tables = []
     for row in objects:
+        of_view = row["kind"] == "view"
+        row["kind"] = connector.views if of_view else row["kind"]
         table = _table(row, columns.get(row["oid"], []), constraints[row["oid"]])
-        if row["kind"] == "view" and (problem := await _problem(look, table)):
+        if of_view and (problem := await _problem(look, table)):
             why = connector.refused.get(table.full_name, problem)
             look.left_out.append(f"The view {table.full_name} cannot be read and is left out: {why}")
         else:
@@ -102,7 +104,7 @@ async def _with_values(look: Introspection, table: Table, estimate: int | None, 
     source, span = quoted(table.schema, table.name), None
     if table.kind == "table":  # a view may take for ever to count
         table = look.with_count(table, await look.count(source), estimate)
-        span = (0, table.row_count - 1) if table.row_count else None
+        span = (0, table.row_count - 1) if table.row_count and estimate is not None else None
     texts = [_as_text(column) for column in table.columns]
     return await look.sample(table, source, texts, samples, "rowid", span)
 

@@ -56,8 +56,11 @@ class EmbeddedConnector(Connector):
         return self.path.parent
 
     async def open(self) -> None:
-        self.path = await asyncio.to_thread(_resolve, self.path)
+        await self._resolve()
         await self._serve(str(self.path))
+
+    async def _resolve(self) -> None:
+        self.path = await asyncio.to_thread(_resolve, self.path)
 
     async def _serve(self, file: str, files: Sequence[str] = (), session: str = "") -> None:
         """Have new child processes open ``file``, which may read ``files`` as well.

@@ -1,8 +1,8 @@
 """The files that a DuckDB's views read, and which of them a session may open.
 
-A view names files in calls such as ``read_csv('orders/*.csv')`` or as tables, ``FROM 'orders.csv'``. Those below
-the database's own folder are allowed, but not what is hidden there; others, once the user has named them or a
-folder above them in the URL. Links count by where they lead.
+A view names files in calls such as ``read_csv('orders/*.csv')`` or as tables, ``FROM 'orders.csv'``. Those
+below the database's own folder are allowed, but not what is hidden there; others, once the URL names them or
+a folder above them. Links count by where they lead.
 """
 
 from __future__ import annotations
@@ -107,7 +107,8 @@ def _look(name: str, folder: Path, roots: Sequence[Path], files: set[str]) -> st
     places = [base / name for base in dict.fromkeys((Path.cwd(), folder))]
     inside = [place for place in places if _within(_fixed(place), roots)]
     for place in inside:
-        matches = [path for path in glob.iglob(str(place), recursive=True) if Path(path).is_file()]
+        found = glob.iglob(str(place), recursive=True)  # noqa: PTH207 - Path.glob takes no absolute pattern
+        matches = [path for path in found if Path(path).is_file()]
         if matches:
             kept = {path for path in matches if _within(Path(path), roots)}
             files |= {*kept, str(place), str(places[0])}

@@ -96,8 +96,9 @@ def _table(row: Row, columns: list[Row], constraints: list[Row]) -> Table:
 async def _problem(look: Introspection, table: Table) -> str:
     """Why a view cannot be read; empty if it can, or if there was no time to tell."""
     answer = await look.try_to(f"SELECT * FROM {quoted(table.schema, table.name)} LIMIT 0")
-    failed = isinstance(answer, QueryError) and answer.kind is not ErrorKind.TIMEOUT
-    return answer.message if failed else ""
+    if isinstance(answer, QueryError) and answer.kind is not ErrorKind.TIMEOUT:
+        return answer.message
+    return ""
 
 
 async def _with_values(look: Introspection, table: Table, estimate: int | None, samples: int) -> Table:

@@ -118,11 +118,13 @@ class FilesConnector(DuckdbConnector):
             if isinstance(found, QueryError) and found.kind is ErrorKind.TIMEOUT:
                 self._guessed(source)
                 found = await self._sniff(source, encoding, sample=SAMPLE)
-            if isinstance(found, QueryResult):
-                if encoding != ENCODINGS[0]:
-                    self._notes.append(f"{source.shown} is not UTF-8; it is read as {encoding}.")
-                return self._described(source, found.table.to_pylist()[0], encoding)
-        return found
+            if isinstance(found, QueryError):
+                failed = found
+                continue
+            if encoding != ENCODINGS[0]:
+                self._notes.append(f"{source.shown} is not UTF-8; it is read as {encoding}.")
+            return self._described(source, found.table.to_pylist()[0], encoding)
+        return failed
 
     async def _sniff(self, source: Source, encoding: str, sample: int) -> QueryResult | QueryError:
         options = f"sample_size={sample}, encoding={text(encoding)}"

@@ -445,4 +445,4 @@ def test_a_schema_of_data_files_is_shown(workplace: Path) -> None:
     (workplace / "data" / "orders.json").write_text('[{"id": 1, "total": 2.5}]')
     for source in ("data", "data/orders.json", "files:///data"):
         shown = quorum("schema", "show", source)
-        assert "table main.orders (1 row) -- orders.json" in shown.stdout, shown
+        assert "table main.orders (1 rows) -- orders.json" in shown.stdout, shown.stderr

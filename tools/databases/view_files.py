@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 _NAME = r'(?:"(?:[^"]|"")*"|[^". (]+)'
 _HEAD = rf'^CREATE VIEW {_NAME}(?:\.{_NAME})* (?:\((?:"(?:[^"]|"")*"|[^")])*\) )?AS (.*)$'
@@ -91,7 +92,7 @@ def files_of(views: Mapping[str, Sequence[str]], folder: Path, allowed: Sequence
         folder: Of the database. Relative names start where the process does, as in DuckDB, or else there.
         allowed: Files and folders elsewhere that the user has named.
     """
-    roots = [Path(root).resolve() for root in (folder, *allowed)]
+    roots = (folder, *allowed)
     found = ViewFiles()
     for view, names in views.items():
         for name in names:
@@ -104,25 +105,26 @@ def _look(name: str, folder: Path, roots: Sequence[Path], files: set[str]) -> st
     """Add what ``name`` stands for to ``files``, or say why not."""
     if "://" in name:
         return f"it reads {name}, and queries have no network."
-    places = [base / name for base in dict.fromkeys((Path.cwd(), folder))]
-    inside = [place for place in places if _within(_fixed(place), roots)]
-    for place in inside:
+    here = Path.cwd()
+    places = list(dict.fromkeys((here / name, folder / name)))
+    for place in places:
+        if not _within(_fixed(place), (here, *roots)):
+            continue  # not even looked at
         found = glob.iglob(str(place), recursive=True)  # noqa: PTH207 - Path.glob takes no absolute pattern
-        matches = [path for path in found if Path(path).is_file()]
-        if matches:
-            kept = {path for path in matches if _within(Path(path), roots)}
-            files |= {*kept, str(place), str(places[0])}
-            gone = sorted({*matches} - kept)
-            return f"{gone[0]} leads to {_consent(Path(gone[0]), folder)}" if gone else ""
+        if matches := sorted(path for path in found if Path(path).is_file()):
+            if elsewhere := [path for path in matches if not _within(Path(path), roots)]:
+                return f"it reads {_consent(Path(elsewhere[0]), folder)}"
+            files |= {*matches, str(place), str(places[0])}  # DuckDB looks there first, too
+            return ""
+    inside = any(_within(_fixed(place), roots) for place in places)
     return f"there is no file {name}." if inside else f"it reads {_consent(places[-1], folder)}"
 
 
 def _consent(place: Path, folder: Path) -> str:
     place = place.resolve()
-    above = _fixed(place) if _fixed(place) != place else place.parent
     return (
-        f"{place}, which does not lie openly below {folder}. If queries may read what is in {above}, "
-        f"add it to the database's URL: duckdb:///…?files={above}."
+        f"{place}, which does not lie openly below {folder}. If queries may read that, say so in the "
+        f"database's URL: duckdb:///…?files={quote(str(_fixed(place)))}"
     )
 
 
@@ -135,6 +137,6 @@ def _fixed(place: Path) -> Path:
 
 def _within(path: Path, roots: Sequence[Path]) -> bool:
     """Whether a path leads to one of the roots, or below it past nothing hidden."""
-    real = path.resolve()
-    below = (real.relative_to(root).parts for root in roots if real.is_relative_to(root))
+    real, tops = path.resolve(), [root.resolve() for root in roots]
+    below = (real.relative_to(root).parts for root in tops if real.is_relative_to(root))
     return any(not any(part.startswith(".") for part in parts) for parts in below)

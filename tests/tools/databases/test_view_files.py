@@ -88,6 +88,13 @@ async def test_relative_names_start_where_the_process_does_or_else_at_the_databa
         monkeypatch.chdir(place)
         async with connect(f"duckdb:///{project}/shop.duckdb") as connector:
             assert rows(await connector.run("SELECT sum(amount) FROM orders", Limits())) == [(30,)]
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "orders.csv").write_text("id,amount\n1,999\n")
+    async with connect(f"duckdb:///{project}/shop.duckdb") as connector:
+        assert f"?files={tmp_path}/data" in said(await connector.catalog(), "orders"), "DuckDB would read it"
+        assert isinstance(await connector.run("SELECT * FROM orders", Limits()), QueryError)
+    async with connect(f"duckdb:///{project}/shop.duckdb?files={tmp_path}/data") as connector:
+        assert rows(await connector.run("SELECT sum(amount) FROM orders", Limits())) == [(999,)]
 
 
 def said(catalog: Catalog, name: str) -> str:
@@ -102,8 +109,8 @@ async def test_what_is_left_out_is_said_with_the_reason(shop: Connector, project
     assert len(catalog.left_out) == 6
     assert set(catalog.left_out) <= set(catalog.notes)
     for name in ("outside", "upwards", "linked"):
-        assert f"?files={outside}" in said(catalog, name), name
-    assert f"?files={project}/data" in said(catalog, "hidden")
+        assert said(catalog, name).endswith(f"duckdb:///…?files={outside}/secret.csv"), name
+    assert said(catalog, "hidden").endswith(f"duckdb:///…?files={project}/data/.hidden.csv")
     assert "there is no file data/gone.csv" in said(catalog, "gone")
     assert "cannot be read" in said(catalog, "built")
 
@@ -113,6 +120,9 @@ async def test_a_folder_that_the_user_names_is_read_too(project: Path) -> None:
         async with connect(f"duckdb:///{project}/shop.duckdb?files={named}") as connector:
             for view in ("outside", "upwards", "linked"):
                 assert rows(await connector.run(f"SELECT secret FROM {view}", Limits())) == [(42,)]
+            assert "hidden" not in {table.name for table in (await connector.catalog()).tables}
+    async with connect(f"duckdb:///{project}/shop.duckdb?files=data/.hidden.csv") as connector:
+        assert rows(await connector.run("SELECT hidden FROM hidden", Limits())) == [(1,)]
 
 
 @pytest.mark.parametrize("option", ["file=x", "files=", "files=../nowhere"])

@@ -112,8 +112,9 @@ def _look(name: str, folder: Path, roots: Sequence[Path], files: set[str]) -> st
             continue  # not even looked at
         found = glob.iglob(str(place), recursive=True)  # noqa: PTH207 - Path.glob takes no absolute pattern
         if matches := sorted(path for path in found if Path(path).is_file()):
-            if elsewhere := [path for path in matches if not _within(Path(path), roots)]:
-                return f"it reads {_consent(Path(elsewhere[0]), folder)}"
+            if elsewhere := [Path(path) for path in matches if not _within(Path(path), roots)]:
+                below = _within(elsewhere[0], (_fixed(place),))
+                return f"it reads {_consent(place if below else elsewhere[0], folder)}"
             files |= {*matches, str(place), str(places[0])}  # DuckDB looks there first, too
             return ""
     inside = any(_within(_fixed(place), roots) for place in places)

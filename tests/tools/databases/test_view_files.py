@@ -29,6 +29,7 @@ CREATE VIEW more.again AS FROM orders;
 """
 UNREAD = """
 CREATE VIEW outside AS FROM read_csv('{outside}/secret.csv');
+CREATE VIEW several AS FROM '{outside}/*.csv';
 CREATE VIEW upwards AS FROM 'data/../../outside/secret.csv';
 CREATE VIEW linked AS FROM 'data/link.csv';
 CREATE VIEW hidden AS FROM 'data/.hidden.csv';
@@ -106,7 +107,8 @@ def said(catalog: Catalog, name: str) -> str:
 async def test_what_is_left_out_is_said_with_the_reason(shop: Connector, project: Path) -> None:
     catalog = await shop.catalog()
     outside = project.parent / "outside"
-    assert len(catalog.left_out) == 6
+    assert len(catalog.left_out) == 7
+    assert said(catalog, "several").endswith(f"duckdb:///…?files={outside}")
     assert set(catalog.left_out) <= set(catalog.notes)
     for name in ("outside", "upwards", "linked"):
         assert said(catalog, name).endswith(f"duckdb:///…?files={outside}/secret.csv"), name

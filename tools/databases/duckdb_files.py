@@ -18,7 +18,7 @@ from quorum.tools.databases.view_files import text
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
 
 BUILDER = "quorum.tools.databases.duckdb_session:BuildingSession"
-LOOK = Limits(seconds=10.0)
+LOOK = Limits(seconds=30.0)
 """Of a look through one file for the types of its columns; after that a sample tells them."""
 WHOLE_JSON = 32 * 2**20
 """Bytes of JSON that are read whole for the types, whenever they are asked."""

@@ -19,7 +19,7 @@ from quorum.tools.databases.introspection import (
     sample_query,
 )
 from quorum.tools.databases.sqlite_comments import comments_of
-from quorum.tools.query import QueryError, QueryResult
+from quorum.tools.query import ErrorKind, QueryError, QueryResult
 
 if TYPE_CHECKING:
     from quorum.tools.databases.sqlite import SqliteConnector
@@ -90,7 +90,7 @@ async def _columns(look: Introspection, objects: list[Row]) -> dict[str, list[Ro
         if isinstance(answer, QueryResult):
             answer_rows = answer.table.to_pylist()
             probe = await look.try_to(f"SELECT * FROM {quoted(name)} LIMIT 0")
-            if not isinstance(probe, QueryError):
+            if not isinstance(probe, QueryError) or probe.kind is ErrorKind.TIMEOUT:
                 found[name] = answer_rows
                 continue
             answer = probe

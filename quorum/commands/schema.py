@@ -128,10 +128,10 @@ def catalogs_of(source: str) -> Iterator[Catalog]:
         ConfigurationError: There is nothing of that name, or it is no description of a database.
         DatabaseUnavailable: The database cannot be opened.
     """
-    if Path(source).is_dir() and not _holds_data(Path(source)):
-        from quorum.knowledge.folder import find_database_folders, load_folder
+    if Path(source).is_dir() and (folders := _described_folders(source)):
+        from quorum.knowledge.folder import load_folder
 
-        yield from map(load_folder, find_database_folders(source))
+        yield from map(load_folder, folders)
         return
     if source != SAMPLE and "://" not in source and not Path(source).exists():
         hint = "Give a URL (sqlite:///shop.db), a folder of schema files, or sample."
@@ -141,13 +141,21 @@ def catalogs_of(source: str) -> Iterator[Catalog]:
     yield asyncio.run(live_catalog(source, Settings().home))
 
 
-def _holds_data(folder: Path) -> bool:
-    """Whether a folder holds data files, and not the JSON files of a schema folder."""
-    from quorum.knowledge.folder import is_described
+def _described_folders(source: str) -> tuple[Path, ...]:
+    """The folders of schema files at or below a folder; none where it holds data files.
+
+    Raises:
+        ConfigurationError: It holds neither.
+    """
+    from quorum.knowledge.folder import find_database_folders
     from quorum.tools.databases.data_files import reader_of
 
-    files = [path for path in folder.iterdir() if reader_of(path.name)]
-    return bool(files) and not is_described(folder)
+    try:
+        return find_database_folders(source)
+    except ConfigurationError:
+        if not any(reader_of(path.name) for path in Path(source).rglob("*")):
+            raise
+        return ()
 
 
 async def live_catalog(

@@ -446,3 +446,6 @@ def test_a_schema_of_data_files_is_shown(workplace: Path) -> None:
     for source in ("data", "data/orders.json", "files:///data"):
         shown = quorum("schema", "show", source)
         assert "table main.orders (1 rows) -- orders.json" in shown.stdout, shown.stderr
+    (workplace / "visits" / "day=1").mkdir(parents=True)
+    (workplace / "visits" / "day=1" / "a.csv").write_text("n\n1\n")
+    assert "day BIGINT" in quorum("schema", "show", "visits").stdout

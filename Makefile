@@ -39,9 +39,10 @@ bench: $(VENV)/.full  ## run the benchmarks of speed and overhead
 	@for file in tests/benchmarks/bench_*.py; do \
 	    echo "$$file" && $(BIN)/python -m tests.benchmarks.$$(basename $$file .py) || exit 1; done
 
-dev: $(VENV)/.full  ## serve the graph for LangGraph Studio
+dev: $(VENV)/.studio  ## serve the graph for LangGraph Studio (make dev PORT=2025)
 	@LANGGRAPH_CLI_NO_ANALYTICS=1 LANGGRAPH_NO_VERSION_CHECK=true \
-	    LANGSMITH_TRACING=$${LANGSMITH_TRACING:-false} $(BIN)/langgraph dev --no-browser
+	    LANGSMITH_TRACING=$${LANGSMITH_TRACING:-false} \
+	    $(BIN)/langgraph dev --no-browser $(if $(PORT),--port $(PORT))
 
 clean:  ## remove .venv and caches; traces stay
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
@@ -66,7 +67,12 @@ $(VENV)/.lean: $(PINS) $(MADE)
 	@$(PIP) --editable .
 	@touch $@
 
+$(VENV)/.studio: $(PINS) $(MADE)
+	@echo "installing Quorum with what serving needs into $(VENV) (once; about a minute)"
+	@$(PIP) --editable ".[studio]"
+	@touch $(VENV)/.lean $@
+
 $(VENV)/.full: $(PINS) $(MADE)
 	@echo "installing Quorum with every extra into $(VENV) (once; some minutes)"
-	@$(PIP) --editable ".[cluster,embeddings,evals,plots,studio,xlsx,dev]"
-	@touch $(VENV)/.lean $@
+	@$(PIP) --editable ".[cluster,embeddings,evals,pdf,plots,studio,xlsx,dev]"
+	@touch $(VENV)/.lean $(VENV)/.studio $@

@@ -105,7 +105,7 @@ class Options(BaseModel):
 
     database: str = option(
         SAMPLE,
-        "URL such as `sqlite:///shop.db` or `duckdb:///…`, a database file, or `sample`",
+        "URL such as `sqlite:///shop.db`, a database file, a data file or a folder of them, or `sample`",
         unset="none",
         metavar="URL",
         flag="--db",
@@ -113,7 +113,10 @@ class Options(BaseModel):
         measured=False,
     )
     documents: values.MaybePlace = option(
-        None, "folder of documents that define business terms", metavar="DIR", flag="--docs"
+        None,
+        "folder of documents that define business terms, or describe columns as dbt's do",
+        metavar="DIR",
+        flag="--docs",
     )
     demonstrations: values.MaybePlace = option(
         None, "JSON lines of questions with their SQL, for recipes that show examples", metavar="FILE"

@@ -19,6 +19,7 @@ from pydantic import SecretStr
 from quorum.graph.options import RunOptions
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.compress import SchemaText, render
+from quorum.knowledge.dbt import with_properties
 from quorum.knowledge.demonstrations import Demonstrations
 from quorum.knowledge.described import FOLDER, with_descriptions
 from quorum.knowledge.documents import Documents
@@ -139,7 +140,7 @@ async def open_resources(
             connector = await asyncio.to_thread(connect, url)
             stack.push_async_callback(connector.close)
             await connector.open()
-            return connector, await asyncio.to_thread(_described, await connector.catalog(), connector)
+            return connector, await read_catalog(connector, documents)
 
         # a provider's package takes as long to load as a database to open
         asked, (connector, catalog) = await _both(all_models(), database())
@@ -176,12 +177,20 @@ def _sources(options: RunOptions) -> tuple[str, Documents | None]:
     return url, Documents.load(folder, cache=home / "index") if folder else None
 
 
-def _described(catalog: Catalog, connector: Connector) -> Catalog:
-    """The catalog with the descriptions that lie beside the database's file, in a folder named as in BIRD."""
-    if not isinstance(connector, EmbeddedConnector):
-        return catalog
-    folder = connector.path.parent / FOLDER
-    return with_descriptions(catalog, folder) if folder.is_dir() else catalog
+async def read_catalog(connector: Connector, documents: Documents | None, *, samples: int = 3) -> Catalog:
+    """The catalog as agents see it, with the descriptions beside the database's file and in dbt's documents.
+
+    Raises:
+        DatabaseUnavailable: The database cannot be read.
+    """
+    catalog = await connector.catalog(samples=samples)
+    return await asyncio.to_thread(_described, catalog, connector, documents)
+
+
+def _described(catalog: Catalog, connector: Connector, documents: Documents | None) -> Catalog:
+    if isinstance(connector, EmbeddedConnector) and (folder := connector.folder / FOLDER).is_dir():
+        catalog = with_descriptions(catalog, folder)
+    return with_properties(catalog, documents.texts) if documents else catalog
 
 
 def _demonstrations(options: RunOptions) -> Demonstrations | None:

@@ -97,12 +97,15 @@ class Catalog:
         tables: In the engine's order.
         notes: What the reader of the catalog should know: what was skipped, cut or repaired
             while it was built (a missing file, descriptions that did not line up, ...).
+        left_out: Those of the notes that name a table, a view or a file of the user's that is not
+            in the catalog: a warning wherever the catalog is used.
     """
 
     name: str
     dialect: str
     tables: tuple[Table, ...]
     notes: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     @cached_property
     def hash(self) -> str:

@@ -1,19 +1,11 @@
-"""A folder's documents as text, and text in chunks: a few paragraphs under their headings."""
+"""Text in chunks: a few paragraphs under their headings."""
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
-from quorum.knowledge.errors import ConfigurationError
-
-SUFFIXES = frozenset({".md", ".markdown", ".txt"})
-MAX_FILE_BYTES = 2 * 2**20
-MAX_TOTAL_BYTES = 32 * 2**20
-MAX_FILES = 5_000
 TARGET_WORDS = 150
 MAX_WORDS = 250
 
@@ -51,72 +43,6 @@ class _Paragraph:
     @property
     def words(self) -> int:
         return len(self.text.split())
-
-
-def read_folder(folder: Path) -> tuple[dict[str, str], list[str]]:
-    """Texts of a folder's documents by relative name, sorted, and notes on what was left out.
-
-    Reads ``.md``, ``.markdown`` and ``.txt`` files in UTF-8 (or UTF-16 with its mark), also in
-    subfolders. Hidden files are passed over; links that lead out of the folder are not followed.
-
-    Raises:
-        ConfigurationError: The folder does not exist, or has no document that can be read.
-    """
-    if not folder.is_dir():
-        raise ConfigurationError(f"There is no documents folder {folder}.", hint="Check the path.")
-    root, total = folder.resolve(), 0
-    texts: dict[str, str] = {}
-    notes: list[str] = []
-    for path in _files(folder, notes):
-        name = path.relative_to(folder).as_posix()
-        text = _read(path, name, root, notes)
-        if text is None:
-            continue
-        total += len(text)
-        if len(texts) == MAX_FILES or total > MAX_TOTAL_BYTES:
-            notes.append(
-                f"{name} and what follows were left out: {MAX_TOTAL_BYTES >> 20} MB or {MAX_FILES} files."
-            )
-            break
-        texts[name] = text
-    if not texts:
-        left_out = f" Left out: {' '.join(notes)}" if notes else ""
-        raise ConfigurationError(
-            f"The documents folder {folder} has no .md or .txt file that can be read.{left_out}",
-            hint="Add documents, or leave the option out.",
-        )
-    return texts, notes
-
-
-def _files(folder: Path, notes: list[str]) -> Iterator[Path]:
-    for place, folders, files in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in folders:
-            if (linked := Path(place, name)).is_symlink():
-                notes.append(
-                    f"{linked.relative_to(folder).as_posix()} is a link to a folder and was not followed."
-                )
-        for name in sorted(files):
-            if Path(name).suffix.lower() in SUFFIXES and not name.startswith("."):
-                yield Path(place, name)
-
-
-def _read(path: Path, name: str, root: Path, notes: list[str]) -> str | None:
-    if not path.resolve().is_relative_to(root):
-        notes.append(f"{name} is a link out of the folder and was not followed.")
-        return None
-    try:
-        if path.stat().st_size > MAX_FILE_BYTES:
-            notes.append(f"{name} was left out: over {MAX_FILE_BYTES >> 20} MB. Split it.")
-            return None
-        content = path.read_bytes()
-        utf16 = content.startswith((b"\xff\xfe", b"\xfe\xff"))
-        return content.decode("utf-16" if utf16 else "utf-8-sig")
-    except OSError as error:
-        notes.append(f"{name} was left out: {error.strerror}.")
-    except UnicodeDecodeError as error:
-        notes.append(f"{name} was left out: not UTF-8 at byte {error.start}. Save it as UTF-8.")
-    return None
 
 
 def split(name: str, text: str) -> list[Chunk]:

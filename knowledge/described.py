@@ -40,7 +40,7 @@ def with_descriptions(catalog: Catalog, folder: Path) -> Catalog:
         path = files.pop(table.name.strip().casefold(), None)
         tables.append(_described(table, path, notes) if path else table)
     if files:
-        notes.append(f"{folder.name} has files of no table: {_listed(path.name for path in files.values())}.")
+        notes.append(f"{folder.name} has files of no table: {listed(path.name for path in files.values())}.")
     return replace(catalog, tables=tuple(tables), notes=(*catalog.notes, *notes))
 
 
@@ -52,13 +52,29 @@ def _described(table: Table, path: Path, notes: list[str]) -> Table:
         why = error.strerror if isinstance(error, OSError) else error  # without the file's place
         notes.append(f"{where} cannot be read: {why}.")
         return table
-    columns = []
-    for column in table.columns:
-        both = (column.description, texts.pop(column.name.strip().casefold(), ""))
-        columns.append(replace(column, description="; ".join(filter(None, both))))
-    if texts:
-        notes.append(f"{where} describes no column of {table.name}: {_listed(texts)}.")
-    return replace(table, columns=tuple(columns))
+    table, strange = with_texts(table, texts)
+    if strange:
+        notes.append(f"{where} describes no column of {table.name}: {listed(strange)}.")
+    return table
+
+
+def with_texts(table: Table, texts: Mapping[str, str]) -> tuple[Table, list[str]]:
+    """The table with texts added to its columns' descriptions, and the names that are no column's.
+
+    Args:
+        texts: By the column's name without case.
+    """
+    names = [column.name.strip().casefold() for column in table.columns]
+    columns = tuple(
+        replace(column, description=joined(column.description, texts.get(name, "")))
+        for name, column in zip(names, table.columns, strict=True)
+    )
+    return replace(table, columns=columns), [name for name in texts if name not in names]
+
+
+def joined(known: str, more: str) -> str:
+    """Two descriptions of one thing; the same one once."""
+    return "; ".join(dict.fromkeys(filter(None, (known, more))))
 
 
 def _texts(path: Path) -> Iterator[tuple[str, str]]:
@@ -87,7 +103,8 @@ def _text(name: str, row: Mapping[str, str]) -> str:
     return "; ".join(filter(None, (": ".join(filter(None, parts)), f"values: {values}" if values else "")))
 
 
-def _listed(names: Iterable[str]) -> str:
+def listed(names: Iterable[str]) -> str:
+    """The first names, and how many more there are."""
     given = list(names)
     more = f" and {len(given) - NAMED} more" if len(given) > NAMED else ""
     return ", ".join(given[:NAMED]) + more

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from quorum.knowledge.chunks import Chunk, read_folder, split
+from quorum.knowledge.chunks import Chunk, split
+from quorum.knowledge.document_files import read_folder
 from quorum.knowledge.index import Embedder, TextIndex
 from quorum.knowledge.lexical import distinctive, terms
 
@@ -37,7 +38,7 @@ class Documents:
 
     @classmethod
     def load(cls, folder: Path, *, cache: Path | None = None) -> Documents:
-        """Read a folder (see ``quorum.knowledge.chunks.read_folder``).
+        """Read a folder (see ``quorum.knowledge.document_files.read_folder``).
 
         Raises:
             ConfigurationError: The folder does not exist, or has no document that can be read.

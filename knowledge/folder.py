@@ -58,8 +58,12 @@ def _folders(folder: Path) -> list[Path]:
     return sorted(child for child in folder.iterdir() if child.is_dir() and not child.name.startswith("."))
 
 
-def _has_files(folder: Path) -> bool:
-    return (folder / "DDL.csv").is_file() or next(folder.glob("*.json"), None) is not None
+def is_described(folder: Path) -> bool:
+    """Whether files that describe tables lie in a folder, and not data."""
+    if (folder / "DDL.csv").is_file():
+        return True
+    first = next(folder.glob("*.json"), None)
+    return first is not None and b'"table_name"' in first.read_bytes()[:4096]
 
 
 def _is_database(folder: Path) -> bool:
@@ -69,7 +73,7 @@ def _is_database(folder: Path) -> bool:
     inner = _folders(folder)
     if any(child.name in ENGINES for child in inner):
         return False
-    return _has_files(folder) or any(map(_has_files, inner))
+    return is_described(folder) or any(map(is_described, inner))
 
 
 def load_folder(path: str | Path) -> Catalog:
@@ -88,7 +92,7 @@ def load_folder(path: str | Path) -> Catalog:
             hint=f"Name one of them, for example {folders[0]}.",
         )
     folder = folders[0]
-    schemas = [folder] if _has_files(folder) else [f for f in _folders(folder) if _has_files(f)]
+    schemas = [folder] if is_described(folder) else [f for f in _folders(folder) if is_described(f)]
     notes: Counter[str] = Counter()
     tables: list[Table] = []
     dialect = ""

@@ -9,20 +9,26 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from quorum.knowledge.errors import QuorumError, install_hint
+from quorum.knowledge.errors import ConfigurationError, QuorumError, install_hint
 from quorum.settings import Settings, unknown_variables
 from quorum.text import count
 from quorum.tools.urls import mask_url
 
+if TYPE_CHECKING:
+    from quorum.knowledge.documents import Documents
+
 EXTRAS = {
-    "cluster": ("distributed", "cryptography"),
-    "embeddings": ("sentence_transformers", "faiss"),
-    "evals": ("pandas",),
-    "plots": ("matplotlib",),
-    "studio": ("langgraph_cli", "langgraph_api"),
-    "xlsx": ("xlsxwriter",),
+    "cluster": (("distributed", "cryptography"), "quorum eval run --workers and --cluster"),
+    "embeddings": (("sentence_transformers", "faiss"), "--retrieval hybrid"),
+    "evals": (("pandas",), "results in CSV files: benchmarks, quorum eval and votes; Answer.to_pandas"),
+    "pdf": (("pypdf",), "documents in PDF"),
+    "plots": (("matplotlib",), "quorum eval report --html, votes replay and --chart"),
+    "studio": (("langgraph_cli", "langgraph_api"), "langgraph dev, and so make dev"),
+    "xlsx": (("xlsxwriter",), "quorum ask --out FILE.xlsx"),
 }
+"""The modules of each extra, and what needs them."""
 ENDPOINT_SECONDS = 3.0
 OPENAI = "https://api.openai.com/v1"
 
@@ -53,15 +59,15 @@ def all_checks(settings: Settings, *, online: bool = False) -> Iterator[Check]:
     yield from _strangers()
     yield _home(settings)
     yield from _models(settings, online=online)
-    yield _database(settings)
-    if settings.documents is not None:
-        yield _documents(settings.documents)
+    documents, found = _documents(settings.documents)
+    yield from _database(settings, documents)
+    yield from found
 
 
 def _extras() -> Iterator[Check]:
-    for extra, modules in EXTRAS.items():
+    for extra, (modules, purpose) in EXTRAS.items():
         missing = [name for name in modules if find_spec(name) is None]
-        text = f"not installed ({', '.join(missing)} missing)" if missing else "installed"
+        text = f"not installed ({', '.join(missing)} missing); for {purpose}" if missing else "installed"
         hint = install_hint(extra) if missing else ""
         yield Check(f"extra {extra}", None if missing else True, text, hint)
 
@@ -136,27 +142,39 @@ def _endpoint(settings: Settings) -> Check:
     return Check("endpoint", True, f"{shown} answers{note}")
 
 
-def _database(settings: Settings) -> Check:
+def _database(settings: Settings, documents: Documents | None) -> Iterator[Check]:
     if not settings.database:
         hint = "Set QUORUM_DATABASE=sqlite:///shop.db, or database in quorum.toml, or pass --db."
-        return Check("database", False, "none is configured", hint)
+        yield Check("database", False, "none is configured", hint)
+        return
     from quorum.commands.schema import live_catalog
 
     shown = mask_url(settings.database)
     try:
-        catalog = asyncio.run(live_catalog(settings.database, settings.home, samples=0))
+        reading = live_catalog(settings.database, settings.home, documents=documents, samples=0)
+        catalog = asyncio.run(reading)
     except QuorumError as error:
-        return Check("database", False, f"{shown} does not open read-only: {error}")
-    columns = sum(len(table.columns) for table in catalog.tables)
-    tables = count(len(catalog.tables), "table")
+        yield Check("database", False, f"{shown} does not open read-only: {error}")
+        return
+    tables, columns = count(len(catalog.tables), "table"), sum(len(t.columns) for t in catalog.tables)
     text = f"opens read-only: yes; {catalog.dialect}, {tables}, {count(columns, 'column')}"
-    return Check("database", True, f"{shown} {text}")
+    yield Check("database", True, f"{shown} {text}")
+    yield from (Check("database", None, sentence) for sentence in catalog.left_out)
 
 
-def _documents(folder: Path) -> Check:
-    if not folder.is_dir():
-        return Check(
-            "documents", False, f"there is no folder {folder}", "Correct documents, or leave it out."
-        )
-    files = sum(1 for path in folder.rglob("*") if path.is_file())
-    return Check("documents", True, f"{folder}: {count(files, 'file')}")
+def _documents(folder: Path | None) -> tuple[Documents | None, list[Check]]:
+    """The documents as a question would find them, and what is left out of them."""
+    from quorum.knowledge.documents import Documents
+
+    if folder is None:
+        return None, []
+    try:
+        documents = Documents.load(folder)
+    except ConfigurationError as error:
+        return None, [Check("documents", False, str(error))]
+    words = sum(len(chunk.body.split()) for chunk in documents.chunks)
+    text = f"{folder}: {len(documents.texts):,} read, {words:,} words"
+    return documents, [
+        Check("documents", True, text),
+        *(Check("documents", None, note) for note in documents.notes),
+    ]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import asdict
 
 import pytest
 from typing_extensions import override
@@ -42,7 +43,7 @@ class Inside(Child):
     @override
     async def open(self) -> None:
         try:
-            self._session = worker._session(self.opening.session)(self.opening.path, self.opening.memory)
+            self._session = worker.open_session(asdict(self.opening))
         except Exception as error:
             raise EngineFailed(**worker._failure(error)["error"]) from error
 
@@ -61,6 +62,8 @@ class Inside(Child):
     @override
     def kill(self) -> None:
         self._open = False
+        if self._session is not None:  # a file that stays open here cannot be opened in another way
+            self._session._connection.close()  # type: ignore[attr-defined]
         self._session = None
 
     @override

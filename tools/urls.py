@@ -66,11 +66,27 @@ def path_of(url: str, scheme: str, kind: str, example: str) -> str:
     return unquote(path)
 
 
+def options_of(url: str, *known: str) -> tuple[str, dict[str, list[str]]]:
+    """A URL without its options (``?name=value&…``), and their values by name.
+
+    Raises:
+        ConfigurationError: An option is none of ``known``, or has no value.
+    """
+    plain, _, query = url.partition("?")
+    found: dict[str, list[str]] = {}
+    for name, value in parse_qsl(query, keep_blank_values=True):
+        if name not in known or not value:
+            hint = f"Known: {', '.join(f'{each}=VALUE' for each in known)}. A ? in a name is written %3F."
+            raise ConfigurationError(f"{mask_url(url)} has an option {name!r} that does not fit.", hint=hint)
+        found.setdefault(name, []).append(value)
+    return plain, found
+
+
 def anchored(database: str, folder: Path) -> str:
     """A file database's relative path made absolute; other URLs, and ``sample``, as they are."""
     if database == SAMPLE:
         return database
     if "://" not in database:
         return str(folder / database) if not database.startswith("~") else database
-    found = re.fullmatch(r"(sqlite|duckdb):///([^/:~].*)", database)
+    found = re.fullmatch(r"(sqlite|duckdb|files):///([^/:~].*)", database)
     return f"{found[1]}:///{quote(folder.as_posix())}/{found[2]}" if found else database

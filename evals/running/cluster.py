@@ -23,7 +23,7 @@ from quorum.evals.running.attempts import Attempts
 from quorum.evals.running.databases import Databases
 from quorum.evals.running.evaluation import Evaluation
 from quorum.evals.running.failures import MachineFailed
-from quorum.knowledge.errors import ConfigurationError, QuorumError
+from quorum.knowledge.errors import ConfigurationError, QuorumError, install_hint
 from quorum.tools.garbage import rare_collections
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ async def workers_of(count: int = 0, *, address: str = "") -> AsyncIterator[Work
     except ImportError as error:
         raise ConfigurationError(
             "Several processes need Dask.",
-            hint="pip install 'quorum-sql[cluster]' (in a checkout: pip install -e '.[cluster]').",
+            hint=install_hint("cluster"),
         ) from error
     lib: Any = distributed  # most of it has no types
     if address:

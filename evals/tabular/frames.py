@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from quorum.knowledge.errors import ConfigurationError, QuorumError
+from quorum.knowledge.errors import ConfigurationError, QuorumError, install_hint
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -146,7 +146,7 @@ def _pandas() -> ModuleType:
     except ImportError as error:
         raise NoPandas(
             "Results in CSV files are read and written by pandas.",
-            hint="pip install 'quorum-sql[evals]' (in a checkout: pip install -e '.[evals]').",
+            hint=install_hint("evals"),
         ) from error
     # Of a huge file pandas infers types piece by piece, and warns; the official program does so, too.
     warnings.filterwarnings("ignore", category=pandas.errors.DtypeWarning)

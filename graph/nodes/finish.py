@@ -104,7 +104,12 @@ def _answer(state: RunState, context: Context, warnings: list[str], disagreement
         usage=context.ledger.as_dict(),
         run_id=context.trace.run_id,
         trace=str(context.trace.folder),
-        warnings=[*dict.fromkeys(state.warnings), *_warnings(state, shown), *warnings],
+        warnings=[
+            *context.resources.catalog.left_out,
+            *dict.fromkeys(state.warnings),
+            *_warnings(state, shown),
+            *warnings,
+        ],
         stopped_by=stopped_by,
         demonstration=context.demonstration,
     )

@@ -150,15 +150,15 @@ def print_answer(answer: Answer, *, as_json: bool = False, as_csv: bool = False)
 
 
 def _say_what_is_left_out(answer: Answer) -> None:
+    from quorum.text import printable
+
     if answer.status != "answered":
         click.echo(
             f"Not a confirmed answer: {answer.status.replace('_', ' ')} {answer.stopped_by}".rstrip(),
             err=True,
         )
-    if answer.truncated:
-        from quorum.text import count
-
-        click.echo(f"Cut off after {count(answer.row_count, 'row')}; there are more.", err=True)
+    for warning in answer.warnings:
+        click.echo(f"Warning: {printable(warning)}", err=True)
     if answer.demonstration:
         click.echo("Demonstration: the rule-based offline model answered.", err=True)
 

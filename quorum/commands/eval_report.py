@@ -15,7 +15,13 @@ FILE = click.Path(path_type=Path)
 @click.command(short_help="Say how evaluations went: Markdown, or an HTML page with plots.")
 @click.argument("folders", nargs=-1, required=True, metavar="DIR...", type=FILE)
 @click.option("--json", "as_json", is_flag=True, help="a JSON array, one object per evaluation, not Markdown")
-@click.option("--html", "page", type=FILE, metavar="FILE", help="write one page with plots")
+@click.option(
+    "--html",
+    "page",
+    type=FILE,
+    metavar="FILE",
+    help="write one page with plots (needs the extra quorum-sql[plots])",
+)
 @click.option(
     "--traces/--no-traces", default=True, show_default=True, help="with --html, a page of every run"
 )

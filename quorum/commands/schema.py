@@ -18,6 +18,7 @@ from quorum.tools.urls import SAMPLE
 
 if TYPE_CHECKING:
     from quorum.knowledge.catalog import Catalog
+    from quorum.knowledge.documents import Documents
 
 MEASURES = ("tables", "columns", "nested_paths", "bytes", "tokens")
 
@@ -121,16 +122,16 @@ def _show_stats(found: dict[str, Any]) -> None:
 
 
 def catalogs_of(source: str) -> Iterator[Catalog]:
-    """The catalogs that a URL, a database file or a folder of schema files holds, one after the other.
+    """The catalogs that a URL, a path as of ``--db`` or a folder of schema files holds, one after the other.
 
     Raises:
         ConfigurationError: There is nothing of that name, or it is no description of a database.
         DatabaseUnavailable: The database cannot be opened.
     """
-    if Path(source).is_dir():
-        from quorum.knowledge.folder import find_database_folders, load_folder
+    if Path(source).is_dir() and (folders := _described_folders(source)):
+        from quorum.knowledge.folder import load_folder
 
-        yield from map(load_folder, find_database_folders(source))
+        yield from map(load_folder, folders)
         return
     if source != SAMPLE and "://" not in source and not Path(source).exists():
         hint = "Give a URL (sqlite:///shop.db), a folder of schema files, or sample."
@@ -140,13 +141,33 @@ def catalogs_of(source: str) -> Iterator[Catalog]:
     yield asyncio.run(live_catalog(source, Settings().home))
 
 
-async def live_catalog(url: str, home: Path, *, samples: int = 3) -> Catalog:
+def _described_folders(source: str) -> tuple[Path, ...]:
+    """The folders of schema files at or below a folder; none where it holds data files.
+
+    Raises:
+        ConfigurationError: It holds neither.
+    """
+    from quorum.knowledge.folder import find_database_folders
+    from quorum.tools.databases.data_files import reader_of
+
+    try:
+        return find_database_folders(source)
+    except ConfigurationError:
+        if not any(reader_of(path.name) for path in Path(source).rglob("*")):
+            raise
+        return ()
+
+
+async def live_catalog(
+    url: str, home: Path, *, documents: Documents | None = None, samples: int = 3
+) -> Catalog:
     """Open a database read-only and introspect it.
 
     Raises:
         ConfigurationError: The URL is malformed, or its driver is missing.
         DatabaseUnavailable: It cannot be opened, or holds no table.
     """
+    from quorum.graph.resources import read_catalog
     from quorum.tools.databases import connect
 
     if url == SAMPLE:
@@ -155,4 +176,4 @@ async def live_catalog(url: str, home: Path, *, samples: int = 3) -> Catalog:
         path = await asyncio.to_thread(sample_database, home / "sample")
         url = f"sqlite:///{quote(str(path.resolve()))}"
     async with await asyncio.to_thread(connect, url) as connector:
-        return await connector.catalog(samples=samples)
+        return await read_catalog(connector, documents, samples=samples)

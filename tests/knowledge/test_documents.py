@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorum.knowledge.chunks import MAX_WORDS, read_folder, split
+from quorum.knowledge.chunks import MAX_WORDS, split
+from quorum.knowledge.document_files import read_folder
 from quorum.knowledge.documents import Documents
 from quorum.knowledge.errors import ConfigurationError
 from quorum.knowledge.lexical import stem, terms
@@ -147,7 +149,7 @@ def test_what_cannot_be_read_is_said(folder: Path, tmp_path: Path) -> None:
     (folder / "latin.txt").write_bytes("Erlös".encode("latin-1"))
     (folder / "wide.txt").write_bytes("Breit".encode("utf-16"))
     (folder / "huge.md").write_bytes(b"x" * (2 * 2**20 + 1))
-    (folder / "notes.pdf").write_bytes(b"%PDF")
+    (folder / "scan.docx").write_bytes(b"PK")
     (folder / ".hidden.md").write_text("hidden")
     (folder / "gone.md").symlink_to(folder / "nowhere.md")
     (tmp_path / "secret.txt").write_text("secret")
@@ -163,14 +165,79 @@ def test_what_cannot_be_read_is_said(folder: Path, tmp_path: Path) -> None:
     assert "gone.md was left out: No such file" in said
     assert "out.txt is a link out of the folder" in said
     assert "all is a link to a folder" in said
-    assert len(notes) == 5
+    assert "of kinds that are not read: scan.docx." in said
+    assert len(notes) == 6
+
+
+def pdf(*pages: str) -> bytes:
+    """A PDF with a line of text on each page."""
+    kids = " ".join(f"{4 + 2 * i} 0 R" for i in range(len(pages)))
+    objects = [
+        "<< /Type /Catalog /Pages 2 0 R >>",
+        f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>",
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+    ]
+    for i, line in enumerate(pages):
+        text = f"BT /F1 12 Tf 72 700 Td ({line}) Tj ET" if line else ""
+        page = f"/MediaBox [0 0 612 792] /Resources << /Font << /F1 3 0 R >> >> /Contents {5 + 2 * i} 0 R"
+        objects.append(f"<< /Type /Page /Parent 2 0 R {page} >>")
+        objects.append(f"<< /Length {len(text)} >>\nstream\n{text}\nendstream")
+    made, offsets = "%PDF-1.4\n", []
+    for number, content in enumerate(objects, 1):
+        offsets.append(len(made))
+        made += f"{number} 0 obj\n{content}\nendobj\n"
+    table = "".join(f"{offset:010d} 00000 n \n" for offset in offsets)
+    size = len(objects) + 1
+    end = f"trailer << /Size {size} /Root 1 0 R >>\nstartxref\n{len(made)}\n%%EOF\n"
+    return f"{made}xref\n0 {size}\n0000000000 65535 f \n{table}{end}".encode()
+
+
+def test_the_text_of_a_pdf_is_read_page_by_page(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("pypdf", reason="the extra quorum-sql[pdf] is not installed")
+    (tmp_path / "terms.pdf").write_bytes(pdf("Net revenue is without returns.", "Loyal means thrice."))
+    (tmp_path / "scan.PDF").write_bytes(pdf(""))
+    (tmp_path / "broken.pdf").write_bytes(pdf("x")[:90])
+    documents = Documents.load(tmp_path)
+    assert [chunk.text for chunk in documents.chunks] == [
+        "Page 1\nNet revenue is without returns.",
+        "Page 2\nLoyal means thrice.",
+    ]
+    assert [note.partition(" was left out: ")[::2] for note in documents.notes] == [
+        ("broken.pdf", documents.notes[0].partition(" was left out: ")[2]),
+        ("scan.PDF", "it holds no text. Is it a scan?"),
+    ]
+    assert "cannot be read as a PDF" in documents.notes[0]
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_pdf_without_the_package_says_what_to_install(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pypdf", None)
+    (folder / "terms.pdf").write_bytes(b"%PDF")
+    assert "pip install 'quorum-sql[pdf]'" in read_folder(folder)[1][0]
+
+
+def test_other_kinds_of_text(tmp_path: Path) -> None:
+    (tmp_path / "a.rst").write_text(
+        "=====\nTerms\n=====\n\nRevenue\n-------\nnet of returns\n\nOther\n-----\nx\n"
+    )
+    (tmp_path / "b.csv").write_text('term,meaning\nGMV,"gross, all of it"\nAOV,\n')
+    (tmp_path / "c.yml").write_text("metrics:\n  - name: churn\n")
+    chunks = Documents.load(tmp_path).chunks
+    assert [(chunk.source, chunk.heading, chunk.body) for chunk in chunks] == [
+        ("a.rst:7", "Terms > Revenue", "net of returns"),
+        ("a.rst:11", "Terms > Other", "x"),
+        ("b.csv:1", "", "term: GMV; meaning: gross, all of it\n\nterm: AOV"),
+        ("c.yml:1", "", "metrics:\n  - name: churn"),
+    ]
 
 
 def test_a_missing_or_empty_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="no documents folder"):
         Documents.load(tmp_path / "none")
     (tmp_path / "bad.txt").write_bytes(b"\xe9")
-    with pytest.raises(ConfigurationError, match=r"no \.md or \.txt file.*bad\.txt was left out"):
+    with pytest.raises(ConfigurationError, match=r"no document that can be read.*bad\.txt was left out"):
         Documents.load(tmp_path)
 
 

@@ -40,6 +40,11 @@ def test_every_extra_that_a_message_names_exists(root: Path) -> None:
     assert called | written | {*EXTRAS} <= {*project["optional-dependencies"]}
 
 
+def test_every_extra_for_users_is_known_to_doctor(root: Path) -> None:
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert {*EXTRAS} == {*project["optional-dependencies"]} - {"dev"}
+
+
 def test_an_extra_is_named_for_the_wheel_and_for_a_checkout() -> None:
     error = missing_extra("plots", "Drawing curves", needs="matplotlib")
     assert str(error) == (

@@ -398,3 +398,54 @@ def test_an_unwritable_home_is_a_clear_error(workplace: Path, monkeypatch: pytes
         assert result.exit_code == 2
         assert "Cannot write the sample database" in result.stderr
         assert "QUORUM_HOME" in result.stderr
+
+
+def checks_of(*arguments: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(quorum("doctor", *arguments, "--json").stdout)["checks"]
+    return found
+
+
+def test_doctor_and_ask_say_the_same_of_what_is_left_out(workplace: Path) -> None:
+    """Of the database and of the documents."""
+    data, docs = workplace / "data", workplace / "docs"
+    data.mkdir()
+    docs.mkdir()
+    (data / "customers.csv").write_text("id,name\n1,Ann\n")
+    (data / "broken.parquet").write_bytes(b"PAR1")
+    (docs / "terms.rst").write_text("a loyal customer buys thrice")
+    (docs / "schema.yml").write_text(
+        "models: [{name: customers, columns: [{name: id, description: the key}]}]"
+    )
+    (docs / "old.docx").write_bytes(b"PK")
+    given = ("--db", "data", "--docs", "docs", "--model", "offline")
+    checks = checks_of(*given)
+    warned = [
+        check["text"]
+        for check in checks
+        if check["ok"] is None and check["name"] in ("database", "documents")
+    ]
+    assert [text.partition(" ")[0] for text in warned] == ["broken.parquet", "Left"]
+    assert "docs: 2 read" in next(check["text"] for check in checks if check["name"] == "documents")
+    asked = quorum("ask", "How many customers are there?", *given, "--json")
+    answer = json.loads(asked.stdout)
+    assert answer["warnings"] == [warned[0], f"Documents: {warned[1]}"]
+    assert answer["rows"] == [[1]]
+    for sentence in warned:
+        assert sentence in quorum("ask", "How many customers are there?", *given, "--csv").stderr
+    (docs / "terms.rst").unlink()
+    (docs / "schema.yml").unlink()
+    asked, checks = quorum("ask", "How many?", *given), checks_of(*given)
+    (failed,) = [check for check in checks if check["name"] == "documents"]
+    assert (asked.exit_code, failed["ok"]) == (2, False)
+    assert failed["text"].partition("docs has ")[2] in " ".join(asked.stderr.split())
+
+
+def test_a_schema_of_data_files_is_shown(workplace: Path) -> None:
+    (workplace / "data").mkdir()
+    (workplace / "data" / "orders.json").write_text('[{"id": 1, "total": 2.5}]')
+    for source in ("data", "data/orders.json", "files:///data"):
+        shown = quorum("schema", "show", source)
+        assert "table main.orders (1 rows) -- orders.json" in shown.stdout, shown.stderr
+    (workplace / "visits" / "day=1").mkdir(parents=True)
+    (workplace / "visits" / "day=1" / "a.csv").write_text("n\n1\n")
+    assert "day BIGINT" in quorum("schema", "show", "visits").stdout

@@ -1,15 +1,23 @@
-"""DuckDB, read from one file by child processes. The driver is imported in ``duckdb_session``."""
+"""DuckDB, read from one file and those that its views read, by child processes.
+
+The driver is imported in ``duckdb_session``.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self
 
 from quorum.knowledge.catalog import Catalog
-from quorum.tools.databases.embedded import EmbeddedConnector
+from quorum.knowledge.errors import DatabaseUnavailable
+from quorum.tools.databases.embedded import EmbeddedConnector, file_of
 from quorum.tools.databases.process import EngineFailed
-from quorum.tools.query import ErrorKind, QueryError
+from quorum.tools.databases.view_files import VIEWS, ViewFiles, files_of, named_files
+from quorum.tools.query import ErrorKind, Limits, QueryError
+from quorum.tools.urls import options_of
 
 TYPES = {
     "parser": ErrorKind.SYNTAX,
@@ -56,11 +64,57 @@ SIGNATURES = 4
 
 
 class DuckdbConnector(EmbeddedConnector):
-    """``duckdb:///relative.duckdb``, ``duckdb:////absolute.duckdb``."""
+    """``duckdb:///relative.duckdb``, ``duckdb:////absolute.duckdb``.
+
+    ``?files=PATH`` names a file or folder that its views may read, beside what lies below its own folder
+    (``quorum.tools.databases.view_files``); a relative one starts there.
+    """
 
     dialect = "duckdb"
     scheme = "duckdb"
     session = "quorum.tools.databases.duckdb_session:DuckdbSession"
+
+    views: ClassVar[str] = "view"
+    """What the catalog calls its views."""
+
+    def __init__(self, path: str, allowed: Sequence[str] = ()) -> None:
+        super().__init__(path)
+        self._allowed = allowed
+        self.refused: Mapping[str, str] = {}
+        """Why the files of a view are not read, by its full name."""
+
+    @classmethod
+    def from_url(cls, url: str) -> Self:
+        plain, options = options_of(url, "files")
+        return cls(file_of(plain, cls.scheme), options.get("files", ()))
+
+    async def open(self) -> None:
+        try:
+            await super().open()
+            found = await self._view_files()
+            self.refused = found.refused
+            if found.files:
+                await self._serve(str(self.path), sorted(found.files))
+        except BaseException:
+            await self.close()
+            raise
+
+    async def _view_files(self) -> ViewFiles:
+        """The files that the views read.
+
+        Raises:
+            DatabaseUnavailable: There is nothing where ``?files=`` points, or the views cannot be listed.
+        """
+        allowed = [self.folder / place for place in self._allowed]
+        for place in allowed:
+            if not await asyncio.to_thread(place.exists):
+                hint = "Correct ?files= in the database's URL."
+                raise DatabaseUnavailable(f"There is no file or folder {place}.", hint=hint)
+        views = await self.run(VIEWS, Limits(rows=10**6))
+        if isinstance(views, QueryError):
+            raise DatabaseUnavailable(f"The views of {self.path} cannot be listed: {views.message}")
+        named = {row["name"]: named_files(row["tree"]) for row in views.table.to_pylist()}
+        return await asyncio.to_thread(files_of, named, self.folder, allowed)
 
     async def catalog(self, *, samples: int = 3) -> Catalog:
         from quorum.tools.databases.duckdb_catalog import introspect

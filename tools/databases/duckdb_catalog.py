@@ -11,9 +11,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from quorum.knowledge.catalog import Catalog, Column, Field, ForeignKey, Table
-from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases.introspection import TEXT_CHARACTERS, Introspection, quoted
-from quorum.tools.query import QueryError
+from quorum.tools.query import ErrorKind, QueryError
 
 if TYPE_CHECKING:
     from quorum.tools.databases.duckdb import DuckdbConnector
@@ -50,21 +49,22 @@ async def introspect(connector: DuckdbConnector, samples: int) -> Catalog:
     """See ``Connector.catalog``. A foreign key never leaves its schema in DuckDB."""
     look = Introspection(connector)
     objects = await look.ask(OBJECTS)
-    if not objects:
-        raise DatabaseUnavailable(f"{connector.path} holds no table.", hint="Is it the right file?")
     columns = {oid: list(rows) for oid, rows in groupby(await look.ask(COLUMNS), key=itemgetter("oid"))}
     constraints: dict[int, list[Row]] = defaultdict(list)
     for row in await look.ask(CONSTRAINTS):
         constraints[row["oid"]].append(row)
     tables = []
     for row in objects:
+        of_view = row["kind"] == "view"
+        row["kind"] = connector.views if of_view else row["kind"]
         table = _table(row, columns.get(row["oid"], []), constraints[row["oid"]])
-        if row["kind"] == "view" and (problem := await _problem(look, table)):
-            look.notes.append(f"The view {table.full_name} cannot be read and is left out: {problem.message}")
+        if of_view and (problem := await _problem(look, table)):
+            why = connector.refused.get(table.full_name, problem)
+            look.left_out.append(f"The view {table.full_name} cannot be read and is left out: {why}")
         else:
             tables.append(await _with_values(look, table, row["estimate"], samples))
     tables = [await look.confirmed(table) for table in tables]
-    return Catalog(connector.name, "duckdb", tuple(tables), look.all_notes())
+    return look.catalog(tables)
 
 
 def _table(row: Row, columns: list[Row], constraints: list[Row]) -> Table:
@@ -93,16 +93,19 @@ def _table(row: Row, columns: list[Row], constraints: list[Row]) -> Table:
     )
 
 
-async def _problem(look: Introspection, table: Table) -> QueryError | None:
+async def _problem(look: Introspection, table: Table) -> str:
+    """Why a view cannot be read; empty if it can, or if there was no time to tell."""
     answer = await look.try_to(f"SELECT * FROM {quoted(table.schema, table.name)} LIMIT 0")
-    return answer if isinstance(answer, QueryError) else None
+    if isinstance(answer, QueryError) and answer.kind is not ErrorKind.TIMEOUT:
+        return answer.message
+    return ""
 
 
 async def _with_values(look: Introspection, table: Table, estimate: int | None, samples: int) -> Table:
     source, span = quoted(table.schema, table.name), None
     if table.kind == "table":  # a view may take for ever to count
         table = look.with_count(table, await look.count(source), estimate)
-        span = (0, table.row_count - 1) if table.row_count else None
+        span = (0, table.row_count - 1) if table.row_count and estimate is not None else None
     texts = [_as_text(column) for column in table.columns]
     return await look.sample(table, source, texts, samples, "rowid", span)
 

@@ -1,12 +1,14 @@
 """A hardened DuckDB connection; runs inside the child process.
 
 With ``read_only`` alone DuckDB still reads any file, writes with COPY TO and loads extensions: the
-configuration forbids that and is locked. Only queries, their EXPLAIN and descriptive pragmas are accepted;
-EXPLAIN ANALYZE of another statement would run it.
+configuration forbids that and is locked; what views read is allowed file by file. Only queries, their EXPLAIN
+and descriptive pragmas are accepted: EXPLAIN ANALYZE of another statement would run it, and COPY may write to
+a file that may be read.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 from collections.abc import Sequence
@@ -18,6 +20,7 @@ import duckdb
 from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases.files import check
 from quorum.tools.databases.session import Fetched
+from quorum.tools.databases.view_files import text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,6 +38,8 @@ CONFIGURATION = {
     "errors_as_json": "true",
     "lock_configuration": "true",
 }
+LAST = ("enable_external_access", "lock_configuration")
+"""Settings that end what may be set."""
 EXPLAIN = re.compile(
     r"\s*EXPLAIN\s+(?:ANALYZE\s+)?(?:\(\s*(?:ANALYZE|FORMAT)\b[\w ,']*\)\s*)?", re.IGNORECASE
 )
@@ -58,11 +63,11 @@ QUOTED = re.compile(r'("(?:[^"]|"")*")')
 class DuckdbSession:
     """See ``quorum.tools.databases.session.Session``."""
 
-    def __init__(self, path: str, memory: int) -> None:
+    def __init__(self, path: str, memory: int, files: Sequence[str] = ()) -> None:
         check(path, "duckdb")
-        config: dict[str, Any] = {**CONFIGURATION, "memory_limit": f"{memory}B"}
         try:
-            self._connection = duckdb.connect(path, read_only=True, config=config)
+            self._connection = _connect(path, memory, files)
+            _prove_closed(self._connection)
             _prove_read_only(self._connection)
         except duckdb.Error as error:
             raise _explained(path, str(error)) from error
@@ -111,6 +116,41 @@ class DuckdbSession:
         except (duckdb.BinderException, duckdb.CatalogException):
             self._connection.execute(statement)  # fails likewise, and tells the position as well
             raise
+
+
+class BuildingSession(DuckdbSession):
+    """A new database that is filled by Quorum's own statements, never by a question's.
+
+    Nothing but the database is written, and nothing but ``files`` is read.
+    """
+
+    def __init__(self, path: str, memory: int, files: Sequence[str] = ()) -> None:
+        self._connection = _connect(path, memory, files, access_mode="READ_WRITE")
+        _prove_closed(self._connection)
+
+    def _reads(self, sql: str, kind: duckdb.StatementType) -> bool:  # noqa: ARG002
+        return True
+
+    def _bind(self, sql: str, statement: duckdb.Statement) -> duckdb.DuckDBPyRelation:
+        return super()._bind(sql, statement) or self._connection.sql("SELECT 'done'")  # CREATE gives None
+
+
+def _connect(path: str, memory: int, files: Sequence[str], **changes: str) -> duckdb.DuckDBPyConnection:
+    """A connection that may read ``files`` beside the database, and whose settings are locked.
+
+    DuckDB takes ``allowed_paths`` only while it may still read everything: they are set before that is
+    forbidden, and before any other statement. It follows links there and then.
+    """
+    config: dict[str, Any] = {**CONFIGURATION, "memory_limit": f"{memory}B", **changes}
+    later = {name: config.pop(name) for name in LAST} if files else {}
+    connection = duckdb.connect(path, read_only=config["access_mode"] == "READ_ONLY", config=config)
+    if files:
+        folder = os.path.dirname(path)  # noqa: PTH120 - pathlib costs start time
+        connection.execute(f"SET file_search_path = {text(folder)}")
+        connection.execute(f"SET allowed_paths = [{', '.join(map(text, files))}]")
+    for name, value in later.items():
+        connection.execute(f"SET {name} = {value}")
+    return connection
 
 
 def _plain(relation: duckdb.DuckDBPyRelation, types: Sequence[str]) -> duckdb.DuckDBPyRelation:
@@ -183,6 +223,15 @@ def _explained(path: str, reason: str) -> DatabaseUnavailable:
     if "Corrupt" in reason or "read enough bytes" in reason:
         return DatabaseUnavailable(f"{path} is damaged.", hint=f"DuckDB says: {reason}.")
     return DatabaseUnavailable(f"{path} cannot be opened: {reason}.")
+
+
+def _prove_closed(connection: duckdb.DuckDBPyConnection) -> None:
+    """Raise PermissionError if files can be read that nobody named."""
+    try:
+        connection.execute("FROM glob('/*')")
+    except duckdb.PermissionException:
+        return
+    raise PermissionError("The session could read files of others; it must not.")
 
 
 def _prove_read_only(connection: duckdb.DuckDBPyConnection) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -36,6 +37,7 @@ class EmbeddedConnector(Connector):
     def __init__(self, path: str) -> None:
         """``path``: the file as the user wrote it; relative to the working directory, ``~`` allowed."""
         self.path = Path(path)
+        self._served = ""
         self._pool = Pool(self.session, CHILDREN)
         self._opened = False
 
@@ -48,12 +50,29 @@ class EmbeddedConnector(Connector):
         """The database's name, for people."""
         return self.path.stem
 
+    @property
+    def folder(self) -> Path:
+        """Where what belongs to the database lies."""
+        return self.path.parent
+
     async def open(self) -> None:
-        await self.close()
-        self._pool = Pool(self.session, CHILDREN)
+        await self._resolve()
+        await self._serve(str(self.path))
+
+    async def _resolve(self) -> None:
         self.path = await asyncio.to_thread(_resolve, self.path)
+
+    async def _serve(self, file: str, files: Sequence[str] = (), session: str = "") -> None:
+        """Have new child processes open ``file``, which may read ``files`` as well.
+
+        Raises:
+            DatabaseUnavailable: They cannot.
+        """
+        self._opened = False
+        await self._pool.close()
+        self._served, self._pool = file, Pool(session or self.session, CHILDREN, tuple(files))
         try:
-            async with self._pool.child(str(self.path), Limits().memory):
+            async with self._pool.child(file, Limits().memory):
                 self._opened = True
         except EngineFailed as failure:
             raise DatabaseUnavailable(failure.message, hint=failure.hint) from failure
@@ -87,7 +106,7 @@ class EmbeddedConnector(Connector):
         if not self._opened:
             raise DatabaseUnavailable(f"The connection to {self.path} is closed.", hint="Open it first.")
         try:
-            async with self._pool.child(str(self.path), limits.memory) as child:
+            async with self._pool.child(self._served, limits.memory) as child:
                 return await child.run(sql, rows=limits.rows, size=limits.bytes, seconds=limits.seconds)
         except EngineFailed as failure:
             if failure.type == DatabaseUnavailable.__name__:  # to another child than the first

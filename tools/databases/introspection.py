@@ -9,10 +9,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from quorum.knowledge.catalog import Column, Table
+from quorum.knowledge.catalog import Catalog, Column, Table
 from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.knowledge.variant import infer_fields
-from quorum.tools.databases.base import Connector
+from quorum.tools.databases.embedded import EmbeddedConnector
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
 
 CATALOG_SECONDS = 30.0
@@ -49,14 +49,16 @@ class Introspection:
 
     Attributes:
         notes: What the catalog's reader should know.
+        left_out: Tables, views and files that the catalog lacks: a sentence each with the reason.
         uncounted, unsampled: Tables for which the time was too short.
         withheld: Columns whose values must not be sampled (``is_private``).
         estimated: Tables whose row count is an estimate.
         unsure: Tables of which only some rows were read: the source as SQL and, by column, its text as SQL.
     """
 
-    connector: Connector
+    connector: EmbeddedConnector
     notes: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
     uncounted: list[str] = field(default_factory=list)
     unsampled: list[str] = field(default_factory=list)
     withheld: list[str] = field(default_factory=list)
@@ -139,15 +141,32 @@ class Introspection:
         )
         return replace(table, columns=tuple(kept))
 
-    def all_notes(self) -> tuple[str, ...]:
-        """The notes, those about lack of time included."""
+    def catalog(self, tables: Sequence[Table]) -> Catalog:
+        """The tables as a catalog, with all notes.
+
+        Raises:
+            DatabaseUnavailable: There is no table that can be read.
+        """
+        if not tables:
+            why = " ".join(self.left_out[:NAMED])
+            message = f"{self.connector.path} holds no table{f' that can be read. {why}' if why else '.'}"
+            raise DatabaseUnavailable(message, hint="" if why else "Is it the right file?")
+        name, dialect = self.connector.name, self.connector.dialect
+        return Catalog(name, dialect, tuple(tables), self._all_notes(), tuple(self.left_out))
+
+    def _all_notes(self) -> tuple[str, ...]:
+        """The notes, those about what is left out and about lack of time included."""
         lacks = (
             ("Row counts are estimates for", self.estimated),
             ("Not counted for lack of time", self.uncounted),
             ("No sample values are shown, for privacy, of", self.withheld),
             ("Without sample values, for lack of time or because they cannot be read", self.unsampled),
         )
-        return (*self.notes, *(f"{what}: {listed(tables)}." for what, tables in lacks if tables))
+        return (
+            *self.left_out,
+            *self.notes,
+            *(f"{what}: {listed(tables)}." for what, tables in lacks if tables),
+        )
 
 
 def is_private(column: str) -> bool:

@@ -86,11 +86,12 @@ class Reply:
 
 @dataclass(frozen=True)
 class Opening:
-    """How to open a session: ``module:Class``, the database's absolute path, memory in bytes."""
+    """How to open a session: ``module:Class``, the database's absolute path, memory in bytes, other files."""
 
     session: str
     path: str
     memory: int
+    files: tuple[str, ...] = ()
 
 
 class Child:
@@ -209,8 +210,9 @@ class Pool:
     Another child is started if none becomes free within ``PATIENCE`` waits.
     """
 
-    def __init__(self, session: str, size: int) -> None:
+    def __init__(self, session: str, size: int, files: tuple[str, ...] = ()) -> None:
         self._session = session
+        self._files = files
         self._slots = asyncio.Semaphore(size)
         self._children: set[Child] = set()
         self._idle: list[Child] = []
@@ -232,7 +234,7 @@ class Pool:
             self._busy += 1
             self._quiet.clear()
             try:
-                child = await self._take(Opening(self._session, path, memory))
+                child = await self._take(Opening(self._session, path, memory, self._files))
                 try:
                     yield child
                 finally:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -36,11 +37,12 @@ class Fetched:
 class Session(Protocol):
     """One hardened, read-only connection inside the child process.
 
-    It is made from the database's absolute path and the engine's memory in bytes, raising
-    ``DatabaseUnavailable`` if that fails, and has proven when it is made that it cannot write.
+    It is made from the database's absolute path, the engine's memory in bytes and the absolute paths of the
+    other files that it may read, raising ``DatabaseUnavailable`` if that fails, and has proven when it is
+    made that it cannot write.
     """
 
-    def __init__(self, path: str, memory: int) -> None: ...
+    def __init__(self, path: str, memory: int, files: Sequence[str] = ()) -> None: ...
 
     def warm_up(self) -> None:
         """Load in advance what the first query needs."""

@@ -11,7 +11,6 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from quorum.knowledge.catalog import Catalog, Column, ForeignKey, Table
-from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases.introspection import (
     SAMPLE_ROWS,
     TEXT_CHARACTERS,
@@ -20,7 +19,7 @@ from quorum.tools.databases.introspection import (
     sample_query,
 )
 from quorum.tools.databases.sqlite_comments import comments_of
-from quorum.tools.query import QueryError, QueryResult
+from quorum.tools.query import ErrorKind, QueryError, QueryResult
 
 if TYPE_CHECKING:
     from quorum.tools.databases.sqlite import SqliteConnector
@@ -57,14 +56,12 @@ async def introspect(connector: SqliteConnector, samples: int) -> Catalog:
     """See ``Connector.catalog``."""
     look = Introspection(connector)
     objects = _without_shadows(await look.ask(OBJECTS))
-    if not objects:
-        raise DatabaseUnavailable(f"{connector.path} holds no table.", hint="Is it the right file?")
     columns = await _columns(look, objects)
     tables = [_table(row, columns[row["name"]]) for row in objects if row["name"] in columns]
     tables = _with_foreign_keys(look, tables, await look.ask(FOREIGN_KEYS))
     filled = [await _with_values(look, table, samples) for table in tables]
     filled = [await look.confirmed(table) for table in filled]
-    return Catalog(connector.name, "sqlite", tuple(filled), look.all_notes())
+    return look.catalog(filled)
 
 
 def _without_shadows(objects: list[Row]) -> list[Row]:
@@ -93,11 +90,11 @@ async def _columns(look: Introspection, objects: list[Row]) -> dict[str, list[Ro
         if isinstance(answer, QueryResult):
             answer_rows = answer.table.to_pylist()
             probe = await look.try_to(f"SELECT * FROM {quoted(name)} LIMIT 0")
-            if not isinstance(probe, QueryError):
+            if not isinstance(probe, QueryError) or probe.kind is ErrorKind.TIMEOUT:
                 found[name] = answer_rows
                 continue
             answer = probe
-        look.notes.append(f"The {row['type']} {name} cannot be read and is left out: {answer.message}")
+        look.left_out.append(f"The {row['type']} {name} cannot be read and is left out: {answer.message}")
     return found
 
 

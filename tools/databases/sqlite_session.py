@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -47,8 +47,8 @@ FORBIDDEN_FUNCTIONS = {"load_extension", "fts3_tokenizer"}
 class SqliteSession:
     """See ``quorum.tools.databases.session.Session``."""
 
-    def __init__(self, path: str, memory: int) -> None:
-        del memory  # SQLite has no limit per connection; the process has
+    def __init__(self, path: str, memory: int, files: Sequence[str] = ()) -> None:
+        del memory, files  # SQLite has no limit per connection, the process has; it reads no other file
         check(path, "sqlite")
         self._deadline = 0.0
         try:

@@ -35,7 +35,7 @@ def main() -> None:
     _limit_files()
     sys.meta_path.insert(0, _NoPandas())
     try:
-        session = _session(opening["session"])(opening["path"], opening["memory"])
+        session = open_session(opening)
         _send(replies, {"opened": True})
         session.warm_up()
     except Exception as error:  # noqa: BLE001 - whatever the driver raises, the parent must hear it
@@ -119,10 +119,11 @@ def _private_stdout() -> IO[bytes]:
     return replies
 
 
-def _session(name: str) -> type[Session]:
-    module, _, attribute = name.partition(":")
-    found: type[Session] = getattr(import_module(module), attribute)
-    return found
+def open_session(opening: dict[str, Any]) -> Session:
+    """The session that ``quorum.tools.databases.process.Opening`` describes, as a dict."""
+    module, _, attribute = opening["session"].partition(":")
+    made: type[Session] = getattr(import_module(module), attribute)
+    return made(opening["path"], opening["memory"], opening["files"])
 
 
 def _die_with(parent: int) -> None:

@@ -1,0 +1,91 @@
+"""Descriptions in dbt's property files reach the tables and columns that they are about."""
+
+from __future__ import annotations
+
+import pytest
+
+from quorum.knowledge.catalog import Catalog, Column, Table
+from quorum.knowledge.dbt import with_properties
+
+ORDERS = Table(
+    "orders",
+    (Column("id", "INT", "the key"), Column("Amount", "INT"), Column("status", "TEXT")),
+    schema="main",
+)
+CATALOG = Catalog("shop", "duckdb", (ORDERS, Table("raw_people", (Column("name", "TEXT"),), schema="raw")))
+SCHEMA = """
+version: 2
+models:
+  - name: fct_orders
+    config: {alias: orders}
+    description: "One row per order. {{ doc('orders') }}"
+    columns:
+      - name: AMOUNT
+        description: >
+          In cents,
+          without tax.
+        data_tests: [not_null]
+      - name: status
+        description: '{{ doc("shop", "status") }}'
+      - name: id
+        description: the key
+      - name: gone
+        description: was here
+  - name: stg_nothing
+sources:
+  - name: crm
+    schema: raw
+    tables:
+      - name: people
+        identifier: raw_people
+        description: From the CRM
+        columns: [{name: name, description: as typed}]
+"""
+DOCS = "{% docs orders %}\nNo drafts.\n{% enddocs %}\n{% docs status %} open or closed {% enddocs %}"
+
+
+def told(catalog: Catalog) -> dict[str, str]:
+    return {column.name: column.description for _, column in catalog.columns() if column.description}
+
+
+def test_models_and_sources_are_described() -> None:
+    found = with_properties(CATALOG, {"models/schema.yml": SCHEMA, "docs.md": DOCS})
+    assert [table.description for table in found.tables] == ["One row per order. No drafts.", "From the CRM"]
+    assert told(found) == {
+        "id": "the key",
+        "Amount": "In cents, without tax.",
+        "status": "open or closed",
+        "name": "as typed",
+    }
+    assert found.notes == (
+        "models/schema.yml describes what is not in the database: orders.gone, stg_nothing.",
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "- 1",
+        "models: 3",
+        "models: [1, {columns: x}]",
+        "key: value",
+        "models:\n  - name: orders\n    columns: 5",
+    ],
+)
+def test_other_yaml_describes_nothing(text: str) -> None:
+    assert with_properties(CATALOG, {"a.yml": text}) == CATALOG
+
+
+@pytest.mark.parametrize("text", ["a: [", "a: !!python/object:os.system {}", "a: 2024-13-45"])
+def test_what_is_no_yaml_is_noted(text: str) -> None:
+    found = with_properties(CATALOG, {"a.yml": text, "b.md": text})
+    assert len(found.notes) == 1
+    assert found.notes[0].startswith("a.yml is no YAML")
+    assert found.tables == CATALOG.tables
+
+
+def test_columns_that_differ_in_case_only_stay() -> None:
+    both = Table("t", (Column("a", "INT"), Column("A", "INT")))
+    found = with_properties(Catalog("c", "snowflake", (both,)), {"s.yml": "models: [{name: t, columns: []}]"})
+    assert found.tables == (both,)

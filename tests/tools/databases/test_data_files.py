@@ -1,0 +1,186 @@
+"""Data files asked as a database: which tables they make, what is said, and that no other file opens."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from quorum.knowledge.catalog import Catalog
+from quorum.knowledge.errors import DatabaseUnavailable
+from quorum.tools.databases import connect
+from quorum.tools.query import ErrorKind, Limits
+from tests.tools.databases.contract import children, error, rows, table
+from tests.tools.databases.test_view_files import ATTACKS
+
+
+def fill(folder: Path, **texts: str | bytes) -> Path:
+    """A folder of files; ``_`` before the suffix stands for a dot."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in texts.items():
+        data = content.encode() if isinstance(content, str) else content
+        (folder / name.replace("__", ".")).write_bytes(data)
+    return folder
+
+
+def parquet(path: Path, **columns: list[object]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table(columns), path)
+
+
+async def catalog_of(path: Path | str) -> Catalog:
+    async with connect(str(path)) as connector:
+        return await connector.catalog()
+
+
+async def answer(path: Path | str, sql: str) -> list[tuple[object, ...]]:
+    async with connect(str(path)) as connector:
+        return rows(await connector.run(sql, Limits()))
+
+
+async def test_a_folder_of_every_kind(tmp_path: Path) -> None:
+    orders = "id,amount,day\n1,10.5,2024-01-31\n2,20,2024-02-01\n"
+    folder = fill(tmp_path / "data", orders__csv=orders, people__jsonl='{"id": 1, "tags": ["x"]}\n')
+    fill(folder, cities__tsv="id\tname\n1\tBern\n", deep__json='[{"a": {"b": 1}}]', README__md="# hello")
+    (folder / "packed.csv.gz").write_bytes(gzip.compress(b"n\n1\n2\n"))
+    parquet(folder / "Sales 2024.parquet", region=["north", "south"])
+    parquet(folder / "2023.parquet", x=[1])
+    parquet(folder / "visits" / "year=2023" / "a.parquet", n=[1])
+    parquet(folder / "visits" / "year=2024" / "b.parquet", n=[2])
+    parquet(folder / "logs.parquet" / "part-0.parquet", n=[3])
+    catalog = await catalog_of(folder)
+    assert {item.name: item.row_count for item in catalog.tables} == {
+        **{"orders": 2, "people": 1, "cities": 1, "deep": 1, "packed": 2},
+        **{"Sales_2024": 2, "t_2023": 1, "visits": 2, "logs": 1},
+    }
+    assert (catalog.name, catalog.dialect, catalog.left_out) == ("data", "duckdb", ())
+    found = table(catalog, "orders")
+    assert (found.kind, found.description) == ("table", "orders.csv")
+    assert [column.type for column in found.columns] == ["BIGINT", "DOUBLE", "DATE"]
+    assert table(catalog, "visits").column("year") is not None
+    assert await answer(folder, "SELECT sum(n) FROM visits WHERE year = 2024") == [(2,)]
+
+
+async def test_a_single_file_by_path_and_by_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(tmp_path, **{"it's 5%?__csv": '"it\'s","x\'}); drop"\n1,2\n'})
+    path = tmp_path / "it's 5%?.csv"
+    catalog = await catalog_of(path)
+    assert [item.name for item in catalog.tables] == ["it_s_5"]
+    assert [column.name for column in catalog.tables[0].columns] == ["it's", "x'}); drop"]
+    monkeypatch.chdir(tmp_path)
+    assert (await catalog_of("files:///it's%205%25%3F.csv")).hash == catalog.hash
+
+
+async def test_names_that_clash(tmp_path: Path) -> None:
+    folder = fill(tmp_path, orders__csv="a\n1\n", orders__json='[{"a": 2}]', ORDERS__tsv="a\n3\n")
+    fill(folder, **{"orders csv__csv": "a\n4\n"})
+    catalog = await catalog_of(folder)
+    names = {item.description: item.name for item in catalog.tables}
+    assert len({name.casefold() for name in names.values()}) == 4
+    assert names["orders.json"] == "orders_json"
+    for shown, value in (("orders.csv", 1), ("orders.json", 2), ("ORDERS.tsv", 3), ("orders csv.csv", 4)):
+        assert await answer(folder, f'SELECT a FROM "{names[shown]}"') == [(value,)]
+
+
+async def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
+    folder = fill(tmp_path / "data", good__csv="a,b\n1,2\n", empty__csv="", broken__parquet="PAR1xx")
+    fill(folder, broken__json='{"a": [1,', book__xlsx="PK", ragged__csv="a,b\n1,2\n3\n4,5,6\n" * 50)
+    fill(folder / "inner", more__csv="a\n1\n")
+    fill(folder / "mixed.parquet", one__csv="a\n1\n", two__json="[]")
+    outside = fill(tmp_path / "outside", secret__csv="s\n42\n")
+    (folder / "link.csv").symlink_to(outside / "secret.csv")
+    (folder / "nowhere.csv").symlink_to(folder / "gone.csv")
+    catalog = await catalog_of(folder)
+    assert {item.name for item in catalog.tables} == {"good", "ragged"}
+    for words in (
+        "empty.csv is left out: it is empty",
+        "broken.parquet cannot be read and is left out",
+        "broken.json cannot be read and is left out",
+        "book.xlsx",
+        "ragged.csv looks like one column",
+        "The folder inner is left out",
+        "The folder mixed.parquet is left out",
+        "link.csv is left out: it is a link out of the folder",
+        "nowhere.csv",
+    ):
+        assert any(words in sentence for sentence in catalog.left_out), words
+    assert set(catalog.left_out) <= set(catalog.notes)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("book.xlsx", b"PK\3\4", "workbook.*CSV"),
+        ("empty.csv", b"", "empty.csv is left out: it is empty"),
+        ("bad.parquet", b"PAR1", "bad.parquet cannot be read"),
+        ("folder/notes.md", b"# hello", "holds no data file"),
+        ("lake/_delta_log/0.json", b"{}", "Delta table"),
+        ("resource/DDL.csv", b"a,b\n", "schema:///"),
+    ],
+)
+async def test_nothing_to_ask_is_said(tmp_path: Path, name: str, content: bytes, words: str) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    asked = tmp_path / Path(name).parts[0]
+    with pytest.raises(DatabaseUnavailable, match=words):
+        await connect(str(asked)).open()
+    assert children() == []
+
+
+async def test_types_hold_for_rows_far_beyond_a_sample(tmp_path: Path) -> None:
+    lines = "".join(f"{n},{n % 5}\n" for n in range(60_000))
+    fill(tmp_path, late__csv=f"id,grade\n{lines}60000,n/a\n")
+    fill(tmp_path, quoted__csv=f'id,name\n{lines}60000,"a, b"\n')
+    assert await answer(tmp_path, "SELECT grade FROM late WHERE id = 60000") == [("n/a",)]
+    assert await answer(tmp_path, "SELECT name FROM quoted WHERE id = 60000") == [("a, b",)]
+
+
+async def test_a_file_too_large_to_look_through_is_sampled_and_that_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = "".join(f'{{"n": {n}}}\n' for n in range(100))
+    fill(tmp_path, many__jsonl=lines)
+    monkeypatch.setattr("quorum.tools.databases.duckdb_files.WHOLE_JSON", 10)
+    catalog = await catalog_of(tmp_path)
+    assert any("types of many.jsonl are those of its first" in note for note in catalog.notes)
+    assert catalog.left_out == ()
+
+
+async def test_other_encodings(tmp_path: Path) -> None:
+    text = "n,city\n1,Zürich\n"
+    fill(tmp_path, old__csv=text.encode("latin-1"), wide__csv=text.encode("utf-16"))
+    catalog = await catalog_of(tmp_path)
+    for name in ("old", "wide"):
+        assert await answer(tmp_path, f"SELECT city FROM {name}") == [("Zürich",)]
+        assert any(f"{name}.csv is not UTF-8" in note for note in catalog.notes)
+
+
+async def test_no_other_file_is_read_and_nothing_written(tmp_path: Path) -> None:
+    """The session alone, without the guard above it."""
+    data = fill(tmp_path / "data", orders__csv="id\n1\n", other__csv="o\n1\n")
+    (data / "link.csv").symlink_to(data / "other.csv")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    async with connect(str(data / "orders.csv")) as connector:
+        for attack in (*ATTACKS, "INSERT INTO orders VALUES (1)"):
+            failed = error(await connector.run(attack.format(data=data), Limits()))
+            assert failed.kind in (ErrorKind.PERMISSION, ErrorKind.OTHER), (attack, failed)
+        assert rows(await connector.run("SELECT * FROM orders", Limits())) == [(1,)]
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+async def test_what_was_made_for_it_goes_with_the_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(tmp_path / "data", a__csv="a\n1\n")
+    place = tmp_path / "made"
+    place.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(place))
+    connector = connect(str(tmp_path / "data"))
+    for _ in range(2):  # it may be opened again
+        async with connector:
+            assert len(list(place.iterdir())) == 1
+        assert list(place.iterdir()) == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -70,9 +72,23 @@ def columns(draw: st.DrawFn) -> tuple[Column, ...]:
         fields.sort(key=lambda f: f.inferred)
         samples = tuple(dict.fromkeys(filter(None, map(one_line, draw(st.lists(TEXTS, max_size=2))))))
         text = one_line(draw(TEXTS))
-        nullable, complete = draw(st.booleans()), draw(st.booleans())
-        found.append(Column(name, draw(TYPES), text, samples, tuple(fields), nullable, complete))
+        nullable, complete, nulls = draw(st.booleans()), draw(st.booleans()), draw(st.booleans())
+        nulls = nulls and bool(samples)
+        found.append(Column(name, draw(TYPES), text, samples, tuple(fields), nullable, complete, nulls))
     return tuple(found)
+
+
+@st.composite
+def filled(draw: st.DrawFn, own: tuple[Column, ...]) -> tuple[Column, ...]:
+    """The columns with values in as many rows each, or withheld ones."""
+    rows = draw(st.integers(1, 3))
+    values = st.lists(st.none() | TEXTS, min_size=rows, max_size=rows)
+    return tuple(
+        column.with_cells(draw(values))
+        if draw(st.booleans())
+        else replace(column, samples=(), complete=False, nulls=False)
+        for column in own
+    )
 
 
 @st.composite
@@ -82,6 +98,8 @@ def catalogs(draw: st.DrawFn) -> Catalog:
     tables = []
     for database, schema, name in draw(st.lists(names, max_size=6, unique=True)):
         own = draw(st.sampled_from(layouts))
+        if own and draw(st.booleans()):
+            own = draw(filled(own))
         keys = (
             st.lists(st.sampled_from([c.name for c in own]), max_size=2, unique=True) if own else st.just([])
         )
@@ -104,6 +122,7 @@ def catalogs(draw: st.DrawFn) -> Catalog:
                 rows,
                 tuple(draw(keys)),
                 tuple(foreign),
+                distinct_rows=None if rows is None else draw(st.none() | st.integers(0, rows)),
             )
         )
     notes = tuple(filter(None, (one_line(draw(TEXTS)) for _ in range(2))))
@@ -112,10 +131,12 @@ def catalogs(draw: st.DrawFn) -> Catalog:
 
 def facts(table: Table) -> tuple[object, ...]:
     columns = {
-        (c.name, c.type, c.nullable, c.description, c.samples, c.complete, c.fields) for c in table.columns
+        (c.name, c.type, c.nullable, c.description, c.samples, c.complete, c.fields, c.nulls, c.cells)
+        for c in table.columns
     }
     keys = set(table.foreign_keys)
-    return columns, table.kind, table.description, table.row_count, table.primary_key, keys
+    counts = table.row_count, table.distinct_rows
+    return columns, table.kind, table.description, counts, table.primary_key, keys
 
 
 @settings(max_examples=300)

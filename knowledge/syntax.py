@@ -1,7 +1,8 @@
-"""The dialect references of ``knowledge/dialects``: sections on demand (Syntax Retriever).
+"""What is known of the dialects: a card each for all prompts, and references whose sections come on demand.
 
-A reference is Markdown; each ``## topic`` is followed by a comment with keywords and a few lines
-with one example.
+A card (``knowledge/cards``) is what models get wrong most, each rule with examples. A reference
+(``knowledge/dialects``, for the SyntaxRetriever) is Markdown; each ``## topic`` is followed by a comment
+with keywords and a few lines with one example.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 from quorum.knowledge.lexical import Bm25, terms
 
 FOLDER = Path(__file__).parent / "dialects"
+CARDS = Path(__file__).parent / "cards"
 ALIASES = {"postgresql": "postgres", "mariadb": "mysql", "sqlite3": "sqlite"}
 KEYWORDS = re.compile(r"^<!-- (.*?) -->\n", re.MULTILINE)
 
@@ -30,14 +32,25 @@ class Section:
 
 
 def dialects() -> list[str]:
-    """The dialects that have a reference."""
+    """The dialects that have a reference and a card."""
     return sorted(path.stem for path in FOLDER.glob("*.md"))
+
+
+@cache
+def card(dialect: str) -> str:
+    """The card of a dialect; empty where there is none."""
+    name = _known(dialect)
+    return (CARDS / f"{name}.md").read_text(encoding="utf-8").strip() if name in dialects() else ""
+
+
+def _known(dialect: str) -> str:
+    return ALIASES.get(dialect.lower(), dialect.lower())
 
 
 @cache
 def sections(dialect: str) -> tuple[Section, ...]:
     """All sections of a dialect, in order; none for a dialect without a reference."""
-    name = ALIASES.get(dialect.lower(), dialect.lower())
+    name = _known(dialect)
     if name not in dialects():
         return ()
     text = (FOLDER / f"{name}.md").read_text(encoding="utf-8")

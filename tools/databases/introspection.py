@@ -115,7 +115,11 @@ class Introspection:
         values = [column.to_pylist() for column in answer.table.columns]
         count = answer.table.num_rows
         whole = _from_start(span) and count < SAMPLE_ROWS and not answer.truncated
-        filled = partial(_with_cells if whole and count <= FEW and samples else _with_values, samples=samples)
+        words = (
+            {value for found in values for value in found if isinstance(value, str)} if count <= FEW else ()
+        )
+        small = whole and count <= FEW and samples > 0 and not any(map(is_private, words))
+        filled = partial(_with_cells if small else _with_values, samples=samples)
         columns = [
             column if is_private(column.name) else filled(column, found)
             for column, found in zip(table.columns, values, strict=False)

@@ -117,7 +117,5 @@ def test_the_card_stands_in_the_message_that_all_roles_share(dialect: str) -> No
     context = PromptContext(dialect=dialect, schema="table t")
     system = prompts().system(dialect, context)
     assert card(dialect) in system
-    assert system.index(card(dialect)) < system.index("<schema"), "what all questions share comes first"
-    assert card(dialect) not in prompts().system(dialect, None), (
-        "a role without the schema writes no SQL to run"
-    )
+    assert system.index(card(dialect)) < system.index("<schema database"), "what databases share comes first"
+    assert card(dialect) not in prompts().system(dialect, None)

@@ -20,6 +20,13 @@ _EVERYWHERE = """
     null offset on or order outer over partition primary references right row rows select set some
     table then to true union unique update user using values when where window with
 """
+_MISREAD = """
+    alter any charset connect_by_root cube current_date current_datetime current_time current_timestamp
+    current_user describe drop force glob ilike insert install lateral lock map match_recognize notnull
+    offset partitioned_by qualify regexp returning revoke rlike rollback rollup tablesample top uncache
+    undrop xor
+"""
+"""Words that sqlglot, and so the guard, takes for more than a name in one of the dialects or another."""
 _POSTGRES = """
     analyse analyze array asymmetric authorization binary both collate collation concurrently
     current_catalog current_date current_role current_schema current_time current_timestamp
@@ -43,7 +50,7 @@ _RESERVED = {
 @lru_cache(_CACHED)
 def write_name(name: str, dialect: str = "") -> str:
     """``name`` as a query in ``dialect`` must spell it, on one line (control characters are escaped)."""
-    plain = _PLAIN.get(dialect, _ANY_CASE).fullmatch(name) and name.casefold() not in reserved(dialect)
+    plain = _PLAIN.get(dialect, _ANY_CASE).fullmatch(name) and name.casefold() not in _never_bare(dialect)
     return name if plain else quote(name, _MARKS.get(dialect, '"'))
 
 
@@ -59,9 +66,14 @@ def write_full_name(parts: Iterable[str], dialect: str = "") -> str:
 
 @cache
 def reserved(dialect: str) -> frozenset[str]:
-    """Words, in lower case, that are quoted where they are names."""
+    """The words, in lower case, that the dialect reserves."""
     if dialect in _MARKS:
         from sqlglot.dialects.dialect import Dialect
 
         return frozenset(map(str.lower, Dialect.get_or_raise(dialect).generator_class.RESERVED_KEYWORDS))
     return frozenset(f"{_EVERYWHERE} {_RESERVED.get(dialect, '')}".split())
+
+
+@cache
+def _never_bare(dialect: str) -> frozenset[str]:
+    return reserved(dialect) | {*_MISREAD.split()}

@@ -69,7 +69,7 @@ _MARKS = {
 }
 _BRACKETS = frozenset({"[]", "[all]", "[NULL]"})
 _LINES = {
-    "tables": "tables A, B: both have these columns; samples are from one of them.",
+    "tables": "tables A, B: both have these columns, beside them samples of one.",
     "{}": "A_{1..3, 7}: A_1, A_2, A_3 and A_7 (a range between eight-digit dates runs over days).",
     "=": "= T: what the table T holds.",
     "|": "| lines: all rows of the table, in the order of its columns (* withheld).",

@@ -13,8 +13,8 @@ from quorum.knowledge.schema_headers import full_name
 MOST_MEMBERS = 12
 """Tables of a group up to which each shows what it holds; of more, one stands for all."""
 
-MEMBER_SAMPLES = 3
-"""Sample values of a column for one table of a group."""
+MEMBER_SAMPLES, SHARD_SAMPLES = 3, 1
+"""Sample values of a column for each table of a group, and for numbered ones, which are much alike."""
 
 ROWS_CHARS = 1_500
 """Characters that all rows of one table may take; wider ones show samples instead."""
@@ -39,13 +39,19 @@ class Contents:
             if any(self._rows.values()) and all(self._tells(table, column.name) for table in few)
         }
 
-    def lines(self, tables: Sequence[Table], dialect: str) -> Iterator[tuple[str, str]]:
-        """Lines, each behind the mark that explains it; ``tables`` are the layout's, in the order wanted."""
+    def lines(self, tables: Sequence[Table], dialect: str, numbered: bool) -> Iterator[tuple[str, str]]:
+        """Lines, each behind the mark that explains it.
+
+        Args:
+            tables: The layout's, in the order wanted.
+            numbered: Whether names of theirs stand as a range.
+        """
+        count = SHARD_SAMPLES if numbered else MEMBER_SAMPLES
         for table in tables:
             rows = self._rows.get(id(table), [])
             if len(tables) > 1 and rows:
                 yield "=", f"  = {full_name(table, dialect)}"
-            elif len(tables) > 1 and (samples := self._samples(table, dialect)):
+            elif len(tables) > 1 and (samples := self._samples(table, dialect, count)):
                 yield "=", f"  = {full_name(table, dialect)}: {', '.join(samples)}"
             yield from (("|", f"  | {row}") for row in rows)
 
@@ -64,11 +70,11 @@ class Contents:
         known = column.samples or column.complete or column.nulls
         return bool(self._rows[id(table)] and column.cells) if known else True
 
-    def _samples(self, table: Table, dialect: str) -> list[str]:
+    def _samples(self, table: Table, dialect: str, count: int) -> list[str]:
         """The samples of one table of a group that the group's own do not show."""
         own, found = self._columns.get(id(table), {}), []
         for column in self._layout.columns if own else ():
-            values = [one_line(v, self._chars) for v in own[column.name].samples[:MEMBER_SAMPLES]]
-            if not {*values} <= {one_line(v, self._chars) for v in column.samples}:
+            values = [one_line(v, self._chars) for v in own[column.name].samples[:count]]
+            if not column.fields and not {*values} <= {one_line(v, self._chars) for v in column.samples}:
                 found.append(f"{write_name(column.name, dialect)} {write_values(dict.fromkeys(values))}")
         return found

@@ -93,7 +93,7 @@ class Writer:
 
     def _block(self, layout: Layout) -> Iterator[str]:
         """Header, columns, keys."""
-        tables = self._members(layout)[1]
+        _, tables, numbered = self._members(layout)
         self._counts["disputed"] += layout.disputed
         yield self._header(layout)
         if len({table.description for table in tables}) > 1:
@@ -111,7 +111,7 @@ class Writer:
             yield from self._keys(tables[0])
         else:
             yield "  (columns unknown)"
-        for mark, line in contents.lines(tables, self.dialect) if contents else ():
+        for mark, line in contents.lines(tables, self.dialect, numbered) if contents else ():
             self.used.add(mark)
             yield line
 

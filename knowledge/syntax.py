@@ -16,7 +16,8 @@ from pathlib import Path
 from quorum.knowledge.lexical import Bm25, terms
 
 FOLDER = Path(__file__).parent / "dialects"
-CARDS = Path(__file__).parent / "cards"
+CARDS = {path.stem: path.read_text(encoding="utf-8").strip() for path in FOLDER.parent.glob("cards/*.md")}
+"""Read now: no disk once an event loop runs."""
 ALIASES = {"postgresql": "postgres", "mariadb": "mysql", "sqlite3": "sqlite"}
 KEYWORDS = re.compile(r"^<!-- (.*?) -->\n", re.MULTILINE)
 
@@ -32,15 +33,13 @@ class Section:
 
 
 def dialects() -> list[str]:
-    """The dialects that have a reference and a card."""
+    """The dialects that have a reference."""
     return sorted(path.stem for path in FOLDER.glob("*.md"))
 
 
-@cache
 def card(dialect: str) -> str:
     """The card of a dialect; empty where there is none."""
-    name = _known(dialect)
-    return (CARDS / f"{name}.md").read_text(encoding="utf-8").strip() if name in dialects() else ""
+    return CARDS.get(_known(dialect), "")
 
 
 def _known(dialect: str) -> str:

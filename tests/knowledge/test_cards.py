@@ -12,7 +12,7 @@ import pytest
 
 from quorum.agents.prompting import PromptContext, prompts
 from quorum.knowledge.catalog import Catalog, Column, Field, Table
-from quorum.knowledge.syntax import card, dialects
+from quorum.knowledge.syntax import CARDS, card, dialects
 from quorum.knowledge.tokens import estimate_tokens
 from quorum.tools.guard import Passed, check
 from quorum.tools.lint import Linter
@@ -81,7 +81,7 @@ EVERY = [pytest.param(d, sql, id=f"{d}-{n}") for d in dialects() for n, sql in e
 
 
 def test_every_dialect_that_the_guard_knows_has_a_card() -> None:
-    assert set(dialects()) == set(DIALECTS)
+    assert set(dialects()) == set(CARDS) == set(DIALECTS)
     assert card("postgresql") == card("postgres")
     assert card("cobol") == card("../cards/sqlite") == ""
 

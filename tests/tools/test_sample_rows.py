@@ -49,7 +49,7 @@ async def test_three_rows_of_each_table_stand_column_by_column(database: Databas
     found = await sample_rows(database, agent="test")
     lines = found.text(database.catalog).splitlines()
     assert 'people(id [1, 2, 3], "full name" [Ann Lee, NULL, Cy], "group" [7, 8, 9]);' in lines
-    assert f"order(id [1], note [{'z' * 39}…]);" in lines
+    assert f'"order"(id [1], note [{"z" * 39}…]);' in lines
     assert found.notes == ()
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from types import EllipsisType
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from quorum.knowledge.errors import QuorumError
 
@@ -27,6 +27,7 @@ _BARE_VALUE = re.compile(r"[^,\]]*")
 _AFTER_TYPE = re.compile(r"\[|(?:PK|NOT NULL|:NULLs|->|--)(?:[ ^]|$)|$")
 _CACHED = 1 << 16  # the same few names, types and texts come back at every level of detail
 
+T = TypeVar("T")
 Cell: TypeAlias = str | EllipsisType | None
 """A value in a row: None for NULL, ``...`` where it is withheld."""
 
@@ -138,7 +139,7 @@ class Scanner:
         text = _UNESCAPE.sub(_unescape, found[1].replace(mark * 2, mark)).encode("utf-16-be", "surrogatepass")
         return text.decode("utf-16-be", "surrogatepass")  # joins pairs of surrogates
 
-    def _separated(self, read: Callable[[], str], by: str = ", ") -> list[str]:
+    def _separated(self, read: Callable[[], T], by: str = ", ") -> list[T]:
         found = [read()]
         while self.take(by):
             found.append(read())

@@ -93,23 +93,16 @@ Nested paths, indented by four spaces below their column, ``path[, path...] TYPE
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
 
 from quorum.knowledge.catalog import Catalog, Column, Field, ForeignKey, Table
-from quorum.knowledge.name_ranges import MAX_EXPANSION, read_item
 from quorum.knowledge.nested_text import rebuild
 from quorum.knowledge.schema_grammar import Cell, Scanner, SchemaTextError
+from quorum.knowledge.schema_headers import Counts, read_facts, read_members
 from quorum.knowledge.schema_writer import last_segment
 
 __all__ = ["SchemaTextError", "parse_schema"]
-
-_FACT = re.compile(r"[0-9][0-9,]* tables|([0-9][0-9,]*) rows(?:, ([0-9][0-9,]*) distinct)?|rows (.*)")
-_COUNT = re.compile(r"([0-9]+)(?: with ([0-9]+) distinct)?")
-Counts: TypeAlias = tuple[int | None, int | None]
-"""Rows of a table, and how many of them differ where that is fewer."""
 
 
 def parse_schema(text: str) -> Catalog:
@@ -231,9 +224,9 @@ class _Reader:
 
     def _header(self, line: str) -> _Block:
         scanner = Scanner(line)
-        block = _Block([scanner.full_name()] if scanner.take("table ") else _members(scanner))
+        block = _Block([scanner.full_name()] if scanner.take("table ") else read_members(scanner))
         if scanner.take(" ("):
-            _facts(scanner, block)
+            block.kind, block.counts = read_facts(scanner, len(block.names))
         if scanner.take(" like "):
             base = scanner.full_name()
             if base not in self._known:
@@ -319,61 +312,6 @@ class _Reader:
             text = self._description(scanner, last_segment(mark + paths[0]))
         found = column.fields if mark else column.exact
         found += [Field(path, kind, text, inferred=mark == "~") for path in paths]
-
-
-def _members(scanner: Scanner) -> list[tuple[str, ...]]:
-    scanner.take("tables ")
-    names: list[tuple[str, ...]] = []
-    qualifier = _qualifier(scanner)
-    while True:
-        names += [(*qualifier, name) for name in read_item(scanner)]
-        if len(names) > MAX_EXPANSION:
-            raise SchemaTextError("a group has too many members")
-        if scanner.take("; "):
-            qualifier = _qualifier(scanner)
-        elif not scanner.take(", "):
-            return names
-
-
-def _qualifier(scanner: Scanner) -> tuple[str, ...]:
-    start = scanner.at
-    try:
-        parts = scanner.full_name()
-    except SchemaTextError:
-        parts = ()
-    if parts and scanner.take(": "):
-        return parts
-    scanner.at = start
-    return ()
-
-
-def _facts(scanner: Scanner, block: _Block) -> None:
-    if not scanner.rest.startswith("rows ") and not scanner.rest[:1].isdigit():
-        block.kind = scanner.name()
-        scanner.take("; ")
-    facts = scanner.rest.partition(")")[0]
-    for fact in filter(None, facts.split("; ")):
-        found = _FACT.fullmatch(fact)
-        if not found:
-            raise SchemaTextError(f"unknown fact: {fact[:60]}")
-        if found[1]:
-            block.counts = [(_number(found[1]), _number(found[2]))]
-        elif found[3]:
-            each = found[3].endswith(" each")
-            counts = [_counts(text) for text in found[3].removesuffix(" each").split(", ")]
-            block.counts = counts * len(block.names) if each else counts
-    scanner.take(facts + ")")
-
-
-def _counts(text: str) -> Counts:
-    found = _COUNT.fullmatch(text)
-    if not found and text != "?":
-        raise SchemaTextError(f"no number of rows: {text[:60]}")
-    return (_number(found[1]), _number(found[2])) if found else (None, None)
-
-
-def _number(text: str | None) -> int | None:
-    return int(text.replace(",", "")) if text else None
 
 
 def _foreign_key(scanner: Scanner) -> ForeignKey:

@@ -18,6 +18,7 @@ from jinja2 import DictLoader, Environment, StrictUndefined, TemplateNotFound, U
 
 from quorum import agents
 from quorum.agents.role import R, Role
+from quorum.knowledge.syntax import card
 from quorum.tools.models.structured import form_of
 
 
@@ -41,8 +42,8 @@ class PromptContext:
 class Prompts:
     """The templates of some folders.
 
-    ``rules.md`` and ``context.md`` make the system message, ``<role>.md`` the user message,
-    ``repair.md`` the request to mend a reply.
+    ``rules.md`` and, with the card of the dialect, ``context.md`` make the system message, ``<role>.md`` the
+    user message, ``repair.md`` the request to mend a reply.
     """
 
     def __init__(self, *folders: Path) -> None:
@@ -96,7 +97,7 @@ class Prompts:
     def _system(self, dialect: str, context: PromptContext | None) -> str:
         parts = [self.render("rules", {"dialect": dialect})]
         if context is not None:
-            parts.append(self.render("context", vars(context)))
+            parts.append(self.render("context", {**vars(context), "card": card(context.dialect)}))
         return "\n\n".join(parts)
 
     def render(self, name: str, variables: dict[str, Any]) -> str:

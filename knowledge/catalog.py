@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 
 
@@ -38,7 +39,10 @@ class Column:
 
     ``samples`` holds a few distinct values as text, most telling first; None where NULL. ``complete`` says
     that they are all its values but NULL, each of them whole: without samples, that rows were read and had
-    only NULL. False where unknown.
+    only NULL. False where unknown. ``nulls`` says that some rows have no value, beside others that have one.
+
+    ``cells`` holds the column's values in all rows of a small table, in the rows' order (see ``with_cells``);
+    empty where the table is not known whole, or the values are withheld.
     """
 
     name: str
@@ -48,6 +52,24 @@ class Column:
     fields: tuple[Field, ...] = ()
     nullable: bool = True
     complete: bool = False
+    nulls: bool = False
+    cells: tuple[str | None, ...] = ()
+
+    def with_cells(self, cells: Iterable[str | None], samples: int = 3) -> Column:
+        """The column with its values in all rows of its table, and with the samples that follow from them.
+
+        Blank values are none. Where values are repeated all of them are samples, else at most ``samples``. A
+        value that was cut ends in ``…``.
+        """
+        cells = tuple(cells)
+        filled = {cell for cell in cells if cell is not None}
+        counted = Counter(cell for cell in cells if cell and cell.strip())
+        few = len(counted) <= max(samples, counted.total() // 2)
+        shown = tuple(value for value, _ in counted.most_common(None if few else samples))
+        whole = bool(cells) and filled <= {*shown, ""} and not any(value.endswith("…") for value in shown)
+        shown += ("",) if whole and "" in filled else ()
+        nulls = bool(shown) and None in cells
+        return replace(self, samples=shown, complete=whole, nulls=nulls, cells=cells)
 
 
 @dataclass(frozen=True)
@@ -61,7 +83,10 @@ class ForeignKey:
 
 @dataclass(frozen=True)
 class Table:
-    """A table or view. ``database`` and ``schema`` are empty where the engine has none."""
+    """A table or view. ``database`` and ``schema`` are empty where the engine has none.
+
+    ``distinct_rows`` is known where the table holds exact duplicates: how many of its rows differ.
+    """
 
     name: str
     columns: tuple[Column, ...]
@@ -72,6 +97,7 @@ class Table:
     row_count: int | None = None
     primary_key: tuple[str, ...] = ()
     foreign_keys: tuple[ForeignKey, ...] = ()
+    distinct_rows: int | None = None
 
     @property
     def full_name(self) -> str:

@@ -8,15 +8,16 @@ what did not fit is stated in the text and in the result.
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.layouts import Layout, find_layouts
-from quorum.knowledge.schema_grammar import one_line, write_name
+from quorum.knowledge.naming import write_name
+from quorum.knowledge.schema_grammar import one_line
 from quorum.knowledge.schema_writer import Detail, Writer
 from quorum.knowledge.tokens import estimate_tokens
 
-FULL = Detail(samples=12, sample_chars=60, description_chars=None)
+FULL = Detail(samples=12, sample_chars=60, description_chars=None, contents=True)
 """Everything the catalog knows."""
 
 SKELETON = Detail(samples=0, sample_chars=0, description_chars=0)
@@ -24,6 +25,7 @@ SKELETON = Detail(samples=0, sample_chars=0, description_chars=0)
 
 LEVELS: tuple[Detail, ...] = (
     FULL,
+    replace(FULL, contents=False),
     Detail(3, 40, 400),
     Detail(3, 30, 240),
     Detail(2, 30, 160),
@@ -55,6 +57,7 @@ OWN_LINE_TOKENS = 5
 
 _MARKS = {
     ",": '"a, b TYPE": both have that type',
+    ":NULLs": ":NULLs: some rows have no value",
     "PK": "PK: primary key, of all columns so marked together",
     "->": "-> table.column: foreign key",
     "[]": "[..]: sample values, there may be more",
@@ -66,8 +69,10 @@ _MARKS = {
 }
 _BRACKETS = frozenset({"[]", "[all]", "[NULL]"})
 _LINES = {
-    "tables": "tables A_{1..3, 7}: A_1, A_2, A_3 and A_7 have the same columns, samples are from one of them"
-    " (a range between eight-digit dates runs over days).",
+    "tables": "tables A, B: both have these columns, beside them samples of one.",
+    "{}": "A_{1..3, 7}: A_1, A_2, A_3 and A_7 (a range between eight-digit dates runs over days).",
+    "=": "= T: what the table T holds.",
+    "|": "| lines: all rows of the table, in the order of its columns (* withheld).",
     "like": "like T: the columns of T without those in - lines, plus (or changed as in) + lines;"
     " samples are T's.",
     ".": "Indented: paths inside the column above; ARRAY marks what is repeated.",
@@ -105,7 +110,7 @@ def render(catalog: Catalog, *, budget: int | None = None) -> SchemaText:
             they exceed it; the rest goes to descriptions and sample values. None: whatever suits
             the catalog's size (``DEFAULT_BUDGET``, ``DEFAULT_GROWTH``).
     """
-    writer = Writer(find_layouts(catalog))
+    writer = Writer(find_layouts(catalog), catalog.dialect)
     skeleton = _write(catalog, writer, SKELETON)
     if budget is None:
         budget = max(DEFAULT_BUDGET, int(skeleton.tokens * DEFAULT_GROWTH))
@@ -120,7 +125,7 @@ def render(catalog: Catalog, *, budget: int | None = None) -> SchemaText:
 def render_plain(catalog: Catalog) -> SchemaText:
     """Every table by itself with everything that is known, however long: a catalog not compressed."""
     layouts = [Layout((table,), table.columns) for table in catalog.tables]
-    return _write(catalog, Writer(layouts), FULL)
+    return _write(catalog, Writer(layouts, catalog.dialect), FULL)
 
 
 def _guess(layouts: Sequence[Layout], skeleton: SchemaText, budget: int) -> int:
@@ -136,6 +141,8 @@ def _guess(layouts: Sequence[Layout], skeleton: SchemaText, budget: int) -> int:
         limit = detail.description_chars
         more = sum(n if limit is None else min(n, limit) for n in lengths) / CHARS_PER_TOKEN
         more += OWN_LINE_TOKENS * (len(texts) if limit != 0 else 0)
+        if detail.contents:
+            more += sum(2 + len(cell or "") for c in columns for cell in c.cells) * rate
         for samples in values if detail.samples else ():
             more += OWN_LINE_TOKENS
             more += sum(2 + min(len(v), detail.sample_chars) for v in samples[: detail.samples]) * rate
@@ -171,8 +178,6 @@ def _legend(catalog: Catalog, used: Set[str]) -> list[str]:
     lines += [text for mark, text in _LINES.items() if mark in used]
     if len(catalog.tables) > 1 and not any(table.foreign_keys for table in catalog.tables):
         lines.append("No foreign keys are declared; join on columns that mean the same.")
-    if catalog.dialect == "snowflake" and any(c.name != c.name.upper() for _, c in catalog.columns()):
-        lines.append("Names are in true case; SQL must quote those with lower-case letters.")
     return lines
 
 

@@ -126,9 +126,9 @@ def _merged(tables: Sequence[Table]) -> Layout:
         samples = next((c.samples for c in same if c.samples), ())
         complete = all(_completes(c, samples) for c in same)
         fields = _union(c.fields for c in same)
-        columns.append(
-            replace(first, description=description, samples=samples, fields=fields, complete=complete)
-        )
+        nulls = bool(samples) and any(map(_lacks_values, same))
+        told = replace(first, description=description, samples=samples, complete=complete, nulls=nulls)
+        columns.append(replace(told, fields=fields, cells=()))
     return Layout(tuple(tables), tuple(columns), disputed=disputed)
 
 
@@ -185,7 +185,13 @@ def _absorb(column: Column, other: Column | None) -> Column:
     fields = column.fields if column.fields == other.fields else merge_fields(column.fields, other.fields)
     samples = column.samples or other.samples
     complete = _completes(column, samples) and _completes(other, samples)
-    return replace(column, fields=fields, samples=samples, complete=complete)
+    nulls = bool(samples) and (_lacks_values(column) or _lacks_values(other))
+    return replace(column, fields=fields, samples=samples, complete=complete, nulls=nulls)
+
+
+def _lacks_values(column: Column) -> bool:
+    """Whether rows are known that have none."""
+    return column.nulls or (column.complete and not column.samples)
 
 
 def _completes(column: Column, samples: Sequence[str]) -> bool:

@@ -7,17 +7,21 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import date, timedelta
 
-from quorum.knowledge.schema_grammar import BARE_NAME, Scanner, SchemaTextError, quote
+from quorum.knowledge.naming import write_name
+from quorum.knowledge.schema_grammar import BARE_NAME, Scanner, SchemaTextError
 
 MAX_EXPANSION = 1_000_000
 """Names that one item may stand for when text is read: text is data, and may be hostile."""
 
 _DIGITS = re.compile(r"([0-9]+)")
-_ITEM = re.compile(r"([\w$-]*)\{([0-9]+(?:\.\.[0-9]+)?(?:, [0-9]+(?:\.\.[0-9]+)?)*)\}([\w$-]*)")
+_ITEM = re.compile(r"""(["`]?)([\w$-]*)\{([0-9]+(?:\.\.[0-9]+)?(?:, [0-9]+(?:\.\.[0-9]+)?)*)\}([\w$-]*)\1""")
 
 
-def fold_names(names: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """Items and the names each stands for, in expanded order; every name in exactly one item."""
+def fold_names(names: Sequence[str], dialect: str = "") -> list[tuple[str, list[str]]]:
+    """Items and the names each stands for, in expanded order; every name in exactly one item.
+
+    Items stand in the dialect's quotes where one of their names must.
+    """
     around = {
         name: [(name[: found.start()], name[found.end() :]) for found in _DIGITS.finditer(name)]
         for name in names
@@ -31,14 +35,22 @@ def fold_names(names: Sequence[str]) -> list[tuple[str, list[str]]]:
     folded = []
     for place, group in members.items():
         if isinstance(place, str) or len(group) == 1:
-            folded += [(name if name in around else quote(name), [name]) for name in group]
+            folded += [(_alone(name, dialect), [name]) for name in group]
             continue
         prefix, suffix = place
         digits = (name[len(prefix) : len(name) - len(suffix)] for name in group)
         ordered = sorted(digits, key=lambda d: (len(d), d))
         item = f"{prefix}{{{', '.join(_ranges(ordered))}}}{suffix}"
-        folded.append((item, [f"{prefix}{d}{suffix}" for d in ordered]))
+        written = (write_name(name, dialect) for name in group)
+        mark = next((text[0] for name, text in zip(group, written, strict=True) if text != name), "")
+        folded.append((f"{mark}{item}{mark}", [f"{prefix}{d}{suffix}" for d in ordered]))
     return folded
+
+
+def _alone(name: str, dialect: str) -> str:
+    """A name as an item of its own; one that looks like a range has its brace escaped."""
+    item = write_name(name, dialect)
+    return item.replace("{", r"\u007b") if _ITEM.fullmatch(item) else item
 
 
 def _ranges(ordered: Sequence[str]) -> list[str]:
@@ -82,7 +94,7 @@ def read_item(scanner: Scanner) -> list[str]:
     if not found:
         return [scanner.name()]
     scanner.at = found.end()
-    return [found[1] + value + found[3] for part in found[2].split(", ") for value in _expand(part)]
+    return [found[2] + value + found[4] for part in found[3].split(", ") for value in _expand(part)]
 
 
 def _expand(part: str) -> list[str]:

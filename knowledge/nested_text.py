@@ -12,20 +12,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from quorum.knowledge.catalog import Column, Field
+from quorum.knowledge.naming import reserved
 from quorum.knowledge.schema_grammar import BARE_NAME
-
-_RESERVED = frozenset(
-    """
-    ALL AND ANY ARRAY AS ASC ASSERT_ROWS_MODIFIED AT BETWEEN BY CASE CAST COLLATE CONTAINS CREATE CROSS
-    CUBE CURRENT DEFAULT DEFINE DESC DISTINCT ELSE END ENUM ESCAPE EXCEPT EXCLUDE EXISTS EXTRACT FALSE
-    FETCH FOLLOWING FOR FROM FULL GROUP GROUPING GROUPS HASH HAVING IF IGNORE IN INNER INTERSECT
-    INTERVAL INTO IS JOIN LATERAL LEFT LIKE LIMIT LOOKUP MERGE NATURAL NEW NO NOT NULL NULLS OF ON OR
-    ORDER OUTER OVER PARTITION PRECEDING PROTO QUALIFY RANGE RECURSIVE RESPECT RIGHT ROLLUP ROWS SELECT
-    SET SOME STRUCT TABLESAMPLE THEN TO TREAT TRUE UNBOUNDED UNION UNNEST USING WHEN WHERE WINDOW WITH
-    WITHIN
-    """.split()  # noqa: SIM905 - a list of 100 strings reads worse
-)
-"""BigQuery's reserved words: it prints field names that are one of them in backticks."""
 
 _STRUCT = re.compile(r"(ARRAY<)?STRUCT<.*>", re.S)
 
@@ -86,7 +74,7 @@ def _full_type(node: _Node) -> str:
 
 
 def _field_name(name: str) -> str:
-    return f"`{name}`" if name.upper() in _RESERVED else name
+    return f"`{name}`" if name.lower() in reserved("bigquery") else name
 
 
 def _repeated(node: _Node) -> str:

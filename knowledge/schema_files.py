@@ -16,7 +16,9 @@ from getopt import GetoptError, gnu_getopt
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.compress import FULL
 from quorum.knowledge.layouts import Layout, find_layouts
+from quorum.knowledge.naming import write_name
 from quorum.knowledge.schema_grammar import one_line
+from quorum.knowledge.schema_headers import full_name
 from quorum.knowledge.schema_writer import Writer
 
 MAX_CHARS = 8_000
@@ -105,7 +107,8 @@ class SchemaFiles:
         if known in self._documents:
             return self._documents[known].splitlines()
         layout = self._layouts[known]
-        (text,) = Writer([Layout(layout.tables, layout.columns)], pack=False).write(FULL)
+        alone = Layout(layout.tables, layout.columns)
+        (text,) = Writer([alone], self._catalog.dialect, pack=False).write(FULL)
         return text.split("\n")
 
     def run(self, command: str) -> str:
@@ -242,10 +245,10 @@ class SchemaFiles:
         yield from (f"Note: {one_line(note)}" for note in catalog.notes)
 
     def _ddl(self) -> Iterator[str]:
+        dialect = self._catalog.dialect
         for table in self._catalog.tables:
-            columns = ", ".join(f"{_sql_name(c.name)} {c.type}".rstrip() for c in table.columns)
-            names = ".".join(_sql_name(p) for p in (table.database, table.schema, table.name) if p)
-            yield f"CREATE {table.kind.upper()} {names} ({columns});"
+            columns = ", ".join(f"{write_name(c.name, dialect)} {c.type}".rstrip() for c in table.columns)
+            yield f"CREATE {table.kind.upper()} {full_name(table, dialect)} ({columns});"
 
 
 class _CommandError(Exception):
@@ -287,10 +290,6 @@ def search(
 
 def _clean(path: str) -> str:
     return path.removeprefix("./").strip("/") if path not in {".", "/", "./"} else ""
-
-
-def _sql_name(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z_]\w*", name) else '"' + one_line(name).replace('"', '""') + '"'
 
 
 def _options(words: Sequence[str], known: str) -> tuple[dict[str, str], list[str]]:

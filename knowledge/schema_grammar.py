@@ -9,40 +9,36 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache
+from types import EllipsisType
+from typing import TypeAlias, TypeVar
 
 from quorum.knowledge.errors import QuorumError
 
 BARE_NAME = re.compile(r"\w[\w$]*(?:-[\w$]+)*")
 BARE_PATH = re.compile(r"(?:\[\]|\*|\w)(?:[\w$*]|\[\]|[.-](?=[\w$*\[]))*")
-_ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '""'}
+_ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _UNESCAPES = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\"}
-_QUOTED = re.compile(r'"((?:[^"\\]|""|\\.)*)"')
-_UNESCAPE = re.compile(r'""|\\u([0-9a-f]{4})|\\(.)')
+_QUOTED = {mark: re.compile(rf"{mark}((?:[^{mark}\\]|{mark}{mark}|\\.)*){mark}") for mark in '"`'}
+_UNESCAPE = re.compile(r"\\u([0-9a-f]{4})|\\(.)")
 _SPECIAL_VALUE = re.compile(
     r'[,\[\]"\\\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]|^\s|\s$|^$|^all: |^NULL only$'
 )
 _BARE_VALUE = re.compile(r"[^,\]]*")
-_AFTER_TYPE = re.compile(r"\[|(?:PK|NOT NULL|->|--)(?:[ ^]|$)|$")
+_AFTER_TYPE = re.compile(r"\[|(?:PK|NOT NULL|:NULLs|->|--)(?:[ ^]|$)|$")
 _CACHED = 1 << 16  # the same few names, types and texts come back at every level of detail
-_RESERVED = frozenset(
-    """
-    all alter and any as asc between by case cast check column constraint create cross current
-    default delete desc distinct drop else end except exists false fetch for foreign from full grant
-    group having if in index inner insert intersect into is join key left like limit natural not
-    null offset on or order outer over partition primary references right row rows select set some
-    table then to true union unique update user using values when where window with
-    """.split()  # noqa: SIM905 - a list of 90 strings reads worse
-)
-"""Words that SQL dialects reserve: such a name is written as a query must write it, in quotes."""
+
+T = TypeVar("T")
+Cell: TypeAlias = str | EllipsisType | None
+"""A value in a row: None for NULL, ``...`` where it is withheld."""
 
 
 class SchemaTextError(QuorumError):
     """A text that should be schema text cannot be read; the message names the line."""
 
 
-def quote(text: str) -> str:
-    """The text in double quotes: a quote doubled, control characters and surrogates escaped."""
-    return f'"{"".join(map(_escape, text))}"'
+def quote(text: str, mark: str = '"') -> str:
+    """The text in quotes: a quote doubled, control characters and surrogates escaped."""
+    return mark + "".join(map(_escape, text)).replace(mark, mark * 2) + mark
 
 
 def _escape(char: str) -> str:
@@ -54,24 +50,7 @@ def _escape(char: str) -> str:
 def _unescape(escape: re.Match[str]) -> str:
     if escape[1]:
         return chr(int(escape[1], 16))
-    return _UNESCAPES.get(escape[2], escape[2]) if escape[2] else '"'
-
-
-@lru_cache(_CACHED)
-def write_name(name: str) -> str:
-    """A name, bare where it can be, here and in SQL."""
-    plain = BARE_NAME.fullmatch(name) and not name[0].isdigit()
-    return name if plain and name.casefold() not in _RESERVED else quote(name)
-
-
-def write_names(names: Iterable[str]) -> str:
-    """Names joined by commas."""
-    return ", ".join(map(write_name, names))
-
-
-def write_full_name(parts: Iterable[str]) -> str:
-    """``database.schema.name`` with each part quoted where needed."""
-    return ".".join(map(write_name, parts))
+    return _UNESCAPES.get(escape[2], escape[2])
 
 
 @lru_cache(_CACHED)
@@ -117,6 +96,17 @@ def write_values(values: Iterable[str], complete: bool = False) -> str:
     return f"[{written}]"
 
 
+def write_row(cells: Iterable[Cell]) -> str:
+    """``a, NULL, *``: the values of a row."""
+    return ", ".join(map(_write_cell, cells))
+
+
+def _write_cell(cell: Cell) -> str:
+    if not isinstance(cell, str):
+        return "NULL" if cell is None else "*"
+    return quote(cell) if cell in ("NULL", "*") else write_value(cell)
+
+
 class Scanner:
     """Reads the tokens of a line from left to right.
 
@@ -138,18 +128,18 @@ class Scanner:
         self.at += len(text) if found else 0
         return found
 
-    def _token(self, bare: re.Pattern[str], what: str) -> str:
-        quoted = self.line.startswith('"', self.at)
-        found = (_QUOTED if quoted else bare).match(self.line, self.at)
+    def _token(self, bare: re.Pattern[str], what: str, marks: str = '"') -> str:
+        mark = next((mark for mark in marks if self.line.startswith(mark, self.at)), "")
+        found = (_QUOTED[mark] if mark else bare).match(self.line, self.at)
         if not found:
-            raise SchemaTextError(f"{'a quoted name has no end' if quoted else what}: {self.rest[:60]}")
+            raise SchemaTextError(f"{'a quoted name has no end' if mark else what}: {self.rest[:60]}")
         self.at = found.end()
-        if not quoted:
+        if not mark:
             return found[0]
-        text = _UNESCAPE.sub(_unescape, found[1]).encode("utf-16-be", "surrogatepass")
+        text = _UNESCAPE.sub(_unescape, found[1].replace(mark * 2, mark)).encode("utf-16-be", "surrogatepass")
         return text.decode("utf-16-be", "surrogatepass")  # joins pairs of surrogates
 
-    def _separated(self, read: Callable[[], str], by: str = ", ") -> list[str]:
+    def _separated(self, read: Callable[[], T], by: str = ", ") -> list[T]:
         found = [read()]
         while self.take(by):
             found.append(read())
@@ -157,7 +147,7 @@ class Scanner:
 
     def name(self) -> str:
         """A name."""
-        return self._token(BARE_NAME, "a name is expected")
+        return self._token(BARE_NAME, "a name is expected", '"`')
 
     def names(self) -> list[str]:
         """Names joined by commas."""
@@ -177,6 +167,16 @@ class Scanner:
             return self.name()
         start, self.at = self.at, _bare_type_end(self.line, self.at)
         return self.line[start : self.at]
+
+    def row(self) -> list[Cell]:
+        """The values of a row."""
+        return self._separated(self._cell)
+
+    def _cell(self) -> Cell:
+        marks: dict[str, Cell] = {"NULL": None, "*": ...}
+        quoted = self.line.startswith('"', self.at)
+        text = self._token(_BARE_VALUE, "")
+        return text if quoted else marks.get(text, text)
 
     def values(self) -> tuple[tuple[str, ...], bool]:
         """The values in brackets, and whether the text says that there are no others."""

@@ -6,12 +6,18 @@
     # One column a line, "name TYPE"; "a, b TYPE": both have that type. PK: primary key.
     # (then one line for each further mark that the text uses)
 
-    table customers (1,200 rows) -- people who have bought
-      id INTEGER PK
+    table customers (1,200 rows, 1,180 distinct) -- people who have bought
+      id INTEGER
       first_name, last_name TEXT NOT NULL
-      city TEXT [Ghent, Lund]
+      city TEXT :NULLs [Ghent, Lund]
       status TEXT [all: active, closed]
       fax TEXT [NULL only]
+
+    table plans (2 rows)
+      id INTEGER PK
+      name, access_token TEXT
+      | 1, basic, *
+      | 2, NULL, *
 
     tables sales_{20240101..20240131} (31 tables; rows 10, 12, ...)
       id INTEGER PK
@@ -31,8 +37,8 @@ reader (the first one names the database and its dialect, ``# note: ...`` are th
 ``# left out: ...`` says what detail did not fit).
 
 Names
-    A name is bare when it consists of letters, digits, ``_`` and ``$`` (``-`` may stand inside);
-    anything else stands in double quotes, a quote inside doubled, with ``\\n``, ``\\r``, ``\\t``,
+    A name stands as a query in the database's dialect must spell it (``quorum.knowledge.naming``): bare, or
+    in the dialect's quotes (``"`` or a backtick), a quote inside doubled, with ``\\n``, ``\\r``, ``\\t``,
     ``\\\\`` and ``\\uXXXX`` escapes. The case is the catalog's. A table's full name is its parts
     joined by dots: ``database.schema.name``.
 
@@ -40,12 +46,14 @@ Block header
     ``table NAME`` or ``tables MEMBERS``; then optionally, in this order, ``(FACTS)``,
     ``like BASE``, ``-- description``.
     MEMBERS is one or more lists ``QUALIFIER: item, item`` joined by ``; `` (without
-    ``QUALIFIER: `` where the engine has no schemas). An item is a name or ``prefix{1..3, 7}suffix``,
-    that stands for every value in the braces. Both ends of a range have the same number of digits
-    (zeros kept); where both are eight digits and valid calendar dates, the range runs over days.
+    ``QUALIFIER: `` where the engine has no schemas). An item is a name or ``prefix{1..3, 7}suffix``
+    (in quotes where the names need them), that stands for every value in the braces. Both ends of a range
+    have the same number of digits (zeros kept); where both are eight digits and valid calendar dates, the
+    range runs over days.
     FACTS are joined by ``; ``: the kind when it is not a table (``view``), the number of tables,
     ``12,345 rows``; or for several tables ``rows 5, 7, ?`` in the members' order
-    (``rows 5 each`` when all agree).
+    (``rows 5 each`` when all agree). Of exact duplicates the header tells how many rows are left without
+    them: ``12,345 rows, 9,876 distinct``, of one of several tables ``7 with 3 distinct``.
     All tables of one header have the same columns (a shared field group); their columns may stand
     in another order than in the text, and samples are those of one of them. ``like BASE``: the
     columns (and samples) of the table BASE, which has its
@@ -53,18 +61,23 @@ Block header
     replacing the column of that name in its place.
 
 Body lines, indented by two spaces
-    ``name[, name...] TYPE [PK] [NOT NULL] [-> table.column] [[samples]] [-- description]``
+    ``name[, name...] TYPE [PK] [NOT NULL | :NULLs] [-> table.column] [[samples]] [-- description]``
     TYPE is the engine's own words; in double quotes when empty or when it could be misread.
     SAMPLES are separated by ``, ``; a value is in double quotes (same escapes as names) when it
     holds a comma, a bracket, a quote, or outer blanks. A value or description that was cut ends in ``…``.
     ``[all: SAMPLES]``: the column has no other values but NULL, in every table of the block and in
     those that are ``like`` it; a value that begins so is quoted. ``[NULL only]``: rows were read and
-    none has a value. A list that was cut has no such mark.
+    none has a value. A list that was cut has no such mark. ``:NULLs``: some rows have no value, in one
+    of the tables at least.
     ``--^`` instead of a description: the same as the last one given above for a column (or nested
     path) of that name.
     ``primary key (b, a)`` where the order is not the columns';
     ``foreign key (a, b) -> table (x, y)`` where it has several columns, or one column has several.
     ``-- NAME: description`` describes one member of a group.
+    ``| a, NULL, *``: a row, one value for each column in their order; ``*`` where values are withheld. Such
+    lines are all rows of a table, and the samples of its columns are not repeated beside them.
+    ``= NAME: column [samples], ...``: what one member of a group holds and the columns' own samples do not
+    show; ``= NAME``: the rows that follow are this member's.
     ``(columns unknown)`` stands for a table whose columns no source has.
 
 Nested paths, indented by four spaces below their column, ``path[, path...] TYPE [-- description]``
@@ -80,19 +93,16 @@ Nested paths, indented by four spaces below their column, ``path[, path...] TYPE
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from quorum.knowledge.catalog import Catalog, Column, Field, ForeignKey, Table
-from quorum.knowledge.name_ranges import MAX_EXPANSION, read_item
 from quorum.knowledge.nested_text import rebuild
-from quorum.knowledge.schema_grammar import Scanner, SchemaTextError
+from quorum.knowledge.schema_grammar import Cell, Scanner, SchemaTextError
+from quorum.knowledge.schema_headers import Counts, read_facts, read_members
 from quorum.knowledge.schema_writer import last_segment
 
 __all__ = ["SchemaTextError", "parse_schema"]
-
-_FACT = re.compile(r"[0-9][0-9,]* tables|([0-9][0-9,]*) rows|rows (.*)")
 
 
 def parse_schema(text: str) -> Catalog:
@@ -137,7 +147,7 @@ class _Block:
 
     names: list[tuple[str, ...]]
     kind: str = "table"
-    rows: list[int | None] = field(default_factory=list)
+    counts: list[Counts] = field(default_factory=list)
     base: Table | None = None
     description: str = ""
     member_descriptions: dict[tuple[str, ...], str] = field(default_factory=dict)
@@ -145,6 +155,22 @@ class _Block:
     removed: list[str] = field(default_factory=list)
     primary: list[str] = field(default_factory=list)
     foreign: list[ForeignKey] = field(default_factory=list)
+    member: tuple[str, ...] = ()
+    rows: dict[tuple[str, ...], list[list[Cell]]] = field(default_factory=dict)
+    samples: dict[tuple[str, ...], dict[str, tuple[str, ...]]] = field(default_factory=dict)
+
+    def filled(self, member: tuple[str, ...], columns: Sequence[Column]) -> list[Column]:
+        """The columns with what lines below them tell of one table."""
+        own = self.samples.get(member, {})
+        columns = [replace(c, samples=own[c.name], complete=False) if c.name in own else c for c in columns]
+        rows = self.rows.get(member, ())
+        if any(len(row) != len(columns) for row in rows):
+            raise SchemaTextError(f"a row of {'.'.join(member)} has more or fewer values than columns")
+        cells = zip(*rows, strict=True) if rows else ((),) * len(columns)
+        return [
+            column.with_cells(values) if values and ... not in values else column
+            for column, values in zip(columns, cells, strict=True)
+        ]
 
 
 class _Reader:
@@ -180,9 +206,10 @@ class _Reader:
             primary, foreign = block.base.primary_key, block.base.foreign_keys
         for i, parts in enumerate(block.names):
             database, schema, name = ("", "", *parts)[-3:]
-            rows = block.rows[i] if i < len(block.rows) else None
+            rows, distinct = block.counts[i] if i < len(block.counts) else (None, None)
             text = block.member_descriptions.get(parts, block.description)
-            table = Table(name, tuple(columns), schema, database, block.kind, text, rows, primary, foreign)
+            own = tuple(block.filled(parts, columns))
+            table = Table(name, own, schema, database, block.kind, text, rows, primary, foreign, distinct)
             self.tables.append(table)
             self._known[parts] = table
 
@@ -197,9 +224,9 @@ class _Reader:
 
     def _header(self, line: str) -> _Block:
         scanner = Scanner(line)
-        block = _Block([scanner.full_name()] if scanner.take("table ") else _members(scanner))
+        block = _Block([scanner.full_name()] if scanner.take("table ") else read_members(scanner))
         if scanner.take(" ("):
-            _facts(scanner, block)
+            block.kind, block.counts = read_facts(scanner, len(block.names))
         if scanner.take(" like "):
             base = scanner.full_name()
             if base not in self._known:
@@ -225,6 +252,14 @@ class _Reader:
         elif scanner.take("-- "):
             parts = scanner.full_name()
             block.member_descriptions[parts] = scanner.rest.removeprefix(": ")
+        elif scanner.take("= "):
+            block.member = scanner.full_name()
+            while scanner.take(": ") or scanner.take(", "):
+                column = scanner.name()
+                scanner.take(" ")
+                block.samples.setdefault(block.member, {})[column] = scanner.values()[0]
+        elif scanner.take("| "):
+            block.rows.setdefault(block.member or block.names[0], []).append(scanner.row())
         elif scanner.take("primary key ("):
             block.primary = scanner.names()
         elif scanner.take("foreign key ("):
@@ -239,11 +274,11 @@ class _Reader:
         kind = scanner.type()
         if scanner.take(" PK"):
             block.primary += names
-        nullable = not scanner.take(" NOT NULL")
+        nullable, nulls = not scanner.take(" NOT NULL"), scanner.take(" :NULLs")
         if scanner.take(" -> "):
             *table, column = scanner.full_name()
             block.foreign += [ForeignKey((name,), ".".join(table), (column,)) for name in names]
-        columns = [Column(name, kind, nullable=nullable) for name in names]
+        columns = [Column(name, kind, nullable=nullable, nulls=nulls) for name in names]
         if scanner.rest.startswith(" ["):
             scanner.take(" ")
             samples, complete = scanner.values()
@@ -277,50 +312,6 @@ class _Reader:
             text = self._description(scanner, last_segment(mark + paths[0]))
         found = column.fields if mark else column.exact
         found += [Field(path, kind, text, inferred=mark == "~") for path in paths]
-
-
-def _members(scanner: Scanner) -> list[tuple[str, ...]]:
-    scanner.take("tables ")
-    names: list[tuple[str, ...]] = []
-    qualifier = _qualifier(scanner)
-    while True:
-        names += [(*qualifier, name) for name in read_item(scanner)]
-        if len(names) > MAX_EXPANSION:
-            raise SchemaTextError("a group has too many members")
-        if scanner.take("; "):
-            qualifier = _qualifier(scanner)
-        elif not scanner.take(", "):
-            return names
-
-
-def _qualifier(scanner: Scanner) -> tuple[str, ...]:
-    start = scanner.at
-    try:
-        parts = scanner.full_name()
-    except SchemaTextError:
-        parts = ()
-    if parts and scanner.take(": "):
-        return parts
-    scanner.at = start
-    return ()
-
-
-def _facts(scanner: Scanner, block: _Block) -> None:
-    if not scanner.rest.startswith("rows ") and not scanner.rest[:1].isdigit():
-        block.kind = scanner.name()
-        scanner.take("; ")
-    facts = scanner.rest.partition(")")[0]
-    for fact in filter(None, facts.split("; ")):
-        found = _FACT.fullmatch(fact)
-        if not found:
-            raise SchemaTextError(f"unknown fact: {fact[:60]}")
-        if found[1]:
-            block.rows = [int(found[1].replace(",", ""))]
-        elif found[2] and found[2].endswith(" each"):
-            block.rows = [int(found[2].removesuffix(" each"))] * len(block.names)
-        elif found[2]:
-            block.rows = [None if count == "?" else int(count) for count in found[2].split(", ")]
-    scanner.take(facts + ")")
 
 
 def _foreign_key(scanner: Scanner) -> ForeignKey:

@@ -10,17 +10,11 @@ from itertools import groupby
 
 from quorum.knowledge.catalog import Column, Field, ForeignKey, Table
 from quorum.knowledge.layouts import Layout
-from quorum.knowledge.name_ranges import fold_names
+from quorum.knowledge.naming import write_full_name, write_name, write_names
 from quorum.knowledge.nested_text import spell
-from quorum.knowledge.schema_grammar import (
-    one_line,
-    write_full_name,
-    write_name,
-    write_names,
-    write_path,
-    write_type,
-    write_values,
-)
+from quorum.knowledge.schema_grammar import one_line, write_path, write_type, write_values
+from quorum.knowledge.schema_headers import facts, full_name, members
+from quorum.knowledge.schema_rows import Contents
 
 LINE_CHARS = 200
 """Names that share a type are wrapped at this many characters."""
@@ -36,11 +30,14 @@ class Detail:
         samples: Sample values of a column.
         sample_chars: Characters of a sample value.
         description_chars: Characters of a description; None for all of it, 0 for none.
+        contents: Whether small tables show their rows, the tables of a group each their samples, and
+            columns that they hold NULLs.
     """
 
     samples: int
     sample_chars: int
     description_chars: int | None
+    contents: bool = False
 
 
 @dataclass(frozen=True)
@@ -56,15 +53,18 @@ class _Row:
 class Writer:
     """Writes layouts, at one level of detail after another.
 
-    With ``pack`` off every column and path has a line of its own, and no line refers to another.
+    Names are spelt as SQL of the dialect must. With ``pack`` off every column and path has a line of its
+    own, and no line refers to another.
 
     Attributes:
         used: The marks that the last text uses, for its legend.
     """
 
-    def __init__(self, layouts: Sequence[Layout], *, pack: bool = True) -> None:
-        self.layouts, self.pack = layouts, pack
-        self._members, self._spell = cache(_written_members), cache(spell)
+    def __init__(self, layouts: Sequence[Layout], dialect: str, *, pack: bool = True) -> None:
+        self.layouts, self.dialect, self.pack = layouts, dialect, pack
+        self._members = cache(lambda layout: members(layout, dialect))
+        self._spell = cache(spell)
+        self._related = {id(la) for layout in layouts if layout.base for la in (layout, layout.base)}
         self._start(Detail(0, 0, 0))
 
     def _start(self, detail: Detail) -> None:
@@ -72,6 +72,7 @@ class Writer:
         self.used: set[str] = set()
         self._counts: Counter[str] = Counter()
         self._last: dict[str, str] = {}  # the last description of each name
+        self._told: set[str] = set()  # columns of the block whose values its rows show
 
     def write(self, detail: Detail) -> list[str]:
         """One block for each layout."""
@@ -86,40 +87,64 @@ class Writer:
             "cut": f"the ends (…) of {count['cut']:,} descriptions",
             "disputed": f"{count['disputed']:,} descriptions in which tables of one group differ",
             "unsampled": f"sample values of {count['unsampled']:,} of {count['sampled']:,} columns",
+            "rows": f"the rows of {count['rows']:,} small tables",
         }
         return tuple(text for what, text in parts.items() if count[what])
 
     def _block(self, layout: Layout) -> Iterator[str]:
         """Header, columns, keys."""
-        members, tables = self._members(layout)
+        _, tables, numbered = self._members(layout)
         self._counts["disputed"] += layout.disputed
-        yield self._header(layout, members, tables)
+        yield self._header(layout)
         if len({table.description for table in tables}) > 1:
             for table in tables:
                 if text := self._cut(table.description):
-                    yield f"  -- {write_full_name(_name_parts(table))}: {text}"
+                    yield f"  -- {self._full_name(table)}: {text}"
+        contents = self._contents(layout)
+        self._told = contents.told if contents else set()
         if layout.base is not None:
-            yield from self._packed("  - ", [write_name(name) for name in layout.removed], "")
+            yield from self._packed("  - ", [self._name(name) for name in layout.removed], "")
             for line in self._columns(layout.added, tables[0]):
                 yield line if line[2] == " " else f"  + {line[2:]}"
         elif layout.columns:
             yield from self._columns(layout.columns, tables[0])
-            yield from _keys(tables[0])
+            yield from self._keys(tables[0])
         else:
             yield "  (columns unknown)"
+        for mark, line in contents.lines(tables, self.dialect, numbered) if contents else ():
+            self.used.add(mark)
+            yield line
 
-    def _header(self, layout: Layout, members: str, tables: Sequence[Table]) -> str:
+    def _contents(self, layout: Layout) -> Contents | None:
+        """What stands below the columns; nothing where blocks share them by ``like``."""
+        if self.detail.contents and id(layout) not in self._related:
+            return Contents(layout, self.detail.sample_chars)
+        if not self.detail.contents:
+            self._counts["rows"] += sum(any(c.cells for c in table.columns) for table in layout.tables)
+        return None
+
+    def _name(self, name: str) -> str:
+        return write_name(name, self.dialect)
+
+    def _names(self, names: Iterable[str]) -> str:
+        return write_names(names, self.dialect)
+
+    def _full_name(self, table: Table) -> str:
+        return full_name(table, self.dialect)
+
+    def _header(self, layout: Layout) -> str:
+        items, tables, folded = self._members(layout)
         first = tables[0]
         if len(tables) == 1:
-            parts = [f"table {write_full_name(_name_parts(first))}"]
+            parts = [f"table {self._full_name(first)}"]
         else:
-            self.used.add("tables")
-            parts = [f"tables {members}"]
-        if facts := _facts(tables):
-            parts.append(f"({'; '.join(facts)})")
+            self.used |= {"tables", "{}"} if folded else {"tables"}
+            parts = [f"tables {items}"]
+        if known := facts(tables):
+            parts.append(f"({'; '.join(known)})")
         if layout.base is not None:
             self.used.add("like")
-            parts.append(f"like {write_full_name(_name_parts(self._members(layout.base)[1][0]))}")
+            parts.append(f"like {self._full_name(self._members(layout.base)[1][0])}")
         same = len({table.description for table in tables}) == 1
         if same and (text := self._cut(first.description)):
             parts.append(f"-- {text}")
@@ -155,27 +180,49 @@ class Writer:
 
     def _column(self, column: Column, table: Table) -> _Row:
         kind, nested = self._spell(column) if column.fields else (column.type, [])
-        plain = f" {write_type(kind)}{'' if column.nullable else ' NOT NULL'}"
+        plain = f" {write_type(kind)}{self._filled(column)}"
         rest = f" {write_type(kind)}{self._marks(column, table)}"
         description = self._described(column.name, column.description)
         rest += self._samples(column) + description
         alone = not self.pack or rest != plain or bool(nested)
         below = list(self._lines("    ", self._nested(nested))) if nested else ()
-        return _Row(write_name(column.name), rest, None if alone else rest, below)
+        return _Row(self._name(column.name), rest, None if alone else rest, below)
 
     def _marks(self, column: Column, table: Table) -> str:
         marks = ""
         if column.name in table.primary_key:
             self.used.add("PK")
             marks += " PK"
-        if not column.nullable:
-            marks += " NOT NULL"
+        marks += self._filled(column)
         for key in _inline(table, column.name):
             self.used.add("->")
-            marks += f" -> {_reference(key)}.{write_name(key.ref_columns[0])}"
+            marks += f" -> {self._reference(key)}.{self._name(key.ref_columns[0])}"
         return marks
 
+    def _filled(self, column: Column) -> str:
+        """Whether rows must have a value, or some are known to have none."""
+        if column.nulls and self.detail.contents and column.name not in self._told:
+            self.used.add(":NULLs")
+            return f"{'' if column.nullable else ' NOT NULL'} :NULLs"
+        return "" if column.nullable else " NOT NULL"
+
+    def _keys(self, table: Table) -> Iterator[str]:
+        """The keys that do not stand at a column."""
+        in_order = [c.name for c in table.columns if c.name in table.primary_key]
+        if table.primary_key and list(table.primary_key) != in_order:
+            yield f"  primary key ({self._names(table.primary_key)})"
+        for key in table.foreign_keys:
+            if key in _inline(table, key.columns[0] if key.columns else ""):
+                continue
+            theirs = f" ({self._names(key.ref_columns)})" if key.ref_columns else ""
+            yield f"  foreign key ({self._names(key.columns)}) -> {self._reference(key)}{theirs}"
+
+    def _reference(self, key: ForeignKey) -> str:
+        return write_full_name(key.ref_table.split("."), self.dialect)
+
     def _samples(self, column: Column) -> str:
+        if column.name in self._told:
+            return ""
         if not column.samples and not column.complete:
             self.used.add("no []")
             return ""
@@ -239,61 +286,8 @@ def last_segment(path: str) -> str:
     return path.rsplit(".", 1)[-1]
 
 
-def _name_parts(table: Table) -> tuple[str, ...]:
-    """The parts of a table's full name; an empty schema is kept where a database stands before it."""
-    if table.database and not table.schema:
-        return table.database, "", table.name
-    return (*(part for part in (table.database, table.schema) if part), table.name)
-
-
-def _written_members(layout: Layout) -> tuple[str, list[Table]]:
-    """The members of a group as items, and the tables in the order of the expanded items."""
-    by_qualifier: dict[tuple[str, ...], list[Table]] = {}
-    for table in layout.tables:
-        by_qualifier.setdefault(_name_parts(table)[:-1], []).append(table)
-    lists, ordered = [], []
-    for qualifier, tables in by_qualifier.items():
-        by_name = {table.name: table for table in tables}
-        items = fold_names([table.name for table in tables])
-        prefix = f"{write_full_name(qualifier)}: " if qualifier else ""
-        lists.append(prefix + ", ".join(item for item, _ in items))
-        ordered += [by_name[name] for _, names in items for name in names]
-    return "; ".join(lists), ordered
-
-
-def _facts(tables: Sequence[Table]) -> list[str]:
-    """Kind, number of tables, row counts: what stands in the header's brackets."""
-    first = tables[0]
-    facts = [write_name(first.kind)] if first.kind != "table" else []
-    counts = [table.row_count for table in tables]
-    if len(tables) == 1:
-        return facts + ([f"{counts[0]:,} rows"] if counts[0] is not None else [])
-    facts.append(f"{len(tables):,} tables")
-    if len(set(counts)) > 1:
-        facts.append("rows " + ", ".join("?" if count is None else str(count) for count in counts))
-    elif counts[0] is not None:
-        facts.append(f"rows {counts[0]} each")
-    return facts
-
-
-def _keys(table: Table) -> Iterator[str]:
-    """The keys that do not stand at a column."""
-    in_order = [c.name for c in table.columns if c.name in table.primary_key]
-    if table.primary_key and list(table.primary_key) != in_order:
-        yield f"  primary key ({write_names(table.primary_key)})"
-    for key in table.foreign_keys:
-        if key in _inline(table, key.columns[0] if key.columns else ""):
-            continue
-        theirs = f" ({write_names(key.ref_columns)})" if key.ref_columns else ""
-        yield f"  foreign key ({write_names(key.columns)}) -> {_reference(key)}{theirs}"
-
-
 def _inline(table: Table, column: str) -> list[ForeignKey]:
     """The foreign key to write at the column itself: the only one it takes part in, one to one."""
     own = [key for key in table.foreign_keys if column in key.columns]
     fits = len(own) == 1 and len(own[0].columns) == 1 and len(own[0].ref_columns) == 1
     return own if fits and sum(c.name == column for c in table.columns) == 1 else []
-
-
-def _reference(key: ForeignKey) -> str:
-    return write_full_name(key.ref_table.split("."))

@@ -1,7 +1,8 @@
-"""The dialect references of ``knowledge/dialects``: sections on demand (Syntax Retriever).
+"""What is known of the dialects: a card each for all prompts, and references whose sections come on demand.
 
-A reference is Markdown; each ``## topic`` is followed by a comment with keywords and a few lines
-with one example.
+A card (``knowledge/cards``) is what models get wrong most, each rule with examples. A reference
+(``knowledge/dialects``, for the SyntaxRetriever) is Markdown; each ``## topic`` is followed by a comment
+with keywords and a few lines with one example.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from pathlib import Path
 from quorum.knowledge.lexical import Bm25, terms
 
 FOLDER = Path(__file__).parent / "dialects"
+CARDS = {path.stem: path.read_text(encoding="utf-8").strip() for path in FOLDER.parent.glob("cards/*.md")}
+"""Read now: no disk once an event loop runs."""
 ALIASES = {"postgresql": "postgres", "mariadb": "mysql", "sqlite3": "sqlite"}
 KEYWORDS = re.compile(r"^<!-- (.*?) -->\n", re.MULTILINE)
 
@@ -34,10 +37,19 @@ def dialects() -> list[str]:
     return sorted(path.stem for path in FOLDER.glob("*.md"))
 
 
+def card(dialect: str) -> str:
+    """The card of a dialect; empty where there is none."""
+    return CARDS.get(_known(dialect), "")
+
+
+def _known(dialect: str) -> str:
+    return ALIASES.get(dialect.lower(), dialect.lower())
+
+
 @cache
 def sections(dialect: str) -> tuple[Section, ...]:
     """All sections of a dialect, in order; none for a dialect without a reference."""
-    name = ALIASES.get(dialect.lower(), dialect.lower())
+    name = _known(dialect)
     if name not in dialects():
         return ()
     text = (FOLDER / f"{name}.md").read_text(encoding="utf-8")

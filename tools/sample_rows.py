@@ -10,7 +10,9 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from quorum.knowledge.naming import write_name
 from quorum.knowledge.schema_grammar import write_values
+from quorum.knowledge.schema_headers import full_name
 from quorum.tools.databases.introspection import is_private
 from quorum.tools.execute import Database, execute
 from quorum.tools.query import QueryError
@@ -48,13 +50,13 @@ class SampleRows:
     def text(self, catalog: Catalog) -> str:
         """``table(column [value, value], …);`` a line, of the tables and columns that ``catalog`` has.
 
-        Values are written, and quoted, as in schema text. A column whose values say nothing is left out:
-        all the same, though there are several, or all empty.
+        Names and values are written, and quoted, as in schema text. A column whose values say nothing is
+        left out: all the same, though there are several, or all empty.
         """
         return "\n".join(
-            f"{table.full_name}({columns});"
+            f"{full_name(table, catalog.dialect)}({columns});"
             for table in catalog.tables
-            if (columns := _columns(table, self.tables.get(table.full_name, {})))
+            if (columns := _columns(catalog.dialect, table, self.tables.get(table.full_name, {})))
         )
 
     def to_json(self) -> str:
@@ -132,9 +134,11 @@ def _cell(value: object) -> str:
     return text if len(text) <= MAX_CELL else f"{text[: MAX_CELL - 1]}…"
 
 
-def _columns(table: Table, values: Values) -> str:
+def _columns(dialect: str, table: Table, values: Values) -> str:
     named = [(column.name, values[column.name]) for column in table.columns if column.name in values]
-    return ", ".join(f"{name} {write_values(cells)}" for name, cells in named if _telling(cells))
+    return ", ".join(
+        f"{write_name(name, dialect)} {write_values(cells)}" for name, cells in named if _telling(cells)
+    )
 
 
 def _telling(cells: list[str]) -> bool:

@@ -226,3 +226,111 @@ def test_tokens_are_estimated_near_the_truth() -> None:
     assert 18 <= estimate_tokens(text) <= 30  # o200k: 20
     assert estimate_tokens("") == 0
     assert estimate_tokens("word " * 1000) in range(900, 1200)
+
+
+def small(name: str, *rows: tuple[str | None, ...], columns: str = "id label", **more: object) -> Table:
+    """A table of which all rows are known."""
+    cells = list(zip(*rows, strict=True))
+    made = tuple(Column(c, "TEXT").with_cells(v) for c, v in zip(columns.split(), cells, strict=True))
+    return Table(name, made, row_count=len(rows), **more)  # type: ignore[arg-type]
+
+
+def test_a_small_table_is_shown_whole_instead_of_samples() -> None:
+    plans = small(
+        "plans", ("1", "free, for all"), ("2", None), ("3", "NULL"), ("4", "*"), ("5", "two\nlines ")
+    )
+    text = render(Catalog("c", "sqlite", (plans,))).text
+    assert text.endswith(
+        "\ntable plans (5 rows)\n  id, label TEXT\n"
+        '  | 1, "free, for all"\n  | 2, NULL\n  | 3, "NULL"\n  | 4, "*"\n  | 5, "two\\nlines "\n'
+    )
+    assert "| lines: all rows of the table" in text
+    assert parse_schema(text).tables == (plans,)
+
+
+def test_values_that_are_withheld_stay_so_in_a_whole_table() -> None:
+    users = small("users", ("1", "x"), ("2", "y"))
+    users = replace(users, columns=(*users.columns, Column("password", "TEXT")))
+    text = render(Catalog("c", "sqlite", (users,))).text
+    assert "  id, label, password TEXT\n  | 1, x, *\n  | 2, y, *\n" in text
+    assert parse_schema(text).tables == (users,)
+
+
+def test_wide_rows_are_no_table_to_show_whole() -> None:
+    text = render(Catalog("c", "sqlite", (small("t", *((str(i), "x" * 60) for i in range(12))),))).text
+    assert "  | 0, xxx" in text
+    wide_rows = small("t", *((str(i), "x" * 200) for i in range(12)))
+    text = render(Catalog("c", "sqlite", (wide_rows,))).text
+    assert "|" not in text
+    assert "  id TEXT [0, 1, 2]\n" in text
+
+
+def test_rows_samples_of_members_and_nulls_give_way_before_descriptions() -> None:
+    described = replace(small("t", ("1", "a"), ("2", None)), description="a description " * 20)
+    catalog = Catalog(
+        "c", "sqlite", (described, Table("u", (Column("x", "INT", samples=("1",), nulls=True),)))
+    )
+    whole = render(catalog)
+    assert "  | 2, NULL\n" in whole.text
+    assert "  x INT :NULLs [1]\n" in whole.text
+    less = render(catalog, budget=whole.tokens - 1)
+    assert "|" not in less.text
+    assert "NULLs" not in less.text
+    assert "  label TEXT [all: a]\n" in less.text
+    assert described.description.strip() in less.text
+    assert less.left_out == ("the rows of 1 small tables",)
+
+
+def test_each_table_of_a_group_shows_what_it_holds() -> None:
+    column, other = Column("city", "TEXT", samples=("Ghent",)), Column("size", "INT", samples=("1", "2"))
+    tables = tuple(
+        Table(f"t_{n}", (replace(column, samples=samples), other), row_count=50)
+        for n, samples in enumerate((("Ghent", "Lund"), ("Lund",), ("Faro", "Ghent"), ()))
+    )
+    text = render(Catalog("c", "sqlite", tables)).text
+    assert "  city TEXT [Ghent, Lund]\n  size INT [1, 2]\n  = t_2: city [Faro]\n" in text
+    assert text.count("=") == 2, "one in the legend: the others hold nothing else"
+    assert [t.columns[0].samples[:1] for t in parse_schema(text).tables] == [
+        (c,) for c in ("Ghent", "Ghent", "Faro", "Ghent")
+    ]
+    many = tuple(Table(f"t_{n}", (replace(column, samples=(f"in {n}",)),)) for n in range(40))
+    assert "in 39" not in render(Catalog("c", "sqlite", many)).text, "one of so many stands for all"
+
+
+def test_small_tables_of_a_group_are_shown_whole() -> None:
+    tables = small("t_1", ("1", "a")), small("t_2", ("2", "b"), ("3", "y")), small("t_3", ("4", "c"))
+    text = render(Catalog("c", "sqlite", tables)).text
+    assert text.endswith(
+        "  id, label TEXT\n  = t_1\n  | 1, a\n  = t_2\n  | 2, b\n  | 3, y\n  = t_3\n  | 4, c\n"
+    )
+    assert parse_schema(text).tables == tables
+    large = Table("t_4", tuple(Column(c, "TEXT", samples=("x", "y")) for c in ("id", "label")), row_count=99)
+    text = render(Catalog("c", "sqlite", (*tables, large))).text
+    assert "  = t_4: id [x], label [x]\n" in text
+    assert [t.columns[1].samples for t in parse_schema(text).tables] == [("a",), ("b", "y"), ("c",), ("x",)]
+
+
+def test_exact_duplicates_are_told() -> None:
+    one = Table("orders", (Column("id", "INT"),), row_count=1244, distinct_rows=68)
+    text = render(Catalog("c", "sqlite", (one,))).text
+    assert "table orders (1,244 rows, 68 distinct)\n" in text
+    group = tuple(replace(one, name=f"o_{n}", row_count=7, distinct_rows=d) for n, d in enumerate((None, 3)))
+    text = render(Catalog("c", "sqlite", group)).text
+    assert "tables o_{0, 1} (2 tables; rows 7, 7 with 3 distinct)\n" in text
+    assert parse_schema(text).tables == group
+
+
+def test_ranges_of_names_are_explained_only_where_there_are_any() -> None:
+    columns = tuple(Column(f"c{i}", "INT") for i in range(3))
+    alike = tuple(Table(f"t{chr(97 + n)}{'x' * n}", columns) for n in range(12))
+    told = Column("c0", "INT", samples=("1", "2", "3", "4"))
+    first = replace(told, samples=("0",))
+    held = [replace(t, columns=(c, *columns[1:])) for t, c in zip(alike, (first, told), strict=False)]
+    alike = (*held, *alike[2:])
+    others = tuple(Table(f"u{n}", (Column(f"v{n}", "INT", samples=("9",)),)) for n in range(22))
+    text = render(Catalog("c", "sqlite", (*alike, *others))).text
+    assert "tables ta, tbx," in text
+    assert "  = tbx: c0 [1, 2, 3]\n" in text, "unlike numbered ones these may hold other things"
+    assert "A_{" not in text
+    shards = tuple(Table(f"t_{n}", columns) for n in range(5))
+    assert "A_{1..3, 7}: A_1, A_2, A_3 and A_7" in render(Catalog("c", "sqlite", shards)).text

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import sqlite3
+from dataclasses import replace
+
+import duckdb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quorum.knowledge.catalog import Catalog, Column, Field, ForeignKey, Table
 from quorum.knowledge.compress import render
+from quorum.knowledge.naming import write_name
 from quorum.knowledge.schema_grammar import one_line
 from quorum.knowledge.schema_text import SchemaTextError, parse_schema
 
@@ -70,9 +75,23 @@ def columns(draw: st.DrawFn) -> tuple[Column, ...]:
         fields.sort(key=lambda f: f.inferred)
         samples = tuple(dict.fromkeys(filter(None, map(one_line, draw(st.lists(TEXTS, max_size=2))))))
         text = one_line(draw(TEXTS))
-        nullable, complete = draw(st.booleans()), draw(st.booleans())
-        found.append(Column(name, draw(TYPES), text, samples, tuple(fields), nullable, complete))
+        nullable, complete, nulls = draw(st.booleans()), draw(st.booleans()), draw(st.booleans())
+        nulls = nulls and bool(samples)
+        found.append(Column(name, draw(TYPES), text, samples, tuple(fields), nullable, complete, nulls))
     return tuple(found)
+
+
+@st.composite
+def filled(draw: st.DrawFn, own: tuple[Column, ...]) -> tuple[Column, ...]:
+    """The columns with values in as many rows each, or withheld ones."""
+    rows = draw(st.integers(1, 3))
+    values = st.lists(st.none() | TEXTS, min_size=rows, max_size=rows)
+    return tuple(
+        column.with_cells(draw(values))
+        if draw(st.booleans())
+        else replace(column, samples=(), complete=False, nulls=False)
+        for column in own
+    )
 
 
 @st.composite
@@ -82,6 +101,8 @@ def catalogs(draw: st.DrawFn) -> Catalog:
     tables = []
     for database, schema, name in draw(st.lists(names, max_size=6, unique=True)):
         own = draw(st.sampled_from(layouts))
+        if own and draw(st.booleans()):
+            own = draw(filled(own))
         keys = (
             st.lists(st.sampled_from([c.name for c in own]), max_size=2, unique=True) if own else st.just([])
         )
@@ -104,18 +125,23 @@ def catalogs(draw: st.DrawFn) -> Catalog:
                 rows,
                 tuple(draw(keys)),
                 tuple(foreign),
+                distinct_rows=None if rows is None else draw(st.none() | st.integers(0, rows)),
             )
         )
     notes = tuple(filter(None, (one_line(draw(TEXTS)) for _ in range(2))))
-    return Catalog(draw(NAMES), draw(st.sampled_from(["sqlite", "snowflake"])), tuple(tables), notes)
+    return Catalog(
+        draw(NAMES), draw(st.sampled_from(["sqlite", "snowflake", "bigquery"])), tuple(tables), notes
+    )
 
 
 def facts(table: Table) -> tuple[object, ...]:
     columns = {
-        (c.name, c.type, c.nullable, c.description, c.samples, c.complete, c.fields) for c in table.columns
+        (c.name, c.type, c.nullable, c.description, c.samples, c.complete, c.fields, c.nulls, c.cells)
+        for c in table.columns
     }
     keys = set(table.foreign_keys)
-    return columns, table.kind, table.description, table.row_count, table.primary_key, keys
+    counts = table.row_count, table.distinct_rows
+    return columns, table.kind, table.description, counts, table.primary_key, keys
 
 
 @settings(max_examples=300)
@@ -192,9 +218,60 @@ def test_what_is_no_schema_text_is_refused_with_its_line(text: str, complaint: s
         parse_schema(text)
 
 
-@pytest.mark.parametrize("name", ["18_49_share", "order", "Group", "two words"])
-def test_names_that_sql_must_quote_are_quoted(name: str) -> None:
-    text = render(Catalog("c", "sqlite", (Table(name, (Column(name, "INT"),)),))).text
-    assert f'table "{name}"' in text
-    assert f'  "{name}" INT' in text
-    assert parse_schema(text).tables[0].columns[0].name == name
+@pytest.mark.parametrize(
+    ("dialect", "bare", "quoted"),
+    [
+        ("sqlite", ["Total", "rank"], ["18_49_share", "order", "two words", "a-b", "isnull"]),
+        ("duckdb", ["Total", "rank"], ["Group", "qualify", "lambda", "naïve"]),
+        ("postgres", ["total"], ["createdAt", "Total", "user", "a$"]),
+        ("snowflake", ["TOTAL", "A_1"], ["created_at", "Total", "ORDER", "START"]),
+        ("bigquery", ["created_at", "Total", "user"], ["hash", "a-b", "2024"]),
+        ("mysql", ["created_at", "Total"], ["rank", "groups", "two words"]),
+    ],
+)
+def test_names_stand_as_sql_must_spell_them(dialect: str, bare: list[str], quoted: list[str]) -> None:
+    mark = "`" if dialect in ("bigquery", "mysql") else '"'
+    for name, spelt in [*((n, n) for n in bare), *((n, f"{mark}{n}{mark}") for n in quoted)]:
+        key = ForeignKey((name,), f"{name}.{name}", (name,))
+        table = Table(name, (Column(name, "INT"),), schema=name, foreign_keys=(key,))
+        text = render(Catalog("c", dialect, (table,))).text
+        assert text.endswith(f"\ntable {spelt}.{spelt}\n  {spelt} INT -> {spelt}.{spelt}.{spelt}\n")
+        assert parse_schema(text).tables == (table,)
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "snowflake", "bigquery"])
+def test_names_of_a_group_are_quoted_together(dialect: str) -> None:
+    names = ["e_1", "e_2", "e_3", "3_1", "3_2", "q{1..3}r", "q`r", 'q"r']
+    tables = tuple(Table(name, (Column("A", "INT"),)) for name in names)
+    text = render(Catalog("c", dialect, tables * 1)).text
+    assert {t.name for t in parse_schema(text).tables} == set(names)
+    header = {"sqlite": "e_{1..3}", "snowflake": '"e_{1..3}"', "bigquery": "e_{1..3}"}[dialect]
+    shards = render(Catalog("c", dialect, tables[:3])).text
+    assert f"tables {header} (3 tables)" in shards
+    assert parse_schema(shards).tables == tables[:3]
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "duckdb"])
+def test_every_word_that_an_engine_reserves_is_quoted(engine: str) -> None:
+    """Each word as a name of a table and a column, spelt as the text has it."""
+    connection = sqlite3.connect(":memory:") if engine == "sqlite" else duckdb.connect()
+    known = duckdb.connect().execute("SELECT DISTINCT keyword_name FROM duckdb_keywords()").fetchall()
+    for word in sorted({word for (word,) in known} | {*SQLITE_WORDS.split()}):
+        connection.execute(f'CREATE TABLE "{word}" ("{word}" INT)')
+        connection.execute(f'INSERT INTO "{word}" VALUES (7)')
+        spelt = write_name(word, engine)
+        query = (
+            f"SELECT x.{spelt}, {spelt} FROM {spelt} AS x WHERE {spelt} = 7 GROUP BY {spelt} ORDER BY {spelt}"
+        )
+        assert connection.execute(query).fetchall() == [(7, 7)]
+        connection.execute(f'DROP TABLE "{word}"')
+
+
+SQLITE_WORDS = """
+    abort action add after always attach autoincrement before begin cascade collate commit conflict
+    current_date current_time current_timestamp deferrable deferred detach each escape exclusive fail
+    filter following generated glob ignore immediate indexed instead isnull key last match materialized
+    nothing notnull nulls others plan pragma query raise recursive regexp reindex release rename replace
+    restrict returning rollback savepoint temp temporary ties transaction trigger unbounded vacuum virtual
+    without
+"""

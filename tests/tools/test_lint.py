@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from sqlglot.dialects.dialect import Dialect
 
 from quorum.knowledge.catalog import Catalog, Column, Table
+from quorum.knowledge.compress import render
+from quorum.knowledge.naming import write_name
 from quorum.tools.guard import Passed, check
 from quorum.tools.lint import Linter
 from quorum.tools.lint.names import likeness, nearest
 from quorum.tools.query import ErrorKind, QueryError
+from quorum.tools.sql import DIALECTS
 
 
 def table(name: str, columns: str, schema: str = "", database: str = "") -> Table:
@@ -269,3 +275,33 @@ def test_nearness() -> None:
     assert likeness("CustomerID", "customer_id") == 1.0
     assert nearest("custmer", ["order", "customer", "customers", "total"]) == ["customer", "customers"]
     assert nearest("xyz", ["order", "customer"]) == []
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize(
+    "name",
+    ["created_at", "Total", "ORDERS", "order", "rank", "qualify", "a-b", "18_share", "two words", "naïve"],
+)
+def test_names_copied_from_the_schema_text_are_right(dialect: str, name: str) -> None:
+    catalog = Catalog("c", dialect, (Table(name, (Column(name, "TEXT"),), "Main"),))
+    header, line = [line for line in render(catalog).text.splitlines() if line and not line.startswith("#")]
+    table, column = header.removeprefix("table "), line.strip().removesuffix(" TEXT")
+    sql = f"SELECT {column}, x.{column} AS {column} FROM {table} AS x ORDER BY {column}"
+    assert problems(sql, Linter(catalog)) == []
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_no_name_is_misread_for_a_word_of_the_dialect(dialect: str) -> None:
+    words = {
+        word.upper() if dialect == "snowflake" else word.lower()
+        for known in DIALECTS
+        for word in Dialect.get_or_raise(known).tokenizer_class.KEYWORDS
+        if re.fullmatch("[A-Z]\\w*", word)
+    }
+    assert len(words) > 300
+    linter = Linter(Catalog("c", dialect, tuple(Table(word, (Column(word, "TEXT"),)) for word in words)))
+    for word in sorted(words):
+        name = write_name(word, dialect)
+        sql = f"SELECT {name}, x.{name} AS {name} FROM {name} AS x WHERE {name} = 7 GROUP BY {name}"
+        assert problems(sql, linter) == []
+        assert problems(f"SELECT 1 FROM {name} JOIN {name} AS y ON y.{name} = {name}.{name}", linter) == []

@@ -48,8 +48,8 @@ async def database(tmp_path: Path) -> AsyncIterator[Database]:
 async def test_three_rows_of_each_table_stand_column_by_column(database: Database) -> None:
     found = await sample_rows(database, agent="test")
     lines = found.text(database.catalog).splitlines()
-    assert "people(id [1, 2, 3], full name [Ann Lee, NULL, Cy], group [7, 8, 9]);" in lines
-    assert f"order(id [1], note [{'z' * 39}…]);" in lines
+    assert 'people(id [1, 2, 3], "full name" [Ann Lee, NULL, Cy], "group" [7, 8, 9]);' in lines
+    assert f'"order"(id [1], note [{"z" * 39}…]);' in lines
     assert found.notes == ()
 
 
@@ -117,5 +117,5 @@ async def test_a_deadline_that_has_passed_ends_the_run(database: Database) -> No
 async def test_text_shows_what_a_pruned_catalog_has(database: Database) -> None:
     found = SampleRows.from_json((await sample_rows(database, agent="test")).to_json())
     pruned = prune(database.catalog, Linked(("people",), (("people", "group"),)))
-    assert found.text(pruned) == "people(id [1, 2, 3], group [7, 8, 9]);"
+    assert found.text(pruned) == 'people(id [1, 2, 3], "group" [7, 8, 9]);'
     assert SampleRows.from_json("").text(database.catalog) == ""

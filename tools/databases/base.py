@@ -59,8 +59,10 @@ class Connector(ABC):
     async def catalog(self, *, samples: int = 3) -> Catalog:
         """Introspect: tables, views, columns, types, comments, keys, row counts, nested fields.
 
-        Internal tables are hidden. Counting and sampling are bounded in time: what is estimated or
-        left out for that reason, and what could not be read (a broken view), is in the notes.
+        Internal tables are hidden. Of a table of a dozen rows at most all values are kept, of others it is
+        told which columns hold NULLs and whether rows are exact duplicates. Counting and sampling are bounded
+        in time: what is estimated or left out for that reason, and what could not be read (a broken view), is
+        in the notes.
 
         Args:
             samples: Distinct sample values per column, most frequent first among the rows looked

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from quorum.knowledge.catalog import Catalog, Column, Table
@@ -29,6 +30,10 @@ DOCUMENTS = 200
 """JSON values that fields are inferred from."""
 FEW = 12
 """A column with at most this many repeated values shows them all, so prompts have their exact spelling."""
+SCANNED_ROWS = 100_000
+"""Rows of a table up to which duplicates, and NULLs that its sample lacks, are looked for in all of them."""
+SCANNED_BYTES = 50_000_000
+"""Size of a table up to which duplicates are looked for: the engine keeps each row that differs."""
 NAMED = 20
 """Tables that a note names."""
 
@@ -53,7 +58,8 @@ class Introspection:
         uncounted, unsampled: Tables for which the time was too short.
         withheld: Columns whose values must not be sampled (``is_private``).
         estimated: Tables whose row count is an estimate.
-        unsure: Tables of which only some rows were read: the source as SQL and, by column, its text as SQL.
+        unsure: Tables of which only some rows were read: the source as SQL, by column its text as SQL, and
+            an estimate of all rows' bytes.
     """
 
     connector: EmbeddedConnector
@@ -63,7 +69,7 @@ class Introspection:
     unsampled: list[str] = field(default_factory=list)
     withheld: list[str] = field(default_factory=list)
     estimated: list[str] = field(default_factory=list)
-    unsure: dict[str, tuple[str, dict[str, str]]] = field(default_factory=dict)
+    unsure: dict[str, tuple[str, dict[str, str], float]] = field(default_factory=dict)
     started: float = field(default_factory=time.monotonic)
 
     async def ask(self, sql: str) -> list[dict[str, Any]]:
@@ -101,45 +107,67 @@ class Introspection:
     ) -> Table:
         """The table with sample values and JSON fields; ``texts`` are its columns as text, in SQL.
 
-        Where not all rows were read, statements about all values need ``confirmed``.
+        A table of at most ``FEW`` rows keeps them all. Where not all rows were read, statements about all
+        values need ``confirmed``.
         """
         answer = await self.try_to(sample_query(source, texts, row_id, span))
         if isinstance(answer, QueryError):
             self.unsampled.append(table.full_name)
             return table
-        values = (column.to_pylist() for column in answer.table.columns)
+        values = [column.to_pylist() for column in answer.table.columns]
+        count = answer.table.num_rows
+        whole = _from_start(span) and count < SAMPLE_ROWS and not answer.truncated
+        words = (
+            {value for found in values for value in found if isinstance(value, str)} if count <= FEW else ()
+        )
+        small = whole and count <= FEW and samples > 0 and not any(map(is_private, words))
+        filled = partial(_with_cells if small else _with_values, samples=samples)
         columns = [
-            column if is_private(column.name) else _with_values(column, found, samples)
+            column if is_private(column.name) else filled(column, found)
             for column, found in zip(table.columns, values, strict=False)
         ]
         self.withheld += [f"{table.full_name}.{c.name}" for c in table.columns if is_private(c.name)]
-        few = _from_start(span) and answer.table.num_rows < SAMPLE_ROWS
-        if answer.truncated or not few:
-            by_name = {c.name: text for c, text in zip(columns, texts, strict=True) if c.complete}
-            self.unsure[table.full_name] = source, by_name
-        return replace(table, columns=tuple(columns))
+        table = replace(table, columns=tuple(columns))
+        if whole:
+            return _with_distinct(table, len({*zip(*values, strict=True)}))
+        size = answer.table.nbytes / max(1, count) * (table.row_count or 0)
+        by_name = {c.name: text for c, text in zip(columns, texts, strict=True)}
+        self.unsure[table.full_name] = source, by_name, size
+        return table
 
     async def confirmed(self, table: Table) -> Table:
-        """Check what a sample says about all values against all rows; drop what is not true.
+        """Check what a sample says about all values against all rows, and drop what is not true.
 
-        Call it when all tables have their samples, because it uses the same time budget.
+        Of tables that are not large it adds the NULLs and exact duplicates that a sample cannot tell. Call
+        it when all tables have their samples, because it uses the same time budget.
         """
-        source, texts = self.unsure.get(table.full_name, ("", {}))
-        if not texts:
+        if table.full_name not in self.unsure:
             return table
-        answer = None
-        if table.row_count and table.full_name not in self.estimated:  # a count was quick enough
-            counts = ", ".join(f"count(DISTINCT {text})" for text in texts.values())
-            answer = await self.try_to(f"SELECT {counts} FROM {source}")
-        found: dict[str, int] = {}
-        if isinstance(answer, QueryResult):
-            columns = zip(texts, answer.table.columns, strict=True)
-            found = {name: column[0].as_py() for name, column in columns}
-        kept = (
-            replace(c, complete=found.get(c.name) == len(c.samples)) if c.name in texts else c
-            for c in table.columns
-        )
-        return replace(table, columns=tuple(kept))
+        source, texts, size = self.unsure[table.full_name]
+        counted = table.full_name not in self.estimated  # else not even that was quick enough
+        rows = (table.row_count or 0) if counted else 0
+        claims = {c.name: f"count(DISTINCT {texts[c.name]})" for c in table.columns if c.complete}
+        found = await self._numbers(source, claims) if rows else {}
+        columns = [
+            replace(c, complete=c.complete and found.get(c.name) == len(c.samples)) for c in table.columns
+        ]
+        if not 0 < rows <= SCANNED_ROWS:
+            return replace(table, columns=tuple(columns))
+        doubtful = {c.name: f"count({quoted(c.name)})" for c in columns if c.samples and not c.nulls}
+        filled = await self._numbers(source, doubtful)
+        columns = [replace(c, nulls=c.nulls or filled.get(c.name, rows) < rows) for c in columns]
+        table = replace(table, columns=tuple(columns))
+        if table.primary_key or size > SCANNED_BYTES:
+            return table
+        different = f"(SELECT DISTINCT {', '.join(texts.values())} FROM {source}) AS different"
+        return _with_distinct(table, (await self._numbers(different, {"": "count(*)"})).get("", rows))
+
+    async def _numbers(self, source: str, wanted: Mapping[str, str]) -> dict[str, int]:
+        """What one query counts, by name; empty if nothing is wanted or there is no time."""
+        answer = await self.try_to(f"SELECT {', '.join(wanted.values())} FROM {source}") if wanted else None
+        if not isinstance(answer, QueryResult):
+            return {}
+        return {name: column[0].as_py() for name, column in zip(wanted, answer.table.columns, strict=True)}
 
     def catalog(self, tables: Sequence[Table]) -> Catalog:
         """The tables as a catalog, with all notes.
@@ -211,6 +239,21 @@ def _from_start(span: Span | None) -> bool:
     return span is None or span[1] - span[0] < SAMPLE_ROWS
 
 
+def _with_distinct(table: Table, count: int) -> Table:
+    """The table with the number of its different rows, if that is fewer; bytes are not compared."""
+    fewer = count < (table.row_count or 0) and not any(c.type == "BLOB" for c in table.columns)
+    return replace(table, distinct_rows=count) if fewer else table
+
+
+def _with_cells(column: Column, found: Sequence[Any], samples: int) -> Column:
+    """The column with all its values, if they are texts."""
+    if not all(isinstance(value, str | None) for value in found):
+        return column
+    documents = [value for value in found if value]
+    fields = column.fields or (infer_fields(documents) if _documents(documents) else ())
+    return replace(column, fields=fields).with_cells((value and _cut(value) for value in found), samples)
+
+
 def _with_values(column: Column, found: Sequence[Any], samples: int) -> Column:
     """The column with samples, complete if they are all that was found; an empty text is one then."""
     telling = [value for value in found if isinstance(value, str) and value.strip()]
@@ -222,7 +265,8 @@ def _with_values(column: Column, found: Sequence[Any], samples: int) -> Column:
     others = {value for value in found if value is not None} - {*shown}
     complete = samples > 0 and len(found) > 0 and not others - {""} and len(shown) + len(others) <= most
     shown += ("",) if complete and others else ()
-    return replace(column, samples=shown, fields=fields, complete=complete)
+    nulls = bool(shown) and None in found
+    return replace(column, samples=shown, fields=fields, complete=complete, nulls=nulls)
 
 
 def _documents(values: Sequence[str]) -> bool:

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
+from quorum.knowledge.naming import write_name
+
 if TYPE_CHECKING:
     from sqlglot import exp
 
 _EXACT: dict[str, Callable[[str], str]] = {"snowflake": str.upper, "postgres": str.lower}
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _CLOSE = 0.6
 
@@ -45,12 +46,8 @@ class Names:
         return name.casefold() if self._fold is None else self._fold(name)
 
     def written(self, name: str) -> str:
-        """``name`` as a query must write it: quoted where case or characters need it."""
-        if _PLAIN.fullmatch(name) and self.unquoted(name) == self.stored(name):
-            return name
-        if self.dialect in ("bigquery", "mysql"):
-            return f"`{name}`"
-        return '"' + name.replace('"', '""') + '"'
+        """``name`` as a query must write it, and as schema text has it."""
+        return write_name(name, self.dialect)
 
 
 def nearest(name: str, known: Iterable[str], limit: int = 3) -> list[str]:

@@ -20,7 +20,7 @@ import pytest
 
 from quorum.knowledge.catalog import Catalog, ForeignKey
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
-from quorum.tools.databases import connect
+from quorum.tools.databases import connect, introspection
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.introspection import Introspection
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
@@ -69,6 +69,11 @@ def error(outcome: QueryResult | QueryError) -> QueryError:
 
 async def no_count(look: Introspection, source: str) -> None:
     """A count that takes too long."""
+
+
+def nulls(catalog: Catalog) -> set[str]:
+    """Columns that are said to hold NULLs."""
+    return {f"{table.name}.{column.name}" for table, column in catalog.columns() if column.nulls}
 
 
 def content(path: Path) -> bytes:
@@ -270,6 +275,74 @@ class ConnectorContract:
             monkeypatch.setattr(Introspection, "count", no_count)
             late = table(await connector.catalog(), "big").columns[1]
         assert (sorted(late.samples), late.complete) == (["even", "odd"], False), "not known for lack of time"
+
+    async def test_catalog_keeps_all_values_of_a_small_table_but_private_ones(self, tmp_path: Path) -> None:
+        twelve = ", ".join(f"({i}, {i}, {i})" for i in range(12))
+        script = f"""
+            CREATE TABLE plans (id INTEGER, name VARCHAR, "apiKey" VARCHAR, logo BLOB, price DOUBLE);
+            INSERT INTO plans VALUES
+                (1, 'free', 'k1', NULL, 0.5), (2, NULL, 'k2', CAST('x' AS BLOB), 1),
+                (3, {self.long_text}, 'k3', NULL, 1);
+            CREATE TABLE settings (name VARCHAR, value VARCHAR);
+            INSERT INTO settings VALUES ('color', 'red'), ('smtp_password', 'hunter2');
+            CREATE TABLE twelve (a INTEGER, b INTEGER, c INTEGER);
+            INSERT INTO twelve VALUES {twelve};
+            CREATE TABLE thirteen AS SELECT a FROM twelve UNION ALL SELECT 12;
+            CREATE VIEW seen AS SELECT name FROM plans;
+        """
+        path = tmp_path / "plans.db"
+        self.build(path, script)
+        async with self.connect(path) as connector:
+            catalog = await connector.catalog()
+            none = await connector.catalog(samples=0)
+        cells = {c.name: c.cells for c in table(catalog, "plans").columns}
+        assert cells["id"] == ("1", "2", "3")
+        assert cells["name"][:2] == ("free", None)
+        assert str(cells["name"][2]).endswith("…"), "long values are cut"
+        assert cells["price"] == ("0.5", "1.0", "1.0")
+        assert cells["apiKey"] == cells["logo"] == ()
+        assert not any(c.cells for c in table(catalog, "settings").columns), (
+            "names in rows may be private too"
+        )
+        assert len(table(catalog, "twelve").columns[2].cells) == 12
+        assert table(catalog, "thirteen").columns[0].cells == ()
+        assert table(catalog, "seen").columns[0].cells == cells["name"]
+        assert not any(column.cells for _, column in none.columns())
+
+    async def test_catalog_tells_nulls_and_duplicates(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        script = """
+            CREATE TABLE few (id INTEGER, kind VARCHAR, none VARCHAR);
+            INSERT INTO few VALUES (1, 'a', NULL), (1, 'a', NULL), (2, NULL, NULL), (2, 'a', NULL);
+            CREATE TABLE pictures (id INTEGER, picture BLOB);
+            INSERT INTO pictures VALUES (1, CAST('x' AS BLOB)), (1, CAST('y' AS BLOB));
+            CREATE TABLE many (id INTEGER, kind VARCHAR, rare VARCHAR);
+            INSERT INTO many WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 4999)
+            SELECT i % 1000, 'k', CASE WHEN i = 4321 THEN NULL ELSE 'r' END FROM n;
+            CREATE TABLE keyed (id INTEGER PRIMARY KEY, kind VARCHAR);
+            INSERT INTO keyed
+            SELECT max(id) * 1000 + row_number() OVER (), kind FROM many GROUP BY id, kind, rare;
+            CREATE VIEW seen AS SELECT * FROM few;
+        """
+        path = tmp_path / "nulls.db"
+        self.build(path, script)
+        async with self.connect(path) as connector:
+            catalog = await connector.catalog()
+            monkeypatch.setattr(introspection, "SCANNED_ROWS", 4_999)
+            bounded = await connector.catalog()
+            monkeypatch.setattr(introspection, "SCANNED_ROWS", 5_000)
+            monkeypatch.setattr(introspection, "SCANNED_BYTES", 1_000)
+            light = await connector.catalog()
+        assert {t.name: t.distinct_rows for t in catalog.tables if t.distinct_rows} == {
+            "few": 3,
+            "many": 1001,
+        }
+        assert nulls(catalog) == {"few.kind", "many.rare", "seen.kind"}
+        assert nulls(bounded) == {"few.kind", "seen.kind"}
+        assert table(bounded, "many").distinct_rows is None
+        assert nulls(light) == nulls(catalog)
+        assert table(light, "many").distinct_rows is None
 
     async def test_catalog_keys(self, shop: Connector) -> None:
         catalog = await shop.catalog()

@@ -25,7 +25,14 @@ from quorum.tools.guard.output import rebuild, render
 from quorum.tools.guard.rules import judge
 from quorum.tools.guard.text import Passed, Refused, Scanned, is_command, plain, scan
 from quorum.tools.guard.vocabulary import words
-from quorum.tools.sql import SyntaxProblem, dialect_name, parse_statements, sqlglot_dialect, without_hints
+from quorum.tools.sql import (
+    SyntaxProblem,
+    dialect_name,
+    parse_statements,
+    readable,
+    sqlglot_dialect,
+    without_hints,
+)
 
 __all__ = ["Passed", "Refused", "check", "judge_list"]
 
@@ -76,7 +83,7 @@ def _check_form(scanned: Scanned, dialect: str) -> Passed | Refused:
     if isinstance(rest, Refused):
         return rest
     if word == "SHOW":
-        return show(plain(rest), dialect)
+        return show(plain(rest), dialect) or _check_form(_described(rest, dialect), dialect)
     split = split_explain(plain(rest), dialect)
     if split is None:
         return _check_statements(scanned, dialect)
@@ -85,6 +92,12 @@ def _check_form(scanned: Scanned, dialect: str) -> Passed | Refused:
     options, query = split
     tokens = sqlglot_dialect(dialect).tokenize(query)
     return _explained(options, _check_statements(Scanned(query, tokens), dialect))
+
+
+def _described(rest: Scanned, dialect: str) -> Scanned:
+    """DESCRIBE of what DuckDB was asked to SHOW: SHOW would also tell the setting of that name."""
+    sql = f"DESCRIBE {plain(rest)}"
+    return Scanned(sql, sqlglot_dialect(dialect).tokenize(sql))
 
 
 def _check_statements(scanned: Scanned, dialect: str) -> Passed | Refused:
@@ -100,7 +113,12 @@ def _check_statements(scanned: Scanned, dialect: str) -> Passed | Refused:
     problem = judge(trees[-1], dialect, functions)
     if problem:
         return problem
-    text = rebuild(scanned.sql, scanned.tokens, trees, dialect) or render(trees, dialect, functions)
+    text = rebuild(scanned.sql, scanned.tokens, trees, dialect)
+    if text is None and readable(scanned.tokens, dialect) != scanned.tokens and dialect == "mysql":
+        return Refused(
+            "ON EMPTY and ON ERROR cannot be rendered; write the query in a simpler form.", "rendering"
+        )
+    text = text or render(trees, dialect, functions)
     if isinstance(text, Refused):
         return text
     trees[-1].meta["variables"] = variables(trees[:-1])

@@ -105,6 +105,7 @@ def scan(sql: str, dialect: str) -> Scanned | Refused:
             or _nesting(read)
             or _stages(read, dialect)
             or _quoted_calls(read, dialect)
+            or _escaped_names(read, dialect)
         )
         bare = _without_comments(sql, read)
         if bare != sql:
@@ -209,4 +210,16 @@ def _quoted_calls(tokens: list[Token], dialect: str) -> Refused | None:
         if quoted and token.text.upper() in known and token.text != fold(token.text):
             reason = f'The function "{token.text}" is not {token.text.upper()}, but one that a user defined.'
             return Refused(reason, "function", token.line, token.col)
+    return None
+
+
+def _escaped_names(tokens: list[Token], dialect: str) -> Refused | None:
+    """PostgreSQL's ``U&"\\0070g"``, one name to the engine and three words to the parser."""
+    if dialect not in ("postgres", "duckdb"):
+        return None
+    for letter, sign, name in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        near = letter.end + 1 == sign.start and sign.end + 1 == name.start
+        if near and (letter.text.upper(), sign.text, name.token_type.name) == ("U", "&", "IDENTIFIER"):
+            reason = 'A name is written U&"…", with escapes; write it plainly.'
+            return Refused(reason, "characters", name.line, name.col)
     return None

@@ -115,9 +115,7 @@ def _check_statements(scanned: Scanned, dialect: str) -> Passed | Refused:
         return problem
     text = rebuild(scanned.sql, scanned.tokens, trees, dialect)
     if text is None and readable(scanned.tokens, dialect) != scanned.tokens and dialect == "mysql":
-        return Refused(
-            "ON EMPTY and ON ERROR cannot be rendered; write the query in a simpler form.", "rendering"
-        )
+        return Refused("ON EMPTY and ON ERROR cannot be rendered; write the rest simpler.", "rendering")
     text = text or render(trees, dialect, functions)
     if isinstance(text, Refused):
         return text

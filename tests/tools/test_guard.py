@@ -11,19 +11,20 @@ import pytest
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.guard import Passed, Refused, check, judge_list
 from quorum.tools.guard.output import render
+from quorum.tools.guard.verdict import verdict_on
 from quorum.tools.guard.vocabulary import function_names, words
 from quorum.tools.query import ErrorKind
 from quorum.tools.sql import DIALECTS, parse_statements
 
 
 def passed(sql: str, dialect: str = "sqlite") -> Passed:
-    verdict = check(sql, dialect)
+    verdict = verdict_on(sql, dialect)
     assert isinstance(verdict, Passed), verdict
     return verdict
 
 
 def refused(sql: str, dialect: str = "sqlite") -> Refused:
-    verdict = check(sql, dialect)
+    verdict = verdict_on(sql, dialect)
     assert isinstance(verdict, Refused), verdict
     return verdict
 

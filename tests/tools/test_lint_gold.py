@@ -13,7 +13,8 @@ from sqlglot import exp
 
 from quorum.knowledge.catalog import Catalog, Column, Table
 from quorum.knowledge.folder import find_database_folders, load_folder
-from quorum.tools.guard import Passed, check
+from quorum.tools.guard import Passed
+from quorum.tools.guard.verdict import verdict_on
 from quorum.tools.lint import Linter
 
 NAMES = ("no such column", "no such table", "ambiguous column")
@@ -69,7 +70,7 @@ def sqlite_questions(data: Path) -> Iterator[tuple[Path, str]]:
 
 
 def passed(sql: str, dialect: str) -> exp.Expr:
-    verdict = check(sql, dialect)
+    verdict = verdict_on(sql, dialect)
     assert isinstance(verdict, Passed), verdict
     assert verdict.tree is not None
     return verdict.tree
@@ -134,7 +135,7 @@ def test_agrees_with_sqlite_on_broken_queries(shared: Path, linters: SqliteLinte
     for path, sql in sqlite_questions(shared / "data"):
         connection, linter = linters[path]
         tree = broken(passed(sql, "sqlite").copy(), linter.catalog, dice)
-        verdict = check(tree.sql("sqlite"), "sqlite")
+        verdict = verdict_on(tree.sql("sqlite"), "sqlite")
         assert isinstance(verdict, Passed), verdict
         try:
             connection.execute(f"EXPLAIN {verdict.sql}")

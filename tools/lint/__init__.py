@@ -7,6 +7,8 @@ names, where a column really is. It never guesses: where a name may be right, it
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
+from itertools import count
 from typing import TYPE_CHECKING
 
 from quorum.tools.lint.names import Names
@@ -21,11 +23,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Linter"]
 
+_NUMBERS = count()
 _SHOWN = 3  # problems told at once: enough to repair in one go, few enough to read
 
 
 class Linter:
-    """Checks queries against one catalog. Building it indexes the catalog once; checks share it.
+    """Checks queries against one catalog, which is indexed once, at the first check.
+
+    Attributes:
+        number: Its own in this process, by which the guard's process knows it.
 
     Args:
         catalog: Names in the database's true case.
@@ -36,7 +42,12 @@ class Linter:
 
     def __init__(self, catalog: Catalog) -> None:
         self.catalog = catalog
-        self._tables = Tables(catalog, Names(dialect_name(catalog.dialect)))
+        self.number = next(_NUMBERS)
+        self._names = Names(dialect_name(catalog.dialect))
+
+    @cached_property
+    def _tables(self) -> Tables:
+        return Tables(self.catalog, self._names)
 
     def lint(self, tree: exp.Expr | None) -> QueryError | None:
         """The first problem, with up to two more beside it; None if nothing is wrong.

@@ -21,10 +21,10 @@ DIALECTS = ("bigquery", "duckdb", "mysql", "postgres", "snowflake", "sqlite")
 MAX_TOKENS = 32_000
 """Most tokens that are parsed; people's queries have below 3,000."""
 
-MAX_NODES = 60_000
+MAX_NODES = 20_000
 """Most nodes that the parser may make, its wrong guesses included; it makes up to two for a token."""
 
-MAX_GUESSES = 30_000
+MAX_GUESSES = 10_000
 """Most readings of nested types that the parser may have to try: each may be a type or a call."""
 
 _ALIASES = {"postgresql": "postgres", "mariadb": "mysql", "sqlite3": "sqlite"}

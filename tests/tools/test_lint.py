@@ -56,7 +56,7 @@ POSTGRES = Linter(Catalog("pg", "postgres", (table("orders", "id Total", "public
 def problems(sql: str, linter: Linter = SHOP) -> list[QueryError]:
     verdict = verdict_on(sql, linter.catalog.dialect)
     assert isinstance(verdict, Passed), verdict
-    return linter.problems(verdict.tree)
+    return list(linter.problems(verdict.tree))
 
 
 def only(sql: str, linter: Linter = SHOP) -> QueryError:

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from quorum.tools.lint import Linter
     from quorum.tools.query import QueryError
 
-SECONDS = 0.8
-"""Processor time for guard and lint on one text; people's queries take 5 to 20 ms."""
+SECONDS = 0.9
+"""Time for guard and lint on one text, waiting for others' texts not counted; people's take 5 to 20 ms."""
 MEMORY = 512 * 2**20
 """Bytes of memory for one text, on top of what the process holds before it."""
 WAIT_SECONDS = 10.0
-"""Longest wait for a verdict: the processor time may be slow to come on a machine that is busy."""
+"""Longest wait for a verdict, should the process not even end."""
 START_SECONDS = 60.0
 """Longest wait for the process to start, or to read a catalog."""
 

@@ -45,6 +45,10 @@ class SyntaxProblem(QuorumError):
         self.column = column
 
 
+class TooComplex(SyntaxProblem):
+    """SQL that would take the parser long."""
+
+
 def dialect_name(dialect: str) -> str:
     """The canonical name of a dialect.
 
@@ -90,7 +94,7 @@ def parse_statements(sql: str, dialect: str, tokens: list[Token] | None = None) 
         first = error.errors[0] if error.errors else {}
         message = str(first.get("description") or error).strip().rstrip(".")
         if message.startswith("Maximum number of AST nodes"):
-            raise SyntaxProblem(f"Its nesting can be read in over {MAX_NODES:,} ways.") from None
+            raise TooComplex("It nests too deeply, in forms that can be read in many ways.") from None
         raise SyntaxProblem(f"{message}.", first.get("line"), first.get("col")) from None
     except SqlglotError as error:
         raise SyntaxProblem(f"{str(error).splitlines()[0].rstrip('.')}.") from None
@@ -201,10 +205,10 @@ def _check_work(tokens: list[Token]) -> None:
     ``STRUCT(STRUCT(1))`` may be a type or a call at every level, so the readings double with each.
 
     Raises:
-        SyntaxProblem: It is too much.
+        TooComplex: It is too much.
     """
     if len(tokens) > MAX_TOKENS:
-        raise SyntaxProblem(f"It has {len(tokens):,} tokens; at most {MAX_TOKENS:,} are read.")
+        raise TooComplex(f"It has {len(tokens):,} tokens; at most {MAX_TOKENS:,} are read.")
     guesses = depth = 0
     opened: list[bool] = []  # for each open bracket, whether it may be that of a type
     before = ""
@@ -216,7 +220,7 @@ def _check_work(tokens: list[Token]) -> None:
         elif token.text in (")", ">") and opened:
             depth -= opened.pop()
         if guesses > MAX_GUESSES:
-            raise SyntaxProblem("It nests types too deeply.", token.line, token.col)
+            raise TooComplex("It nests types too deeply.", token.line, token.col)
         before = token.token_type.name
 
 

@@ -1,8 +1,8 @@
-"""How long the guard and the lint can be made to take: ``python -m tests.benchmarks.fuzz_guard [queries] [seed]``.
+"""How long the guard and the lint can be made to take: ``python -m tests.benchmarks.fuzz_guard [queries [seed]]``.
 
-Generates that many queries for each dialect (20,000 unless told): nested, long, of deep types, of chains, long
-lists, comments and odd characters, valid and broken. Reports, by dialect, how they ended, the slowest verdicts
-with the beginnings of their texts, and how many had to be ended by the limits of the guard's process.
+Generates that many queries for each dialect (20,000 by default): nested, long, of deep types, of chains, long
+lists, comments and odd characters, valid and broken. Reports for each dialect how they ended (``too_complex``
+are those that the limits stopped) and the slowest verdicts with the beginnings of their texts.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ class Fuzz:
 
     def size(self, most: int) -> int:
         """Small mostly, at times up to ``most``."""
-        return max(1, int(most ** self.dice.random()))
+        return max(1, int(most ** (self.dice.random() ** 4)))
 
     def wrapped(self, pairs: list[tuple[str, str]], core: str, depth: int) -> str:
         chosen = [self.dice.choice(pairs) for _ in range(depth)]

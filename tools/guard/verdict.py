@@ -10,6 +10,7 @@ from quorum.tools.guard.text import Passed, Refused, Scanned, is_command, plain,
 from quorum.tools.guard.vocabulary import words
 from quorum.tools.sql import (
     SyntaxProblem,
+    TooComplex,
     dialect_name,
     parse_statements,
     readable,
@@ -35,6 +36,9 @@ def _check(sql: str, dialect: str) -> Passed | Refused:
         return scanned
     try:
         return _check_form(scanned, dialect)
+    except TooComplex as problem:
+        reason = f"The SQL cannot be judged: {problem.message}"
+        return Refused(reason, "too_complex", problem.line, problem.column)
     except SyntaxProblem as problem:
         word = scanned.tokens[0].text.upper()
         if word in words("writes"):

@@ -1,4 +1,4 @@
-"""How long the guard and the lint can be made to take: ``python -m tests.benchmarks.fuzz_guard [queries [seed]]``.
+"""How long guard and lint can be made to take: ``python -m tests.benchmarks.fuzz_guard [queries [seed]]``.
 
 Generates that many queries for each dialect (20,000 by default): nested, long, of deep types, of chains, long
 lists, comments and odd characters, valid and broken. Reports for each dialect how they ended (``too_complex``
@@ -22,100 +22,40 @@ from quorum.tools.sql import DIALECTS, sqlglot_dialect
 LONGEST = 99_000
 WORST = 3
 
-# what can be written inside itself: before and after the inner expression
-NESTS = [
-    *[("(", ")"), ("ARRAY[", "]"), ("[", "]"), ("STRUCT(", ")"), ("{'a': ", "}"), ("MAP {'a': ", "}")],
-    *[
-        ("CASE WHEN a THEN ", " END"),
-        ("CAST(", " AS INT)"),
-        ("f(", ")"),
-        ("NOT (", ")"),
-        ("- ", ""),
-        ("NOT ", ""),
-    ],
-    *[("(SELECT ", ")"), ("EXISTS (SELECT ", ")"), ("a IN (", ")"), ("a IN (SELECT ", ")"), ("ROW(", ")")],
-    *[
-        ("DECIMAL(", ")"),
-        ("TIMESTAMP(", ")"),
-        ("DATE(", ")"),
-        ("OBJECT(", ")"),
-        ("ENUM(", ")"),
-        ("JSON(", ")"),
-    ],
-    *[
-        ("STRUCT<a INT64>(", ")"),
-        ("ARRAY<INT64>[", "]"),
-        ("a::STRUCT(b ", ")"),
-        ("TRY_CAST(", " AS ARRAY<INT>)"),
-    ],
-    *[
-        ("coalesce(a, ", ")"),
-        ("IF(a, ", ", b)"),
-        ("x -> ", ""),
-        ("(x) -> (", ")"),
-        ("a[", "]"),
-        ("INTERVAL (", ")"),
-    ],
-    *[("EXTRACT(YEAR FROM ", ")"), ("TRIM(BOTH 'x' FROM ", ")"), ("SUBSTRING(", " FROM 1)"), ("(a, ", ")")],
-    *[
-        ("sum(", ") OVER (ORDER BY a)"),
-        ("a BETWEEN 1 AND ", ""),
-        ("CASE a WHEN 1 THEN ", " END"),
-        ("a.f(", ")"),
-    ],
-    *[("JSON_OBJECT('a', ", ")"), ("repeat('x', ", ")"), ("format('{}', ", ")"), ("(a).", ""), ("a:b", "")],
-    *[
-        ("(VALUES (", "))"),
-        ("NESTED(", ")"),
-        ("VECTOR(", ")"),
-        ("VARIANT(", ")"),
-        ("OBJECT(a ", ")"),
-        ("CHAR(", ")"),
-    ],
-]
-SOURCES = [
-    ("(SELECT * FROM ", ")"),
-    ("(", ")"),
-    ("(t JOIN ", " ON 1)"),
-    ("(WITH c AS (SELECT 1) SELECT * FROM ", ")"),
-]
-TYPES = [
-    ("STRUCT<a ", ">"),
-    ("ARRAY<", ">"),
-    ("MAP<INT, ", ">"),
-    ("STRUCT(a ", ")"),
-    ("LIST(", ")"),
-    ("", "[]"),
-]
-LITERALS = [
-    *[
-        "'{}'",
-        "'%{}d'",
-        "'{{{}'",
-        "'{{:{}}}'",
-        "$${}$$",
-        "E'{}'",
-        "x'{}'",
-        '"{}"',
-        "`{}`",
-        "r'{}'",
-        "'''{}'''",
-        "{}",
-    ],
-    *[
-        "/* {} */ 1",
-        "-- {}\n 1",
-        "# {}\n 1",
-        "N'{}'",
-        "U&'{}'",
-        "0x{}",
-        "{}e{}",
-        "@{}",
-        ":{}",
-        "${}",
-        "_utf8'{}'",
-    ],
-]
+
+def split(text: str) -> list[str]:
+    """The items of a list, which stand between ``¦``; ⏎ is a line break."""
+    lines = [line.removeprefix("    ") for line in text.strip("\n").split("\n")]
+    return [item.replace("⏎", "\n") for line in lines for item in line.split(" ¦ ")]
+
+
+def forms(text: str) -> list[tuple[str, str]]:
+    """What stands before and after ``…`` in each item of a list."""
+    return [(before, after) for before, _, after in (item.partition("…") for item in split(text))]
+
+
+# what can be written inside itself
+NESTS = forms("""
+    (…) ¦ ARRAY[…] ¦ […] ¦ STRUCT(…) ¦ {'a': …} ¦ MAP {'a': …} ¦ CASE WHEN a THEN … END ¦ CAST(… AS INT)
+    f(…) ¦ NOT (…) ¦ - … ¦ NOT … ¦ (SELECT …) ¦ EXISTS (SELECT …) ¦ a IN (…) ¦ a IN (SELECT …) ¦ ROW(…)
+    DECIMAL(…) ¦ TIMESTAMP(…) ¦ DATE(…) ¦ OBJECT(…) ¦ ENUM(…) ¦ JSON(…) ¦ STRUCT<a INT64>(…)
+    ARRAY<INT64>[…] ¦ a::STRUCT(b …) ¦ TRY_CAST(… AS ARRAY<INT>) ¦ coalesce(a, …) ¦ IF(a, …, b) ¦ x -> …
+    (x) -> (…) ¦ a[…] ¦ INTERVAL (…) ¦ EXTRACT(YEAR FROM …) ¦ TRIM(BOTH 'x' FROM …)
+    SUBSTRING(… FROM 1) ¦ (a, …) ¦ sum(…) OVER (ORDER BY a) ¦ a BETWEEN 1 AND …
+    CASE a WHEN 1 THEN … END ¦ a.f(…) ¦ JSON_OBJECT('a', …) ¦ repeat('x', …) ¦ format('{}', …) ¦ (a).…
+    a:b… ¦ (VALUES (…)) ¦ NESTED(…) ¦ VECTOR(…) ¦ VARIANT(…) ¦ OBJECT(a …) ¦ CHAR(…)
+""")
+SOURCES = forms("""
+    (SELECT * FROM …) ¦ (…) ¦ (t JOIN … ON 1) ¦ (WITH c AS (SELECT 1) SELECT * FROM …)
+""")
+TYPES = forms("""
+    STRUCT<a …> ¦ ARRAY<…> ¦ MAP<INT, …> ¦ STRUCT(a …) ¦ LIST(…) ¦ …[]
+""")
+LITERALS = split(r"""
+    '{}' ¦ '%{}d' ¦ '{{{}' ¦ '{{:{}}}' ¦ $${}$$ ¦ E'{}' ¦ x'{}' ¦ "{}" ¦ `{}` ¦ r'{}' ¦ '''{}'''
+    {} ¦ /* {} */ 1 ¦ -- {}⏎ 1 ¦ # {}⏎ 1 ¦ N'{}' ¦ U&'{}' ¦ 0x{} ¦ {}e{} ¦ @{} ¦ :{} ¦ ${}
+    _utf8'{}'
+""")
 PIECES = [
     "1",
     "a",
@@ -136,38 +76,12 @@ PIECES = [
     "$$",
     ";",
 ]
-OPERATORS = [
-    "+",
-    "-",
-    "*",
-    "/",
-    "%",
-    "||",
-    "AND",
-    "OR",
-    "=",
-    "<",
-    ".",
-    "::INT",
-    ",",
-    " ",
-    "->",
-    "->>",
-    "IS NOT NULL AND",
-]
-OPERATORS += [
-    "LIKE",
-    "IN (1) AND",
-    "BETWEEN 1 AND",
-    "COLLATE x +",
-    "AT TIME ZONE",
-    "^",
-    "~",
-    "<=>",
-    "IS",
-    "[1]",
-    ":",
-]
+OPERATORS = split("""
+    + ¦ - ¦ * ¦ / ¦ % ¦ || ¦ AND ¦ OR ¦ = ¦ < ¦ . ¦ ::INT ¦ , ¦   ¦ -> ¦ ->> ¦ IS NOT NULL AND
+    LIKE ¦ IN (1) AND ¦ BETWEEN 1 AND ¦ COLLATE x + ¦ AT TIME ZONE ¦ ^ ¦ ~ ¦ <=> ¦ IS ¦ [1] ¦ :
+""")
+PLACES = ["SELECT {} FROM t", "SELECT 1 FROM t WHERE a IN ({})", "VALUES ({})", "SELECT [{}]", "SELECT f({})"]
+PLACES += ["SELECT 1 FROM t GROUP BY {}", "SELECT 1 FROM t ORDER BY {}", "SELECT 1 FROM {}"]
 SETS = ["UNION ALL", "UNION", "INTERSECT", "EXCEPT"]
 
 
@@ -217,7 +131,8 @@ class Fuzz:
         return "SELECT " + ", ".join(self.wrapped(pairs, "1", self.size(90)) for _ in range(self.size(20)))
 
     def types(self) -> str:
-        return f"SELECT CAST(a AS {self.wrapped(TYPES, 'INT', self.size(90))}), a::{self.wrapped(TYPES, 'INT', 5)}"
+        deep, flat = self.wrapped(TYPES, "INT", self.size(90)), self.wrapped(TYPES, "INT", 5)
+        return f"SELECT CAST(a AS {deep}), a::{flat}"
 
     def literal(self) -> str:
         body = "".join(self.dice.choices(PIECES, k=self.size(6))) * self.size(20_000)
@@ -236,9 +151,7 @@ class Fuzz:
         )
         count = self.size(30_000)
         items = ", ".join(item.replace("{}", str(n)) for n in range(count))
-        return self.dice.choice(["SELECT {} FROM t", "SELECT 1 FROM t WHERE a IN ({})", "VALUES ({})", "SELECT [{}]",
-                                 "SELECT 1 FROM t GROUP BY {}", "SELECT f({})", "SELECT 1 FROM t ORDER BY {}",
-                                 "SELECT 1 FROM {}"]).replace("{}", items)  # fmt: skip
+        return self.dice.choice(PLACES).replace("{}", items)
 
     def sources(self) -> str:
         return "SELECT * FROM " + self.wrapped(SOURCES, "t", self.size(110))

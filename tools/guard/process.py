@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from quorum.tools.lint import Linter
     from quorum.tools.query import QueryError
 
-SECONDS = 0.9
+SECONDS = 0.8
 """Time for guard and lint on one text, waiting for others' texts not counted; people's take 5 to 20 ms."""
 MEMORY = 512 * 2**20
 """Bytes of memory for one text, on top of what the process holds before it."""
@@ -78,7 +78,7 @@ class _Process:
         with theirs:
             self._child = subprocess.Popen(
                 [sys.executable, "-P", "-m", "quorum.tools.guard.worker", str(SECONDS), str(MEMORY)],
-                stdin=theirs,
+                stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,  # the terminal's Ctrl-C is the parent's affair

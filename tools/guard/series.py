@@ -99,7 +99,10 @@ def _branches(query: exp.Expr) -> Iterator[exp.Expr]:
 def _combines_all(join: exp.Expr) -> bool:
     """True unless the join equates something of one side with something of the other."""
     condition = join.args.get("on")
-    if join.args.get("using") or join.method not in ("", "NATURAL"):  # NATURAL joins nothing by alias
+    if join.args.get("using") or join.text("method").upper() not in (
+        "",
+        "NATURAL",
+    ):  # NATURAL joins nothing by alias
         return False
     tests = condition.flatten() if isinstance(condition, exp.And) else [condition]
     return not any(_equates(test.unnest()) for test in tests if test is not None)

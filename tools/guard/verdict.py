@@ -93,10 +93,10 @@ def _check_statements(scanned: Scanned, dialect: str) -> Passed | Refused:
     problem = judge(trees[-1], dialect, functions)
     if problem:
         return problem
-    text = rebuild(scanned.sql, scanned.tokens, trees, dialect)
-    if text is None and readable(scanned.tokens, dialect) != scanned.tokens and dialect == "mysql":
+    rebuilt = rebuild(scanned.sql, scanned.tokens, trees, dialect)
+    if rebuilt is None and readable(scanned.tokens, dialect) != scanned.tokens and dialect == "mysql":
         return Refused("ON EMPTY and ON ERROR cannot be rendered; write the rest simpler.", "rendering")
-    text = text or render(trees, dialect, functions)
+    text = rebuilt or render(trees, dialect, functions)
     if isinstance(text, Refused):
         return text
     trees[-1].meta["variables"] = variables(trees[:-1])

@@ -118,6 +118,6 @@ def _is_plain(kind: str) -> bool:
     from sqlglot.errors import SqlglotError
 
     try:
-        return exp.DataType.build(kind, dialect="postgres", udt=True).this != exp.DType.USERDEFINED
+        return bool(exp.DataType.build(kind, dialect="postgres", udt=True).this != exp.DType.USERDEFINED)
     except SqlglotError:
         return False

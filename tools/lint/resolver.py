@@ -167,10 +167,14 @@ class Resolver(Sources):
         self.issues.append(Issue(node, scope, "qualifier"))
 
     def _field(self, node: exp.Expr, scope: Scope) -> None:
-        fields = self.dialect == "postgres" and isinstance(node, exp.Dot)
-        if isinstance(node.parent, exp.DataType):
-            return  # the name of a type
-        if fields and isinstance(node.expression, exp.Identifier) and not has_field(node, scope, self.tables):
+        """Look whether what stands behind PostgreSQL's ``(value).`` is a field."""
+        if (
+            self.dialect != "postgres"
+            or not isinstance(node, exp.Dot)
+            or isinstance(node.parent, exp.DataType)
+        ):
+            return
+        if isinstance(node.expression, exp.Identifier) and not has_field(node, scope, self.tables):
             self.issues.append(Issue(node, scope, "field"))
 
     def _unqualified(self, node: exp.Column, key: str, scope: Scope) -> None:

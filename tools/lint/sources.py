@@ -50,7 +50,8 @@ class Issue:
     @property
     def parts(self) -> list[exp.Expr]:
         """The names that it is written with; of a field, its own."""
-        return [self.node.expression] if isinstance(self.node, exp.Dot) else self.node.parts
+        node = self.node
+        return list(node.parts) if isinstance(node, exp.Column | exp.Table) else [node.expression]
 
     @property
     def key(self) -> tuple[object, ...]:

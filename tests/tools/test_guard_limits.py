@@ -116,7 +116,7 @@ def test_the_process_ends_at_its_memory_and_the_next_one_judges(
 def test_a_refusal_at_the_limits_says_what_to_do() -> None:
     error = TOO_MUCH.error()
     assert error.kind is ErrorKind.REFUSED
-    assert "0.8 s or 512 MiB; write it shorter" in error.message
+    assert "0.7 s or 512 MiB; write it shorter" in error.message
 
 
 async def test_the_event_loop_goes_on_while_the_guard_judges() -> None:

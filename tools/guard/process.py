@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from quorum.tools.lint import Linter
     from quorum.tools.query import QueryError
 
-SECONDS = 0.8
+SECONDS = 0.7
 """Time for guard and lint on one text, waiting for others' texts not counted; people's take 5 to 20 ms."""
 MEMORY = 512 * 2**20
 """Bytes of memory for one text, on top of what the process holds before it."""

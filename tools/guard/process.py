@@ -25,8 +25,8 @@ SECONDS = 0.7
 """Time for guard and lint on one text, waiting for others' texts not counted; people's take 5 to 20 ms."""
 MEMORY = 512 * 2**20
 """Bytes of memory for one text, on top of what the process holds before it."""
-WAIT_SECONDS = 10.0
-"""Longest wait for a verdict, should the process not even end."""
+GRACE_SECONDS = 0.2
+"""Time for the process to end by itself after that, before it is killed."""
 START_SECONDS = 60.0
 """Longest wait for the process to start, or to read a catalog."""
 
@@ -58,11 +58,11 @@ class _Process:
             if self._link is None:
                 self._start()
             number = linter.number if linter else None
-            found = self._exchange((sql, dialect, number), WAIT_SECONDS)
+            found = self._exchange((sql, dialect, number), SECONDS + GRACE_SECONDS)
             if found == number and linter:  # it asks for the catalog
                 if self._exchange((linter.number, linter.catalog), START_SECONDS) is not True:
                     raise GuardFailed("The guard's process cannot read the catalog.")
-                found = self._exchange((sql, dialect, number), WAIT_SECONDS)
+                found = self._exchange((sql, dialect, number), SECONDS + GRACE_SECONDS)
             return TOO_MUCH if found is None else found
 
     def close(self) -> None:

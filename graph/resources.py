@@ -147,7 +147,7 @@ async def open_resources(
         return Resources(
             connector=connector,
             catalog=catalog,
-            linter=await asyncio.to_thread(Linter, catalog),
+            linter=Linter(catalog),
             schema=await asyncio.to_thread(render, catalog, budget=options.schema_tokens),
             files=SchemaFiles(catalog, documents.texts if documents else None),
             models=asked.models,

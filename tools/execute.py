@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import BudgetExceeded
 from quorum.tools.databases.base import Connector
+from quorum.tools.guard import allowed
 from quorum.tools.ledger import Ledger, Usage
 from quorum.tools.lint import Linter
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
@@ -40,11 +41,11 @@ class QueryCache:
         self._kept_bytes = 0
         self._running: dict[str, _Shared] = {}
 
-    def judged(self, sql: str, judge: Callable[[str], str | QueryError]) -> str | QueryError:
-        """What ``judge`` says of ``sql``: the text that may run, or why none may; asked once."""
+    async def judged(self, sql: str, judge: Callable[[str], Awaitable[str | QueryError]]) -> str | QueryError:
+        """What ``judge`` says of ``sql``: the text that may run, or why none may; kept."""
         found = self._judged.get(sql)
         if found is None:
-            found = self._judged[sql] = judge(sql)
+            found = self._judged[sql] = await judge(sql)
             if len(self._judged) > KEPT_OUTCOMES:
                 self._judged.popitem(last=False)
         return found
@@ -111,14 +112,9 @@ class Database:
     record: Recorder = no_record
     cache: QueryCache = field(default_factory=QueryCache, repr=False, compare=False)
 
-    def judge(self, sql: str) -> str | QueryError:
+    async def judge(self, sql: str) -> str | QueryError:
         """Guard and lint: the text that may run, or why none may."""
-        from quorum.tools.guard import Refused, check
-
-        verdict = check(sql, self.connector.dialect)
-        if isinstance(verdict, Refused):
-            return verdict.error()
-        return self.linter.lint(verdict.tree) or verdict.sql
+        return await allowed(sql, self.linter)
 
 
 async def execute(database: Database, sql: str, *, agent: str, candidate: str = "") -> Outcome:
@@ -138,11 +134,11 @@ async def execute(database: Database, sql: str, *, agent: str, candidate: str = 
     """
     database.ledger.check_time()
     note = _Note(database, agent, candidate, sql)
-    allowed = database.cache.judged(sql, database.judge)
-    if isinstance(allowed, QueryError):
-        return note.write(allowed)
-    outcome, fresh = await database.cache.recall(allowed, lambda: _run(note, allowed))
-    return outcome if fresh else note.write(outcome, executed=allowed, cached=True)
+    text = await database.cache.judged(sql, database.judge)
+    if isinstance(text, QueryError):
+        return note.write(text)
+    outcome, fresh = await database.cache.recall(text, lambda: _run(note, text))
+    return outcome if fresh else note.write(outcome, executed=text, cached=True)
 
 
 async def _run(note: _Note, sql: str) -> Outcome:

@@ -18,6 +18,15 @@ if TYPE_CHECKING:
 DIALECTS = ("bigquery", "duckdb", "mysql", "postgres", "snowflake", "sqlite")
 """The dialects that Quorum knows, by sqlglot's names."""
 
+MAX_TOKENS = 32_000
+"""Most tokens that are parsed; people's queries have below 3,000."""
+
+MAX_NODES = 20_000
+"""Most nodes that the parser may make, its wrong guesses included; it makes up to two for a token."""
+
+MAX_GUESSES = 10_000
+"""Most readings of nested types that the parser may have to try: each may be a type or a call."""
+
 _ALIASES = {"postgresql": "postgres", "mariadb": "mysql", "sqlite3": "sqlite"}
 
 
@@ -34,6 +43,10 @@ class SyntaxProblem(QuorumError):
         self.message = message
         self.line = line
         self.column = column
+
+
+class TooComplex(SyntaxProblem):
+    """SQL that would take the parser long."""
 
 
 def dialect_name(dialect: str) -> str:
@@ -75,10 +88,13 @@ def parse_statements(sql: str, dialect: str, tokens: list[Token] | None = None) 
     reader = sqlglot_dialect(dialect)
     try:
         tokens = reader.tokenize(sql) if tokens is None else tokens
-        trees = reader.parser().parse(_enclose_limits(tokens) if dialect == "sqlite" else tokens, sql)
+        _check_work(tokens)
+        trees = reader.parser(max_nodes=MAX_NODES).parse(readable(tokens, dialect), sql)
     except ParseError as error:
         first = error.errors[0] if error.errors else {}
         message = str(first.get("description") or error).strip().rstrip(".")
+        if message.startswith("Maximum number of AST nodes"):
+            raise TooComplex("It nests too deeply, in forms that can be read in many ways.") from None
         raise SyntaxProblem(f"{message}.", first.get("line"), first.get("col")) from None
     except SqlglotError as error:
         raise SyntaxProblem(f"{str(error).splitlines()[0].rstrip('.')}.") from None
@@ -181,6 +197,62 @@ def format_sql(sql: str, dialect: str) -> str:
     except SyntaxProblem:
         return sql.strip()
     return ";\n\n".join(tree.sql(name, pretty=True, normalize_functions=False) for tree in trees)
+
+
+def _check_work(tokens: list[Token]) -> None:
+    """Refuse what the parser would take long for, though it is not long or makes no nodes on the way.
+
+    ``STRUCT(STRUCT(1))`` may be a type or a call at every level, so the readings double with each.
+
+    Raises:
+        TooComplex: It is too much.
+    """
+    if len(tokens) > MAX_TOKENS:
+        raise TooComplex(f"It has {len(tokens):,} tokens; at most {MAX_TOKENS:,} are read.")
+    guesses = depth = 0
+    opened: list[bool] = []  # for each open bracket, whether it may be that of a type
+    before = ""
+    for token in tokens:
+        if token.text in ("(", "<"):
+            opened.append(before in ("STRUCT", "OBJECT", "NESTED"))
+            depth += opened[-1]
+            guesses += 2**depth if opened[-1] else 0
+        elif token.text in (")", ">") and opened:
+            depth -= opened.pop()
+        if guesses > MAX_GUESSES:
+            raise TooComplex("It nests types too deeply.", token.line, token.col)
+        before = token.token_type.name
+
+
+def readable(tokens: list[Token], dialect: str) -> list[Token]:
+    """The tokens in a form that the parser can read."""
+    if dialect == "sqlite":
+        return _enclose_limits(tokens)
+    return _without_json_defaults(tokens) if dialect == "mysql" else tokens
+
+
+def _without_json_defaults(tokens: list[Token]) -> list[Token]:
+    """The tokens without what JSON_TABLE does ON EMPTY and ON ERROR after a PATH, which the parser lacks."""
+    words = [
+        token.text.upper() if token.token_type.name not in ("STRING", "NUMBER") else "''" for token in tokens
+    ]
+    if "JSON_TABLE" not in words:
+        return tokens
+    result: list[Token] = []
+    place, path = 0, False  # path: a column's path was read last
+    while place < len(tokens):
+        action = {"DEFAULT": 2, "NULL": 1, "ERROR": 1}.get(words[place], 0)
+        constant = action == 1 or words[place + 1 : place + 2] == ["''"]
+        clause = words[place + action : place + action + 2]
+        if path and action and constant and clause in (["ON", "EMPTY"], ["ON", "ERROR"]):
+            place += action + 2
+            continue
+        if words[place : place + 2] == ["EXISTS", "PATH"]:
+            place += 1
+        path = words[place] == "''" and place > 0 and words[place - 1] == "PATH"
+        result.append(tokens[place])
+        place += 1
+    return result
 
 
 def _enclose_limits(tokens: list[Token]) -> list[Token]:

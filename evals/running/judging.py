@@ -17,7 +17,7 @@ from quorum.evals.scorers.base import Prediction, Scorer, Verdict, unscorable
 from quorum.evals.tabular.frames import NoPandas
 from quorum.graph.answer import Answer, AnswerCandidate
 from quorum.knowledge.errors import DatabaseUnavailable, QuorumError
-from quorum.tools.guard import Refused, check
+from quorum.tools.guard import allowed
 from quorum.tools.results import read_result
 
 NOT_HERE = "Only the schema of its database is here."
@@ -55,7 +55,7 @@ async def judge(
     return dataclasses.replace(
         judged(_kept(question, answer, shown), found),
         executes=bool(shown.file) if question.live and answer.sql else None,
-        valid=_valid(answer.sql, database, ran=bool(shown.file)) if answer.sql else None,
+        valid=await _valid(answer.sql, database, ran=bool(shown.file)) if answer.sql else None,
         error=error,
         message=message,
         candidates=tuple(candidates),
@@ -187,9 +187,8 @@ async def _row(candidate: AnswerCandidate, verdicts: _Verdicts) -> CandidateRow:
     )
 
 
-def _valid(sql: str, database: OpenDatabase, *, ran: bool) -> bool:
+async def _valid(sql: str, database: OpenDatabase, *, ran: bool) -> bool:
     """Whether guard and lint pass the SQL; both have seen what ran (``quorum.tools.execute``)."""
     if ran:
         return True
-    verdict = check(sql, database.resources.catalog.dialect)
-    return not isinstance(verdict, Refused) and database.resources.linter.lint(verdict.tree) is None
+    return isinstance(await allowed(sql, database.resources.linter), str)

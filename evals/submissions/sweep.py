@@ -88,5 +88,4 @@ async def open_database(url: str) -> AsyncIterator[Database]:
     """
     async with await asyncio.to_thread(connect, url) as connector:
         catalog = await connector.catalog(samples=0)
-        linter = await asyncio.to_thread(Linter, catalog)
-        yield Database(connector, catalog, linter, GOLD_LIMITS, Ledger())
+        yield Database(connector, catalog, Linter(catalog), GOLD_LIMITS, Ledger())

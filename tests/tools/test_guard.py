@@ -11,19 +11,20 @@ import pytest
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.guard import Passed, Refused, check, judge_list
 from quorum.tools.guard.output import render
+from quorum.tools.guard.verdict import verdict_on
 from quorum.tools.guard.vocabulary import function_names, words
 from quorum.tools.query import ErrorKind
 from quorum.tools.sql import DIALECTS, parse_statements
 
 
 def passed(sql: str, dialect: str = "sqlite") -> Passed:
-    verdict = check(sql, dialect)
+    verdict = verdict_on(sql, dialect)
     assert isinstance(verdict, Passed), verdict
     return verdict
 
 
 def refused(sql: str, dialect: str = "sqlite") -> Refused:
-    verdict = check(sql, dialect)
+    verdict = verdict_on(sql, dialect)
     assert isinstance(verdict, Refused), verdict
     return verdict
 
@@ -183,7 +184,7 @@ def test_no_list_holds_a_function_with_side_effects(dialect: str) -> None:
         *("load_extension", "writefile", "readfile", "edit", "fts3_tokenizer", "getenv", "read_csv", "query"),
         *("nextval", "setval", "currval", "set_config", "pg_sleep", "pg_read_file", "lo_import", "dblink"),
         *("query_to_xml", "table_to_xml", "database_to_xml", "pg_notify", "pg_terminate_backend", "ts_stat"),
-        *("sleep", "benchmark", "load_file", "get_lock", "release_lock", "external_query", "result_scan"),
+        *("sleep", "benchmark", "load_file", "get_lock", "release_lock", "external_query"),
         *("get_presigned_url", "ai_complete", "infer_schema", "glob_files", "sniff_csv", "which_secret"),
         *("duckdb_secrets", "sleep_ms", "write_log", "json_execute_serialized_sql", "checkpoint", "crosstab"),
     }

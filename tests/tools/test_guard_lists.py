@@ -38,7 +38,13 @@ def test_an_honest_query_passes_twice(dialect: str, sql: str) -> None:
     assert again.sql == verdict.sql
 
 
-@pytest.mark.parametrize(("name", "expected"), [("refuse.jsonl", "refused"), ("pass.jsonl", "pass")])
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        *[("refuse.jsonl", "refused"), ("refuse2.jsonl", "refused")],
+        *[("pass.jsonl", "pass"), ("pass2.jsonl", "pass")],
+    ],
+)
 def test_shared_security_list(shared: Path, name: str, expected: str) -> None:
     path = shared / "security" / name
     verdicts = list(judge_list(path))

@@ -10,7 +10,8 @@ from sqlglot.dialects.dialect import Dialect
 from quorum.knowledge.catalog import Catalog, Column, Table
 from quorum.knowledge.compress import render
 from quorum.knowledge.naming import write_name
-from quorum.tools.guard import Passed, check
+from quorum.tools.guard import Passed
+from quorum.tools.guard.verdict import verdict_on
 from quorum.tools.lint import Linter
 from quorum.tools.lint.names import likeness, nearest
 from quorum.tools.query import ErrorKind, QueryError
@@ -59,9 +60,9 @@ POSTGRES = Linter(Catalog("pg", "postgres", (table("orders", "id Total", "public
 
 
 def problems(sql: str, linter: Linter = SHOP) -> list[QueryError]:
-    verdict = check(sql, linter.catalog.dialect)
+    verdict = verdict_on(sql, linter.catalog.dialect)
     assert isinstance(verdict, Passed), verdict
-    return linter.problems(verdict.tree)
+    return list(linter.problems(verdict.tree))
 
 
 def only(sql: str, linter: Linter = SHOP) -> QueryError:
@@ -148,7 +149,7 @@ def test_an_alias_that_the_clause_cannot_see() -> None:
 def test_several_problems_come_together() -> None:
     sql = "SELECT nope, statu FROM orders WHERE regio = 1"
     assert [error.column for error in problems(sql)] == [8, 14, 38]
-    verdict = check(sql, "sqlite")
+    verdict = verdict_on(sql, "sqlite")
     assert isinstance(verdict, Passed)
     first = SHOP.lint(verdict.tree)
     assert first is not None

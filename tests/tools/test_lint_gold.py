@@ -13,7 +13,8 @@ from sqlglot import exp
 
 from quorum.knowledge.catalog import Catalog, Column, Table
 from quorum.knowledge.folder import find_database_folders, load_folder
-from quorum.tools.guard import Passed, check
+from quorum.tools.guard import Passed
+from quorum.tools.guard.verdict import verdict_on
 from quorum.tools.lint import Linter
 
 NAMES = ("no such column", "no such table", "ambiguous column")
@@ -69,7 +70,7 @@ def sqlite_questions(data: Path) -> Iterator[tuple[Path, str]]:
 
 
 def passed(sql: str, dialect: str) -> exp.Expr:
-    verdict = check(sql, dialect)
+    verdict = verdict_on(sql, dialect)
     assert isinstance(verdict, Passed), verdict
     assert verdict.tree is not None
     return verdict.tree
@@ -79,7 +80,7 @@ def test_silent_on_sqlite_gold(shared: Path, linters: SqliteLinters) -> None:
     alarms = [
         (sql, found)
         for path, sql in sqlite_questions(shared / "data")
-        if (found := linters[path][1].problems(passed(sql, "sqlite")))
+        if (found := list(linters[path][1].problems(passed(sql, "sqlite"))))
     ]
     assert alarms == []
 
@@ -96,7 +97,7 @@ def test_silent_on_warehouse_gold(shared: Path, name: str, dialect: str) -> None
         folder = folders[databases[path.stem].casefold()]
         linter = linter_of.setdefault(folder, linter_of.get(folder) or Linter(load_folder(folder)))
         checked += 1
-        if found := linter.problems(passed(path.read_text(), dialect)):
+        if found := list(linter.problems(passed(path.read_text(), dialect))):
             alarms.append((path.stem, [error.describe() for error in found]))
     assert checked >= 50
     assert alarms == []
@@ -134,14 +135,14 @@ def test_agrees_with_sqlite_on_broken_queries(shared: Path, linters: SqliteLinte
     for path, sql in sqlite_questions(shared / "data"):
         connection, linter = linters[path]
         tree = broken(passed(sql, "sqlite").copy(), linter.catalog, dice)
-        verdict = check(tree.sql("sqlite"), "sqlite")
+        verdict = verdict_on(tree.sql("sqlite"), "sqlite")
         assert isinstance(verdict, Passed), verdict
         try:
             connection.execute(f"EXPLAIN {verdict.sql}")
             said = ""
         except sqlite3.Error as error:
             said = str(error)
-        alarmed = bool(linter.problems(verdict.tree))
+        alarmed = linter.lint(verdict.tree) is not None
         if alarmed and not said:
             false_alarms.append(verdict.sql)
         if said.startswith(NAMES):

@@ -10,31 +10,15 @@ from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
-import quorum
+from quorum.tools.children import environment
 from quorum.tools.databases.session import HEAD, pack
 
-ROOT = Path(str(quorum.__file__)).resolve().parent.parent
-"""Where the package lies: nothing else may become importable in a child."""
 START_SECONDS = 30.0
 """Time for a child to start and open its database, even on a slow disk."""
 GRACE_SECONDS = 0.5
 """Time for a session to stop after its limit, before its process is killed."""
-INHERITED = (
-    "LANG",
-    "LC_ALL",
-    "LC_CTYPE",
-    "TZ",
-    "LD_LIBRARY_PATH",
-    "DYLD_LIBRARY_PATH",
-    "SYSTEMROOT",
-    "PYTHONHOME",
-    "PYTHONDONTWRITEBYTECODE",
-    "PYTHONPYCACHEPREFIX",
-)
-"""The only environment variables that a child gets: no key, no token, no home."""
 PATIENCE, PATIENCE_SECONDS = 6, 0.05
 """How often, and how many seconds each time, a query waits for a busy child before another is started.
 
@@ -112,7 +96,7 @@ class Child:
             stdout=PIPE,
             stderr=DEVNULL,
             start_new_session=True,  # the terminal's Ctrl-C is the parent's affair
-            env=_environment(),
+            env=environment(),
             limit=2**20,
         )
         return cls(process, opening)
@@ -295,10 +279,3 @@ class Pool:
         else:
             self._children.discard(child)
         self._freed.set()
-
-
-def _environment() -> dict[str, str]:
-    kept = {name: os.environ[name] for name in INHERITED if name in os.environ}
-    # one malloc arena: each more reserves address space, which the memory limit counts
-    ours = {"PYTHONPATH": str(ROOT), "PYTHONUTF8": "1", "MALLOC_ARENA_MAX": "1", "OPENBLAS_NUM_THREADS": "1"}
-    return kept | ours

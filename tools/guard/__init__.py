@@ -7,31 +7,38 @@ statement, nodes that are known to be harmless, functions on the dialect's list,
 What runs is never the text as it came: comments and hints are gone, literals are re-encoded, and no word
 reaches the engine that the parser may have skipped (see ``quorum.tools.guard.output``).
 
+Judging is bounded itself: counts refuse what is known to take the parser long, and all else is judged in a
+process that ends at its limits of time and memory (see ``quorum.tools.guard.process``).
+
 EXPLAIN ANALYZE executes the query that it explains; of a pure read that is a pure read, and it passes.
 """
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from quorum.knowledge.errors import ConfigurationError
-from quorum.tools.garbage import own_garbage
-from quorum.tools.guard.forms import is_query, pragma, script, show, split_explain, variables
-from quorum.tools.guard.output import rebuild, render
-from quorum.tools.guard.rules import judge
-from quorum.tools.guard.text import Passed, Refused, Scanned, is_command, plain, scan
-from quorum.tools.guard.vocabulary import words
-from quorum.tools.sql import SyntaxProblem, dialect_name, parse_statements, sqlglot_dialect, without_hints
+from quorum.tools.guard.process import THREAD, ask
+from quorum.tools.guard.text import Passed, Refused
+from quorum.tools.query import QueryError
+from quorum.tools.sql import dialect_name
 
-__all__ = ["Passed", "Refused", "check", "judge_list"]
+if TYPE_CHECKING:
+    from quorum.tools.lint import Linter
+
+__all__ = ["Passed", "Refused", "allowed", "check", "judge_list"]
 
 
 def check(sql: str, dialect: str) -> Passed | Refused:
     """Judge ``sql``: a pure read passes, anything else is refused with the reason.
+
+    Judging takes at most ``quorum.tools.guard.process.SECONDS``, whatever the text. A caller in an event loop
+    asks in a thread, or calls ``allowed``.
 
     Args:
         sql: One statement, or on BigQuery a script of DECLARE, SET and SQL-language TEMP FUNCTIONs
@@ -40,80 +47,24 @@ def check(sql: str, dialect: str) -> Passed | Refused:
 
     Raises:
         ConfigurationError: The dialect is unknown.
+        GuardFailed: The guard's process cannot be started.
     """
-    dialect = dialect_name(dialect)
-    with own_garbage():
-        return _check(sql, dialect)
+    found = ask(sql, dialect_name(dialect))
+    assert not isinstance(found, QueryError)  # the lint's
+    return found
 
 
-def _check(sql: str, dialect: str) -> Passed | Refused:
-    scanned = scan(sql, dialect)
-    if isinstance(scanned, Refused):
-        return scanned
-    try:
-        return _check_form(scanned, dialect)
-    except SyntaxProblem as problem:
-        word = scanned.tokens[0].text.upper()
-        if word in words("writes"):
-            return Refused(f"{word} is not a query; only pure reads may run.", "statement")
-        reason = f"The SQL cannot be read as {dialect}: {problem.message}"
-        return Refused(reason, "syntax", problem.line, problem.column)
-    except RecursionError:
-        return Refused("The SQL nests too deeply to be judged.", "nesting")
-    except (TypeError, ValueError, AttributeError, LookupError):  # the parser meets a form that it half knows
-        return Refused(f"The SQL holds a form of {dialect} that cannot be judged.", "syntax")
+async def allowed(sql: str, linter: Linter) -> str | QueryError:
+    """What guard and lint say: the text that may run, or why none may. The event loop goes on meanwhile.
 
-
-def _check_form(scanned: Scanned, dialect: str) -> Passed | Refused:
-    first = scanned.tokens[0]
-    word = first.text.upper()
-    if word == "PRAGMA":
-        return pragma(plain(scanned), dialect)
-    explains = dialect == "mysql" and word in ("EXPLAIN", "DESCRIBE", "DESC")
-    if not explains and not is_command(scanned.tokens, dialect):
-        return _check_statements(scanned, dialect)
-    rest = scan(scanned.sql[first.end + 1 :], dialect)
-    if isinstance(rest, Refused):
-        return rest
-    if word == "SHOW":
-        return show(plain(rest), dialect)
-    split = split_explain(plain(rest), dialect)
-    if split is None:
-        return _check_statements(scanned, dialect)
-    if isinstance(split, Refused):
-        return split
-    options, query = split
-    tokens = sqlglot_dialect(dialect).tokenize(query)
-    return _explained(options, _check_statements(Scanned(query, tokens), dialect))
-
-
-def _check_statements(scanned: Scanned, dialect: str) -> Passed | Refused:
-    parsed = parse_statements(scanned.sql, dialect, scanned.tokens)
-    trees = [without_hints(tree) for tree in parsed]
-    if not trees:
-        return Refused("The SQL holds no statement.", "empty")
-    if len(trees) > 1 and dialect != "bigquery":
-        return Refused(f"There are {len(trees)} statements; only one may run at a time.", "statements")
-    functions = script(trees, dialect)
-    if isinstance(functions, Refused):
-        return functions
-    problem = judge(trees[-1], dialect, functions)
-    if problem:
-        return problem
-    text = rebuild(scanned.sql, scanned.tokens, trees, dialect) or render(trees, dialect, functions)
-    if isinstance(text, Refused):
-        return text
-    trees[-1].meta["variables"] = variables(trees[:-1])
-    kind = "query" if is_query(trees[-1]) else "inspection"
-    return Passed(text, dialect, trees[-1], kind, tuple(trees[:-1]))
-
-
-def _explained(prefix: str, inner: Passed | Refused) -> Passed | Refused:
-    if isinstance(inner, Refused):
-        return inner
-    if inner.kind != "query" or inner.script:
-        return Refused("EXPLAIN may only explain a query.", "statement")
-    return Passed(f"{prefix} {inner.sql}", inner.dialect, inner.tree, "explain")
+    Raises:
+        GuardFailed: The guard's process cannot be started.
+    """
+    loop = asyncio.get_running_loop()
+    found = await loop.run_in_executor(THREAD, ask, sql, dialect_name(linter.catalog.dialect), linter)
+    if isinstance(found, Refused):
+        return found.error()
+    return found.sql if isinstance(found, Passed) else found
 
 
 def judge_list(source: Path | Iterable[bytes]) -> Iterator[dict[str, Any]]:

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from quorum.tools.guard.rules import judge
 from quorum.tools.guard.text import Passed, Refused
-from quorum.tools.guard.vocabulary import INSPECTION_PRAGMAS
+from quorum.tools.guard.vocabulary import INSPECTION_PRAGMAS, SETTINGS, SHOWN
 
 _OPTION = "ANALYZE|VERBOSE|COSTS|SETTINGS|GENERIC_PLAN|BUFFERS|SERIALIZE|WAL|TIMING|SUMMARY|MEMORY|FORMAT"
 _OPTIONS = rf"(?:\( (?:{_OPTION})[\w ,']*\) )?"
@@ -40,12 +40,17 @@ def pragma(text: str, dialect: str) -> Passed | Refused:
     return Passed(f"PRAGMA {schema}{found['name']}{argument}", dialect, kind="inspection")
 
 
-def show(text: str, dialect: str) -> Passed | Refused:
-    """Judge what follows SHOW on the engines where it names a setting or a list."""
+def show(text: str, dialect: str) -> Passed | Refused | None:
+    """Judge what follows SHOW where it names a setting or a list; None if it may be a table."""
     found = _SHOW.fullmatch(text)
     if not found:
         return Refused("SHOW may name one thing, without any clause.", "statement")
-    return Passed(f"SHOW {found['what']}", dialect, kind="inspection")
+    what = found["what"]
+    if dialect == "duckdb" and what.upper() not in SHOWN["duckdb"]:
+        return None
+    if dialect == "postgres" and what.lower() not in SETTINGS:
+        return Refused(f"SHOW {what} is a setting that describes no data.", "statement")
+    return Passed(f"SHOW {what}", dialect, kind="inspection")
 
 
 def split_explain(text: str, dialect: str) -> tuple[str, str] | Refused | None:

@@ -8,15 +8,19 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from quorum.tools.guard.recursion import endless_hierarchy, endless_recursion
-from quorum.tools.guard.size import too_big, too_many_rows
+from quorum.tools.guard.series import too_many_rows
+from quorum.tools.guard.size import too_big
 from quorum.tools.guard.text import Refused
 from quorum.tools.guard.vocabulary import (
     DESCRIBED,
-    HARMLESS_SERVER_TABLES,
+    FIELD_CALLS,
+    FILE_TABLES,
+    FIRST_ARGUMENT,
     NAMESPACES,
-    SECRET_TABLES,
     SHOWN,
     function_names,
+    is_open,
+    is_system,
     words,
 )
 
@@ -80,6 +84,9 @@ def _function(
     if identifier is not None and identifier.quoted and dialect in ("postgres", "snowflake"):
         name = written if dialect == "postgres" else written.swapcase()  # quoted names are exact
     qualifier = _qualifier(node)
+    asked = FIRST_ARGUMENT.get(name)
+    if asked and not _is_asked_for(node, asked):
+        return Refused(f"{written} may only be asked for {', '.join(sorted(asked))}.", "function")
     if qualifier is None:
         known = name in function_names(dialect) or name in local_functions
         return None if known else _refuse_function(written)
@@ -89,6 +96,12 @@ def _function(
     if _is_own(qualifier, dialect) and name in function_names(dialect):
         return None
     return _refuse_function(f"{qualifier}.{written}".lstrip("."))
+
+
+def _is_asked_for(node: exp.Anonymous, names: frozenset[str]) -> bool:
+    """True if the call's first argument is one of ``names``, as a constant."""
+    first = next(iter(node.expressions), None)
+    return isinstance(first, exp.Literal) and first.name.lower() in names
 
 
 def _typed_function(node: exp.Func, dialect: str, typed: frozenset[str]) -> Refused | None:
@@ -132,29 +145,51 @@ def _table(node: exp.Expr, dialect: str) -> Refused | None:
         return Refused(f"{name!r} names a file or an address, not a table of the database.", "file")
     if dialect == "sqlite" and bare.startswith("pragma_") and bare not in words("sqlite"):
         return Refused(f"{name} changes or reveals settings; only inspection pragmas may be read.", "table")
-    if bare in SECRET_TABLES or _is_server_table(node, dialect):
-        return Refused(f"{name} holds credentials or files, not data to be asked about.", "table")
+    if dialect == "sqlite" and bare in FILE_TABLES:
+        return Refused(f"{name} reads files, not data to be asked about.", "table")
+    path = [part.lower() for part in name.split(".")]  # BigQuery's `p.d.INFORMATION_SCHEMA.JOBS` is one name
+    if is_system(path, dialect) and not is_open(path, dialect) and not _is_cte(node):
+        reason = f"{name} is the engine's own and describes no data; of such, only the catalog may be read."
+        return Refused(reason, "table")
     return None
 
 
-def _is_server_table(node: exp.Table, dialect: str) -> bool:
-    """True for MySQL's own schema: accounts, keys of other servers, logs of what others asked."""
-    schema_is_own = dialect == "mysql" and node.db.lower() == "mysql"
-    return schema_is_own and not node.name.lower().startswith(HARMLESS_SERVER_TABLES)
+def _is_cte(table: exp.Table) -> bool:
+    """True if the name is that of a common table expression in reach, which hides any other table's."""
+    if table.args.get("db"):
+        return False
+    node: exp.Expr | None = table
+    while node is not None and node.parent is not None:
+        child, node = node, node.parent
+        recursive = isinstance(node, exp.With) and node.args.get("recursive")
+        clause = node if isinstance(node, exp.With) else node.args.get("with_")
+        if clause is None or child is clause:
+            continue
+        before = clause.expressions if clause is not node or recursive else clause.expressions[: child.index]
+        if any(cte.alias.lower() == table.name.lower() for cte in before):
+            return True
+    return False
 
 
-def _column(node: exp.Expr, dialect: str) -> Refused | None:
-    sequences = dialect in ("snowflake", "mysql")  # MariaDB has them too
-    if sequences and node.name.upper() == "NEXTVAL" and node.args.get("table"):
+def _field(node: exp.Expr, dialect: str) -> Refused | None:
+    """A name behind a dot: a sequence's next value, and on PostgreSQL perhaps the call of a function."""
+    last = node.expression if isinstance(node, exp.Dot) else node.this
+    if not isinstance(last, exp.Identifier) or (isinstance(node, exp.Column) and not node.args.get("table")):
+        return None
+    name = last.name.lower()
+    if dialect in ("snowflake", "mysql") and name == "nextval":  # MariaDB has sequences too
         return Refused(f"{node.sql(dialect)} advances a sequence.", "sequence")
+    if dialect == "postgres" and FIELD_CALLS.fullmatch(name):
+        return _refuse_function(last.name)
     return None
 
 
-def _dot(node: exp.Expr, dialect: str) -> Refused | None:
-    last = node.expression
-    if dialect == "snowflake" and isinstance(last, exp.Identifier) and last.name.upper() == "NEXTVAL":
-        return Refused(f"{node.sql(dialect)} advances a sequence.", "sequence")
-    return None
+def _sample(node: exp.Expr, dialect: str) -> Refused | None:
+    """PostgreSQL's TABLESAMPLE calls a function by the method's name."""
+    method = node.args.get("method")
+    if dialect != "postgres" or method is None or method.name.upper() in ("SYSTEM", "BERNOULLI"):
+        return None
+    return _refuse_function(method.name.lower())
 
 
 def _table_from_rows(node: exp.Expr, dialect: str) -> Refused | None:
@@ -192,8 +227,9 @@ def _described(node: exp.Expr, dialect: str) -> Refused | None:
 
 _RULES: dict[str, Rule] = {
     "Table": _table,
-    "Column": _column,
-    "Dot": _dot,
+    "Column": _field,
+    "Dot": _field,
+    "TableSample": _sample,
     "TableFromRows": _table_from_rows,
     "PropertyEQ": _assignment,
     "Operator": _operator,

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from math import prod
-from typing import TypeGuard
 
 from sqlglot import exp
 
@@ -18,9 +17,6 @@ MAX_TEXT = 10_000_000
 
 MAX_ROWS = 100_000_000
 """Most rows or elements that one call may generate."""
-
-MAX_COMBINED = 1_000_000_000
-"""Most rows that generated series may give when every row of one meets every row of the other."""
 
 # the argument that says how long the text or list becomes, by lower-case name
 _LENGTH_ARGUMENT = {
@@ -37,9 +33,10 @@ _LENGTH_ARGUMENT = {
     "bar": 3,
 }
 _SERIES = frozenset({"range", "generate_series", "generate_array", "array_generate_range"})
-_WIDTH = re.compile(r"%[-+ 0#,]*(\d+)?(?:\.(\d+))?|\{[^{}]*?(\d+)[^{}\d]*\}")
+_PRINTF = re.compile(r"%[-+ 0#,]*(\d+)?(?:\.(\d+))?")
+_FIELD = re.compile(r"\{([^{}]+)\}")
+_DIGITS = re.compile(r"\d+")
 _SECONDS = {"NANOSECOND": 1e-9, "MICROSECOND": 1e-6, "MILLISECOND": 1e-3, "SECOND": 1.0}
-_SEQUENCE = re.compile(r"seq_(\d+)_to_(\d+)(?:_step_(\d+))?", re.IGNORECASE)  # MariaDB's tables
 _ARITHMETIC: dict[str, Callable[[float, float], float]] = {
     "Add": operator.add,
     "Sub": operator.sub,
@@ -59,7 +56,7 @@ def too_big(node: exp.Func) -> Refused | None:
         problem = _generator(node)
         if problem:
             return problem
-    series = _series_arguments(node)
+    series = series_arguments(node)
     if series is not None:
         return _series(node.name if isinstance(node, exp.Anonymous) else node.sql_name(), series)
     if isinstance(node, exp.Format):
@@ -69,45 +66,7 @@ def too_big(node: exp.Func) -> Refused | None:
     return None
 
 
-def too_many_rows(tree: exp.Expr) -> Refused | None:
-    """A refusal if generated series are combined without a condition, row by row.
-
-    How many rows real tables hold is not known here: the run's limits stop what they make too long.
-    """
-    for select in tree.find_all(exp.Select):
-        source = select.args.get("from_")
-        joins = [join for join in select.args.get("joins") or () if _combines_all(join)]
-        if not source:
-            continue
-        sources = [source.this, *(join.this for join in joins)]
-        rows = prod(_generated(source) or 1 for source in sources)
-        if rows > MAX_COMBINED:
-            return Refused(f"The series in one FROM would combine to {rows:,.0f} rows.", "resources")
-    return None
-
-
-def _combines_all(join: exp.Expr) -> bool:
-    condition = join.args.get("on")
-    free = condition is None or isinstance(condition, exp.Boolean)
-    return free and not join.args.get("using") and not join.args.get("method")
-
-
-def _is_table(source: exp.Expr) -> TypeGuard[exp.Table]:
-    return isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier)
-
-
-def _generated(source: exp.Expr) -> float | None:
-    """Rows of a source that is a series of constants; None for any other."""
-    if _is_table(source):
-        found = _SEQUENCE.fullmatch(source.name)
-        numbers = [exp.Literal.number(part) if part else None for part in found.groups()] if found else []
-        return _count(numbers) if found else None
-    node = source.expressions[0] if isinstance(source, exp.Unnest) and source.expressions else source.this
-    arguments = _series_arguments(node) if isinstance(node, exp.Func) else None
-    return None if arguments is None else _count(arguments)
-
-
-def _series_arguments(node: exp.Func) -> list[exp.Expr | None] | None:
+def series_arguments(node: exp.Func) -> list[exp.Expr | None] | None:
     """Start, end and step; None if the function makes no series."""
     if isinstance(node, exp.GenerateSeries | exp.ExplodingGenerateSeries | exp.GenerateTimestampArray):
         return [node.args.get(key) for key in ("start", "end", "step")]
@@ -162,7 +121,7 @@ def _text(name: str, length: float | None) -> Refused | None:
 
 
 def _series(name: str, arguments: list[exp.Expr | None]) -> Refused | None:
-    return _rows(name, _count(arguments))
+    return _rows(name, count(arguments))
 
 
 def _rows(name: str, rows: float | None) -> Refused | None:
@@ -171,7 +130,7 @@ def _rows(name: str, rows: float | None) -> Refused | None:
     return Refused(f"{name.upper()} would generate {rows:,.0f} rows.", "resources")
 
 
-def _count(arguments: Sequence[exp.Expr | None]) -> float | None:
+def count(arguments: Sequence[exp.Expr | None]) -> float | None:
     """Rows from start to end by step, as far as numbers and points in time are constants."""
     read = _seconds if any(_is_interval(argument) for argument in arguments[2:3]) else constant
     start, end, step = ([read(a) if a is not None else None for a in arguments] + [None] * 3)[:3]
@@ -210,7 +169,9 @@ def _format(arguments: list[exp.Expr]) -> Refused | None:
     """Widths of printf and Python style: written in the pattern, or in it ``*`` or ``{}`` and a constant."""
     pattern = arguments[0] if arguments else None
     text = pattern.name if pattern is not None and pattern.is_string else ""
-    widths = [float(width) for pair in _WIDTH.findall(text) for width in pair if width]
+    numbers = [number for pair in _PRINTF.findall(text) for number in pair if number]
+    numbers += [number for field in _FIELD.findall(text) for number in _DIGITS.findall(field)]
+    widths = [float(number) for number in numbers]
     if "*" in text or re.search(r"\{[^}]*\{", text):
         widths += [value for a in arguments[1:] if (value := constant(a)) is not None]
     return _text("format", max(widths, default=None))

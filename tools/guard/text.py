@@ -10,13 +10,14 @@ import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-
-from sqlglot import exp
-from sqlglot.errors import SqlglotError
-from sqlglot.tokenizer_core import Token
+from typing import TYPE_CHECKING
 
 from quorum.tools.query import ErrorKind, QueryError
-from quorum.tools.sql import sqlglot_dialect
+from quorum.tools.sql import MAX_TOKENS, sqlglot_dialect
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+    from sqlglot.tokenizer_core import Token
 
 MAX_CHARACTERS = 100_000
 """Longest SQL that is judged; people's queries are below 10,000."""
@@ -40,9 +41,10 @@ class Passed:
         sql: The text to execute: what was judged, without comments and hints.
         dialect: Canonical name of its dialect.
         tree: The parsed query, as written (inside an EXPLAIN: the explained query); None for an
-            inspection that is no query (``PRAGMA table_info(t)``).
+            inspection that is no query (``PRAGMA table_info(t)``), and where another process judged.
         kind: ``query``, ``explain`` or ``inspection``.
-        script: The statements before the query, in order (BigQuery's DECLARE, SET, TEMP FUNCTION).
+        script: The statements before the query, in order (BigQuery's DECLARE, SET, TEMP FUNCTION); empty
+            where another process judged.
     """
 
     sql: str
@@ -88,6 +90,8 @@ class Scanned:
 
 def scan(sql: str, dialect: str) -> Scanned | Refused:
     """Free ``sql`` of comments and tokenize it; a refusal where the text itself is not acceptable."""
+    from sqlglot.errors import SqlglotError
+
     if len(sql) > MAX_CHARACTERS:
         reason = f"The SQL has {len(sql):,} characters; at most {MAX_CHARACTERS:,} are judged."
         return Refused(reason, "too_long")
@@ -99,12 +103,16 @@ def scan(sql: str, dialect: str) -> Scanned | Refused:
         tokens = sqlglot_dialect(dialect).tokenize(sql)
         if not tokens:
             return Refused("The SQL is empty.", "empty")
+        if len(tokens) > MAX_TOKENS:
+            reason = f"The SQL has {len(tokens):,} words and signs; at most {MAX_TOKENS:,} are judged."
+            return Refused(reason, "too_long")
         read = tokens[:1] if is_command(tokens, dialect) else tokens  # the rest is scanned by itself
         problem = (
             _comments(sql, read, dialect)
             or _nesting(read)
             or _stages(read, dialect)
             or _quoted_calls(read, dialect)
+            or _escaped_names(read, dialect)
         )
         bare = _without_comments(sql, read)
         if bare != sql:
@@ -209,4 +217,16 @@ def _quoted_calls(tokens: list[Token], dialect: str) -> Refused | None:
         if quoted and token.text.upper() in known and token.text != fold(token.text):
             reason = f'The function "{token.text}" is not {token.text.upper()}, but one that a user defined.'
             return Refused(reason, "function", token.line, token.col)
+    return None
+
+
+def _escaped_names(tokens: list[Token], dialect: str) -> Refused | None:
+    """PostgreSQL's ``U&"\\0070g"``, one name to the engine and three words to the parser."""
+    if dialect not in ("postgres", "duckdb"):
+        return None
+    for letter, sign, name in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        near = letter.end + 1 == sign.start and sign.end + 1 == name.start
+        if near and (letter.text.upper(), sign.text, name.token_type.name) == ("U", "&", "IDENTIFIER"):
+            reason = 'A name is written U&"…", with escapes; write it plainly.'
+            return Refused(reason, "characters", name.line, name.col)
     return None

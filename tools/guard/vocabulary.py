@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 
@@ -32,17 +34,69 @@ SHOWN = {
 DESCRIBED = frozenset({"", "TABLE", "VIEW", "SCHEMA", "DATABASE", "MATERIALIZED VIEW", "EXTENDED"})
 """Kinds of object that DESCRIBE may describe; stages, users and integrations hold credentials."""
 
-SECRET_TABLES = (
-    frozenset({"pg_authid", "pg_shadow", "pg_user_mapping", "pg_user_mappings", "pg_hba_file_rules"})
-    | {"pg_ident_file_mappings", "pg_file_settings", "pg_largeobject", "pg_subscription", "pg_foreign_server"}
-    | {"user_mapping_options", "pg_dist_authinfo", "decrypted_secrets", "user_variables_by_thread"}
-    | {"duckdb_secrets", "duckdb_settings", "duckdb_logs", "duckdb_variables"}
-    | {"sqlite_dbpage", "sqlite_dbdata", "sqlite_dbptr", "fsdir", "lsdir", "zipfile", "vtablog"}
+SETTINGS = (
+    frozenset({"search_path", "server_version", "server_version_num", "timezone", "time zone", "datestyle"})
+    | {"intervalstyle", "server_encoding", "client_encoding", "lc_collate", "lc_ctype", "lc_numeric"}
+    | {"standard_conforming_strings", "statement_timeout", "transaction_isolation", "transaction_read_only"}
 )
-"""Tables that hold credentials, raw pages or the file system; no question about data needs them."""
+"""PostgreSQL's settings that SHOW and current_setting may tell; others hold passwords and paths."""
 
-HARMLESS_SERVER_TABLES = ("help_", "time_zone", "innodb_index_stats", "innodb_table_stats", "column_stats")
-"""Beginnings of the names of those tables in MySQL's own schema that tell nothing of accounts."""
+FIRST_ARGUMENT = {
+    "current_setting": SETTINGS,
+    "get_ddl": frozenset({"table", "view", "dynamic table", "materialized view", "sequence"}),
+}
+"""What some functions may be asked for: asked for anything else they tell secrets."""
+
+FILE_TABLES = frozenset({"fsdir", "lsdir", "zipfile", "vtablog", "completion"})
+"""SQLite's tables that read the file system or the process."""
+
+_SYSTEM_NAMES = {
+    "sqlite": re.compile(r"sqlite_"),
+    "duckdb": re.compile(r"(?:duckdb|pg|sqlite)_"),
+    "postgres": re.compile(r"_?pg_"),
+}
+_SYSTEM_SCHEMAS = {
+    "duckdb": frozenset({"pg_catalog"}),
+    "postgres": frozenset({"pg_catalog", "cron", "vault", "pgsodium", "pgsodium_masks"}),
+    "mysql": frozenset({"mysql", "performance_schema", "sys", "ndbinfo"}),
+    "snowflake": frozenset({"account_usage", "organization_usage", "reader_account_usage"})
+    | {"data_sharing_usage", "trust_center"},
+}
+
+
+def is_system(path: Sequence[str], dialect: str) -> bool:
+    """Whether a table, by its lower-case names from the outermost on, is one of the engine's own."""
+    *outer, name = path
+    schema = outer[-1] if outer else ""
+    own = schema in _SYSTEM_SCHEMAS.get(dialect, ()) or (dialect == "snowflake" and path[0] == "snowflake")
+    hidden = dialect == "postgres" and schema.startswith(("pg_", "_"))
+    prefix = _SYSTEM_NAMES.get(dialect)
+    bare = not outer or dialect != "postgres"  # on PostgreSQL, a.pg_b is a user's
+    named = bare and prefix is not None and prefix.match(name) is not None
+    return own or hidden or named or "information_schema" in outer
+
+
+def is_open(path: Sequence[str], dialect: str) -> bool:
+    """Whether introspection needs a system table, so that it may be read; all others are closed."""
+    if "information_schema" in path[:-1]:
+        return path[-1] in words("information_schema")
+    if dialect == "snowflake":  # ACCOUNT_USAGE describes what INFORMATION_SCHEMA does
+        return path[-2:-1] == ["account_usage"] and path[-1] in words("information_schema")
+    return path[-1] in words(f"{dialect}_catalog") if dialect != "bigquery" else False
+
+
+FIELD_CALLS = re.compile(
+    r"pg_(?:sleep|ls_|read_|stat_file|stat_get_|stat_reset|try_advisory|advisory|cancel_backend"
+    r"|terminate_backend|backup|start_backup|stop_backup|create_|drop_|file_|import_|log_|logical_|logdir"
+    r"|promote|replication_|rotate|switch|tablespace_|options_to_table|sequence_last_value|prewarm"
+    r"|current_logfile|get_multixact|relation_file|xact_commit|show_)\w*"
+    r"|lo_(?:close|creat|create|export|from_bytea|get|import|lseek(?:64)?|open|put|tell(?:64)?|truncate(?:64)?"
+    r"|unlink)|loread|lowrite|nextval|currval|lastval|setval|setseed|current_setting|set_config|ts_stat"
+    r"|dblink\w*|http_(?:get|head|delete)|crosstab\w*|pgrowlocks|pgstat(?:tuple|index|ginindex|hashindex)\w*"
+    r"|brin_(?:de)?summarize\w*|gin_clean_pending_list|binary_upgrade_\w+|run_command_on_\w+|plpgsql_validator"
+    r"|(?:query|table|schema|database|cursor)_to_xml\w*|txid_\w+|plpy_\w+"
+)
+"""PostgreSQL's and its extensions' functions that change, read or wait; ``x.f`` calls ``f(x)`` there."""
 
 NAMESPACES = {"postgres": ("pg_catalog",), "bigquery": ("safe",)}
 """Schemas whose functions are the dialect's own, so that the qualified name means the bare one."""

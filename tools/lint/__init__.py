@@ -6,7 +6,10 @@ names, where a column really is. It never guesses: where a name may be right, it
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import cached_property
+from itertools import count, islice
 from typing import TYPE_CHECKING
 
 from quorum.tools.lint.names import Names
@@ -21,11 +24,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Linter"]
 
+_NUMBERS = count()
 _SHOWN = 3  # problems told at once: enough to repair in one go, few enough to read
 
 
 class Linter:
-    """Checks queries against one catalog. Building it indexes the catalog once; checks share it.
+    """Checks queries against one catalog, which is indexed once, at the first check.
+
+    Attributes:
+        number: Its own in this process, by which the guard's process knows it.
 
     Args:
         catalog: Names in the database's true case.
@@ -36,7 +43,12 @@ class Linter:
 
     def __init__(self, catalog: Catalog) -> None:
         self.catalog = catalog
-        self._tables = Tables(catalog, Names(dialect_name(catalog.dialect)))
+        self.number = next(_NUMBERS)
+        self._names = Names(dialect_name(catalog.dialect))
+
+    @cached_property
+    def _tables(self) -> Tables:
+        return Tables(self.catalog, self._names)
 
     def lint(self, tree: exp.Expr | None) -> QueryError | None:
         """The first problem, with up to two more beside it; None if nothing is wrong.
@@ -44,24 +56,32 @@ class Linter:
         Args:
             tree: ``Passed.tree``; None (an inspection) has no problem.
         """
-        problems = self.problems(tree)
+        problems = list(islice(self.problems(tree), _SHOWN))
         if not problems:
             return None
-        return replace(problems[0], also=tuple(problem.describe() for problem in problems[1:_SHOWN]))
+        return replace(problems[0], also=tuple(problem.describe() for problem in problems[1:]))
 
-    def problems(self, tree: exp.Expr | None) -> list[QueryError]:
+    def problems(self, tree: exp.Expr | None) -> Iterator[QueryError]:
         """Every table and column that does not resolve, in the order of the text, each once.
 
         The kinds are ``table_not_found``, ``column_not_found`` and ``ambiguous_column``; suggestions
-        are written as the query must write them.
+        are written as the query must write them. Looking for them takes long, so it is left to whoever
+        takes the next problem.
         """
         from quorum.tools.lint.messages import Messages
         from quorum.tools.lint.resolver import Resolver
 
         if tree is None:
-            return []
+            return
         resolver, messages = Resolver(self._tables, tree.meta.get("variables", ())), Messages(self._tables)
         resolver.query(tree, None, {})
-        found = [error for issue in resolver.issues if (error := messages.error(issue))]
-        found.sort(key=lambda error: (error.line or 0, error.column or 0))
-        return list({error.message: error for error in reversed(found)}.values())[::-1]
+        told: set[str] = set()
+        seen: set[tuple[object, ...]] = set()
+        for issue in sorted(resolver.issues, key=lambda issue: issue.place):
+            if issue.key in seen:
+                continue
+            seen.add(issue.key)
+            error = messages.error(issue)
+            if error is not None and error.message not in told:
+                told.add(error.message)
+                yield error

@@ -30,6 +30,8 @@ class Messages:
         """The error; None where the name may be meant as text (SQLite's double quotes)."""
         if isinstance(issue.node, exp.Table):
             return self._table(issue.node)
+        if issue.what == "field":
+            return self._field(issue)
         if issue.what == "qualifier":
             return self._qualifier(issue)
         if issue.what == "ambiguous":
@@ -76,6 +78,12 @@ class Messages:
         places = " and ".join(source.name for source in issue.sources)
         message = f"The column {name} is ambiguous: it is in {places}. Say which one."
         return self._error(ErrorKind.AMBIGUOUS_COLUMN, message, issue.node.this, choices)
+
+    def _field(self, issue: Issue) -> QueryError:
+        name = issue.node.expression
+        message = f"There is no field {name.name} in {issue.node.this.sql(self.names.dialect)}."
+        close = nearest(name.name, sorted(self.tables.fields))
+        return self._error(ErrorKind.COLUMN_NOT_FOUND, message, name, [self.names.written(c) for c in close])
 
     def _alias(self, issue: Issue) -> QueryError:
         clause = _CLAUSES.get(issue.clause, issue.clause.upper())

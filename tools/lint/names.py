@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 _EXACT: dict[str, Callable[[str], str]] = {"snowflake": str.upper, "postgres": str.lower}
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _CLOSE = 0.6
+_LONGEST = 200
+"""Characters of a name that are compared; engines allow 63 to 300."""
 
 
 class Names:
@@ -52,6 +54,7 @@ class Names:
 
 def nearest(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
     """The names most like ``name``, best first: by spelling, by shared words, by containment."""
+    name = name[:_LONGEST]
     scored = [(likeness(name, other), other) for other in dict.fromkeys(known)]
     close = sorted((pair for pair in scored if pair[0] >= _CLOSE), key=lambda pair: (-pair[0], pair[1]))
     return [other for _, other in close[:limit]]
@@ -64,8 +67,10 @@ def likeness(one: str, other: str) -> float:
         return 1.0
     if not left or not right:
         return 0.0
-    matcher = SequenceMatcher(None, left, right, autojunk=False)
-    spelling = matcher.ratio() if matcher.quick_ratio() >= _CLOSE else 0.0
+    spelling = 0.0
+    if 2 * min(len(left), len(right)) >= _CLOSE * (len(left) + len(right)):
+        matcher = SequenceMatcher(None, left, right, autojunk=False)
+        spelling = matcher.ratio() if matcher.quick_ratio() >= _CLOSE else 0.0
     ours, theirs = _words(one), _words(other)
     shared = 2 * len(ours & theirs) / (len(ours) + len(theirs)) if ours and theirs else 0.0
     contained = 0.65 if min(len(left), len(right)) >= 3 and (left in right or right in left) else 0.0

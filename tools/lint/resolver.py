@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from sqlglot import exp
 
+from quorum.tools.lint.fields import has_field, may_have, unnamed
 from quorum.tools.lint.names import Names
 from quorum.tools.lint.scope import Columns, Scope, Source, is_pseudo
 from quorum.tools.lint.sources import Issue, Sources
@@ -51,16 +52,19 @@ class Resolver(Sources):
             own = dict(ctes)
             if isinstance(body, exp.SetOperation):  # it may read itself: its first branch names the columns
                 own[key] = None
-                first = Resolver(self.tables, self.variables).query(self._first(body), parent, own)
-                own[key] = self._renamed(first, aliases)
+                own[key] = self._renamed(self._first_columns(body, parent, own), aliases)
             ctes[key] = self._renamed(self.query(cte.this, parent, own), aliases)
         return ctes
 
-    @staticmethod
-    def _first(body: exp.Expr) -> exp.Expr:
+    def _first_columns(self, body: exp.Expr, parent: Scope | None, ctes: dict[str, Columns]) -> Columns:
+        """The columns of the first branch of a set operation, whose issues are found later."""
         while isinstance(body, exp.SetOperation):
             body = body.left
-        return body
+        if id(body) not in self.firsts:
+            silent = Resolver(self.tables, self.variables)
+            silent.firsts = self.firsts
+            self.firsts[id(body)] = silent.query(body, parent, ctes)
+        return self.firsts[id(body)]
 
     def _set_operation(
         self, node: exp.SetOperation, parent: Scope | None, ctes: dict[str, Columns]
@@ -123,6 +127,7 @@ class Resolver(Sources):
                 stars = [node.this] if isinstance(node.this, exp.Star) else []
                 todo += [(child, bound) for child in stars]
             elif type(node).__name__ not in _OPAQUE:
+                self._field(node, scope)
                 if isinstance(node, exp.Comprehension | exp.Lambda):
                     names = [node.args.get("expression"), *node.expressions]
                     bound |= {i.name.casefold() for i in names if i is not None and hasattr(i, "name")}
@@ -137,7 +142,7 @@ class Resolver(Sources):
             return
         elif qualifier is None:
             self._unqualified(node, self.names.key(node.this), scope)
-        elif node.args.get("db") is None:
+        elif node.args.get("db") is None or self.dialect == "postgres":  # there, a.b.f may be f(a.b)
             self._qualified(node, qualifier, self.names.key(node.this), scope)
 
     def _qualified(self, node: exp.Column, qualifier: exp.Identifier, key: str | None, scope: Scope) -> None:
@@ -147,6 +152,8 @@ class Resolver(Sources):
             if not sources:
                 continue
             if key is None or any(source.columns is None for source in sources):
+                return
+            if any(source.open and may_have(source.columns, key) for source in sources):
                 return
             if not any(key in (source.columns or {}) for source in sources):
                 self.issues.append(Issue(node, scope, "column", tuple(sources)))
@@ -158,6 +165,17 @@ class Resolver(Sources):
         if wanted in self.variables or any(s.key == "" and s.columns is None for s in scope.sources):
             return
         self.issues.append(Issue(node, scope, "qualifier"))
+
+    def _field(self, node: exp.Expr, scope: Scope) -> None:
+        """Look whether what stands behind PostgreSQL's ``(value).`` is a field."""
+        if (
+            self.dialect != "postgres"
+            or not isinstance(node, exp.Dot)
+            or isinstance(node.parent, exp.DataType)
+        ):
+            return
+        if isinstance(node.expression, exp.Identifier) and not has_field(node, scope, self.tables):
+            self.issues.append(Issue(node, scope, "field"))
 
     def _unqualified(self, node: exp.Column, key: str, scope: Scope) -> None:
         for level in scope.chain():
@@ -188,6 +206,8 @@ def output_columns(names: Names, node: exp.Select, scope: Scope) -> Columns:
             outputs[names.key(alias)] = alias.name
         elif isinstance(item, exp.Column):
             outputs[names.key(item.this)] = item.name
+        elif names.dialect == "postgres":
+            outputs[unnamed(names, item)] = ""
         else:
             return None  # engines name an expression in their own ways
     return outputs

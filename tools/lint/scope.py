@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
 
 Columns: TypeAlias = "dict[str, str] | None"
 """Column keys with the names people see, in order; None where the columns cannot be known."""
+
+UNNAMED = "\0"
+"""Begins the key of an output that PostgreSQL names itself (``quorum.tools.lint.fields.unnamed``)."""
 
 # clauses that see the aliases of their own SELECT list, by dialect (args of sqlglot's Select)
 _EVERYWHERE = frozenset({"expressions", "where", "joins", "group", "having", "qualify", "order", "windows"})
@@ -54,7 +58,13 @@ class Source:
     @property
     def names(self) -> list[str]:
         """The columns as people see them; empty where they cannot be known."""
-        return list((self.columns or {}).values())
+        return [name for name in (self.columns or {}).values() if name]
+
+    @cached_property
+    def open(self) -> bool:
+        """Whether it may have columns that are not known."""
+        columns = self.columns
+        return columns is None or (self.table is None and any(key.startswith(UNNAMED) for key in columns))
 
 
 @dataclass
@@ -90,7 +100,7 @@ class Scope:
     @property
     def open(self) -> bool:
         """True if some source may hold any column."""
-        return any(source.columns is None for source in self.sources)
+        return any(source.open for source in self.sources)
 
     def named(self, key: str) -> list[Source]:
         return [source for source in self.sources if source.key == key]

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from quorum.tools.lint.fields import returned
 from quorum.tools.lint.names import Names
-from quorum.tools.lint.scope import Columns, Scope, Source
+from quorum.tools.lint.scope import UNNAMED, Columns, Scope, Source
 from quorum.tools.lint.tables import Tables
 
 if TYPE_CHECKING:
@@ -40,12 +41,31 @@ class Issue:
     sources: tuple[Source, ...] = ()
     clause: str = ""
 
+    @property
+    def place(self) -> tuple[int, int]:
+        """Line and column of its last word; 0 where the parser did not note them."""
+        meta = self.parts[-1].meta
+        return meta.get("line", 0), meta.get("col", 0)
+
+    @property
+    def parts(self) -> list[exp.Expr]:
+        """The names that it is written with; of a field, its own."""
+        node = self.node
+        return list(node.parts) if isinstance(node, exp.Column | exp.Table) else [node.expression]
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Equal for issues that get the same message."""
+        return self.what, self.clause, id(self.scope), *(part.name for part in self.parts)
+
 
 class Sources(ABC):
     """Reads FROM clauses; the part of the resolver that knows the catalog's tables.
 
     Attributes:
         issues: Names that do not resolve.
+        firsts: Columns of the first branch of recursive queries, by the id of its node: each is resolved
+            once for them, however deep such queries nest.
         found: The catalog's tables that are read.
     """
 
@@ -55,6 +75,7 @@ class Sources(ABC):
         self.dialect = tables.names.dialect
         self.variables = frozenset(name.casefold() for name in variables)
         self.issues: list[Issue] = []
+        self.firsts: dict[int, Columns] = {}
         self.found: list[Table] = []
 
     @abstractmethod
@@ -90,7 +111,7 @@ class Sources(ABC):
             columns = self.query(node.this, scope, scope.ctes)
         else:
             pending += list(node.iter_expressions())
-            columns = self._row_function(node)
+            columns = returned(self.names, node) if self.dialect == "postgres" else self._row_function(node)
         if node.args.get("pivots") or node.args.get("match"):
             columns, table = None, None
         columns = self._aliased(node, alias, columns)
@@ -103,6 +124,8 @@ class Sources(ABC):
         return [part for join in node.args.get("joins") or () for part in self._join(join, scope)]
 
     def _aliased(self, node: exp.Expr, alias: exp.Expr | None, columns: Columns) -> Columns:
+        if columns is not None and len(columns) == 1 and next(iter(columns)).startswith(UNNAMED):
+            return columns
         named = (
             [i for i in (alias.args.get("columns") or ()) if isinstance(i, exp.Identifier)] if alias else []
         )

@@ -104,6 +104,17 @@ class Tables:
     def _schemas(self) -> frozenset[str]:
         return frozenset(self.names.stored(t.schema) for t in self.catalog.tables if t.schema)
 
+    def named(self, identifier: exp.Identifier) -> list[Table]:
+        """The tables of that name, in whichever schema."""
+        return self._by_key.get(self.names.key(identifier), [])
+
+    @cached_property
+    def fields(self) -> frozenset[str]:
+        """Keys of all columns, and of all fields in them, whichever value has them."""
+        columns = [column for _, column in self.catalog.columns()]
+        paths = (part for column in columns for field in column.fields for part in field.path.split("."))
+        return frozenset(map(self.names.stored, [*(column.name for column in columns), *paths]))
+
     @cached_property
     def by_column(self) -> dict[str, list[Table]]:
         """Tables by the folded name of each of their columns."""

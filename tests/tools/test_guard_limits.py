@@ -1,0 +1,218 @@
+"""The guard cannot be stalled: what it counts, the limits of its process, and who waits meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Iterator
+from string import ascii_lowercase
+
+import pytest
+
+from quorum.knowledge.catalog import Catalog, Column, Table
+from quorum.tools.guard import Passed, Refused, allowed, check
+from quorum.tools.guard import process as guard_process
+from quorum.tools.guard.process import MEMORY, TOO_MUCH, GuardFailed, _Process
+from quorum.tools.guard.verdict import verdict_on
+from quorum.tools.guard.worker import KEPT_CATALOGS
+from quorum.tools.lint import Linter
+from quorum.tools.lint.resolver import Resolver
+from quorum.tools.query import ErrorKind, QueryError
+from quorum.tools.sql import DIALECTS, MAX_TOKENS, SyntaxProblem, parse_statements
+from tests.benchmarks.fuzz_guard import Fuzz
+
+DEEP = [
+    ("ARRAY[", "]"),
+    ("DECIMAL(", ")"),
+    ("TIMESTAMP(", ")"),
+    ("JSON(", ")"),
+    ("ENUM(", ")"),
+    ("VECTOR(", ")"),
+]
+DEEP += [("STRUCT(", ")"), ("OBJECT(", ")"), ("STRUCT(DECIMAL(ARRAY[", "]))")]
+LONG = "SELECT " + ", ".join(f"a + {n}" for n in range(6000)) + " FROM t"
+
+
+def catalog(table: str) -> Catalog:
+    return Catalog("test", "sqlite", (Table(table, (Column("a", "INTEGER"),)),))
+
+
+@pytest.fixture
+def judge() -> Iterator[_Process]:
+    """A process of the test's own."""
+    own = _Process()
+    yield own
+    own.close()
+
+
+def nested(pair: tuple[str, str], depth: int) -> str:
+    return "SELECT " + pair[0] * depth + "1" + pair[1] * depth
+
+
+@pytest.mark.parametrize("pair", DEEP)
+@pytest.mark.parametrize("dialect", sorted({*DIALECTS} - {"sqlite"}))
+def test_what_the_parser_reads_in_many_ways_is_refused_by_counts(dialect: str, pair: tuple[str, str]) -> None:
+    depth = 30 if len(pair[0]) < 20 else 15
+    verdict = verdict_on(nested(pair, depth), dialect)  # 2**30 readings: it would not come back
+    assert isinstance(verdict, Refused)
+    assert verdict.rule == "too_complex"
+    with pytest.raises(SyntaxProblem, match="nests"):  # for all who parse, not for the guard alone
+        parse_statements(nested(pair, depth), dialect)
+    few = verdict_on(nested(pair, 3), dialect)
+    assert isinstance(few, Passed) or few.rule in ("function", "syntax")
+
+
+def test_many_shallow_types_count_like_a_deep_one() -> None:
+    sql = "SELECT " + ", ".join([nested(("STRUCT(", ")"), 11)[7:]] * 700)
+    verdict = verdict_on(sql, "bigquery")
+    assert isinstance(verdict, Refused)
+    assert verdict.rule == "too_complex"
+
+
+def test_more_tokens_than_are_judged_in_time() -> None:
+    verdict = verdict_on("SELECT " + "a," * (MAX_TOKENS // 2) + "a", "duckdb")
+    assert isinstance(verdict, Refused)
+    assert verdict.rule == "too_long"
+    assert f"{MAX_TOKENS:,}" in verdict.reason
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "{" + "1" * 60_000,
+        "%" + "0" * 60_000,
+        "{" * 50_000,
+        "{:" * 40_000,
+        "%" * 90_000,
+        "{1" * 40_000,
+        "{}" * 40_000,
+    ],
+)
+def test_patterns_of_format_take_linear_time(body: str) -> None:
+    verdict = check(f"SELECT format('{body}', 1)", "duckdb")  # quadratic, it met the limit of the process
+    assert isinstance(verdict, Passed) or verdict.rule == "resources", verdict
+
+
+def test_the_process_ends_at_its_time_and_the_next_one_judges(
+    judge: _Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guard_process, "SECONDS", 0.05)
+    assert judge.ask(LONG, "sqlite", None) is TOO_MUCH
+    monkeypatch.setattr(guard_process, "SECONDS", 30.0)
+    assert isinstance(judge.ask(LONG, "sqlite", None), Passed)
+
+
+def test_the_process_ends_at_its_memory_and_the_next_one_judges(
+    judge: _Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guard_process, "SECONDS", 30.0)
+    monkeypatch.setattr(guard_process, "MEMORY", 4 * 2**20)
+    assert judge.ask(LONG, "sqlite", None) is TOO_MUCH
+    monkeypatch.setattr(guard_process, "MEMORY", MEMORY)
+    assert isinstance(judge.ask(LONG, "sqlite", None), Passed)
+
+
+def test_a_refusal_at_the_limits_says_what_to_do() -> None:
+    error = TOO_MUCH.error()
+    assert error.kind is ErrorKind.REFUSED
+    assert "0.7 s or 512 MiB; write it shorter" in error.message
+
+
+async def test_the_event_loop_goes_on_while_the_guard_judges() -> None:
+    linter, turns = Linter(catalog("t")), 0
+    await allowed("SELECT 1", linter)
+    judged = asyncio.ensure_future(allowed(LONG, linter))
+    while not judged.done():
+        turns += 1
+        await asyncio.sleep(0)
+    assert turns > 100  # judged in the loop, it is done at the first or second
+    await judged
+
+
+async def test_many_at_once_get_their_own_verdicts() -> None:
+    names = [f"t_{letter}" for letter in ascii_lowercase[: KEPT_CATALOGS + 4]]  # some catalogs are sent again
+    linters = [Linter(catalog(name)) for name in names]
+
+    async def one(number: int) -> bool:
+        mine, asked = number % len(names), (number * 7) % len(names)
+        found = await allowed(f"SELECT {number} FROM {names[asked]}", linters[mine])
+        return (
+            found == f"SELECT {number} FROM {names[mine]}" if mine == asked else isinstance(found, QueryError)
+        )
+
+    assert all(await asyncio.gather(*(one(number) for number in range(120))))
+
+
+async def test_who_gives_up_waiting_leaves_the_guard_in_order() -> None:
+    linter = Linter(catalog("t"))
+    waiting = [asyncio.ensure_future(allowed(f"{LONG} LIMIT {n}", linter)) for n in range(3)]
+    await asyncio.sleep(0)
+    for task in waiting:
+        task.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+    assert await allowed("SELECT a FROM t", linter) == "SELECT a FROM t"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_fork_has_a_process_of_its_own() -> None:
+    check("SELECT 1", "sqlite")
+    child = os.fork()
+    if child == 0:
+        verdicts = [check(f"SELECT {number}", "sqlite") for number in range(20)]
+        right = [isinstance(v, Passed) and v.sql == f"SELECT {n}" for n, v in enumerate(verdicts)]
+        os._exit(0 if all(right) else 1)
+    for number in range(20):
+        verdict = check(f"SELECT 1{number}", "sqlite")
+        assert isinstance(verdict, Passed)
+        assert verdict.sql == f"SELECT 1{number}"
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+
+
+def test_a_process_that_does_not_start_is_an_error(judge: _Process, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with pytest.raises(GuardFailed, match="does not start"):
+        judge.ask("SELECT 1", "sqlite", None)
+
+
+def test_nested_recursion_is_resolved_once_for_its_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls, query = 0, Resolver.query
+
+    def counted(self: Resolver, *args: object) -> object:
+        nonlocal calls
+        calls += 1
+        assert calls < 20_000, "the work doubles with each level"
+        return query(self, *args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Resolver, "query", counted)
+    sql = "SELECT a FROM t"
+    for _ in range(30):
+        sql = f"WITH c AS ({sql} UNION ALL SELECT a FROM t) SELECT a FROM c"
+    verdict = verdict_on(sql, "duckdb")
+    assert isinstance(verdict, Passed)
+    assert Linter(Catalog("test", "duckdb", catalog("t").tables)).lint(verdict.tree) is None
+
+
+def test_of_many_unknown_names_only_those_told_are_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    from quorum.tools.lint import messages
+
+    looked: list[str] = []
+    nearest: Callable[..., list[str]] = messages.nearest
+    monkeypatch.setattr(messages, "nearest", lambda name, known: looked.append(name) or nearest(name, known))
+    verdict = verdict_on("SELECT " + ", ".join(f"x{n}" for n in range(900)) + " FROM t", "duckdb")
+    assert isinstance(verdict, Passed)
+    error = Linter(Catalog("test", "duckdb", catalog("t").tables)).lint(verdict.tree)
+    assert error is not None
+    assert "x0" in error.message
+    assert len(error.also) == 2
+    assert len(looked) <= 3
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_short_fuzz_is_judged_within_the_limits_of_the_process(dialect: str) -> None:
+    fuzz = Fuzz(dialect, 2)
+    for _ in range(150):
+        verdict = check(fuzz.query(), dialect)
+        assert verdict.sql if isinstance(verdict, Passed) else verdict.rule
+    assert isinstance(check("SELECT 1", dialect), Passed)

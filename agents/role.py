@@ -71,8 +71,8 @@ Ordered: TypeAlias = Annotated[
 Assumptions: TypeAlias = Annotated[
     list[str],
     Field(
-        description="What the question leaves open and you decide, so that another choice would change the "
-        "answer (ties, period, denominator, rows without a match); one short sentence each, mostly none."
+        description="What neither the question nor the house rules settle and you decide, so that another "
+        "choice would change the answer (a measure, a period, a denominator); one short sentence each."
     ),
 ]
 """What an answer rests on without the question having said it."""

@@ -40,8 +40,8 @@ class Draft(BaseModel):
     summary: Summary = ""
     other_reading: str | None = Field(
         default=None,
-        description="What else the question could sensibly mean, in one sentence, where that would change "
-        "the answer; else null.",
+        description="What else the question itself could mean, in one sentence, if somebody may well have "
+        "meant that; else null.",
     )
     ordered: Ordered = False
 

@@ -134,7 +134,7 @@ def confidence(vote: Vote, *, explored: bool | None = None, calibration: Calibra
     if winning is None:
         return 0.0
     agreeing, experts = len(winning.candidates), len(winning.experts)
-    disputed = agreeing < vote.cast
+    disputed = agreeing < vote.voters + lacking  # who failed disputes nothing
     if disputed and vote.stopping not in ("", "never"):
         agreeing = min(agreeing, BATCHES[0])
     odds = fit.log_odds(features(agreeing, vote.share, experts, vote.doubt))

@@ -119,7 +119,7 @@ def test_a_cut_result_says_so_beside_its_file(shop: str) -> None:
     question = ("List all names of customers", "--db", shop, *OFFLINE, "--max-rows", "30")
     result = ask(*question, "--out", "rows.csv", "--quiet")
     assert "Written: rows.csv (30 rows)" in result.stderr
-    assert "Cut off after 30 rows; there are more." in result.stderr
+    assert "Warning: The result was cut at 30 rows (limit: rows)." in result.stderr
 
 
 def test_files_that_cannot_be_written_are_refused_before_anything_is_asked(

@@ -177,13 +177,15 @@ async def open_context(
             limits=Limits(options.max_rows, options.max_bytes, options.query_timeout),
             ledger=ledger,
             record=trace.record,
+            folder=trace.results,
+            recall=trace.recorded_query,
         )
         return Context(
             options=options,
             recipe=recipe,
             resources=resources,
             database=database,
-            models={s: m.at(ledger=ledger, record=trace.record) for s, m in resources.models.items()},
+            models={spec: _bound(model, ledger, trace) for spec, model in resources.models.items()},
             weights=weights,
             ledger=ledger,
             trace=trace,
@@ -191,6 +193,10 @@ async def open_context(
             owned=owned,
             _closing=stack.pop_all(),
         )
+
+
+def _bound(model: Model, ledger: Ledger, trace: Trace) -> Model:
+    return model.at(ledger=ledger, record=trace.record, recall=trace.recorded_call)
 
 
 def experts_in(home: Path) -> ExpertLedger:

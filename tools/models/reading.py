@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
 from quorum.knowledge.tokens import estimate_tokens
 from quorum.tools.ledger import Usage
-from quorum.tools.models.base import Message
+from quorum.tools.models.base import Message, Reply
 from quorum.tools.models.prices import Price
 from quorum.tools.models.structured import (
     NOT_TEXT,
+    Method,
     Problem,
     ProblemKind,
     has_half_pair,
@@ -66,6 +67,19 @@ def judge(message: AIMessage, output: type[BaseModel] | None) -> BaseModel | Pro
     if has_half_pair(_raw_text(message)):
         return NOT_TEXT
     return parse(text, output) if output else None
+
+
+def recorded_reply(event: Mapping[str, Any], output: type[BaseModel] | None) -> Reply | None:
+    """The reply of a ``model_call`` event; None where the event does not hold all of it."""
+    try:
+        text, kind, used = event["reply"], event["problem"].partition(": "), Usage(**event["usage"])
+        problem = Problem(ProblemKind(kind[0]), kind[2]) if kind[0] else None
+        method = Method(event["method"]) if event["method"] else None
+        parsed = parse(text, output) if output and not problem else None
+        reason = str(event["finish_reason"])
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
+    return None if isinstance(parsed, Problem) else Reply(text, parsed, problem, used, reason, method)
 
 
 def usage_of(

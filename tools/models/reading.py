@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from pydantic import BaseModel
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _FILTERED = ("content_filter", "refusal", "safety")
 _CUT = ("length", "max_tokens")
+_MOST_TOKENS = 10**9  # of one call
 
 
 def text_of(message: AIMessage) -> str:
@@ -87,7 +88,8 @@ def usage_of(
 ) -> Usage:
     """What one call used: the provider's own counts, or an estimate that is counted as one.
 
-    Negative counts mean nothing, and are estimated as if none were stated.
+    Counts that mean nothing (no integer, negative, a prompt of 0, absurdly high) are estimated as if none
+    were stated.
 
     Args:
         price: None where unknown; then the dollars are None.
@@ -110,9 +112,15 @@ def _stated(message: AIMessage) -> tuple[int, int, int] | None:
     usage = message.usage_metadata
     if not usage:
         return None
-    cached = usage.get("input_token_details", {}).get("cache_read") or 0
-    counts = usage["input_tokens"], cached, usage["output_tokens"]
-    return counts if min(counts) >= 0 else None
+    sent, got = usage["input_tokens"], usage["output_tokens"]
+    cached = usage.get("input_token_details", {}).get("cache_read")
+    if not sent or not _plausible(sent) or not _plausible(got):
+        return None
+    return sent, cached if _plausible(cached) and cached <= sent else 0, got
+
+
+def _plausible(count: object) -> TypeGuard[int]:
+    return type(count) is int and 0 <= count <= _MOST_TOKENS
 
 
 _tokens = lru_cache(maxsize=32)(estimate_tokens)  # the long system message is the same in every call

@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 
+LONGEST_QUESTION = 20_000
+"""Characters. Every prompt of a run holds the question."""
+
+
 @dataclass(frozen=True)
 class Context:
     """Live handles of one run; built once, shared by all its nodes.
@@ -155,10 +159,15 @@ async def open_context(
         resources: Shared resources, which stay open; by default the run opens and closes its own.
 
     Raises:
-        ConfigurationError: An option, a model or a folder is wrong, or the run that is to go on was begun
-            by another version.
+        ConfigurationError: An option, a model or a folder is wrong, the question is too long, or the run that
+            is to go on was begun by another version.
         DatabaseUnavailable: The database cannot be opened or read.
     """
+    if len(question) > LONGEST_QUESTION:
+        raise ConfigurationError(
+            f"The question has {len(question):,} characters; {LONGEST_QUESTION:,} is the most.",
+            hint="Ask in a few sentences, and put what explains them into documents.",
+        )
     async with AsyncExitStack() as stack:
         if resources is None:
             resources = await open_resources(options, api_key=api_key, chat_models=chat_models)

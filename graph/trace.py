@@ -115,6 +115,7 @@ class Trace(RunFolder):
         redact: Texts (keys, passwords) that are replaced before anything is written or heard.
         listener: Called with every event as it is written, on the recording thread; its exceptions reach the
             caller.
+        finished: The answer, once there is one.
 
     Args:
         spent_seconds, earlier: Of the processes that were interrupted: wall clock, events.
@@ -136,6 +137,7 @@ class Trace(RunFolder):
         self._stored: set[str] = set()
         self._texts: dict[str, str] = {}  # what was put, so that get need not touch the disk
         self._closed = False
+        self.finished: Any = None
         self._recorded = Recorded(earlier)
         self._writer = Writer(folder / "events.jsonl", self.run_id)
 
@@ -249,6 +251,7 @@ class Trace(RunFolder):
 
     def finish(self, answer: Any) -> None:
         """Write ``answer.json``."""
+        self.finished = answer
         self._save("answer.json", answer)
 
     def flush(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import sqlite3
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -54,7 +53,7 @@ async def answer_question(
 
 def _check_checkpoint(error: Exception, path: Path) -> None:
     """Raise a ``QuorumError`` if the run's checkpoint is damaged."""
-    if isinstance(error, sqlite3.DatabaseError):
+    if getattr(error, "sqlite_errorname", ""):
         hint = "Delete that file, and the run begins anew."
         raise QuorumError(f"The checkpoint {path} cannot be used: {error}.", hint=hint) from error
 

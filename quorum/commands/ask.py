@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 FILE = click.Path(path_type=Path)
 
 EXIT_CODES = {"answered": 0, "no_answer": 1, "stopped": 3, "unanswerable": 4}
-_FORMULA = r"^(?:[=@\t\r]|[+-].*[^\d.])"
+_FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.]+$)")
 _UNSEEN = re.compile("[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """What a terminal obeys of what JSON lets stand."""
 
@@ -185,9 +185,6 @@ def write_csv(answer: Answer, out: TextIO) -> bool:
     Raises:
         QuorumError: The result's file is gone or damaged.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     from quorum.tools.results import csv_lines
 
     if not answer.columns:
@@ -195,5 +192,5 @@ def write_csv(answer: Answer, out: TextIO) -> bool:
     table = answer.to_arrow()
     lines = csv_lines(table, end="\n")
     out.writelines(map(printable, lines) if out.isatty() else lines)
-    texts = [column for column in table.columns if pa.types.is_string(column.type)]
-    return any(pc.any(pc.match_substring_regex(text, _FORMULA)).as_py() for text in texts)
+    texts = (column.to_pylist() for column in table.columns if str(column.type).endswith("string"))
+    return any(_FORMULA.match(value) for values in texts for value in values if value)

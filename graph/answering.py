@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from langgraph.types import Command
@@ -13,6 +14,9 @@ from quorum.graph.builder import build_graph
 from quorum.graph.checkpoints import open_checkpoints
 from quorum.graph.clarification import Clarification
 from quorum.graph.context import Context
+from quorum.graph.machine import check_machine
+from quorum.graph.nodes.finish import INCOMPLETE
+from quorum.knowledge.errors import QuorumError
 
 OnClarify: TypeAlias = Callable[[Clarification], str | Awaitable[str | None] | None]
 
@@ -32,12 +36,26 @@ async def answer_question(
     trace = context.trace
     try:
         trace.record("begun", agent="run", run=trace.run_id, resumed=resumed)
-        return await _invoke(context, question, on_clarify, resumed=resumed)
+        answer = await _invoke(context, question, on_clarify, resumed=resumed)
     except Exception as error:  # of any kind: whoever looks at the run later wants to know
-        trace.record("failed", agent="run", error=type(error).__name__, message=str(error))
-        raise
+        if not trace.finished:  # else only its last checkpoint is missing
+            trace.record("failed", agent="run", error=type(error).__name__, message=str(error))
+            check_machine(error)
+            _check_checkpoint(error, trace.checkpoint)
+            raise
+        answer = Answer.model_validate(trace.finished)
     finally:
         await context.aclose()
+    incomplete = [INCOMPLETE.format(trace.failure)] if trace.failure else []  # maybe by the answer itself
+    answer.warnings = [*dict.fromkeys(answer.warnings + incomplete)]
+    return answer
+
+
+def _check_checkpoint(error: Exception, path: Path) -> None:
+    """Raise a ``QuorumError`` if the run's checkpoint is damaged."""
+    if getattr(error, "sqlite_errorname", ""):
+        hint = "Delete that file, and the run begins anew."
+        raise QuorumError(f"The checkpoint {path} cannot be used: {error}.", hint=hint) from error
 
 
 async def _invoke(context: Context, question: str, on_clarify: OnClarify | None, *, resumed: bool) -> Answer:

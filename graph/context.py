@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 
+LONGEST_QUESTION = 20_000
+"""Characters. Every prompt of a run holds the question."""
+
+
 @dataclass(frozen=True)
 class Context:
     """Live handles of one run; built once, shared by all its nodes.
@@ -155,10 +159,15 @@ async def open_context(
         resources: Shared resources, which stay open; by default the run opens and closes its own.
 
     Raises:
-        ConfigurationError: An option, a model or a folder is wrong, or the run that is to go on was begun
-            by another version.
+        ConfigurationError: An option, a model or a folder is wrong, the question is too long, or the run that
+            is to go on was begun by another version.
         DatabaseUnavailable: The database cannot be opened or read.
     """
+    if len(question) > LONGEST_QUESTION:
+        raise ConfigurationError(
+            f"The question has {len(question):,} characters; {LONGEST_QUESTION:,} is the most.",
+            hint="Ask in a few sentences, and put what explains them into documents.",
+        )
     async with AsyncExitStack() as stack:
         if resources is None:
             resources = await open_resources(options, api_key=api_key, chat_models=chat_models)
@@ -177,13 +186,15 @@ async def open_context(
             limits=Limits(options.max_rows, options.max_bytes, options.query_timeout),
             ledger=ledger,
             record=trace.record,
+            folder=trace.results,
+            recall=trace.recorded_query,
         )
         return Context(
             options=options,
             recipe=recipe,
             resources=resources,
             database=database,
-            models={s: m.at(ledger=ledger, record=trace.record) for s, m in resources.models.items()},
+            models={spec: _bound(model, ledger, trace) for spec, model in resources.models.items()},
             weights=weights,
             ledger=ledger,
             trace=trace,
@@ -191,6 +202,10 @@ async def open_context(
             owned=owned,
             _closing=stack.pop_all(),
         )
+
+
+def _bound(model: Model, ledger: Ledger, trace: Trace) -> Model:
+    return model.at(ledger=ledger, record=trace.record, recall=trace.recorded_call)
 
 
 def experts_in(home: Path) -> ExpertLedger:

@@ -22,7 +22,7 @@ from langgraph.types import StreamWriter
 from quorum.graph.context import Context, open_context
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.recipe import Recipe
-from quorum.graph.trace import REDACTED
+from quorum.graph.recorded import REDACTED
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.urls import mask_url
 

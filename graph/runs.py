@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
 import json
 import re
 import secrets
@@ -14,10 +15,15 @@ import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
+from pydantic import ValidationError
+
+from quorum.graph.answer import Answer
 from quorum.knowledge.errors import ConfigurationError, QuorumError
 from quorum.tools.ledger import Usage
+
+_REMOVE = "Without that file the run goes on from its checkpoint, if it has one."
 
 _SHA = re.compile(r"[0-9a-f]{64}")
 
@@ -99,13 +105,32 @@ class RunFolder:
         return self.folder / "checkpoint.sqlite"
 
     def meta(self) -> dict[str, Any]:
-        """What ``run.json`` says: ``question``, ``started`` and the options of the run."""
-        return _read_object(self.folder / "run.json")
+        """What ``run.json`` says: ``question``, ``started`` and the ``options`` of the run.
+
+        Raises:
+            QuorumError: The file is damaged.
+        """
+        meta = _read_object(self.folder / "run.json")
+        if not isinstance(meta.get("options", {}), dict):
+            raise QuorumError(f"{self.folder / 'run.json'} is damaged: its options are none.")
+        return meta
 
     def answer(self) -> dict[str, Any] | None:
-        """The answer, or None while there is none."""
+        """The answer (``quorum.graph.answer.Answer``), or None while there is none.
+
+        Raises:
+            QuorumError: The file is damaged.
+        """
         path = self.folder / "answer.json"
-        return _read_object(path) if path.is_file() else None
+        if not path.is_file():
+            return None
+        found = _read_object(path)
+        try:
+            Answer.model_validate(found)
+        except ValidationError as error:
+            wrong = ".".join(map(str, error.errors()[0]["loc"]))
+            raise QuorumError(f"{path} is no answer: its {wrong} does not fit.", hint=_REMOVE) from error
+        return found
 
     def events(self) -> Iterator[Event]:
         """The steps in order; a last line that a crash cut short is left out.
@@ -116,9 +141,9 @@ class RunFolder:
         path = self.folder / "events.jsonl"
         if not path.is_file():
             return
-        with path.open(encoding="utf-8") as lines:
+        with path.open("rb") as lines:
             for number, line in enumerate(lines, 1):
-                if line.endswith("\n"):
+                if line.endswith(b"\n"):
                     yield _event(path, number, line)
 
     def error(self) -> str:
@@ -135,12 +160,15 @@ class RunFolder:
         """The stored text of that hash.
 
         Raises:
-            QuorumError: There is none.
+            QuorumError: There is none, or it is damaged.
         """
         path = self.folder / "blobs" / f"{sha}.txt"
         if not _SHA.fullmatch(sha) or not path.is_file():
             raise QuorumError(f"The trace holds no text {sha[:12]}.")
-        return path.read_bytes().decode()  # as bytes: line ends stay as they are
+        data = path.read_bytes()
+        if hashlib.sha256(data).hexdigest() != sha:
+            raise QuorumError(f"The text {path} is damaged: it does not fit its name.", hint="Ask anew.")
+        return data.decode()  # from bytes: line ends stay as they are
 
     def expand(self, value: Any) -> Any:
         """``value`` (an event or a part of one) with stored texts put back in place."""
@@ -155,7 +183,11 @@ class RunFolder:
         return value
 
     def usage_so_far(self) -> Spent:
-        """Add up the ``usage`` of all events, so that a resumed run's ledger continues."""
+        """Add up the ``usage`` of all events, so that a resumed run's ledger continues.
+
+        Raises:
+            QuorumError: A line is no event.
+        """
         known = {item.name for item in dataclasses.fields(Usage)}
         total, by_agent, seconds = Usage(), dict[str, Usage](), 0.0
         for event in self.events():
@@ -220,17 +252,33 @@ def _summary(folder: Path) -> RunSummary:
 
 def _read_object(path: Path) -> dict[str, Any]:
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise QuorumError(f"Cannot read {path}: {error}.") from error
-    return value if isinstance(value, dict) else {"value": value}
+        value = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise QuorumError(f"Cannot read {path}: {error}.", hint=_REMOVE) from error
+    if not isinstance(value, dict):
+        raise QuorumError(f"Cannot read {path}: it holds no JSON object.", hint=_REMOVE)
+    return value
 
 
-def _event(path: Path, number: int, line: str) -> Event:
+def _event(path: Path, number: int, line: bytes) -> Event:
     try:
         event = json.loads(line)
-    except ValueError as error:
-        raise QuorumError(f"Line {number} of {path} is no event: {error}.") from error
-    if not isinstance(event, dict) or "kind" not in event:
-        raise QuorumError(f"Line {number} of {path} is no event: it has no kind.")
-    return event
+        wrong = _wrong_in(event)
+    except (ValueError, RecursionError) as error:
+        wrong = f"{error}."
+    if wrong:
+        hint = "Take the line out: the run can be read, and goes on, without what it says."
+        raise QuorumError(f"Line {number} of {path} is no event: {wrong}", hint=hint)
+    return cast("Event", event)
+
+
+def _wrong_in(event: Any) -> str:
+    """Why it cannot be an event; empty if it can."""
+    if not isinstance(event, dict) or not isinstance(event.get("kind"), str):
+        return "it has no kind."
+    if not isinstance(event.get("t"), int | float):
+        return "it has no time."
+    used = event.get("usage")
+    if isinstance(used, dict) and not all(isinstance(n, int | float | None) for n in used.values()):
+        return "its usage is no number."
+    return ""

@@ -20,15 +20,16 @@ import json
 import math
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime
 from enum import Enum
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from quorum.agents.prompting import prompt_file
+from quorum.graph.recorded import REDACTED, Recorded
 from quorum.graph.runs import Event, RunFolder, new_run_id
 from quorum.graph.writer import Writer
 from quorum.knowledge.errors import ConfigurationError
@@ -38,10 +39,12 @@ LONG = 1024
 
 HEAD = 120
 SHORTEST_SECRET = 4  # redacting shorter strings would tear ordinary text apart
-REDACTED = "[redacted]"
 
 _LINE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _FIELD = json.JSONEncoder(ensure_ascii=False)
+
+_WHOLE = ("reply", "problem")
+"""Texts of a model call that stand in its line, however long: a kill may lose a blob, and so a paid reply."""
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
 _OTHER_HOME = "Set another folder with QUORUM_HOME or `home` in quorum.toml."
@@ -52,7 +55,7 @@ _LOCATION: ContextVar[dict[str, str]] = ContextVar("_LOCATION", default={})  # n
 
 @contextmanager
 def located(**place: str) -> Iterator[None]:
-    """Events that are recorded inside name this place in the graph (``node``, ``recipe``)."""
+    """Events that are recorded inside name this place in the graph (``node``, ``recipe``, ``task``)."""
     token = _LOCATION.set(place)
     try:
         yield
@@ -112,6 +115,10 @@ class Trace(RunFolder):
         redact: Texts (keys, passwords) that are replaced before anything is written or heard.
         listener: Called with every event as it is written, on the recording thread; its exceptions reach the
             caller.
+        finished: The answer, once there is one.
+
+    Args:
+        spent_seconds, earlier: Of the processes that were interrupted: wall clock, events.
     """
 
     def __init__(
@@ -121,6 +128,7 @@ class Trace(RunFolder):
         redact: Sequence[str] = (),
         listener: Callable[[Event], None] | None = None,
         spent_seconds: float = 0.0,
+        earlier: Iterable[Event] = (),
     ) -> None:
         super().__init__(folder)
         self.redact = sorted({s for s in redact if len(s) >= SHORTEST_SECRET}, key=len, reverse=True)
@@ -129,7 +137,18 @@ class Trace(RunFolder):
         self._stored: set[str] = set()
         self._texts: dict[str, str] = {}  # what was put, so that get need not touch the disk
         self._closed = False
+        self.finished: Any = None
+        self._recorded = Recorded(earlier)
         self._writer = Writer(folder / "events.jsonl", self.run_id)
+
+    def recorded_call(self, request: str) -> Event | None:
+        """What an interrupted process recorded of a model call in the step that runs now."""
+        return self._recorded.call(_LOCATION.get().get("task", ""), request)
+
+    def recorded_query(self, request: str) -> Event | None:
+        """What an interrupted process recorded of a query."""
+        found = self._recorded.query(request)
+        return cast("Event", self.expand(found)) if found else None
 
     @property
     def failure(self) -> str:
@@ -189,8 +208,9 @@ class Trace(RunFolder):
             ConfigurationError: There is no such run, or another process is writing it.
         """
         found = RunFolder.open(home, run)
-        spent = found.usage_so_far().seconds
-        return cls(found.folder, redact=redact, listener=listener, spent_seconds=spent)
+        events = list(found.events())
+        spent = max((event["t"] for event in events), default=0.0)
+        return cls(found.folder, redact=redact, listener=listener, spent_seconds=spent, earlier=events)
 
     def record(self, kind: str, **fields: Any) -> None:
         """Write one step: ``kind`` and any JSON-like fields (``agent``, ``candidate``, ...).
@@ -203,7 +223,9 @@ class Trace(RunFolder):
             moment["prompt"] = prompt
         if self._closed:  # a cancelled task's last words: recorders never raise
             return
-        event = plain(moment | fields, self._event_text)
+        names = [name for name in _WHOLE if kind == "model_call" and name in fields]
+        whole = {name: self._clean(fields.pop(name)) for name in names}
+        event = plain(moment | fields, self._event_text) | whole
         self._writer.append(_LINE.encode(event))
         if self.listener is not None:
             self.listener(event)
@@ -229,6 +251,7 @@ class Trace(RunFolder):
 
     def finish(self, answer: Any) -> None:
         """Write ``answer.json``."""
+        self.finished = answer
         self._save("answer.json", answer)
 
     def flush(self) -> None:

@@ -37,6 +37,10 @@ class ModelUnavailable(QuorumError):
     """The model's endpoint cannot be reached, refuses the key, or keeps failing."""
 
 
+class MachineFailed(QuorumError):
+    """This machine ran out of disk, memory or open files: whatever is asked next would fail too."""
+
+
 class MalformedReply(QuorumError):
     """A model's reply did not fit the expected form, even after the allowed repairs."""
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from quorum.knowledge.errors import ConfigurationError, QuorumError, install_hint
 from quorum.settings import Settings, unknown_variables
@@ -118,11 +119,11 @@ def _endpoint(settings: Settings) -> Check:
     """Whether the endpoint answers and accepts the key; no model is asked, nothing is billed."""
     import httpx
 
-    url = (settings.base_url or OPENAI).rstrip("/")
-    shown = mask_url(url)
+    parts = urlsplit(settings.base_url or OPENAI)
+    shown = mask_url(settings.base_url or OPENAI)
     try:
         reply = httpx.get(
-            f"{url}/models",
+            parts._replace(path=f"{parts.path.rstrip('/')}/models").geturl(),
             headers={"Authorization": f"Bearer {settings.key}"} if settings.key else {},
             timeout=ENDPOINT_SECONDS,
         )

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from quorum.graph.options import RunOptions
+from quorum.graph.recorded import REDACTED
 from quorum.graph.runs import RunFolder
-from quorum.graph.trace import REDACTED
 from quorum.knowledge.errors import ConfigurationError
 from quorum.settings import Settings, variables_of
 from quorum.tools.urls import mask_url

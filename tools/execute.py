@@ -6,17 +6,18 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from quorum.knowledge.catalog import Catalog
-from quorum.knowledge.errors import BudgetExceeded
+from quorum.knowledge.errors import BudgetExceeded, QuorumError
 from quorum.tools.databases.base import Connector
 from quorum.tools.guard import allowed
 from quorum.tools.ledger import Ledger, Usage
 from quorum.tools.lint import Linter
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
-from quorum.tools.record import Recorder, no_record
+from quorum.tools.record import Recall, Recorder, no_recall, no_record, request_of
 
 Outcome: TypeAlias = QueryResult | QueryError
 
@@ -102,6 +103,8 @@ class Database:
     Attributes:
         limits: Of each query; the run's deadline cuts them further.
         cache: What the run has asked already.
+        folder: Where results are kept, each under the hash of its content; None keeps none.
+        recall: What an interrupted process of this run has asked already.
     """
 
     connector: Connector
@@ -111,6 +114,8 @@ class Database:
     ledger: Ledger
     record: Recorder = no_record
     cache: QueryCache = field(default_factory=QueryCache, repr=False, compare=False)
+    folder: Path | None = None
+    recall: Recall = no_recall
 
     async def judge(self, sql: str) -> str | QueryError:
         """Guard and lint: the text that may run, or why none may."""
@@ -120,9 +125,9 @@ class Database:
 async def execute(database: Database, sql: str, *, agent: str, candidate: str = "") -> Outcome:
     """Run one query for an agent; what fails comes back as a value.
 
-    The text that runs is the guard's rendering of ``sql``. The same text runs once per run: later
-    and simultaneous askers share its outcome and are not charged. No rows is a result, not an
-    error. Every call leaves one ``query`` event.
+    The text that runs is the guard's rendering of ``sql``. The same text runs once per run, also where a
+    process of it was interrupted: later and simultaneous askers share its outcome and are not charged. No
+    rows is a result, not an error. A query leaves one ``query`` event.
 
     Args:
         agent: Whose account is charged.
@@ -142,8 +147,15 @@ async def execute(database: Database, sql: str, *, agent: str, candidate: str = 
 
 
 async def _run(note: _Note, sql: str) -> Outcome:
-    """Run and charge; the event is written here, so that it is written even if the asker is gone."""
+    """Run and charge; the event is written here, so that it is written even if the asker is gone.
+
+    Raises:
+        OSError: The result cannot be kept: the disk is full, say.
+    """
     database = note.database
+    request = request_of(sql, database.limits.rows, database.limits.bytes)
+    if found := await asyncio.to_thread(_recorded, database, request):
+        return found
     remaining = database.ledger.remaining_seconds()
     latest = None if remaining is None else remaining + OVERDUE_SECONDS
     started = time.monotonic()
@@ -155,10 +167,49 @@ async def _run(note: _Note, sql: str) -> Outcome:
     live = database.connector.live  # else nothing was asked, and nothing is charged
     usage = _usage(outcome, time.monotonic() - started) if live else Usage()
     database.ledger.charge(note.agent, usage)
-    note.write(outcome, executed=sql, usage=usage.as_dict())
+    try:
+        outcome = await _kept(outcome, database.folder)
+    finally:
+        note.write(outcome, executed=sql, usage=usage.as_dict(), request=request)
     if isinstance(outcome, QueryError) and outcome.kind is ErrorKind.TIMEOUT:
         _blame_deadline(database.ledger)
     return outcome
+
+
+async def _kept(outcome: Outcome, folder: Path | None) -> Outcome:
+    """The outcome with the file of its result, which is written to ``folder``."""
+    if folder is None or isinstance(outcome, QueryError):
+        return outcome
+    from quorum.tools.results import write_result
+
+    return replace(outcome, file=await asyncio.to_thread(write_result, outcome.table, folder))
+
+
+def _recorded(database: Database, request: str) -> Outcome | None:
+    """What an interrupted process of the run got; None where that is not known, or may not recur."""
+    event = database.recall(request)
+    if event is None or database.folder is None:
+        return None
+    if "error" in event:
+        error = _error(event["error"])
+        return error if error and error.kind not in PASSING else None
+    from quorum.tools.results import read_result
+
+    try:
+        file = database.folder / event["file"]
+        table, seconds, truncated = read_result(file), float(event["seconds"]), str(event["truncated"])
+        return QueryResult(table, seconds, truncated, sql=str(event["executed"]), file=file)
+    except (QuorumError, KeyError, TypeError, ValueError):
+        return None
+
+
+def _error(kept: Any) -> QueryError | None:
+    """A QueryError as an event holds it."""
+    try:
+        lists = {part: tuple(kept[part]) for part in ("suggestions", "also")}
+        return QueryError(**(kept | lists | {"kind": ErrorKind(kept["kind"])}))
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 def _blame_deadline(ledger: Ledger) -> None:
@@ -198,6 +249,7 @@ class _Note:
                 "columns": outcome.columns,
                 "truncated": outcome.truncated,
                 "seconds": outcome.seconds,
+                "file": outcome.file.name if outcome.file else "",
             }
         self.database.record(
             "query",

@@ -7,6 +7,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pyarrow as pa
 
 
@@ -89,6 +91,7 @@ class QueryResult:
         truncated: Empty, or the cap that cut the rows: ``rows`` or ``bytes``.
         bytes_scanned: What the engine says it read (billed); None where it does not say.
         sql: The text that was executed.
+        file: Where the table is kept (Parquet); None where nobody keeps it.
     """
 
     table: pa.Table
@@ -97,6 +100,7 @@ class QueryResult:
     bytes_scanned: int | None = None
     sql: str = ""
     column_types: tuple[str, ...] = field(default=())
+    file: Path | None = None
 
     @property
     def columns(self) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from urllib.parse import parse_qsl, quote, unquote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, unquote_plus, urlsplit
 
 from quorum.knowledge.errors import ConfigurationError
 
@@ -12,16 +12,11 @@ SAMPLE = "sample"
 """The one database that has a name and no place: the project's own sample."""
 
 _MASK = "***"
-_SECRET_PARAMETERS = {
-    "password",
-    "passwd",
-    "pwd",
-    "token",
-    "access_token",
-    "secret",
-    "api_key",
-    "private_key",
-}
+_SECRET = (
+    r"\w*(?:password|passwd|pwd|passphrase|token|secret|signature|apikey|accesskey)"
+    r"|(?:[\w-]*[_-])?(?:key|sig|auth|authorization|credentials?|code)|[\w-]*-(?:token|secret)"
+)
+"""Names of parameters that hold secrets; ``sslkey`` and ``authenticator`` hold none."""
 
 
 def url_secrets(url: str) -> list[str]:
@@ -31,16 +26,33 @@ def url_secrets(url: str) -> list[str]:
         found = [parts.password or ""]
     except ValueError:  # not a URL: whoever opens it will say so
         return []
-    found += [value for name, value in parse_qsl(parts.query) if name.lower() in _SECRET_PARAMETERS]
-    texts = {form for value in found for form in (value, unquote(value), quote(unquote(value), safe=""))}
+    found += re.findall(rf"(?i)(?:^|&)(?:{_SECRET})=([^&#]*)", parts.query)
+    texts = {
+        form
+        for value in found
+        for form in (value, unquote(value), unquote_plus(value), quote(unquote(value), safe=""))
+    }
     return sorted(text for text in texts if text)
 
 
 def mask_url(url: str) -> str:
     """The URL with its secrets replaced, for people to read."""
-    masked = re.sub(r"(?<=://)([^/?#@:]*):[^/?#]*@", rf"\1:{_MASK}@", url)
-    names = "|".join(sorted(_SECRET_PARAMETERS))
-    return re.sub(rf"(?i)([?&](?:{names})=)[^&#]*", rf"\1{_MASK}", masked)
+    masked = re.sub(r"(?:(?<=://)|^(?=\S+$))([^/?#@:]*):[^/?#]*@", rf"\1:{_MASK}@", url)
+    return re.sub(rf"(?i)([?&](?:{_SECRET})=)[^&#]*", rf"\1{_MASK}", masked)
+
+
+def without_header_values(text: str) -> str:
+    """A text of somebody else, an endpoint's error say, without the values of headers that hold secrets."""
+    return _HEADER.sub(rf"\1{_MASK}", text)
+
+
+_HEADER = re.compile(
+    r"(?i)("
+    r"\b(?:[\w-]*(?:authorization|api[-_]?key)|[\w-]*-(?:key|token|secret)|(?:set-)?cookie)\b[\"']?\s*[:=]\s*[\"']?"
+    r"(?:(?:bearer|basic|negotiate|digest|token)\s+)?"
+    r"|\bbearer\s+(?=\S{8})"
+    r")[^\s\"',;}\])]+"
+)
 
 
 def path_of(url: str, scheme: str, kind: str, example: str) -> str:

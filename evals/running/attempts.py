@@ -14,16 +14,17 @@ from quorum.evals.questions import EvalQuestion
 from quorum.evals.records import ENDPOINTS, Record
 from quorum.evals.running.databases import Databases, OpenDatabase, replace_options
 from quorum.evals.running.evaluation import Evaluation
-from quorum.evals.running.failures import OUTSIDE, check_machine, kind_of, message_of, wanted
+from quorum.evals.running.failures import OUTSIDE, kind_of, message_of, wanted
 from quorum.evals.running.judging import judge, judge_nothing, judged, record_of
 from quorum.evals.running.writer import RUNS
 from quorum.graph.answer import Answer
 from quorum.graph.answering import answer_question
 from quorum.graph.context import Context, open_context
+from quorum.graph.machine import check_machine
 from quorum.graph.nodes import voting
 from quorum.graph.recipes import recipe_of
 from quorum.graph.runs import Event, RunFolder
-from quorum.knowledge.errors import ConfigurationError, QuorumError
+from quorum.knowledge.errors import ConfigurationError, MachineFailed, QuorumError
 
 DISCARDED = "discarded"
 """Subfolder of the evaluation's folder with runs that are being deleted."""
@@ -64,7 +65,7 @@ class Attempts:
         try:
             resumed = await asyncio.to_thread(self._ready, found, question, listener)
             made = await self._asked(question, found, listener, resumed=resumed)
-        except ConfigurationError:
+        except (ConfigurationError, MachineFailed):
             raise
         except Exception as error:  # noqa: BLE001 - a fault of ours is this question's, not the whole suite's
             check_machine(error)

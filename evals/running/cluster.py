@@ -22,8 +22,7 @@ from quorum.evals.records import Record
 from quorum.evals.running.attempts import Attempts
 from quorum.evals.running.databases import Databases
 from quorum.evals.running.evaluation import Evaluation
-from quorum.evals.running.failures import MachineFailed
-from quorum.knowledge.errors import ConfigurationError, QuorumError, install_hint
+from quorum.knowledge.errors import ConfigurationError, MachineFailed, QuorumError, install_hint
 from quorum.tools.garbage import rare_collections
 
 if TYPE_CHECKING:

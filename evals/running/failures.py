@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import traceback
 from collections.abc import Collection
 
@@ -27,17 +26,6 @@ REFUSALS = {"request", "too_long"}
 
 OUTSIDE = (ModelUnavailable, DatabaseUnavailable, MalformedReply, BudgetExceeded)
 """Errors outside of Quorum: starting the run over would not help."""
-
-_MACHINE = {
-    getattr(errno, name)
-    for name in ("ENOSPC", "EDQUOT", "EROFS", "EIO", "EMFILE", "ENFILE", "ENOMEM")
-    if hasattr(errno, name)
-}
-_SQLITE = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_NOMEM")
-
-
-class MachineFailed(QuorumError):
-    """This machine ran out of disk, memory or open files: every further question would fail too."""
 
 
 def kind_of(error: Exception, refusals: Collection[str] = ()) -> str:
@@ -106,14 +94,3 @@ def _nothing_to_show(answer: Answer) -> tuple[str, str]:
     if any(candidate.sql for candidate in answer.candidates):
         return "empty_result", "The queries ran, and none of their results says anything."
     return "no_sql", "No candidate wrote SQL."
-
-
-def check_machine(error: Exception) -> None:
-    """Raise ``MachineFailed`` if the machine failed, not the question."""
-    sqlite = str(getattr(error, "sqlite_errorname", ""))
-    own = isinstance(error, MemoryError) or sqlite.startswith(_SQLITE)
-    if own or (isinstance(error, OSError) and error.errno in _MACHINE):
-        raise MachineFailed(
-            f"This machine cannot go on: {error or type(error).__name__}.",
-            hint="See to its disk, memory or limit of open files; what is finished is kept.",
-        ) from error

@@ -17,6 +17,7 @@ from quorum.knowledge.errors import QuorumError
 from quorum.tools.experts import Feedback
 from quorum.tools.query import ErrorKind
 
+INCOMPLETE = "The trace is incomplete: {}"
 MAX_READINGS = 3
 MAX_READING = 240  # characters
 NEVER_RAN = ("stopped", "gave_up", UNANSWERABLE)
@@ -31,7 +32,7 @@ async def answer(state: RunState, context: Context) -> Update:
     disagreement = await dispute(state, context)
     await context.trace.aflush()
     if context.trace.failure:
-        warnings.append(f"The trace is incomplete: {context.trace.failure}")
+        warnings.append(INCOMPLETE.format(context.trace.failure))
     made = _answer(state, context, warnings, disagreement)
     context.trace.record("answer", agent="answer", status=made.status, sql=made.sql)
     values = made.model_dump(mode="json")

@@ -45,7 +45,7 @@ async def keep_result(result: QueryResult, folder: Path) -> Result:
 
 
 def _keep(result: QueryResult, folder: Path) -> Result:
-    path = write_result(result.table, folder / "results")
+    path = result.file or write_result(result.table, folder / "results")
     key = (path.name, str(result.table.schema), result.truncated)
     with _knowing:
         found = _known.get(key)

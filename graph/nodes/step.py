@@ -55,10 +55,16 @@ def make_node(name: str, step: Step, recipe: Recipe, *, first: bool = False) -> 
             raise ConfigurationError("There is no question.", hint='The input is {"question": "…"}.')
         run_id = "" if first else state.run_id
         async with context_of(runtime.context, recipe, state.question, run_id) as context:
-            with located(node=name, recipe=recipe.name), streaming(runtime.stream_writer):
+            place = {"node": name, "recipe": recipe.name, "task": _task(runtime)}
+            with located(**place), streaming(runtime.stream_writer):
                 return await _run(step, state, context)
 
     return node
+
+
+def _task(runtime: Runtime[RunOptions | Context]) -> str:
+    """LangGraph's id of the node's execution: the same when an interrupted process's is repeated."""
+    return runtime.execution_info.task_id if runtime.execution_info else ""
 
 
 async def _run(step: Step, state: RunState | CandidateState, context: Context) -> Update:

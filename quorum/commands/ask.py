@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -12,6 +13,7 @@ from quorum.cli import INTERRUPTED
 from quorum.commands.options import Command, setting_flags
 from quorum.knowledge.errors import QuorumError
 from quorum.pipes import standard_input, until_reader_leaves
+from quorum.text import printable
 from quorum.tools.garbage import rare_collections
 
 if TYPE_CHECKING:
@@ -21,13 +23,18 @@ if TYPE_CHECKING:
 FILE = click.Path(path_type=Path)
 
 EXIT_CODES = {"answered": 0, "no_answer": 1, "stopped": 3, "unanswerable": 4}
+_FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.]+$)")
+_UNSEEN = re.compile("[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""What a terminal obeys of what JSON lets stand."""
 
 
 @click.command(cls=Command, short_help="Ask a database a question in plain language.")
 @click.argument("question", required=False)
 @click.option("--resume", metavar="RUN", help="go on with a run: its id, a beginning, or last; no QUESTION")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object and nothing else")
-@click.option("--csv", "as_csv", is_flag=True, help="print the rows as CSV and nothing else")
+@click.option(
+    "--csv", "as_csv", is_flag=True, help="print the rows as CSV, exactly as they are, and nothing else"
+)
 @click.option("--out", type=FILE, metavar="FILE", help="write all rows: .csv, .json, .parquet or .xlsx")
 @click.option(
     "--chart", type=FILE, metavar="FILE", help="draw the rows: .svg, .png, .pdf; .json for Vega-Lite"
@@ -139,10 +146,14 @@ def _how_to_go_on(run: str) -> str:
 def print_answer(answer: Answer, *, as_json: bool = False, as_csv: bool = False) -> None:
     """Print an answer to standard output."""
     if as_json:
-        click.echo(answer.model_dump_json(indent=2))
+        text = answer.model_dump_json(indent=2)
+        click.echo(_UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text))  # as JSON may write them
     elif as_csv:
-        write_csv(answer, sys.stdout)
+        formulas = write_csv(answer, sys.stdout)
         _say_what_is_left_out(answer)
+        if formulas:
+            notice = "A spreadsheet takes some texts for formulas (= + - @): import them as text."
+            click.echo(notice, err=True)
     else:
         from quorum.render import console, show_answer
 
@@ -163,13 +174,23 @@ def _say_what_is_left_out(answer: Answer) -> None:
         click.echo("Demonstration: the rule-based offline model answered.", err=True)
 
 
-def write_csv(answer: Answer, out: TextIO) -> None:
+def write_csv(answer: Answer, out: TextIO) -> bool:
     """The header and all rows; NULL is an empty field, nested values are JSON.
+
+    Values stand as they are, but on a terminal, where control characters are made visible.
+
+    Returns:
+        Whether a spreadsheet would take a text for a formula.
 
     Raises:
         QuorumError: The result's file is gone or damaged.
     """
     from quorum.tools.results import csv_lines
 
-    if answer.columns:
-        out.writelines(csv_lines(answer.to_arrow(), end="\n"))
+    if not answer.columns:
+        return False
+    table = answer.to_arrow()
+    lines = csv_lines(table, end="\n")
+    out.writelines(map(printable, lines) if out.isatty() else lines)
+    texts = (column.to_pylist() for column in table.columns if str(column.type).endswith("string"))
+    return any(_FORMULA.match(value) for values in texts for value in values if value)

@@ -10,14 +10,16 @@ import pytest
 
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.running.databases import Databases, OpenDatabase
-from quorum.evals.running.failures import FAULT, MachineFailed, check_machine, kind_of, wanted, why
+from quorum.evals.running.failures import FAULT, kind_of, wanted, why
 from quorum.evals.running.judging import judge_nothing
 from quorum.evals.scorers.base import Prediction, RunSql, Verdict
 from quorum.graph.answer import Answer
+from quorum.graph.machine import check_machine
 from quorum.knowledge.errors import (
     BudgetExceeded,
     ConfigurationError,
     DatabaseUnavailable,
+    MachineFailed,
     MalformedReply,
     ModelUnavailable,
     QuorumError,

@@ -23,11 +23,10 @@ from quorum.evals.records import Record
 from quorum.evals.running import cluster, runner
 from quorum.evals.running.cluster import MOST_LOST, Asking, RemoteAsker, Shares, Workers, workers_of
 from quorum.evals.running.evaluation import Evaluation
-from quorum.evals.running.failures import MachineFailed
 from quorum.evals.running.runner import run_evaluation
 from quorum.graph.options import RunOptions
 from quorum.knowledge import errors
-from quorum.knowledge.errors import ConfigurationError
+from quorum.knowledge.errors import ConfigurationError, MachineFailed
 from quorum.tools.models.scripted import ScriptedChatModel, scripted
 from tests.evals.evaluations import differing
 from tests.evals.simulated import make_suite, slow_model

@@ -21,10 +21,19 @@ from blockbuster import blockbuster_ctx
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quorum.graph.recorded import REDACTED
 from quorum.graph.runs import RunFolder, RunIds, list_runs, new_run_id
-from quorum.graph.trace import LONG, REDACTED, Trace, plain
+from quorum.graph.trace import LONG, Trace, plain
 from quorum.knowledge.errors import ConfigurationError, QuorumError
 from quorum.tools.ledger import Usage
+
+ANSWER = {
+    "question": "one",
+    "status": "answered",
+    "database": "shop",
+    "dialect": "sqlite",
+    "recipe": "single",
+}
 
 
 @pytest.fixture
@@ -160,10 +169,10 @@ async def test_recording_never_blocks_the_event_loop(tmp_path: Path) -> None:
             trace.record("step", text="x" * (LONG + 1))
         sha = trace.put("schema")
         assert trace.get(sha) == "schema"
-        trace.finish({"status": "answered"})
+        trace.finish(ANSWER)
         await trace.aflush()
         await trace.aclose()
-    assert trace.answer() == {"status": "answered"}
+    assert trace.answer() == ANSWER
 
 
 def test_a_resumed_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
@@ -345,7 +354,7 @@ def test_runs_are_found_by_id_beginning_and_age(tmp_path: Path) -> None:
 
 def test_the_list_tells_finished_from_unfinished_and_unreadable(tmp_path: Path) -> None:
     done = Trace.create(tmp_path, "a", {"question": "one"})
-    done.finish({"status": "answered", "demonstration": True})
+    done.finish(ANSWER | {"demonstration": True})
     done.close()
     Trace.create(tmp_path, "b", {"question": "two"}).close()
     broken = Trace.create(tmp_path, "c")

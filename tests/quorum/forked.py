@@ -19,9 +19,12 @@ import sys
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from quorum.cli import main as command
+from quorum.graph.trace import Trace
+from quorum.tools.databases import process
+from tests.engines import Inside
 
 OUTPUT = "output.txt"
 IMPORTED = (
@@ -32,7 +35,9 @@ IMPORTED = (
     "quorum.commands.eval_run",
     "quorum.eval_progress",
     "quorum.render",
+    "quorum.graph.recipes.recap",
     "quorum.tools.databases.sqlite",
+    "quorum.tools.models.openai_chat",
     "quorum.tools.offline.model",
 )
 
@@ -50,10 +55,14 @@ class Forked:
             text=True,
         )
 
-    def start(self, *arguments: str) -> int:
-        """Run ``quorum`` with these arguments; returns its process id."""
+    def start(self, *arguments: str, events: float | None = None) -> int:
+        """Run ``quorum`` with these arguments; returns its process id.
+
+        Args:
+            events: It kills itself as soon as so many are recorded; the engine is in it, not in a child.
+        """
         assert self._process.stdin is not None
-        print(json.dumps(arguments), file=self._process.stdin, flush=True)
+        print(json.dumps([events, *arguments]), file=self._process.stdin, flush=True)
         return self._read()
 
     def wait(self) -> int:
@@ -74,6 +83,19 @@ class Forked:
         self._process.communicate()
 
 
+def _die_after(events: float) -> None:
+    """Have this process kill itself once so many events are recorded."""
+    record, left = Trace.record, [events]
+
+    def last(trace: Trace, kind: str, **fields: Any) -> None:
+        record(trace, kind, **fields)
+        left[0] -= 1
+        if left[0] == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    Trace.record = last  # type: ignore[method-assign]
+
+
 def main() -> None:
     for module in IMPORTED:
         import_module(module)
@@ -84,7 +106,11 @@ def main() -> None:
             with Path(OUTPUT).open("a") as output:
                 os.dup2(output.fileno(), 1)
                 os.dup2(output.fileno(), 2)
-            sys.argv = ["quorum", *json.loads(line)]
+            events, *arguments = json.loads(line)
+            sys.argv = ["quorum", *arguments]
+            if events is not None:
+                process.Child = Inside  # type: ignore[misc]
+                _die_after(events)
             command()
         print(child, flush=True)
         print(os.waitpid(child, 0)[1], flush=True)

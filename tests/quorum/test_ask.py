@@ -84,6 +84,13 @@ def test_a_question_that_is_not_utf_8_exits_with_2(
     assert not (workplace / ".quorum" / "runs").exists()
 
 
+def test_a_question_without_end_is_refused_before_anything_is_done(shop: str, workplace: Path) -> None:
+    result = ask("Why? " * 200_000, "--db", shop, *OFFLINE)
+    assert result.exit_code == 2
+    assert "The question has 1,000,000 characters; 20,000 is the most." in result.stderr
+    assert not (workplace / ".quorum" / "runs").exists()
+
+
 def test_csv_holds_every_row_not_only_the_preview(shop: str) -> None:
     result = ask("List all names of customers", "--db", shop, *OFFLINE, "--csv")
     assert result.exit_code == 0

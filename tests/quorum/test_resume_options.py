@@ -11,8 +11,9 @@ from click.testing import CliRunner, Result
 
 from quorum import Settings, ask, ask_sync
 from quorum.cli import cli
+from quorum.graph.recorded import REDACTED
 from quorum.graph.runs import RunFolder, list_runs
-from quorum.graph.trace import REDACTED, Trace
+from quorum.graph.trace import Trace
 from quorum.knowledge.errors import ConfigurationError, ModelUnavailable
 from quorum.resume import resumed_options
 from tests.graph.shop import QUESTION, make_shop

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from quorum.commands.ask import write_csv
+from quorum.commands.ask import print_answer, write_csv
 from quorum.graph.answer import Answer
 from quorum.knowledge.errors import QuorumError
 from quorum.tools.results import write_result
@@ -43,6 +43,52 @@ def test_every_row_of_every_type_is_written(answer: dict[str, Any], tmp_path: Pa
     assert rows[1][1] == 'comma, "quote"\nline'
     assert rows[1][3] == '[{"a": 1}]'
     assert rows[2] == ["", "", "", "", "false"]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_values_are_exact_but_for_control_characters_on_a_terminal(
+    answer: dict[str, Any], tmp_path: Path
+) -> None:
+    table = pa.table({"a\x1b[2J": ["\x1b]0;owned\x07\u202e", "two\nlines"]})
+    made, terminal = answered(answer, tmp_path / "r.parquet", table), Terminal()
+    assert written(made) == [["a\x1b[2J"], ["\x1b]0;owned\x07\u202e"], ["two\nlines"]]
+    write_csv(made, terminal)
+    assert not {"\x1b", "\x07", "\u202e"} & set(terminal.getvalue())
+    assert "two\nlines" in terminal.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("value", "formula"),
+    [
+        ("=1+1", True),
+        ("@SUM(1)", True),
+        ("+cmd|x", True),
+        ("-2+3", True),
+        ("-5.2", False),
+        ("a=1", False),
+        (-5, False),
+    ],
+)
+def test_texts_that_a_spreadsheet_takes_for_formulas_are_exact_and_noticed(
+    answer: dict[str, Any], tmp_path: Path, value: Any, formula: bool
+) -> None:
+    made, out = answered(answer, tmp_path / "r.parquet", pa.table({"a": [value]})), io.StringIO()
+    assert write_csv(made, out) is formula
+    assert out.getvalue() == f"a\n{value}\n"
+
+
+def test_json_holds_no_character_that_a_terminal_obeys(
+    answer: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = Answer(**answer | {"sql": "SELECT '\x1b\x9b\u202eé'"})
+    print_answer(made, as_json=True)
+    text = capsys.readouterr().out
+    assert not {"\x1b", "\x9b", "\u202e"} & set(text)
+    assert Answer.model_validate_json(text) == made
 
 
 def test_many_rows_come_in_order(answer: dict[str, Any], tmp_path: Path) -> None:

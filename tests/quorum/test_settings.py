@@ -156,6 +156,13 @@ def test_secrets_are_not_shown(workplace: Path, monkeypatch: pytest.MonkeyPatch)
         ("postgresql://u:p@h/db", "postgresql://u:***@h/db"),
         ("postgresql://u:p@ss@h/db", "postgresql://u:***@h/db"),
         ("snowflake://u@h/db?token=abc&role=r", "snowflake://u@h/db?token=***&role=r"),
+        ("http://h/v1?api-key=QS&api-version=1", "http://h/v1?api-key=***&api-version=1"),
+        (
+            "http://h/v1?x-functions-key=a&code=b&accessToken=c",
+            "http://h/v1?x-functions-key=***&code=***&accessToken=***",
+        ),
+        ("postgresql://h/db?sslkey=/x&options=y", "postgresql://h/db?sslkey=/x&options=y"),
+        ("u:p@h/v1", "u:***@h/v1"),
         ("sqlite:///a:b@c.db", "sqlite:///a:b@c.db"),
         ("no url: @", "no url: @"),
     ],
@@ -166,6 +173,11 @@ def test_a_masked_url(url: str, shown: str) -> None:
 
 def test_no_url_has_no_secrets() -> None:
     assert url_secrets("http://[") == []
+
+
+def test_secrets_of_a_url_as_written_and_decoded() -> None:
+    url = "http://h/v1?subscription-key=a%2Fb+c&role=r&SIG=d"
+    assert url_secrets(url) == ["a%2Fb%2Bc", "a%2Fb+c", "a/b c", "a/b+c", "d"]
 
 
 def test_changes_win_and_count_as_flags(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,11 +22,12 @@ from typing import Any, Self
 
 @dataclass(frozen=True)
 class Request:
-    """One request as it came: headers (lower case), the JSON body, seconds on the monotonic clock."""
+    """One request as it came: headers (lower case), JSON body, seconds on the monotonic clock, path."""
 
     headers: dict[str, str]
     body: dict[str, Any]
     time: float
+    path: str
 
     @property
     def text(self) -> str:
@@ -201,7 +202,7 @@ def _handler(server: ChatServer) -> type[BaseHTTPRequestHandler]:
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             asked = {name.lower(): value for name, value in self.headers.items()}
-            answer = server.answer(Request(asked, body, time.monotonic()))
+            answer = server.answer(Request(asked, body, time.monotonic(), self.path))
             stopped = server.wait(answer.delay) if answer.delay else False
             server.served(answer)
             try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from email.utils import formatdate
 from typing import Any
 
@@ -134,15 +135,34 @@ async def test_tokens_are_estimated_and_marked_where_the_endpoint_sends_none(har
     assert one.ledger.total.usd is None
 
 
-@pytest.mark.parametrize("counts", [(-5, 3), (5, -3), (-1, -1)])
-async def test_negative_counts_are_estimated_as_if_none_were_sent(
-    harness: Make, counts: tuple[int, int]
-) -> None:
-    one = harness([say("four short words here", usage=tokens(*counts))])
+ODD = [
+    *(tokens(*counts) for counts in [(-5, 3), (5, -3), (-1, -1), (10**30, 5), (5, 10**30), (0, 0)]),
+    *(
+        {"prompt_tokens": count, "completion_tokens": 5}
+        for count in ["many", [1], {"n": 1}, 1.5, 1e308, None]
+    ),
+    tokens(5, 2) | {"prompt_tokens_details": "none"},
+    tokens(5, 2) | {"completion_tokens_details": [3]},
+    *([], [1], "free", 7, True, {}),
+]
+
+
+@pytest.mark.parametrize("usage", ODD, ids=str)
+async def test_odd_counts_are_estimated_and_the_reply_is_used(harness: Make, usage: Any) -> None:
+    answer = say("four short words here")
+    one = harness([replace(answer, body=answer.body | {"usage": usage})])
     reply = await one.say()
+    assert reply.text == "four short words here"
     assert reply.usage.estimated_calls == 1
-    assert reply.usage.input_tokens > 0
+    assert 0 < reply.usage.input_tokens < 100
     assert 0 < reply.usage.output_tokens < 20
+
+
+@pytest.mark.parametrize("cached", ["all", 10**30, -1, 6])
+async def test_an_odd_count_of_cached_tokens_is_none(harness: Make, cached: Any) -> None:
+    one = harness([say("good", usage=tokens(5, 2, cached=cached))])
+    assert (used := (await one.say()).usage).cached_tokens == 0
+    assert (used.input_tokens, used.estimated_calls) == (5, 0)
 
 
 @pytest.mark.parametrize("half", ["\ud800", "\\ud800"])  # in the text itself; as an escape of its JSON
@@ -247,7 +267,12 @@ async def test_malformed_arguments_of_a_tool_call_are_a_problem(harness: Make) -
         Answer({"choices": [{"index": 0, "message": None}]}),
         Answer([1, 2]),
         Answer({"error": {"message": "overloaded", "code": 502}}),
+        Answer(b""),
+        Answer(b"[" * 200_000),
+        Answer(b'{"choices": ' + b"9" * 10_000 + b"}"),
+        Answer({"choices": [{"message": {"role": "wizard", "content": "{}"}}]}),
     ],
+    ids=range(11),
 )
 async def test_what_is_no_chat_completion_is_tried_again_and_then_explained(
     harness: Make, answer: Answer
@@ -260,6 +285,52 @@ async def test_what_is_no_chat_completion_is_tried_again_and_then_explained(
     assert one.ledger.total.model_calls == 0
     one = harness([answer, say(GOOD)])
     assert (await one.plan()).parsed is not None
+
+
+@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
+async def test_a_redirect_to_another_host_is_refused(harness: Make, code: int) -> None:
+    other = harness([say(GOOD)])
+    there = other.server.url.replace("127.0.0.1", "localhost") + "/chat/completions?key=k-98765"
+    one = harness([Answer({}, status=code, headers={"Location": there})])
+    message = await one.fails()
+    assert "redirects to http://localhost" in message
+    assert "give the new address as base_url" in message
+    assert "k-98765" not in message
+    assert not other.server.requests
+
+
+async def test_a_redirect_within_the_host_is_followed(harness: Make) -> None:
+    one = harness([Answer({}, status=307, headers={"Location": "/v2/chat/completions"}), say(GOOD)])
+    assert (await one.plan()).parsed is not None
+
+
+@pytest.mark.parametrize(
+    ("echoed", "shown"),
+    [
+        (
+            "headers: {'authorization': 'Bearer sk-ve***', 'X-Api-Key': 'abc123'}",
+            "'Bearer ***', 'X-Api-Key': '***'",
+        ),
+        ("Authorization: Basic dXNlcjpodW50ZXIy", "Authorization: Basic ***"),
+        ("Ocp-Apim-Subscription-Key: 99aa", "Subscription-Key: ***"),
+        (f"x {' ' * 280} {SECRET}", "x ***"),
+        (f"{'x' * 290} {SECRET}", "x ***"),
+        ("Authorization header is missing", "Authorization header is missing"),
+    ],
+)
+async def test_an_echoed_header_is_not_quoted(harness: Make, echoed: str, shown: str) -> None:
+    one = harness([status(400, echoed)])
+    assert shown in (message := await one.fails())
+    assert shown in one.events[-1]["reason"]
+    assert "sk-ve" not in message
+
+
+async def test_a_key_in_the_address_is_sent_and_never_shown(harness: Make) -> None:
+    with ChatServer([status(404, "there is no /v1?api-key=QS%2Fsecret1, QS/secret1")]) as server:
+        one = harness([], base_url=f"{server.url}?api-key=QS%2Fsecret1&api-version=2")
+        assert "secret1" not in await one.fails()
+        assert "secret1" not in str(one.events)
+        assert server.requests[0].path == "/v1/chat/completions?api-key=QS%2Fsecret1&api-version=2"
 
 
 @pytest.mark.parametrize("fault", [status(500), status(503), Answer(drop=True), status(429)])

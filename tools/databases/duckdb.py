@@ -50,7 +50,7 @@ MESSAGES = (
     (r"(Table|View) with name|Referenced table|schema .* does not exist", ErrorKind.TABLE_NOT_FOUND),
     (r"does not have a column named|Referenced column|Column .* does not exist", ErrorKind.COLUMN_NOT_FOUND),
     (r"Corrupt database file", ErrorKind.UNAVAILABLE),
-    (r"maximum supported string size", ErrorKind.RESOURCES),
+    (r"maximum supported string size|start new thread", ErrorKind.RESOURCES),
 )
 _CLASS = re.compile(r"^[A-Z][A-Za-z ]* Error: ")
 _TAIL = re.compile(

@@ -23,6 +23,9 @@ SMALL = 2**18
 CHILDREN = 4
 """Queries that run at the same time on one connector."""
 
+UNSOUND = (ErrorKind.RESOURCES, ErrorKind.UNAVAILABLE, ErrorKind.OTHER)
+"""Errors that may leave an engine unwell (short of memory, say): its process answers no further query."""
+
 
 class EmbeddedConnector(Connector):
     """A connector for an engine that is a library and reads one local file.
@@ -106,13 +109,14 @@ class EmbeddedConnector(Connector):
         if not self._opened:
             raise DatabaseUnavailable(f"The connection to {self.path} is closed.", hint="Open it first.")
         try:
-            async with self._pool.child(self._served, limits.memory) as child:
-                return await child.run(sql, rows=limits.rows, size=limits.bytes, seconds=limits.seconds)
-        except EngineFailed as failure:
-            if failure.type == DatabaseUnavailable.__name__:  # to another child than the first
-                return QueryError(ErrorKind.UNAVAILABLE, f"{failure.message} {failure.hint}".strip())
-            error = self.classify(failure, sql)
-            return timed_out(limits) if error.kind is ErrorKind.TIMEOUT else error
+            try:
+                return await self._asked(sql, limits)
+            except EngineDied as failure:
+                if not (failure.killed and self._opened):
+                    raise
+                return await self._asked(sql, limits)
+        except EngineFailed as failure:  # to another child than the first
+            return QueryError(ErrorKind.UNAVAILABLE, f"{failure.message} {failure.hint}".strip())
         except EngineTimeout:
             return timed_out(limits)
         except EngineDied as failure:
@@ -120,6 +124,21 @@ class EmbeddedConnector(Connector):
                 return QueryError(ErrorKind.UNAVAILABLE, "The connection was closed while the query ran.")
             message = f"The engine's process {_ending(failure)}; most likely the query needs more memory"
             return QueryError(ErrorKind.RESOURCES, f"{message} than {limits.memory // 2**20} MiB.")
+
+    async def _asked(self, sql: str, limits: Limits) -> Reply | QueryError:
+        """One child's answer; a child that the query may have left unwell is closed.
+
+        Raises:
+            EngineFailed, EngineTimeout, EngineDied: As ``Pool.child``, or the child ended.
+        """
+        async with self._pool.child(self._served, limits.memory) as child:
+            try:
+                return await child.run(sql, rows=limits.rows, size=limits.bytes, seconds=limits.seconds)
+            except EngineFailed as failure:
+                error = self.classify(failure, sql)
+                if error.kind in UNSOUND:
+                    await child.close()
+                return timed_out(limits) if error.kind is ErrorKind.TIMEOUT else error
 
 
 def timed_out(limits: Limits) -> QueryError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncIterator
@@ -25,8 +26,6 @@ PATIENCE, PATIENCE_SECONDS = 6, 0.05
 Starting a child takes as long as all these waits, most queries take a millisecond. Several short waits,
 because a busy event loop may see a timeout only when the answer has arrived.
 """
-UNSOUND = ("MemoryError", "ArrowMemoryError", "FatalException", "InternalException")
-"""Errors after which a process is replaced."""
 
 
 class EngineFailed(Exception):
@@ -49,15 +48,17 @@ class EngineTimeout(Exception):
 
 
 class EngineDied(Exception):
-    """The child process ended by itself.
+    """The child process ended.
 
     Attributes:
         status: Its exit status; negative for a signal.
+        killed: Somebody else ended it (the system for want of memory, say): the query need not be the reason.
     """
 
     def __init__(self, status: int | None) -> None:
         super().__init__(f"status {status}")
         self.status = status
+        self.killed = status is not None and -status in (signal.SIGKILL, signal.SIGTERM)
 
 
 @dataclass(frozen=True)
@@ -163,12 +164,9 @@ class Child:
             if died:
                 raise EngineDied(self._process.returncode) from error
             raise
-        if "error" not in reply.header:
-            return reply
-        failure = EngineFailed(**reply.header["error"])
-        if failure.type in UNSOUND:
-            await self.close()
-        raise failure
+        if "error" in reply.header:
+            raise EngineFailed(**reply.header["error"])
+        return reply
 
     async def _end(self, seconds: float) -> None:
         """Wait for a process that is ending, then close."""

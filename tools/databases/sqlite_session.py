@@ -11,6 +11,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from quorum.knowledge.errors import DatabaseUnavailable
@@ -50,15 +51,24 @@ class SqliteSession:
     def __init__(self, path: str, memory: int, files: Sequence[str] = ()) -> None:
         del memory, files  # SQLite has no limit per connection, the process has; it reads no other file
         check(path, "sqlite")
-        self._deadline = 0.0
-        try:
-            self._open(path)
-        except sqlite3.Error as error:
-            raise _explained(path, error) from error
+        self._deadline, self._path = 0.0, path
+        self._open()
 
-    def _open(self, path: str) -> None:
+    def _open(self) -> None:
+        try:
+            self._connect()
+        except sqlite3.Error as error:
+            raise _explained(self._path, error) from error
+
+    def _connect(self) -> None:
+        with Path(self._path).open("rb") as file:
+            wal = file.read(20)[18:] == bytes((2, 2))
+        self._files = _Files.of(self._path, wal=wal)
         self._connection = sqlite3.connect(
-            f"{Path(path).as_uri()}?mode=ro", uri=True, isolation_level=None, timeout=BUSY_SECONDS
+            f"{Path(self._path).as_uri()}?mode=ro{self._files.option}",
+            uri=True,
+            isolation_level=None,
+            timeout=BUSY_SECONDS,
         )
         self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()  # is it a database?
         version = self._connection.execute("PRAGMA user_version").fetchone()[0]
@@ -78,6 +88,24 @@ class SqliteSession:
     def run(self, sql: str, rows: int, size: int, seconds: float) -> Fetched:
         """Run one statement; see ``Session.run``. Text that is not UTF-8 comes with its bytes escaped."""
         self._deadline = time.monotonic() + seconds
+        while True:
+            if self._changed():  # a program has begun to write: from now on it is read with locks
+                self._connection.close()
+                self._open()
+            try:
+                fetched = self._decoded(sql, rows, size)
+            except sqlite3.Error:
+                if self._overdue() or not self._changed():
+                    raise
+            else:
+                if not self._changed():
+                    return fetched
+
+    def _changed(self) -> bool:
+        """Whether the file may have changed under a connection that takes no locks."""
+        return self._files.still and _Files.of(self._path, wal=True) != self._files
+
+    def _decoded(self, sql: str, rows: int, size: int) -> Fetched:
         self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, max(size, LONGEST_VALUE))
         try:
             return self._run(sql, rows, size)
@@ -102,6 +130,44 @@ class SqliteSession:
 
     def _overdue(self) -> bool:
         return time.monotonic() > self._deadline
+
+
+@dataclass(frozen=True)
+class _Files:
+    """A database's files as a program may be changing them: inode, size and time of each, None without it.
+
+    SQLite reads a file in WAL mode with a log and an index of it beside it, which it makes where they are
+    missing, and a reader cannot remove. So a file that no program has open is read as one that cannot change,
+    and read again if it did; where both are there, the index is used and not written.
+    """
+
+    main: tuple[int, int, int] | None
+    log: tuple[int, int, int] | None
+    index: bool
+    wal: bool
+
+    @classmethod
+    def of(cls, path: str, *, wal: bool) -> _Files:
+        main, log, index = (_seen(Path(path + suffix)) for suffix in ("", "-wal", "-shm"))
+        return cls(main, log, index is not None, wal)
+
+    @property
+    def still(self) -> bool:
+        """Whether no program has it open, nor left anything in the log."""
+        return self.wal and not (self.log and self.log[1])
+
+    @property
+    def option(self) -> str:
+        """What to open it with."""
+        return "&immutable=1" if self.still else "&readonly_shm=1" if self.wal and self.index else ""
+
+
+def _seen(path: Path) -> tuple[int, int, int] | None:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _explained(path: str, error: sqlite3.Error) -> DatabaseUnavailable:

@@ -15,8 +15,9 @@ from quorum.knowledge.errors import BudgetExceeded, ModelUnavailable
 from quorum.tools.models.base import Output, Reply
 from quorum.tools.models.failures import Failure, FailureKind
 from quorum.tools.models.pace import backoff
-from quorum.tools.models.reading import finish_reason, judge, text_of, usage_of
+from quorum.tools.models.reading import finish_reason, judge, recorded_reply, text_of, usage_of
 from quorum.tools.models.structured import Method, Problem, ProblemKind, form_of
+from quorum.tools.record import request_of
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage
@@ -55,6 +56,14 @@ class Call:
         self.backend, self.ledger, self.sent = self.model.backend, self.model.ledger, self.messages
 
     @cached_property
+    def request(self) -> str:
+        """What is asked for, and how; not in which form, which is learned anew in each process."""
+        asked = self.model
+        output = self.output.__name__ if self.output else ""
+        sampling = asked.temperature, asked.seed
+        return request_of(asked.name, self.role, asked.candidate, *sampling, output, self.messages)
+
+    @cached_property
     def least(self) -> Usage:
         """What a try costs at least."""
         return usage_of(self.messages, "", self.backend.price)
@@ -66,6 +75,9 @@ class Call:
 
     async def reply(self) -> Reply:
         """The reply; see ``Model.complete``."""
+        event = self.model.recall(self.request)
+        if event and (found := recorded_reply(event, self.output)):
+            return found
         self.ledger.check_time()
         try:
             async with asyncio.timeout(self.ledger.remaining_seconds()) as deadline:
@@ -198,6 +210,7 @@ class Call:
         reply = Reply(text, parsed, problem, usage, finish_reason(message), self.method)
         self.note(
             "model_call",
+            request=self.request,
             messages=self.sent,
             reply=text,
             parsed=parsed.model_dump(mode="json") if parsed else None,

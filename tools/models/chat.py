@@ -17,11 +17,13 @@ from quorum.tools.models.failures import (
     causes,
     said_in,
     sentence,
+    shorten,
     status_of,
 )
 from quorum.tools.models.pace import retry_after
 from quorum.tools.models.prices import price_of
 from quorum.tools.models.structured import Method
+from quorum.tools.urls import url_secrets, without_header_values
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
 _TOO_LONG = "Give the schema fewer tokens, or use a model with a longer context."
 LATER = "Try again later, or ask for less at once (votes, requests_per_second)."
+_LONGEST, _SHOWN = 4_000, 400
+"""Characters of an endpoint's words that are looked through for secrets, and that are shown."""
 _NOT_THERE = {"ConnectError", "ConnectTimeout", "ProxyError", "UnsupportedProtocol", "ConnectionError"}
 _BROKEN_OFF = {"APIConnectionError", "ReadError", "WriteError", "RemoteProtocolError"}
 _LADDER = (Method.FUNCTION_CALLING, Method.JSON_SCHEMA, Method.TEXT)
@@ -92,15 +96,16 @@ class ChatBackend(Backend):
 
     @override
     def failure(self, error: Exception) -> Failure:
-        """What an exception of the client means; a message that contains the key is not quoted.
+        """What an exception of the client means; keys, and headers that an endpoint echoes, are masked.
 
         Judged by status and class name, which the exceptions of all providers' packages have in common.
         """
         found = self._meaning(error)
-        for value in vars(self.chat()).values():
-            key = value.get_secret_value() if isinstance(value, SecretStr) else ""
-            found = replace(found, message=found.message.replace(key, "***")) if len(key) > 4 else found
-        return found
+        text = shorten(found.message, _LONGEST)
+        keys = [v.get_secret_value() for v in vars(self.chat()).values() if isinstance(v, SecretStr)]
+        for key in (*keys, *url_secrets(self.settings.base_url)):
+            text = text.replace(key, "***") if len(key) > 4 else text
+        return replace(found, message=shorten(without_header_values(text), _SHOWN))
 
     def _meaning(self, error: Exception) -> Failure:
         if isinstance(error, NotSupported):
@@ -124,7 +129,7 @@ class ChatBackend(Backend):
 
     def _no_completion(self, error: Exception) -> Failure:
         """What an exception means that is neither a refusal nor a connection error."""
-        return super().failure(error)
+        return Failure(FailureKind.BROKEN, f"{type(error).__name__}: {error}")
 
     def _refusal(self, error: BaseException, status: int) -> Failure:
         """What an HTTP status means, and the client's own word where it is clearer."""

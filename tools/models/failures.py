@@ -87,7 +87,7 @@ def causes(error: BaseException) -> Iterator[BaseException]:
 
 def sentence(what: str, why: str) -> str:
     """``what: why.``"""
-    return f"{what}: {shorten(why).rstrip('.')}."
+    return f"{what}: {why.strip().rstrip('.')}."
 
 
 def shorten(text: str, most: int = 300) -> str:

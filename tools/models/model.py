@@ -9,7 +9,7 @@ from quorum.tools.ledger import Ledger
 from quorum.tools.models.base import Backend, Message, Output, Reply
 from quorum.tools.models.call import Call
 from quorum.tools.models.pace import Paces
-from quorum.tools.record import Recorder
+from quorum.tools.record import Recall, Recorder, no_recall
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,7 @@ class Model:
     temperature: float | None = None
     seed: int | None = None
     candidate: str | None = None
+    recall: Recall = no_recall
 
     @property
     def name(self) -> str:
@@ -40,6 +41,7 @@ class Model:
         candidate: str | None = None,
         ledger: Ledger | None = None,
         record: Recorder | None = None,
+        recall: Recall | None = None,
     ) -> Model:
         """A cheap copy with other sampling, or for another run."""
         return replace(
@@ -49,6 +51,7 @@ class Model:
             candidate=self.candidate if candidate is None else candidate,
             ledger=self.ledger if ledger is None else ledger,
             record=self.record if record is None else record,
+            recall=self.recall if recall is None else recall,
         )
 
     async def aclose(self) -> None:
@@ -64,6 +67,8 @@ class Model:
         attempt: int = 1,
     ) -> Reply:
         """Ask the model once, trying again where a failure may pass.
+
+        A reply that an interrupted process got to the same request is given again; it costs nothing.
 
         Args:
             role: The agent that asks; its account in the ledger.

@@ -7,10 +7,11 @@ import warnings
 from collections.abc import AsyncIterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 from weakref import WeakKeyDictionary
 
 import openai
+from langchain_core.messages import AIMessage
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 from typing_extensions import override
@@ -22,9 +23,10 @@ from quorum.tools.models.chat import LATER, ChatBackend
 from quorum.tools.models.failures import Failure, FailureKind, causes, sentence
 from quorum.tools.models.prices import price_of
 from quorum.tools.models.structured import Method, function_of
+from quorum.tools.urls import mask_url
 
 if TYPE_CHECKING:
-    from langchain_core.messages import AIMessage
+    from langchain_core.outputs import ChatResult
     from langchain_core.runnables import RunnableConfig
 
 # LangChain's advice to its own callers; here the next method is tried, and the trace says so.
@@ -61,6 +63,7 @@ class OpenAIBackend(ChatBackend):
         TypeError,
         IndexError,
         AttributeError,
+        RecursionError,
     )
     _chat: ChatOpenAI
     key_hint = "Is the API key right (OPENAI_API_KEY), and may it use this model?"
@@ -81,9 +84,10 @@ class OpenAIBackend(ChatBackend):
         self._timeouts = openai.Timeout(silence, connect=min(CONNECT_SECONDS, silence))
         self._certificates = _httpx.create_ssl_context()  # reads files: here, and not inside the loop
         self._idle: WeakKeyDictionary[asyncio.AbstractEventLoop, list[ChatOpenAI]] = WeakKeyDictionary()
-        self._chat = ChatOpenAI(
+        self._chat = _Chat(
             model=model,
-            base_url=url,
+            base_url=urlsplit(url)._replace(query="", fragment="").geturl(),
+            default_query=dict(parse_qsl(urlsplit(url).query)),
             api_key=_key(self.name, settings, self.endpoint),
             timeout=self._timeouts,
             max_retries=0,  # the one retry layer is Model.complete
@@ -98,7 +102,7 @@ class OpenAIBackend(ChatBackend):
                 timeout=self._timeouts,
                 limits=_httpx.Limits(keepalive_expiry=IDLE_SECONDS),
                 verify=self._certificates,
-                event_hooks={"response": [_cap]},
+                event_hooks={"response": [_stay, _cap]},
             )
         )
         return self._chat.model_copy(
@@ -146,15 +150,21 @@ class OpenAIBackend(ChatBackend):
         chat = idle.pop() if idle else self._connected()
         chat.stream_usage = "stream_options" not in self.learned.dropped
         try:
-            return await chat.ainvoke(messages, config, **given)
+            reply = await chat.ainvoke(messages, config, **given)
         finally:
             idle.append(chat)
+        if not isinstance(reply, AIMessage):
+            raise TypeError(f"its role is {getattr(reply, 'role', reply.type)!r}, not 'assistant'")
+        return reply
 
     @override
     def _no_completion(self, error: Exception) -> Failure:
         if any(isinstance(cause, ReplyTooLong) for cause in causes(error)):
             text = f"The reply exceeded {REPLY_BYTES // 2**20} MB."
             return Failure(FailureKind.ENDLESS, text, self.address_hint)
+        if moved := next((cause for cause in causes(error) if isinstance(cause, Moved)), None):
+            hint = "If that is meant, give the new address as base_url."
+            return Failure(FailureKind.DENIED, f"{self.endpoint} {moved}", hint)
         if isinstance(error, openai.APIError):  # an error inside a stream
             return Failure(FailureKind.SERVER, sentence("The endpoint broke off", error.message), LATER)
         what = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}, {error}"
@@ -162,8 +172,49 @@ class OpenAIBackend(ChatBackend):
         return Failure(FailureKind.BROKEN, text, self.address_hint)
 
 
+class _Chat(ChatOpenAI):
+    """The client's chat model, which a ``usage`` of an odd form does not keep from the reply beside it."""
+
+    @override
+    def _create_chat_result(
+        self, response: dict[str, Any] | openai.BaseModel, generation_info: dict[str, Any] | None = None
+    ) -> ChatResult:
+        answer: Any = response
+        usage = getattr(answer, "usage", None)
+        try:
+            if usage is None or isinstance(usage, openai.BaseModel):
+                return super()._create_chat_result(answer, generation_info)
+        except (TypeError, AttributeError):
+            if usage is None:
+                raise
+        answer.usage = None
+        return super()._create_chat_result(answer, generation_info)
+
+    @override
+    def _convert_chunk_to_generation_chunk(self, chunk: dict[str, Any], *more: Any) -> Any:
+        try:
+            return super()._convert_chunk_to_generation_chunk(chunk, *more)
+        except (TypeError, AttributeError):
+            if not chunk.get("usage"):
+                raise
+            return super()._convert_chunk_to_generation_chunk(chunk | {"usage": None}, *more)
+
+
 class ReplyTooLong(openai.OpenAIError):
     """The reply exceeds the size limit."""
+
+
+class Moved(openai.OpenAIError):
+    """The endpoint redirects to somebody else, who shall see neither prompt nor key."""
+
+
+async def _stay(response: Any) -> None:
+    """Raise where a redirect leads to another host, or from HTTPS to HTTP."""
+    if response.has_redirect_location:
+        here, there = response.url, response.url.join(response.headers["location"])
+        upgraded = (here.scheme, there.scheme) == ("http", "https") and here.host == there.host
+        if not upgraded and (here.scheme, here.netloc) != (there.scheme, there.netloc):
+            raise Moved(f"redirects to {there.scheme}://{there.host}, which was not asked and got nothing.")
 
 
 async def _cap(response: Any) -> None:
@@ -182,11 +233,12 @@ async def _cap(response: Any) -> None:
 
 
 def _address(url: str) -> str:
-    """The endpoint's address for people: without a password that the URL may hold."""
+    """The endpoint's address for people: without password, key and whatever else is not the address."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigurationError(f"base_url {url!r} is no address.", hint="Write https://host/v1.")
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl().rstrip("/")
+        raise ConfigurationError(f"base_url {mask_url(url)!r} is no address.", hint="Write https://host/v1.")
+    netloc = parts.netloc.rpartition("@")[2]
+    return parts._replace(netloc=netloc, query="", fragment="").geturl().rstrip("/")
 
 
 def _key(name: str, settings: ModelSettings, endpoint: str) -> SecretStr:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from pydantic import BaseModel
 
 from quorum.knowledge.tokens import estimate_tokens
 from quorum.tools.ledger import Usage
-from quorum.tools.models.base import Message
+from quorum.tools.models.base import Message, Reply
 from quorum.tools.models.prices import Price
 from quorum.tools.models.structured import (
     NOT_TEXT,
+    Method,
     Problem,
     ProblemKind,
     has_half_pair,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 _FILTERED = ("content_filter", "refusal", "safety")
 _CUT = ("length", "max_tokens")
+_MOST_TOKENS = 10**9  # of one call
 
 
 def text_of(message: AIMessage) -> str:
@@ -68,12 +70,26 @@ def judge(message: AIMessage, output: type[BaseModel] | None) -> BaseModel | Pro
     return parse(text, output) if output else None
 
 
+def recorded_reply(event: Mapping[str, Any], output: type[BaseModel] | None) -> Reply | None:
+    """The reply of a ``model_call`` event; None where the event does not hold all of it."""
+    try:
+        text, kind, used = event["reply"], event["problem"].partition(": "), Usage(**event["usage"])
+        problem = Problem(ProblemKind(kind[0]), kind[2]) if kind[0] else None
+        method = Method(event["method"]) if event["method"] else None
+        parsed = parse(text, output) if output and not problem else None
+        reason = str(event["finish_reason"])
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
+    return None if isinstance(parsed, Problem) else Reply(text, parsed, problem, used, reason, method)
+
+
 def usage_of(
     prompt: Sequence[Message], text: str, price: Price | None, message: AIMessage | None = None
 ) -> Usage:
     """What one call used: the provider's own counts, or an estimate that is counted as one.
 
-    Negative counts mean nothing, and are estimated as if none were stated.
+    Counts that mean nothing (no integer, negative, a prompt of 0, absurdly high) are estimated as if none
+    were stated.
 
     Args:
         price: None where unknown; then the dollars are None.
@@ -96,9 +112,15 @@ def _stated(message: AIMessage) -> tuple[int, int, int] | None:
     usage = message.usage_metadata
     if not usage:
         return None
-    cached = usage.get("input_token_details", {}).get("cache_read") or 0
-    counts = usage["input_tokens"], cached, usage["output_tokens"]
-    return counts if min(counts) >= 0 else None
+    sent, got = usage["input_tokens"], usage["output_tokens"]
+    cached = usage.get("input_token_details", {}).get("cache_read")
+    if not sent or not _plausible(sent) or not _plausible(got):
+        return None
+    return sent, cached if _plausible(cached) and cached <= sent else 0, got
+
+
+def _plausible(count: object) -> TypeGuard[int]:
+    return type(count) is int and 0 <= count <= _MOST_TOKENS
 
 
 _tokens = lru_cache(maxsize=32)(estimate_tokens)  # the long system message is the same in every call

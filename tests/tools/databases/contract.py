@@ -451,17 +451,26 @@ class ConnectorContract:
         query = asyncio.create_task(shop.run(ENDLESS, Limits()))
         await until(lambda: at_work(shop))
         (child,) = children()
-        child.kill()
+        child.send_signal(signal.SIGABRT)
         outcome = error(await query)
         assert outcome.kind is ErrorKind.RESOURCES
         assert rows(await shop.run("SELECT 1", Limits())) == [(1,)]
 
-    async def test_child_that_dies_while_idle(self, shop: Connector) -> None:
+    async def test_engine_that_somebody_kills_is_replaced(self, shop: Connector) -> None:
+        """As the system does where another process has used up the memory."""
         await shop.run("SELECT 1", Limits())
+        query = asyncio.create_task(shop.run(ENDLESS, SOON))
+        await until(lambda: at_work(shop))
         (child,) = children()
         child.kill()
-        await until(lambda: not any(each.alive for each in shop._pool._children))  # type: ignore[attr-defined]
-        assert rows(await shop.run("SELECT 1", Limits())) == [(1,)]
+        outcome = error(await query)
+        assert outcome.kind is ErrorKind.TIMEOUT, "it was asked again"
+
+    async def test_child_that_dies_while_idle(self, shop: Connector) -> None:
+        for _ in range(3):
+            assert rows(await shop.run("SELECT 1", Limits())) == [(1,)]
+            (child,) = children()
+            child.kill()  # this process does not know it yet
 
     async def test_cancelling_the_task_cancels_the_query(self, shop: Connector) -> None:
         await shop.run("SELECT 1", Limits())
@@ -476,9 +485,10 @@ class ConnectorContract:
 
     async def test_memory_is_limited(self, shop: Connector) -> None:
         hungry = f"SELECT {self.long_text} || text AS long FROM ({MILLION}) AS m ORDER BY long"
-        outcome = error(await shop.run(hungry, Limits(memory=64 * 2**20)))
+        limits = Limits(memory=64 * 2**20)
+        outcome = error(await shop.run(hungry, limits))
         assert outcome.kind is ErrorKind.RESOURCES
-        assert rows(await shop.run("SELECT 1", Limits())) == [(1,)]
+        assert rows(await shop.run("SELECT 1", limits)) == [(1,)]
 
     async def test_queries_run_at_the_same_time(self, shop: Connector) -> None:
         slow = [asyncio.create_task(shop.run(ENDLESS, Limits(seconds=600))) for _ in range(3)]

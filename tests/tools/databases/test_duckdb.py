@@ -201,6 +201,19 @@ async def test_too_large_for_its_memory(odd: Connector) -> None:
     assert rows(await odd.run("SELECT 1", Limits())) == [(1,)]
 
 
+async def test_queries_after_those_that_ran_out_of_memory(tmp_path: Path) -> None:
+    """What one of them leaves behind would fail the next good query, or the one after it."""
+    with duckdb.connect(tmp_path / "words.duckdb") as database:
+        database.execute("CREATE TABLE words AS SELECT repeat('x', 100) || range AS word FROM range(200000)")
+    limits = Limits(memory=256 * 2**20)
+    async with connect(f"duckdb:///{tmp_path}/words.duckdb") as connector:
+        for _ in range(8):
+            bomb = "SELECT list(a.word || b.word) FROM words a, words b"
+            assert error(await connector.run(bomb, limits)).kind is ErrorKind.RESOURCES
+            good = await connector.run("SELECT count(*), max(length(word)) FROM words", limits)
+            assert rows(good) == [(200_000, 106)]
+
+
 # Safety, with the guard out of the way
 
 

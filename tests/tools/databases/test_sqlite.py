@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -241,6 +242,53 @@ async def test_reads_beside_a_writer_with_a_write_ahead_log(tmp_path: Path) -> N
         writer.execute("COMMIT")
         assert await only(connector, "SELECT count(*) FROM t") == 1
     writer.close()
+
+
+def folder(path: Path) -> dict[str, tuple[int, int]]:
+    """Size and time of each file beside a database."""
+    return {file.name: (file.stat().st_size, file.stat().st_mtime_ns) for file in path.parent.iterdir()}
+
+
+@pytest.fixture
+def logged(tmp_path: Path) -> Path:
+    """A database with a write-ahead log that no program has open."""
+    path = tmp_path / "wal.db"
+    with closing(sqlite3.connect(path)) as writer:
+        writer.executescript("PRAGMA journal_mode = WAL; CREATE TABLE t (x); INSERT INTO t VALUES (1);")
+    return path
+
+
+async def test_asking_leaves_nothing_beside_a_file_with_a_write_ahead_log(logged: Path) -> None:
+    before = folder(logged)
+    async with connect(str(logged)) as connector:
+        assert await only(connector, "SELECT count(*) FROM t") == 1
+    assert folder(logged) == before == {"wal.db": before["wal.db"]}
+
+
+async def test_a_program_that_begins_to_write_is_seen(logged: Path) -> None:
+    async with connect(str(logged)) as connector:
+        assert await only(connector, "SELECT count(*) FROM t") == 1
+        with closing(sqlite3.connect(logged)) as writer:
+            writer.executescript("INSERT INTO t VALUES (2);")
+            assert await only(connector, "SELECT count(*) FROM t") == 2, "it lies in the log"
+            writer.executescript("INSERT INTO t VALUES (3);")
+            assert await only(connector, "SELECT count(*) FROM t") == 3
+        with closing(sqlite3.connect(logged)) as writer:
+            writer.executescript("INSERT INTO t VALUES (4); PRAGMA wal_checkpoint(TRUNCATE);")
+        assert await only(connector, "SELECT count(*) FROM t") == 4
+
+
+async def test_what_a_dead_writer_left_in_its_log_is_read_and_left(logged: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy" / "wal.db"
+    copy.parent.mkdir()
+    with closing(sqlite3.connect(logged)) as writer:
+        writer.executescript("INSERT INTO t VALUES (2);")
+        for file in (logged, *logged.parent.glob("wal.db-*")):
+            (copy.parent / file.name).write_bytes(file.read_bytes())
+    before = folder(copy)
+    async with connect(str(copy)) as connector:
+        assert await only(connector, "SELECT count(*) FROM t") == 2
+    assert folder(copy) == before
 
 
 CRASHER = """

@@ -1,0 +1,168 @@
+"""Run folders that are damaged, and disks that are full: what is said, and what still works."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from quorum import ask
+from quorum.cli import cli
+from quorum.graph.runs import Event, RunFolder
+from tests.engines import start_no_process
+from tests.graph.shop import make_shop
+
+DEEP, GARBAGE = b"[" * 100_000, bytes(range(256)) * 4
+QUESTION = ("How many customers are there?", "--model", "offline")
+COMMANDS = {
+    "show": ("trace", "show", "last"),
+    "page": ("trace", "show", "last", "--html", "page.html"),
+    "json": ("trace", "show", "last", "--json"),
+    "list": ("trace", "list"),
+    "resume": ("ask", "-q", "--resume", "last"),
+}
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with a finished run."""
+    home = tmp_path_factory.mktemp("asked")
+    shop = f"sqlite:///{make_shop(home / 'shop.db')}"
+    with pytest.MonkeyPatch.context() as patch:
+        start_no_process(patch)
+        asking = ["ask", "-q", *QUESTION, "--db", shop, "--home", str(home)]
+        assert CliRunner().invoke(cli, asking).exit_code == 0
+    return home
+
+
+@pytest.fixture
+def run(asked: Path, tmp_path: Path) -> Path:
+    """The folder of a copy of that run."""
+    shutil.copytree(asked, tmp_path / ".quorum")
+    return RunFolder.open(tmp_path / ".quorum", "last").folder
+
+
+def _odd(file: Path) -> bytes:
+    """Values of other types than the file's own."""
+    changed = {
+        b'"t":': b'"t":"x","u":',
+        b'"options": ': b'"options": 7, "o": ',
+        b'"status": ': b'"status": 5, "s": ',
+    }
+    data = file.read_bytes()
+    for old, new in changed.items():
+        data = data.replace(old, new)
+    return data
+
+
+@pytest.mark.parametrize("unfinished", [False, True])
+@pytest.mark.parametrize("file", ["events.jsonl", "run.json", "answer.json", "checkpoint.sqlite", "blobs"])
+def test_no_damage_ends_in_a_traceback(run: Path, file: str, unfinished: bool) -> None:
+    whole = shutil.copytree(run, run.parent.parent / "whole")
+    for damage in (b"", GARBAGE, b"null\n", b"{}\n", DEEP + b"\n", "half", "middle", "odd"):
+        for command in COMMANDS.values():
+            shutil.rmtree(run)
+            shutil.copytree(whole, run)
+            if unfinished:
+                (run / "answer.json").unlink()
+            for each in [*(run / file).iterdir()] if file == "blobs" else [run / file]:
+                if each.exists():
+                    data, middle = each.read_bytes(), each.stat().st_size // 2
+                    made = {"half": data[:middle], "middle": data[:middle] + GARBAGE + data[middle:]}
+                    each.write_bytes(damage if isinstance(damage, bytes) else made.get(damage) or _odd(each))
+            ended = CliRunner().invoke(cli, command)
+            assert ended.exception is None or isinstance(ended.exception, SystemExit), (damage, command)
+            assert ended.exit_code in (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("file", "damage", "said"),
+    [
+        ("events.jsonl", b'{"t":1,"kind":"plan"}\n\xff\xfe\n', "Line 2 of "),
+        ("events.jsonl", b'{"t":1,"kind":"plan","usage":{"model_calls":"x"}}\n', "its usage is no number"),
+        ("answer.json", b"{}", "is no answer: its question does not fit"),
+        ("run.json", b'{"options": 7}', "is damaged"),
+        ("checkpoint.sqlite", GARBAGE, "Delete that file, and the run begins anew"),
+    ],
+)
+def test_damage_is_named_with_what_to_do(run: Path, file: str, damage: bytes, said: str) -> None:
+    if file != "answer.json":
+        (run / "answer.json").unlink()
+    (run / file).write_bytes(damage)
+    ended = CliRunner().invoke(cli, COMMANDS["resume"])
+    assert ended.exit_code == 2
+    assert said in ended.stderr
+    assert file in ended.stderr
+
+
+def test_a_text_that_was_changed_is_not_taken_for_what_it_was(run: Path) -> None:
+    for blob in (run / "blobs").iterdir():
+        blob.write_bytes(blob.read_bytes()[:-1])
+    (run / "answer.json").unlink()
+    (run / "checkpoint.sqlite").unlink()
+    assert CliRunner().invoke(cli, COMMANDS["show"]).exit_code == 0, "heads of texts are shown"
+
+
+Asking = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def with_room(tmp_path: Path, root: Path) -> Asking:
+    """Asks in a process none of whose files may grow beyond so many bytes, as on a full disk."""
+
+    def ask(room: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "quorum", "ask", *arguments, "--home", str(tmp_path / "home")],
+            env=os.environ | {"PYTHONPATH": str(root)},
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, resource.RLIM_INFINITY)),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return ask
+
+
+def test_a_disk_that_fills_up_is_named_and_the_run_goes_on_later(with_room: Asking, asked: Path) -> None:
+    full = with_room(60_000, *QUESTION, "--db", f"sqlite:///{asked}/shop.db")
+    assert full.returncode == 2
+    assert "This machine cannot go on: " in full.stderr
+    assert "--resume" in full.stderr
+    assert "Traceback" not in full.stderr
+    resumed = with_room(resource.RLIM_INFINITY, "--resume", "last", "--json")
+    assert json.loads(resumed.stdout)["rows"] == [[3]]
+
+
+async def test_an_answer_is_kept_that_the_disk_has_no_room_for(asked: Path, tmp_path: Path) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def fill(event: Event) -> None:
+        if event["kind"] == "answer":
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, limits[1]))
+
+    try:
+        shop = f"sqlite:///{asked}/shop.db"
+        answer = await ask(QUESTION[0], db=shop, models="offline", home=tmp_path / "full", on_event=fill)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert answer.rows == [[3]]
+    assert any("The trace is incomplete" in warning for warning in answer.warnings)
+
+
+@pytest.mark.parametrize("home", ["file", "file/home"])
+def test_a_home_that_is_a_file_is_a_clear_error(asked: Path, tmp_path: Path, home: str) -> None:
+    (tmp_path / "file").write_text("")
+    where = ("--home", str(tmp_path / home), "--db", f"sqlite:///{asked}/shop.db")
+    for command in (("ask", "-q", *QUESTION, *where), ("ask", "-q", "--resume", "last", *where[:2])):
+        ended = CliRunner().invoke(cli, command)
+        assert ended.exit_code == 2
+        assert "Error: " in ended.stderr
+        assert isinstance(ended.exception, SystemExit)

@@ -1,0 +1,81 @@
+"""A run that is killed at any moment asks no model, and runs no query, a second time."""
+
+from __future__ import annotations
+
+import json
+import math
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quorum.graph.runs import RunFolder
+from tests.graph.shop import GOOD, QUESTION, make_shop, sql
+from tests.quorum.forked import Forked
+from tests.quorum.roles import by_role
+from tests.servers.chat_server import ChatServer
+
+TIMES = {"seconds", "model_seconds", "query_seconds"}
+LONG = "Count the orders of each city. " * 100
+REPLIES = {
+    "action": sql(GOOD) | {"thought": LONG},
+    "sql_writer": {"reasoning": LONG, "sql": GOOD, "readings": [f"{LONG} Or customers."]},
+}
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatServer]:
+    with ChatServer(by_role(**REPLIES)) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "test-key")
+        yield server
+
+
+@pytest.mark.parametrize(("recipe", "votes", "every"), [("quorum", 2, 1), ("recap", 1, 4)])
+def test_a_run_killed_after_any_event_repeats_no_call(
+    tmp_path: Path, root: Path, server: ChatServer, recipe: str, votes: int, every: int
+) -> None:
+    shop = make_shop(tmp_path / "shop.db")
+    asked = (QUESTION, "--db", f"sqlite:///{shop}", "--model", "openai:test", "--recipe", recipe)
+    with Forked(tmp_path, root) as quorum:
+
+        def ask(*arguments: str, home: str, events: float = math.inf) -> int:
+            quorum.start("ask", "-q", "--home", str(tmp_path / home), *arguments, events=events)
+            return quorum.wait()
+
+        assert ask(*asked, "--votes", str(votes), home="whole") == 0
+        whole = _left(tmp_path / "whole")
+        once = len(server.requests)
+        for events in range(1, len(list(whole.events())) + 1, every):
+            server.requests.clear()
+            assert ask(*asked, "--votes", str(votes), home=f"{events}", events=events) == -signal.SIGKILL
+            assert ask("--resume", "last", home=f"{events}") == 0, (tmp_path / "output.txt").read_text()
+            killed = _left(tmp_path / f"{events}")
+            assert _paid(killed) == _paid(whole), events
+            assert _result(killed) == _result(whole), events
+            assert once <= len(server.requests) < once + votes, "but for calls that were under way"
+
+
+def _left(home: Path) -> RunFolder:
+    return RunFolder.open(home, "last")
+
+
+def _paid(run: RunFolder) -> tuple[Counter[Any], Counter[Any]]:
+    """Model calls and queries that are billed, by who made them and what they asked."""
+    paid = [event for event in run.events() if "usage" in event]
+    calls = Counter((e["agent"], e["candidate"], e["request"]) for e in paid if e["kind"] == "model_call")
+    return calls, Counter(e["executed"] for e in paid if e["kind"] == "query")
+
+
+def _result(run: RunFolder) -> str:
+    """The answer without names of the run, and times."""
+    answer = run.answer()
+    assert answer is not None
+    usage = answer.pop("usage")
+    accounts = {"total": usage, **usage.pop("by_agent")}
+    kept = {agent: {k: v for k, v in used.items() if k not in TIMES} for agent, used in accounts.items()}
+    text = json.dumps([answer, kept], sort_keys=True)
+    return text.replace(str(run.folder), "RUN").replace(run.run_id, "RUN")

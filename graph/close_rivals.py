@@ -53,5 +53,7 @@ def sides(
         candidate = by_id[cluster.candidates[0]]
         assert candidate.result is not None  # only candidates with a result vote
         table = read_result(folder / candidate.result.file)
-        found.append((Side(label, candidate.sql, table, ordered=ordered), candidate))
+        assumed = candidate.remarks.assumptions if candidate.remarks else []
+        side = Side(label, candidate.sql, table, ordered=ordered, assumptions=assumed)
+        found.append((side, candidate))
     return found

@@ -42,12 +42,14 @@ class Side:
         sql: One query of those that gave it.
         table: Its result.
         ordered: The question asks for an order of the rows, so another order is another answer.
+        assumptions: What the query rests on, as its writer says.
     """
 
     label: str
     sql: str
     table: pa.Table = field(repr=False)
     ordered: bool = False
+    assumptions: Sequence[str] = ()
 
     def __str__(self) -> str:
         return f"answer {self.label}"
@@ -76,9 +78,16 @@ def disagreement(a: Side, b: Side, dialect: str) -> list[str]:
 
 
 def disagreements(sides: Sequence[Side], dialect: str) -> list[str]:
-    """How the first answer differs from each of the others, sentence by sentence."""
+    """How the first answer differs from each of the others, sentence by sentence, beginning with what each
+    assumes."""
     found = [sentence for other in sides[1:] for sentence in disagreement(sides[0], other, dialect)]
-    return list(dict.fromkeys(found))
+    assumed = [_assumed(side) for side in sides if side.assumptions] if found else []
+    return list(dict.fromkeys([*assumed, *found]))
+
+
+def _assumed(side: Side) -> str:
+    said = " ".join(" ".join(each.split()) for each in side.assumptions)
+    return _sentence(f"{side} assumes: {said.rstrip('.')}")
 
 
 def describe(side: Side, dialect: str) -> str:

@@ -268,3 +268,18 @@ def test_a_row_that_one_answer_lacks_is_named(table: pa.Table, data: Any) -> Non
     if table.num_rows > 1:
         assert any(sentence.startswith("Only answer A has") for sentence in found)
         assert not any(sentence.startswith("Only answer B has") for sentence in found)
+
+
+def test_what_each_answer_assumes_is_said_first() -> None:
+    tables = [pa.table({"n": [n]}) for n in (1, 2)]
+    a = Side("A", "SELECT 1 AS n", tables[0], assumptions=["Every month weighs the same."])
+    b = Side(
+        "B", "SELECT 2 AS n", tables[1], assumptions=["Later months\nweigh more.", "Zeros are left out."]
+    )
+    lines = disagreements([a, b], "duckdb")
+    assert lines[:2] == [
+        "Answer A assumes: Every month weighs the same.",
+        "Answer B assumes: Later months weigh more. Zeros are left out.",
+    ]
+    assert lines[2:] == disagreement(a, b, "duckdb")
+    assert disagreements([a, Side("B", a.sql, a.table, assumptions=["Nothing."])], "duckdb") == []

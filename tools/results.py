@@ -129,7 +129,8 @@ def read_result(path: Path) -> pa.Table:
             f"The result {path} is damaged: its content does not fit its name.",
             hint="Delete the file and run the question again.",
         )
-    return pq.ParquetFile(pa.BufferReader(content)).read()
+    # in this thread: Arrow's own, begun just before a process ends, now and then abort it
+    return pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
 
 
 def csv_lines(table: pa.Table, end: str = "\r\n") -> Iterator[str]:

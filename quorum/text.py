@@ -19,8 +19,8 @@ __all__ = [
 
 LONG_LINE = 88  # characters of SQL
 SHOWN_ROWS = 20
-LOW, GOOD = 0.4, 2 / 3
-"""Answers of a confidence below ``LOW`` are mostly wrong; from ``GOOD`` on two of three are right."""
+LOW, GOOD = 0.4, 0.75
+"""Answers of a confidence below ``LOW`` are mostly wrong; from ``GOOD`` on mostly right."""
 
 Tone = Literal["plain", "good", "bad", "warn", "faint"]
 

@@ -218,7 +218,7 @@ def test_equal_failures_are_told_once(answer: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("confidence", "said", "colour"), [(0.27, "low", "31"), (0.5, "fair", "33"), (0.7, "good", "32")]
+    ("confidence", "said", "colour"), [(0.27, "low", "31"), (0.5, "fair", "33"), (0.8, "good", "32")]
 )
 def test_low_confidence_looks_low(answer: dict[str, Any], confidence: float, said: str, colour: str) -> None:
     out = Console(

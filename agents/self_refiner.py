@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel, Field
 
 from quorum.agents.base import PromptContext, ask
-from quorum.agents.role import Role, SqlText
+from quorum.agents.role import Role, Said, SqlText
 from quorum.tools.models import Model
 from quorum.tools.query import ErrorKind
 
@@ -23,7 +23,7 @@ class Refinement(BaseModel):
         description="The whole query, different from every one shown; null only if a query ran and its "
         "empty result is the answer."
     )
-    assumption: str | None = Field(
+    assumption: Said = Field(
         default=None,
         description="If the query now takes the question in another way: which, in one sentence; else null.",
     )

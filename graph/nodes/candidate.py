@@ -104,7 +104,12 @@ async def run_sql(state: CandidateState, context: Context, *, agent: str = "acti
         message = "The query ran and returned no row." if result.row_count == 0 else "All values are NULL."
         update["error"] = Failure(ErrorKind.EMPTY_RESULT.value, message)
     if update["error"] is None or state.result is None:
-        update |= {"result": result, "answer_sql": state.sql, "approved": None}
+        update |= {
+            "result": result,
+            "answer_sql": state.sql,
+            "answer_remarks": state.remarks,
+            "approved": None,
+        }
     return update
 
 
@@ -223,7 +228,7 @@ async def finish(state: CandidateState, context: Context) -> Update:
         approved=state.approved,
         refinements=state.refinements,
         stopped_by=state.stopped_by,
-        remarks=state.remarks,
+        remarks=state.answer_remarks or state.remarks,
         informed=bool(start.extras.findings),
         ordered=state.ordered,
     )

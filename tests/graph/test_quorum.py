@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from quorum.graph.nodes.finish import MAX_ASSUMPTIONS, MAX_SENTENCE
 from quorum.graph.nodes.planning import LONG_QUESTION
 from quorum.graph.recipes.quorum import Quorum
 from quorum.knowledge.errors import ModelUnavailable
@@ -96,7 +97,7 @@ async def test_a_plan_leads_one_candidate_and_nobody_else_sees_it(run: Run, vote
     plan = (*PLAN["steps"], PLAN["expected_format"], "Assume: Cities without orders are left out.")
     calls = [event for event in ran.of("model_call") if event["agent"] != "planner"]
     for event in calls:
-        led_by_it = event["agent"] == "sql_writer" and event["candidate"] in (led, "c6")  # a third style
+        led_by_it = event["agent"] == "sql_writer" and event["candidate"] == led
         assert all((step in event["messages"][-1]["content"]) is led_by_it for step in plan), event["agent"]
     assert {"validator", "reviser"} <= {event["agent"] for event in calls}
 
@@ -142,6 +143,29 @@ async def test_an_empty_result_may_be_read_in_another_way(run: Run) -> None:
     other = {"explanation": "No id lies between.", "sql": GOOD, "assumption": "Ids 1 and 2 are included."}
     ran = await run(replies(sql_writer=written(none), self_refiner=other), votes=1)
     assert (ran.answer.sql, ran.answer.assumptions) == (GOOD, ["Ids 1 and 2 are included."])
+
+
+async def test_a_reading_without_rows_either_is_not_what_the_answer_rests_on(run: Run) -> None:
+    none = "SELECT city FROM customers WHERE id > 1 AND id < 2"
+    other = {"explanation": "", "sql": f"{none} AND id < 3", "assumption": "Ids below 3 are meant."}
+    said = written(none) | {"assumptions": ["Ids are numbers."]}
+    ran = await run(replies(sql_writer=said, self_refiner=other), votes=1)
+    assert (ran.answer.sql, ran.answer.assumptions) == (none, ["Ids are numbers."])
+
+
+async def test_assumptions_are_few_short_and_each_said_once(run: Run) -> None:
+    many = ["Paid ones.", " paid  ones", "", "x" * 9_000, *(f"Number {place}." for place in range(500))]
+    ran = await run(replies(sql_writer=written(GOOD) | {"assumptions": many}), votes=1)
+    for shown in (ran.answer.assumptions, ran.answer.candidates[0].assumptions):
+        assert (shown[0], shown[2], len(shown)) == ("Paid ones.", "Number 0.", MAX_ASSUMPTIONS)
+        assert max(map(len, shown)) == MAX_SENTENCE
+
+
+async def test_a_planned_name_is_a_word_of_the_plan(run: Run) -> None:
+    long = GOOD.replace("c.city,", "c.city AS city,")
+    short = GOOD.replace("AS orders", "AS n")  # n is in the word join, but no column of the plan
+    ran = await run(replies(sql_writer=taking_turns(short, long, short)), plan="always")
+    assert ran.answer.sql == long
 
 
 async def test_the_validator_reads_the_documents_that_the_writer_had(run: Run, tmp_path: Path) -> None:

@@ -89,7 +89,8 @@ def _size(cte: exp.Expr) -> Count:
 
 
 def _parts(stage: exp.Expr, dialect: str) -> Iterator[Count]:
-    """What the clauses of one SELECT let through; nothing of a set operation."""
+    """What the clauses of one SELECT let through, and of one that it selects from; nothing of a set
+    operation."""
     from sqlglot import exp
 
     if not isinstance(stage, exp.Select) or stage.args.get("from_") is None:
@@ -122,6 +123,10 @@ def _parts(stage: exp.Expr, dialect: str) -> Iterator[Count]:
     if later := " and ".join(name.upper() for name in ("qualify", "offset") if stage.args.get(name)):
         grouped = groups if groups or stage.args.get("group") else None
         yield f"before {later}", _counted(_rows(stage, where=where, having=grouped))
+    inner = stage.args["from_"].this
+    if isinstance(inner, exp.Subquery):
+        for what, counter in _parts(inner.this, dialect):
+            yield f"in {inner.alias or 'the subquery'}, {what}", counter
 
 
 def _conjuncts(clause: exp.Expr | None) -> list[exp.Expr]:

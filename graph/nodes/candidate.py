@@ -212,7 +212,8 @@ async def validate(state: CandidateState, context: Context, *, max_validations: 
 async def finish(state: CandidateState, context: Context) -> Update:
     """Hand the candidate to the consensus: its last good result, or its last error."""
     start, error = state.input, state.error
-    result = None if error and error.kind == UNANSWERABLE else state.result
+    lacking = error is not None and error.kind == UNANSWERABLE
+    result = None if lacking else state.result
     if result is None and error is None:
         limit = state.stopped_by
         reason = f"stopped by {limit} before it had a result" if limit else "the model gave up"
@@ -222,7 +223,7 @@ async def finish(state: CandidateState, context: Context) -> Update:
         model=start.model,
         temperature=start.temperature,
         seed=start.seed,
-        sql=state.answer_sql or state.sql,
+        sql="" if lacking else state.answer_sql or state.sql,
         result=result,
         error=None if result else error,
         approved=state.approved,

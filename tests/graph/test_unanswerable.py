@@ -75,6 +75,7 @@ async def test_after_a_result_the_action_may_still_find_it_lacking(run: Run) -> 
         lambda prompt: act(prompt) if prompt.role == "action" else usual[prompt.role], recipe="recap"
     )
     assert (ran.answer.status, ran.answer.missing) == ("unanswerable", MISSING)
+    assert [candidate.sql for candidate in ran.answer.candidates] == [""]
 
 
 def test_a_reply_with_neither_query_nor_reason_is_sent_back() -> None:

@@ -98,6 +98,15 @@ JOINED = "FROM orders AS o JOIN customers AS c ON c.id = o.customer_id"
             "SELECT id FROM orders WHERE strftime('%Y', id) = '2030' /* the year */",
             ["FROM orders: 4 rows", "only STRFTIME('%Y', id) = '2030': 0 rows"],
         ),
+        (  # a subquery in FROM is a stage
+            "SELECT id FROM (SELECT id, status FROM orders WHERE total > 100) AS big WHERE status = 'open'",
+            [
+                "FROM (SELECT id, status FROM orders WHERE total > 100) AS big: 0 rows",
+                "only status = 'open': 0 rows",
+                "in big, FROM orders: 4 rows",
+                "in big, only total > 100: 0 rows",
+            ],
+        ),
         (  # conditions may use the names of columns shown
             "SELECT total * 2 AS twice, MAX(id) AS id FROM orders WHERE twice > 12 AND id > 3 GROUP BY 1",
             ["FROM orders: 4 rows", "only twice > 12: 2 rows", "only id > 3: 1 row"],

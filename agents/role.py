@@ -66,9 +66,21 @@ def _said(text: Any) -> Any:
 
 
 def _all_said(texts: Any) -> Any:
+    """The first few sentences, each on a line; other prompts show them, too."""
     items = [texts] if isinstance(texts, str) else [] if texts is None else texts
-    return [text for text in map(_said, items) if text is not None] if isinstance(items, list) else items
+    if not isinstance(items, list) or not all(isinstance(text, str) for text in items):
+        return items
+    return [sentence(text) for text in map(_said, items) if text][:MAX_ASSUMPTIONS]
 
+
+def sentence(text: str) -> str:
+    """A text on one line, cut at ``MAX_SENTENCE``."""
+    line = " ".join(text.split())
+    return line if len(line) <= MAX_SENTENCE else f"{line[: MAX_SENTENCE - 1]}…"
+
+
+MAX_ASSUMPTIONS = 6
+MAX_SENTENCE = 240  # characters
 
 _NOTHING = ("", "null", "none", "n/a", "nothing")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 
+from quorum.agents.role import MAX_ASSUMPTIONS, sentence
 from quorum.graph.answer import Answer, AnswerCandidate, AnswerCluster, AnswerVote, Status
 from quorum.graph.ballots import UNANSWERABLE, Vote
 from quorum.graph.confidence import abstains
@@ -19,8 +20,6 @@ from quorum.tools.query import ErrorKind
 
 INCOMPLETE = "The trace is incomplete: {}"
 MAX_READINGS = 3
-MAX_ASSUMPTIONS = 6
-MAX_SENTENCE = 240  # characters
 NEVER_RAN = ("stopped", "gave_up", UNANSWERABLE)
 """``Failure.kind`` of a candidate without a result that no error of its SQL explains."""
 
@@ -157,12 +156,11 @@ def _readings(state: RunState) -> list[str]:
 
 
 def _distinct(texts: Iterable[str], most: int) -> list[str]:
-    """The first sentences, each once, on a line and cut at ``MAX_SENTENCE``."""
+    """The first sentences, each once."""
     distinct: dict[str, str] = {}
-    for text in filter(None, (" ".join(text.split()) for text in texts)):
+    for text in filter(None, map(sentence, texts)):
         distinct.setdefault(text.casefold().rstrip("."), text)
-    kept = list(distinct.values())[:most]
-    return [text if len(text) <= MAX_SENTENCE else f"{text[: MAX_SENTENCE - 1]}…" for text in kept]
+    return list(distinct.values())[:most]
 
 
 def _vote(vote: Vote) -> AnswerVote:
@@ -200,7 +198,7 @@ def _candidate(candidate: Candidate, state: RunState, context: Context) -> Answe
         approved=candidate.approved,
         repairs=candidate.refinements,
         weight=vote.weights.get(candidate.model, 1.0) if vote else 1.0,
-        assumptions=_distinct(candidate.remarks.assumptions, MAX_ASSUMPTIONS) if candidate.remarks else [],
+        assumptions=candidate.remarks.assumptions if candidate.remarks else [],
         reading=(candidate.remarks.reading or "") if candidate.remarks else "",
     )
 

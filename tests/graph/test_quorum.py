@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from quorum.graph.nodes.finish import MAX_ASSUMPTIONS, MAX_SENTENCE
+from quorum.agents.role import MAX_ASSUMPTIONS, MAX_SENTENCE
 from quorum.graph.nodes.planning import LONG_QUESTION
 from quorum.graph.recipes.quorum import Quorum
 from quorum.knowledge.errors import ModelUnavailable
 from quorum.tools.models.scripted import Prompt
-from tests.graph.reforce_script import BROKEN, CITIES, OTHER, THIRD, explored, taking_turns, written
+from tests.graph.reforce_script import BROKEN, CITIES, OTHER, THIRD, explored, number, taking_turns, written
 from tests.graph.reforce_script import replies as usual_replies
 from tests.graph.shop import FINE, GOOD, PLAN, QUESTION, Ran, Run, script
 
@@ -35,6 +35,11 @@ def prefers(sql: str) -> Callable[[Prompt], Any]:
         return {"reason": "As asked.", "choice": before[before.rindex('label="') + 7]}
 
     return judge
+
+
+def by_turns(*said: Any) -> Callable[[Prompt], Any]:
+    """A writer whose candidates take turns with these replies."""
+    return lambda prompt: said[(number(prompt) - 1) % len(said)]
 
 
 @pytest.fixture
@@ -153,12 +158,15 @@ async def test_a_reading_without_rows_either_is_not_what_the_answer_rests_on(run
     assert (ran.answer.sql, ran.answer.assumptions) == (none, ["Ids are numbers."])
 
 
-async def test_assumptions_are_few_short_and_each_said_once(run: Run) -> None:
+async def test_assumptions_are_few_and_short_and_the_answer_says_each_once(run: Run) -> None:
     many = ["Paid ones.", " paid  ones", "", "x" * 9_000, *(f"Number {place}." for place in range(500))]
-    ran = await run(replies(sql_writer=written(GOOD) | {"assumptions": many}), votes=1)
-    for shown in (ran.answer.assumptions, ran.answer.candidates[0].assumptions):
-        assert (shown[0], shown[2], len(shown)) == ("Paid ones.", "Number 0.", MAX_ASSUMPTIONS)
-        assert max(map(len, shown)) == MAX_SENTENCE
+    writer = by_turns(*(written(sql) | {"assumptions": many} for sql in (GOOD, OTHER)))
+    ran = await run(replies(sql_writer=writer), votes=4, validation="never")
+    said = ran.answer.candidates[0].assumptions
+    assert (said[:2], len(said), len(said[2])) == (["Paid ones.", "paid ones"], MAX_ASSUMPTIONS, MAX_SENTENCE)
+    assert ran.answer.assumptions == [said[0], *said[2:]]
+    assert "Number 2." in "\n".join(ran.answer.disagreement)
+    assert "Number 3." not in "\n".join([*ran.answer.disagreement, ran.prompt("sql_writer", 3)])
 
 
 async def test_a_planned_name_is_a_word_of_the_plan(run: Run) -> None:
@@ -373,8 +381,8 @@ async def test_an_exploration_that_found_nothing_confirms_nothing(run: Run) -> N
 async def test_draws_differ_from_question_to_question(run: Run) -> None:
     said = replies(sql_writer=taking_turns(GOOD, OTHER, THIRD))
     drawn = set()
-    for number in range(6):
-        ran = await run(said, strategy="random", stopping="never", votes=3, question=f"{QUESTION} ({number})")
+    for place in range(6):
+        ran = await run(said, strategy="random", stopping="never", votes=3, question=f"{QUESTION} ({place})")
         assert ran.answer.vote is not None
         drawn.add(ran.answer.vote.winner)
     assert len(drawn) > 1

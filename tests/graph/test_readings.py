@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from quorum.graph.nodes.finish import MAX_SENTENCE
+from quorum.agents.role import MAX_SENTENCE
 from quorum.tools.models.scripted import Prompt
 from tests.graph.reforce_script import OTHER, number, replies, written
 from tests.graph.shop import GOOD, Run, script

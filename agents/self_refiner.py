@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pydantic import BaseModel, Field
 
@@ -29,7 +29,14 @@ class Refinement(BaseModel):
     )
 
 
+class Repair(Refinement):
+    """A repaired query: of one that failed nothing can be confirmed."""
+
+    sql: SqlText = Field(description="The whole query, different from every one shown.")
+
+
 ROLE = Role("self_refiner", "SelfRefiner", "repairs it: {explanation}", Refinement)
+REPAIRS = replace(ROLE, reply=Repair)
 
 
 @dataclass(frozen=True)
@@ -63,7 +70,7 @@ async def refine(
     """
     return await ask(
         model,
-        ROLE,
+        ROLE if kind is ErrorKind.EMPTY_RESULT else REPAIRS,
         context=context,
         question=question,
         sql=sql,

@@ -150,6 +150,14 @@ async def test_an_empty_result_may_be_read_in_another_way(run: Run) -> None:
     assert (ran.answer.sql, ran.answer.assumptions) == (GOOD, ["Ids 1 and 2 are included."])
 
 
+async def test_that_a_query_failed_cannot_be_confirmed(run: Run) -> None:
+    def repair(prompt: Prompt) -> Any:
+        return {"explanation": "", "sql": GOOD if prompt.turn else None}
+
+    ran = await run(replies(sql_writer=written(BROKEN), self_refiner=repair), votes=1)
+    assert (ran.answer.status, ran.answer.sql, ran.calls()["self_refiner"]) == ("answered", GOOD, 2)
+
+
 async def test_a_reading_without_rows_either_is_not_what_the_answer_rests_on(run: Run) -> None:
     none = "SELECT city FROM customers WHERE id > 1 AND id < 2"
     other = {"explanation": "", "sql": f"{none} AND id < 3", "assumption": "Ids below 3 are meant."}

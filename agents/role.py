@@ -8,7 +8,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Annotated, Any, Generic, TypeAlias, TypeVar
 
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
 R = TypeVar("R", bound=BaseModel)
 
@@ -59,6 +59,34 @@ def _some_sql(sql: str) -> str:
     return sql.strip()
 
 
+def _said(text: Any) -> Any:
+    """None where a model writes out that there is nothing to say."""
+    nothing = isinstance(text, str) and text.strip().strip(".").casefold() in _NOTHING
+    return None if nothing else text.strip() if isinstance(text, str) else text
+
+
+def _all_said(texts: Any) -> Any:
+    """The first few sentences, each on a line; other prompts show them, too."""
+    items = [texts] if isinstance(texts, str) else [] if texts is None else texts
+    if not isinstance(items, list) or not all(isinstance(text, str) for text in items):
+        return items
+    return [sentence(text) for text in map(_said, items) if text][:MAX_ASSUMPTIONS]
+
+
+def sentence(text: str) -> str:
+    """A text on one line, cut at ``MAX_SENTENCE``."""
+    line = " ".join(text.split())
+    return line if len(line) <= MAX_SENTENCE else f"{line[: MAX_SENTENCE - 1]}…"
+
+
+MAX_ASSUMPTIONS = 6
+MAX_SENTENCE = 240  # characters
+
+_NOTHING = ("", "null", "none", "n/a", "nothing")
+
+Said: TypeAlias = Annotated[str | None, BeforeValidator(_said)]
+"""A text, or null for none."""
+
 Ordered: TypeAlias = Annotated[
     bool,
     Field(
@@ -70,6 +98,7 @@ Ordered: TypeAlias = Annotated[
 
 Assumptions: TypeAlias = Annotated[
     list[str],
+    BeforeValidator(_all_said),
     Field(
         description="What neither the question nor the house rules settle and you decide, so that another "
         "choice would change the answer (a measure, a period, a denominator); one short sentence each."
@@ -78,7 +107,7 @@ Assumptions: TypeAlias = Annotated[
 """What an answer rests on without the question having said it."""
 
 Missing: TypeAlias = Annotated[
-    str | None,
+    Said,
     Field(
         description="If no query over this database can answer the question: what it lacks, in one "
         "sentence; the query is null then. Else null."
@@ -88,6 +117,7 @@ Missing: TypeAlias = Annotated[
 
 Summary: TypeAlias = Annotated[
     str,
+    BeforeValidator(lambda text: _said(text) or ""),
     Field(
         description="What the rows will show, in one plain sentence for the person who asked: no SQL, and no "
         "values that you cannot know yet."

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pydantic import BaseModel, Field
 
 from quorum.agents.base import PromptContext, ask
-from quorum.agents.role import Role, SqlText
+from quorum.agents.role import Role, Said, SqlText
 from quorum.tools.models import Model
 from quorum.tools.query import ErrorKind
 
@@ -23,13 +23,20 @@ class Refinement(BaseModel):
         description="The whole query, different from every one shown; null only if a query ran and its "
         "empty result is the answer."
     )
-    assumption: str | None = Field(
+    assumption: Said = Field(
         default=None,
         description="If the query now takes the question in another way: which, in one sentence; else null.",
     )
 
 
+class Repair(Refinement):
+    """A repaired query: of one that failed nothing can be confirmed."""
+
+    sql: SqlText = Field(description="The whole query, different from every one shown.")
+
+
 ROLE = Role("self_refiner", "SelfRefiner", "repairs it: {explanation}", Refinement)
+REPAIRS = replace(ROLE, reply=Repair)
 
 
 @dataclass(frozen=True)
@@ -63,7 +70,7 @@ async def refine(
     """
     return await ask(
         model,
-        ROLE,
+        ROLE if kind is ErrorKind.EMPTY_RESULT else REPAIRS,
         context=context,
         question=question,
         sql=sql,

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 from pydantic import BaseModel, Field, model_validator
 
 from quorum.agents.base import PromptContext, ask
-from quorum.agents.role import Assumptions, Missing, Ordered, Role, SqlText, Summary
+from quorum.agents.role import Assumptions, Missing, Ordered, Role, Said, Summary
 from quorum.knowledge.demonstrations import Demonstration
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.models import Model
@@ -36,9 +36,9 @@ class Draft(BaseModel):
     reasoning: str = Field(description="Which tables, joins and filters, and why; three sentences at most.")
     assumptions: Assumptions = Field(default_factory=list)
     missing: Missing = None
-    sql: SqlText | None = Field(description="The complete query; null only with `missing`.")
+    sql: Said = Field(description="The complete query; null only with `missing`.")
     summary: Summary = ""
-    other_reading: str | None = Field(
+    other_reading: Said = Field(
         default=None,
         description="What else the question itself could mean, in one sentence, if somebody may well have "
         "meant that; else null.",
@@ -47,8 +47,10 @@ class Draft(BaseModel):
 
     @model_validator(mode="after")
     def _sql_or_missing(self) -> Draft:
-        if not self.sql and not (self.missing or "").strip():
+        if not self.sql and not self.missing:
             raise ValueError("give the query in sql, or in missing what the data lacks for one")
+        if self.sql and self.missing:
+            raise ValueError("give sql, with missing null, or missing, with sql null: only one can be meant")
         return self
 
 

@@ -40,6 +40,10 @@ class ToolStep(BaseModel):
             raise ValueError("action sql needs the query in sql")
         if self.action == "look" and not self.text:
             raise ValueError("action look needs a command")
+        if self.action == "answer" and self.text and self.missing:
+            raise ValueError(
+                "answer with sql, missing null, or with missing, sql null: only one can be meant"
+            )
         return self
 
     @property

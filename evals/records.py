@@ -51,7 +51,7 @@ class Record:
     """One question as it ended.
 
     Attributes:
-        status: The answer's (``answered``, ``no_answer``, ``stopped``), or ``failed`` without one.
+        status: The answer's (``quorum.graph.answer.Status``), or ``failed`` without one.
         sql: Of the answer, or the best effort.
         result: File of the answer's rows (Parquet), relative to the evaluation's folder; empty without.
         rows: Of the result; None without.

@@ -168,8 +168,10 @@ class Vote:
 
     @property
     def cannot_answer(self) -> bool:
-        """Whether more candidates say that the data cannot answer than agree on any answer."""
-        return len(self.unanswerable) > max((len(cluster.candidates) for cluster in self.clusters), default=0)
+        """Whether more candidates say that the data cannot answer than agree on any answer; never where a
+        revision was chosen."""
+        most = max((len(cluster.candidates) for cluster in self.clusters), default=0)
+        return len(self.unanswerable) > most and self.decided != "revision"
 
     @property
     def voters(self) -> int:

@@ -22,10 +22,10 @@ def close_rivals(vote: Vote | None) -> list[Cluster]:
     experts (``wma``).
 
     Returns:
-        Nothing if the vote is clear, or has no winner.
+        Nothing if the vote is clear, has no winner, or says that the data cannot answer.
     """
     winning = vote.winning if vote else None
-    if vote is None or winning is None:
+    if vote is None or winning is None or vote.cannot_answer:
         return []
     weight = CLOSE * max(cluster.weight for cluster in vote.clusters) * (1 - 1e-9)
     voices = CLOSE * len(winning.candidates)

@@ -130,19 +130,23 @@ def confidence(vote: Vote, *, explored: bool | None = None, calibration: Calibra
     fit = calibration or load()
     winning, lacking = vote.winning, len(vote.unanswerable)
     if vote.cannot_answer:
-        return fit.probability(features(lacking, lacking / vote.cast, 1, vote.doubt))
-    if winning is None:
+        agreeing, experts, share = lacking, 1, lacking / vote.cast
+    elif winning is None:
         return 0.0
-    agreeing, experts = len(winning.candidates), len(winning.experts)
+    else:
+        agreeing, experts, share = len(winning.candidates), len(winning.experts), vote.share
     disputed = agreeing < vote.voters + lacking  # who failed disputes nothing
     if disputed and vote.stopping not in ("", "never"):
         agreeing = min(agreeing, BATCHES[0])
-    odds = fit.log_odds(features(agreeing, vote.share, experts, vote.doubt))
+    odds = fit.log_odds(features(agreeing, share, experts, vote.doubt))
     if disputed:
         odds = min(odds, DISPUTED + fit.log_odds(features(agreeing, 1.0, experts, vote.doubt)))
-    odds += 0.0 if vote.approved is None else APPROVED if vote.approved else REFUSED
-    odds += 0.0 if explored is None else CONFIRMED if explored else CONTRADICTED
-    cap = BLANK if vote.blank else LOW if vote.low else 1.0
+    if vote.cannot_answer:  # nothing is left to be validated or explored
+        cap = LOW if lacking == 1 else 1.0
+    else:
+        odds += 0.0 if vote.approved is None else APPROVED if vote.approved else REFUSED
+        odds += 0.0 if explored is None else CONFIRMED if explored else CONTRADICTED
+        cap = BLANK if vote.blank else LOW if vote.low else 1.0
     return min(cap, 1 / (1 + math.exp(-odds)))
 
 

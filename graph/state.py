@@ -118,12 +118,12 @@ class Remarks:
     Attributes:
         summary: What the rows show, in a sentence.
         assumptions: What the query rests on without the question having said it.
-        reading: Another meaning of the question.
+        reading: Another meaning of the question; empty if it sees none, None if nobody asked it for one.
     """
 
     summary: str = ""
     assumptions: list[str] = field(default_factory=list)
-    reading: str = ""
+    reading: str | None = None
 
 
 @dataclass(frozen=True)
@@ -286,7 +286,8 @@ class CandidateState(Known):
     """The working state of one branch; none of it is shared with the other branches.
 
     Attributes:
-        answer_sql: The query that returned ``result``; ``sql`` is the current one.
+        answer_sql, answer_remarks: The query that returned ``result``, and what was said beside it;
+            ``sql`` and ``remarks`` are the current ones.
         linked_ref: What the SchemaLinker found.
         seen: Fingerprints of plausible results (``quorum.graph.nodes.consistency``).
         stage, stage_error, stage_ref, rewrites: Of CTE-based refinement (``quorum.graph.nodes.stages``).
@@ -303,6 +304,7 @@ class CandidateState(Known):
     error: Failure | None = None
     result: Result | None = None
     answer_sql: str = ""
+    answer_remarks: Remarks | None = None
     approved: bool | None = None
     linked_ref: str = ""
     linkings: int = 0

@@ -58,7 +58,8 @@ class Stopping:
         if vote.blank and (self.posterior is None or len(winning.candidates) < BLANKS):
             return False  # one result with values would outvote them all
         if self.posterior is None:
-            return vote.margin is not None and vote.margin > math.fsum(to_come)
+            leads = vote.margin is not None and vote.margin > math.fsum(to_come)
+            return leads and len(winning.candidates) >= lacking + len(to_come)
         others = [len(cluster.candidates) for cluster in vote.clusters if cluster is not winning]
         return self._decided(len(winning.candidates), [*others, lacking], to_come)
 

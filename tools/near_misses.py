@@ -1,11 +1,13 @@
 """How far an empty result was from having rows: what each part of its query lets through.
 
 Counted are the rows of each CTE and, in the first stage that is empty, those of its tables, after each join,
-with each condition alone and with all the others.
+with each condition alone and with all the others. Where tables are listed and WHERE joins them, these
+conditions hold in all counts: without them every row would meet every other.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -21,6 +23,9 @@ SECONDS = 10.0
 """Limit of each of the two queries at most."""
 
 MAX_CONDITIONS = 8
+MAX_CHARACTERS = 8_000
+"""Of a query whose parts are counted: the counts repeat it up to twenty times."""
+
 AGENT = "self_refiner"
 
 Count = tuple[str, "exp.Expr"]
@@ -34,17 +39,22 @@ async def near_misses(database: Database, sql: str, candidate: str = "") -> list
         BudgetExceeded, DatabaseUnavailable: As ``quorum.tools.execute.execute``.
     """
     dialect = database.connector.dialect
+    if len(sql) > MAX_CHARACTERS:
+        return []
     try:
-        tree = parse_one_statement(sql, dialect)
+        tree = await asyncio.to_thread(parse_one_statement, sql, dialect)
     except SyntaxProblem:
         return []
     limited = replace(database, limits=database.limits.within(SECONDS))
     with_ = tree.args.get("with_")
     ctes = list(with_.expressions) if with_ else []
-    sizes = await _run(limited, tree, [_size(cte.alias) for cte in ctes], candidate)
+    sizes = await _run(limited, tree, list(map(_size, ctes)), candidate)
     empty = next((place for place, (_, rows) in enumerate(sizes) if rows == 0), None)
-    stage = ctes[empty].this if empty is not None else tree
-    conditions = await _run(limited, tree, list(_parts(stage)), candidate)
+    stage, where = (tree, "") if empty is None else (ctes[empty].this, f"in CTE {ctes[empty].alias}, ")
+    parts = await asyncio.to_thread(
+        lambda: [(f"{where}{what}", part) for what, part in _parts(stage, dialect)]
+    )
+    conditions = await _run(limited, tree, parts, candidate)
     return [f"{what}: {rows:,} {'row' if rows == 1 else 'rows'}" for what, rows in [*sizes, *conditions]]
 
 
@@ -52,50 +62,71 @@ async def _run(
     database: Database, tree: exp.Expr, counts: list[Count], candidate: str
 ) -> list[tuple[str, int]]:
     """The counts, all by one query over the CTEs of ``tree``; nothing if it fails."""
-    from sqlglot import exp
-
     if not counts:
         return []
-    query = exp.select(*(exp.alias_(counter, f"part_{place}") for place, (_, counter) in enumerate(counts)))
-    if with_ := tree.args.get("with_"):
-        query.set("with_", with_.copy())
-    outcome = await execute(database, query.sql(database.connector.dialect), agent=AGENT, candidate=candidate)
+    query = await asyncio.to_thread(_query, tree, counts, database.connector.dialect)
+    outcome = await execute(database, query, agent=AGENT, candidate=candidate)
     if isinstance(outcome, QueryError) or outcome.row_count != 1:
         return []
     (row,) = outcome.table.to_pylist()
     return [(what, int(rows or 0)) for (what, _), rows in zip(counts, row.values(), strict=True)]
 
 
-def _size(name: str) -> Count:
+def _query(tree: exp.Expr, counts: list[Count], dialect: str) -> str:
     from sqlglot import exp
 
-    return f"CTE {name}", _counted(exp.select("*").from_(exp.to_identifier(name, quoted=True)))
+    query = exp.select(*(exp.alias_(counter, f"part_{place}") for place, (_, counter) in enumerate(counts)))
+    if with_ := tree.args.get("with_"):
+        query.set("with_", with_.copy())
+    return query.sql(dialect)
 
 
-def _parts(stage: exp.Expr) -> Iterator[Count]:
-    """What the clauses of one SELECT let through; nothing of a set operation."""
+def _size(cte: exp.Expr) -> Count:
+    from sqlglot import exp
+
+    name = cte.args["alias"].this.copy()  # quoted where it is there: cases of letters may matter
+    return f"CTE {cte.alias}", _counted(exp.select("*").from_(exp.Table(this=name)))
+
+
+def _parts(stage: exp.Expr, dialect: str) -> Iterator[Count]:
+    """What the clauses of one SELECT let through, and of one that it selects from; nothing of a set
+    operation."""
     from sqlglot import exp
 
     if not isinstance(stage, exp.Select) or stage.args.get("from_") is None:
         return
-    source = stage.args["from_"]
+
+    def text(part: exp.Expr) -> str:
+        return _short(part.sql(dialect, comments=False))
+
     joins = list(stage.args.get("joins") or ())
-    for number in range(len(joins) + 1):
-        part = joins[number - 1].sql() if number else f"FROM {source.this.sql()}"
-        yield _short(part), _counted(_rows(stage, joins=number))
-    conditions = _conjuncts(stage.args.get("where"))
-    for condition in conditions:
-        text = _short(condition.sql())
+    where = _conjuncts(stage.args.get("where"))
+    links = [each for each in where if _links(each)] if any(map(_listed, joins)) else []
+    yield f"FROM {text(stage.args['from_'].this)}", _counted(_rows(stage, joins=0))
+    if links:
+        yield f"joined by {_short(' AND '.join(map(text, links)))}", _counted(_rows(stage, where=links))
+    else:
+        for number, join in enumerate(joins, 1):
+            yield text(join), _counted(_rows(stage, joins=number))
+    conditions = [each for each in where if each not in links]
+    for condition in conditions[:MAX_CONDITIONS]:
         others = [other for other in conditions if other is not condition]
-        yield f"only {text}", _counted(_rows(stage, where=[condition]))
+        yield f"only {text(condition)}", _counted(_rows(stage, where=[*links, condition]))
         if len(others) > 1:
-            yield f"all conditions but {text}", _counted(_rows(stage, where=others))
+            yield f"all conditions but {text(condition)}", _counted(_rows(stage, where=[*links, *others]))
     groups = _conjuncts(stage.args.get("having"))
     if groups:
-        yield "groups before HAVING", _counted(_rows(stage, where=conditions, having=[]))
-    for condition in groups:
-        alone = _rows(stage, where=conditions, having=[condition])
-        yield f"groups with only {_short(condition.sql())}", _counted(alone)
+        yield "groups before HAVING", _counted(_rows(stage, where=where, having=[]))
+    for condition in groups[:MAX_CONDITIONS]:
+        alone = _rows(stage, where=where, having=[condition])
+        yield f"groups with only {text(condition)}", _counted(alone)
+    if later := " and ".join(name.upper() for name in ("qualify", "offset") if stage.args.get(name)):
+        grouped = groups if groups or stage.args.get("group") else None
+        yield f"before {later}", _counted(_rows(stage, where=where, having=grouped))
+    inner = stage.args["from_"].this
+    if isinstance(inner, exp.Subquery):
+        for what, counter in _parts(inner.this, dialect):
+            yield f"in {inner.alias or 'the subquery'}, {what}", counter
 
 
 def _conjuncts(clause: exp.Expr | None) -> list[exp.Expr]:
@@ -104,7 +135,20 @@ def _conjuncts(clause: exp.Expr | None) -> list[exp.Expr]:
     if clause is None:
         return []
     whole = clause.this
-    return list(whole.flatten() if isinstance(whole, exp.And) else [whole])[:MAX_CONDITIONS]
+    return list(whole.flatten() if isinstance(whole, exp.And) else [whole])
+
+
+def _listed(join: exp.Expr) -> bool:
+    """Whether a join has no condition of its own."""
+    return not any(join.args.get(name) for name in ("on", "using", "method"))
+
+
+def _links(condition: exp.Expr) -> bool:
+    """Whether a condition equates columns, so that it may join two tables."""
+    from sqlglot import exp
+
+    sides = (condition.left, condition.right) if isinstance(condition, exp.EQ) else ()
+    return bool(sides) and all(side.find(exp.Column) and not side.find(exp.Query) for side in sides)
 
 
 def _rows(
@@ -121,8 +165,8 @@ def _rows(
     kept = {"from_": stage.args["from_"].copy()}
     if found := list(stage.args.get("joins") or ())[:joins]:
         kept["joins"] = [join.copy() for join in found]
-    shown = [exp.Literal.number(1)] if having is None else [each.copy() for each in stage.expressions]
-    made = exp.Select(expressions=shown, **kept)
+    shown = [each.copy() for each in stage.expressions] if having is not None else _named(stage, where or [])
+    made = exp.Select(expressions=shown or [exp.Literal.number(1)], **kept)
     if where:
         made.set("where", exp.Where(this=exp.and_(*(each.copy() for each in where))))
     if having is not None:
@@ -131,6 +175,15 @@ def _rows(
         if having:
             made.set("having", exp.Having(this=exp.and_(*(each.copy() for each in having))))
     return made
+
+
+def _named(stage: exp.Select, where: list[exp.Expr]) -> list[exp.Expr]:
+    """The expressions of a SELECT whose names its conditions use, as some dialects allow."""
+    from sqlglot import exp
+
+    used = {column.name for each in where for column in each.find_all(exp.Column) if not column.table}
+    aliased = [each for each in stage.expressions if isinstance(each, exp.Alias) and each.alias in used]
+    return [each.copy() for each in aliased if not each.find(exp.AggFunc)]
 
 
 def _counted(rows: exp.Select) -> exp.Expr:

@@ -104,7 +104,12 @@ async def run_sql(state: CandidateState, context: Context, *, agent: str = "acti
         message = "The query ran and returned no row." if result.row_count == 0 else "All values are NULL."
         update["error"] = Failure(ErrorKind.EMPTY_RESULT.value, message)
     if update["error"] is None or state.result is None:
-        update |= {"result": result, "answer_sql": state.sql, "approved": None}
+        update |= {
+            "result": result,
+            "answer_sql": state.sql,
+            "answer_remarks": state.remarks,
+            "approved": None,
+        }
     return update
 
 
@@ -207,7 +212,8 @@ async def validate(state: CandidateState, context: Context, *, max_validations: 
 async def finish(state: CandidateState, context: Context) -> Update:
     """Hand the candidate to the consensus: its last good result, or its last error."""
     start, error = state.input, state.error
-    result = None if error and error.kind == UNANSWERABLE else state.result
+    lacking = error is not None and error.kind == UNANSWERABLE
+    result = None if lacking else state.result
     if result is None and error is None:
         limit = state.stopped_by
         reason = f"stopped by {limit} before it had a result" if limit else "the model gave up"
@@ -217,13 +223,13 @@ async def finish(state: CandidateState, context: Context) -> Update:
         model=start.model,
         temperature=start.temperature,
         seed=start.seed,
-        sql=state.answer_sql or state.sql,
+        sql="" if lacking else state.answer_sql or state.sql,
         result=result,
         error=None if result else error,
         approved=state.approved,
         refinements=state.refinements,
         stopped_by=state.stopped_by,
-        remarks=state.remarks,
+        remarks=state.answer_remarks or state.remarks,
         informed=bool(start.extras.findings),
         ordered=state.ordered,
     )

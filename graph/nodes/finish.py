@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
+from quorum.agents.role import MAX_ASSUMPTIONS, sentence
 from quorum.graph.answer import Answer, AnswerCandidate, AnswerCluster, AnswerVote, Status
 from quorum.graph.ballots import UNANSWERABLE, Vote
 from quorum.graph.confidence import abstains
@@ -19,7 +20,6 @@ from quorum.tools.query import ErrorKind
 
 INCOMPLETE = "The trace is incomplete: {}"
 MAX_READINGS = 3
-MAX_READING = 240  # characters
 NEVER_RAN = ("stopped", "gave_up", UNANSWERABLE)
 """``Failure.kind`` of a candidate without a result that no error of its SQL explains."""
 
@@ -44,14 +44,18 @@ async def answer(state: RunState, context: Context) -> Update:
 def _learn(state: RunState, context: Context) -> list[str]:
     """Learn the experts' weights from the user's choice, else from whose SQL ran; a warning if that failed.
 
-    An expert was wrong if the user chose another answer, or if none of its SQL ran.
+    An expert was wrong if the user chose another answer, or if none of its SQL ran. That the data cannot
+    answer tells nothing of it.
     """
     vote = state.vote
     if vote and vote.winning and vote.decided == "user":
         right = vote.winning.experts
         voted = {expert: expert in right for cluster in vote.clusters for expert in cluster.experts}
         return _update(voted, context, feedback="user", vote=vote.upheld)
-    outcomes = {candidate.model: False for candidate in state.candidates if not candidate.stopped_by}
+    tried = [
+        c for c in state.candidates if not c.stopped_by and not (c.error and c.error.kind == UNANSWERABLE)
+    ]
+    outcomes = {candidate.model: False for candidate in tried}
     outcomes |= {candidate.model: True for candidate in state.candidates if candidate.result}
     return _update(outcomes, context, feedback="execution")
 
@@ -98,7 +102,7 @@ def _answer(state: RunState, context: Context, warnings: list[str], disagreement
         result_file=str(context.trace.folder / result.file) if result else "",
         confidence=confidence,
         vote=_vote(vote) if vote else None,
-        assumptions=[*state.assumptions, *remarks.assumptions] if shown else [],
+        assumptions=_distinct([*state.assumptions, *remarks.assumptions], MAX_ASSUMPTIONS) if shown else [],
         readings=_readings(state),
         disagreement=disagreement,
         candidates=[_candidate(candidate, state, context) for candidate in state.candidates],
@@ -147,12 +151,16 @@ def _readings(state: RunState) -> list[str]:
     agreeing = vote.winning.candidates if vote and vote.winning else ()
     asked = [candidate for candidate in state.candidates if winner is None or candidate.id in agreeing]
     asked.sort(key=lambda candidate: candidate is not winner)
-    texts = (" ".join(candidate.remarks.reading.split()) for candidate in asked if candidate.remarks)
+    said = (candidate.remarks.reading for candidate in asked if candidate.remarks)
+    return _distinct(filter(None, said), MAX_READINGS)
+
+
+def _distinct(texts: Iterable[str], most: int) -> list[str]:
+    """The first sentences, each once."""
     distinct: dict[str, str] = {}
-    for text in filter(None, texts):
+    for text in filter(None, map(sentence, texts)):
         distinct.setdefault(text.casefold().rstrip("."), text)
-    kept = list(distinct.values())[:MAX_READINGS]
-    return [text if len(text) <= MAX_READING else f"{text[: MAX_READING - 1]}…" for text in kept]
+    return list(distinct.values())[:most]
 
 
 def _vote(vote: Vote) -> AnswerVote:
@@ -162,7 +170,7 @@ def _vote(vote: Vote) -> AnswerVote:
     ]
     return AnswerVote(
         strategy=vote.strategy,
-        winner=vote.winner,
+        winner=None if vote.cannot_answer else vote.winner,
         clusters=clusters,
         tie=vote.tie,
         settled="user" if vote.decided == "user" else "",
@@ -191,7 +199,7 @@ def _candidate(candidate: Candidate, state: RunState, context: Context) -> Answe
         repairs=candidate.refinements,
         weight=vote.weights.get(candidate.model, 1.0) if vote else 1.0,
         assumptions=candidate.remarks.assumptions if candidate.remarks else [],
-        reading=candidate.remarks.reading if candidate.remarks else "",
+        reading=(candidate.remarks.reading or "") if candidate.remarks else "",
     )
 
 

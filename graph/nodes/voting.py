@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -81,10 +82,14 @@ def ballot(
         error=candidate.error.kind if candidate.error else "",
         approved=candidate.approved,
         repairs=candidate.refinements,
-        named=bool(columns) and all(name.casefold() in plan.casefold() for name in columns),
+        named=bool(columns) and all(_names(plan, column) for column in columns),
         size=size(candidate.sql, dialect),
         cluster=clusters.get(fingerprint, fingerprint),
     )
+
+
+def _names(plan: str, column: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(column)}(?!\w)", plan, re.IGNORECASE) is not None
 
 
 async def consensus(state: RunState, context: Context) -> Update:
@@ -139,9 +144,10 @@ def changed(state: RunState, vote: Vote, **changes: Any) -> Vote:
 
 
 def _doubt(candidates: Sequence[Candidate]) -> float | None:
-    """The share of the writers that named another reading; None if none said anything."""
-    said = [bool(candidate.remarks.reading) for candidate in candidates if candidate.remarks]
-    return sum(said) / len(said) if said else None
+    """The share of those asked for another reading that named one; None if nobody was asked."""
+    said = [candidate.remarks.reading for candidate in candidates if candidate.remarks]
+    asked = [bool(reading) for reading in said if reading is not None]
+    return sum(asked) / len(asked) if asked else None
 
 
 def draw_seed(state: RunState, context: Context) -> int:

@@ -21,21 +21,19 @@ FREE: tuple[Style, ...] = ("",)
 async def write_sql(state: CandidateState, context: Context, *, styles: Sequence[Style] = FREE) -> Update:
     """SqlWriter: the whole query; ``styles`` take turns over the candidates.
 
-    A plan is shown only to candidates that it leads: the others read the question independently, so their
-    agreement says more. In a run of fewer candidates than styles it leads the last one.
+    A plan is shown only to the candidate that it leads: the others read the question independently, so their
+    agreement says more. It leads the first whose turn it is, in a run of fewer candidates the last one.
     """
     extras = state.input.extras
-    number = state.input.number % len(styles)
-    style = styles[number]
-    if state.steps and "plan-led" in styles and number == min(context.votes, len(styles)) - 1:
-        style = "plan-led"
+    style = styles[state.input.number % len(styles)]
+    if "plan-led" in styles:
+        led = bool(state.steps) and state.input.number == min(context.votes, len(styles)) - 1
+        style = "plan-led" if led else "" if style == "plan-led" else style
     prompt, syntax = await context.prompt(state), await context.text(state.syntax_ref)
     rows = await context.text(extras.rows)
     demonstrations = [Demonstration(**shot) for shot in await _items(context, extras.demonstrations)]
     findings = [Finding(**finding) for finding in await _items(context, extras.findings)]
     differences = await _items(context, extras.differences)
-    if style == "plan-led" and not state.steps:
-        style = ""
     written = await ask_role(
         state,
         context,

@@ -181,7 +181,7 @@ def after_exploration(recipe: Reforce) -> Callable[[RunState], Way]:
 
 def _end(recipe: Reforce, state: RunState) -> Way:
     vote = state.vote
-    if vote is None or not vote.clusters or (recipe.majority_vote and not vote.tie):
+    if vote is None or not vote.clusters or vote.cannot_answer or (recipe.majority_vote and not vote.tie):
         return "answer"
     return "judge" if recipe.model_vote and vote.tie else _last(recipe)
 

@@ -115,5 +115,5 @@ async def test_a_reply_without_sql_is_asked_for_again() -> None:
     replies = [{"reasoning": "", "sql": "  "}, {"reasoning": "", "sql": "SELECT 1"}]
     draft = await write_sql(make_model(scripted(replies)), CONTEXT, QUESTION)
     assert draft.sql == "SELECT 1"
-    with pytest.raises(MalformedReply, match="sql is empty"):
+    with pytest.raises(MalformedReply, match="give the query in sql"):
         await write_sql(make_model(scripted([{"reasoning": "", "sql": ""}] * 3)), CONTEXT, QUESTION)

@@ -124,6 +124,11 @@ def test_that_the_data_cannot_answer_is_trusted_as_an_answer_of_as_many() -> Non
     lacking = Vote(None, (), 0.0, False, "mbr", cast=3, unanswerable=("c1", "c2", "c3"))
     assert confidence(lacking) == confidence(vote(3))
     assert confidence(replace(lacking, cast=5)) < confidence(lacking)
+    assert confidence(replace(lacking, cast=1, unanswerable=("c1",))) == confidence(vote(1)) == LOW
+    disputed = replace(vote(2, stopping="beta:0.9"), cast=8, unanswerable=tuple("abcdef"))
+    assert disputed.cannot_answer
+    for explored in (None, True):
+        assert confidence(replace(disputed, approved=explored), explored=explored) < confidence(lacking)
 
 
 def test_what_ships_is_a_checked_fit_and_tells_strong_votes_from_weak() -> None:

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+from quorum.agents.role import MAX_ASSUMPTIONS, MAX_SENTENCE
 from quorum.graph.nodes.planning import LONG_QUESTION
 from quorum.graph.recipes.quorum import Quorum
 from quorum.knowledge.errors import ModelUnavailable
 from quorum.tools.models.scripted import Prompt
-from tests.graph.reforce_script import BROKEN, CITIES, OTHER, THIRD, explored, taking_turns, written
+from tests.graph.reforce_script import BROKEN, CITIES, OTHER, THIRD, explored, number, taking_turns, written
 from tests.graph.reforce_script import replies as usual_replies
 from tests.graph.shop import FINE, GOOD, PLAN, QUESTION, Ran, Run, script
 
@@ -34,6 +35,11 @@ def prefers(sql: str) -> Callable[[Prompt], Any]:
         return {"reason": "As asked.", "choice": before[before.rindex('label="') + 7]}
 
     return judge
+
+
+def by_turns(*said: Any) -> Callable[[Prompt], Any]:
+    """A writer whose candidates take turns with these replies."""
+    return lambda prompt: said[(number(prompt) - 1) % len(said)]
 
 
 @pytest.fixture
@@ -96,7 +102,7 @@ async def test_a_plan_leads_one_candidate_and_nobody_else_sees_it(run: Run, vote
     plan = (*PLAN["steps"], PLAN["expected_format"], "Assume: Cities without orders are left out.")
     calls = [event for event in ran.of("model_call") if event["agent"] != "planner"]
     for event in calls:
-        led_by_it = event["agent"] == "sql_writer" and event["candidate"] in (led, "c6")  # a third style
+        led_by_it = event["agent"] == "sql_writer" and event["candidate"] == led
         assert all((step in event["messages"][-1]["content"]) is led_by_it for step in plan), event["agent"]
     assert {"validator", "reviser"} <= {event["agent"] for event in calls}
 
@@ -142,6 +148,40 @@ async def test_an_empty_result_may_be_read_in_another_way(run: Run) -> None:
     other = {"explanation": "No id lies between.", "sql": GOOD, "assumption": "Ids 1 and 2 are included."}
     ran = await run(replies(sql_writer=written(none), self_refiner=other), votes=1)
     assert (ran.answer.sql, ran.answer.assumptions) == (GOOD, ["Ids 1 and 2 are included."])
+
+
+async def test_that_a_query_failed_cannot_be_confirmed(run: Run) -> None:
+    def repair(prompt: Prompt) -> Any:
+        return {"explanation": "", "sql": GOOD if prompt.turn else None}
+
+    ran = await run(replies(sql_writer=written(BROKEN), self_refiner=repair), votes=1)
+    assert (ran.answer.status, ran.answer.sql, ran.calls()["self_refiner"]) == ("answered", GOOD, 2)
+
+
+async def test_a_reading_without_rows_either_is_not_what_the_answer_rests_on(run: Run) -> None:
+    none = "SELECT city FROM customers WHERE id > 1 AND id < 2"
+    other = {"explanation": "", "sql": f"{none} AND id < 3", "assumption": "Ids below 3 are meant."}
+    said = written(none) | {"assumptions": ["Ids are numbers."]}
+    ran = await run(replies(sql_writer=said, self_refiner=other), votes=1)
+    assert (ran.answer.sql, ran.answer.assumptions) == (none, ["Ids are numbers."])
+
+
+async def test_assumptions_are_few_and_short_and_the_answer_says_each_once(run: Run) -> None:
+    many = ["Paid ones.", " paid  ones", "", "x" * 9_000, *(f"Number {place}." for place in range(500))]
+    writer = by_turns(*(written(sql) | {"assumptions": many} for sql in (GOOD, OTHER)))
+    ran = await run(replies(sql_writer=writer), votes=4, validation="never")
+    said = ran.answer.candidates[0].assumptions
+    assert (said[:2], len(said), len(said[2])) == (["Paid ones.", "paid ones"], MAX_ASSUMPTIONS, MAX_SENTENCE)
+    assert ran.answer.assumptions == [said[0], *said[2:]]
+    assert "Number 2." in "\n".join(ran.answer.disagreement)
+    assert "Number 3." not in "\n".join([*ran.answer.disagreement, ran.prompt("sql_writer", 3)])
+
+
+async def test_a_planned_name_is_a_word_of_the_plan(run: Run) -> None:
+    long = GOOD.replace("c.city,", "c.city AS city,")
+    short = GOOD.replace("AS orders", "AS n")  # n is in the word join, but no column of the plan
+    ran = await run(replies(sql_writer=taking_turns(short, long, short)), plan="always")
+    assert ran.answer.sql == long
 
 
 async def test_the_validator_reads_the_documents_that_the_writer_had(run: Run, tmp_path: Path) -> None:
@@ -349,8 +389,8 @@ async def test_an_exploration_that_found_nothing_confirms_nothing(run: Run) -> N
 async def test_draws_differ_from_question_to_question(run: Run) -> None:
     said = replies(sql_writer=taking_turns(GOOD, OTHER, THIRD))
     drawn = set()
-    for number in range(6):
-        ran = await run(said, strategy="random", stopping="never", votes=3, question=f"{QUESTION} ({number})")
+    for place in range(6):
+        ran = await run(said, strategy="random", stopping="never", votes=3, question=f"{QUESTION} ({place})")
         assert ran.answer.vote is not None
         drawn.add(ran.answer.vote.winner)
     assert len(drawn) > 1

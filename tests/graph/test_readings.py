@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from quorum.graph.nodes.finish import MAX_READING
+from quorum.agents.role import MAX_SENTENCE
 from quorum.tools.models.scripted import Prompt
 from tests.graph.reforce_script import OTHER, number, replies, written
-from tests.graph.shop import GOOD, Run
+from tests.graph.shop import GOOD, Run, script
 
 PAID = "Only the orders that were paid."
 HOME = "The city of the shop."
@@ -33,7 +33,7 @@ def reading(*said: str | None, sql: tuple[str, ...] = (GOOD,)) -> Callable[[Prom
         ((PAID, None, HOME), [PAID, HOME]),
         ((PAID, " only the  orders that were paid", ""), [PAID]),
         (("1", "2", "3", "4", "5"), ["1", "2", "3"]),
-        (("x" * 999,), ["x" * (MAX_READING - 1) + "…"]),
+        (("x" * 999,), ["x" * (MAX_SENTENCE - 1) + "…"]),
     ],
 )
 async def test_the_answer_shows_the_distinct_other_readings(
@@ -57,3 +57,14 @@ async def test_without_an_answer_all_are_shown(run: Run) -> None:
     ran = await run(said, recipe="reforce", votes=2, switches={"exploration": "never"})
     assert ran.answer.status == "no_answer"
     assert ran.answer.readings == [PAID, HOME]
+
+
+async def test_who_is_not_asked_for_another_reading_saw_neither_one_nor_none(run: Run) -> None:
+    answers = {"thought": "", "action": "answer", "sql": GOOD, "command": None}
+    for recipe in ("recap", "react"):
+        ran = await run(script(tool_user=answers), recipe=recipe, votes=1)
+        assert ran.answer.vote is not None
+        assert ran.answer.vote.doubt is None
+    sure = await run(replies(), recipe="single", votes=1)
+    assert sure.answer.vote is not None
+    assert sure.answer.vote.doubt == 0

@@ -39,7 +39,7 @@ async def test_every_recipe_says_what_the_data_lacks(run: Run, recipe: str, call
     assert (ran.answer.status, ran.answer.missing) == ("unanswerable", MISSING)
     assert (ran.answer.sql, ran.answer.columns) == ("", [])
     assert ran.answer.warnings == []
-    assert 0.4 < ran.answer.confidence < 0.9
+    assert 0.4 <= ran.answer.confidence < 0.9
     assert {candidate.error_kind for candidate in ran.answer.candidates} == {UNANSWERABLE}
 
 
@@ -75,6 +75,7 @@ async def test_after_a_result_the_action_may_still_find_it_lacking(run: Run) -> 
         lambda prompt: act(prompt) if prompt.role == "action" else usual[prompt.role], recipe="recap"
     )
     assert (ran.answer.status, ran.answer.missing) == ("unanswerable", MISSING)
+    assert [candidate.sql for candidate in ran.answer.candidates] == [""]
 
 
 def test_a_reply_with_neither_query_nor_reason_is_sent_back() -> None:
@@ -107,3 +108,71 @@ async def test_when_enough_have_found_it_lacking(
     vote = await hold_vote([*silent, *others], "majority")
     assert vote.unanswerable == tuple(ballot.candidate for ballot in silent)
     assert find_stopping(rule).enough(vote, [1.0] * to_come) is enough
+
+
+@pytest.mark.parametrize("nothing", ["", " ", "null", "None", "N/A"])
+async def test_words_for_nothing_are_nothing(run: Run, nothing: str) -> None:
+    said = written(GOOD) | {
+        "missing": nothing,
+        "other_reading": nothing,
+        "assumptions": None,
+        "summary": None,
+    }
+    ran = await run(usual_replies(sql_writer=said), recipe="single", votes=None)
+    assert (ran.answer.status, ran.answer.sql) == ("answered", GOOD)
+    assert (ran.calls()["sql_writer"], ran.answer.readings, ran.answer.assumptions) == (1, [], [])
+
+
+async def test_an_empty_query_beside_what_is_missing_is_none(run: Run) -> None:
+    ran = await run(usual_replies(sql_writer=LACKING | {"sql": ""}), recipe="single", votes=None)
+    assert (ran.answer.status, ran.calls()["sql_writer"]) == ("unanswerable", 1)
+
+
+async def test_a_query_and_what_is_missing_for_one_is_sent_back(run: Run) -> None:
+    def write(prompt: Prompt) -> Any:
+        both = written(GOOD) | {"missing": "Revenue is not stored; the total stands for it."}
+        return written(GOOD) if "only one can be meant" in prompt.text else both
+
+    ran = await run(usual_replies(sql_writer=write), recipe="single", votes=None)
+    assert (ran.answer.status, ran.calls()["sql_writer"]) == ("answered", 2)
+
+
+SPLIT = turns(
+    LACKING, written(GOOD), LACKING, written(OTHER), LACKING, written(GOOD), written(OTHER), LACKING
+)
+
+
+@pytest.mark.parametrize("switches", [{}, {"model_vote": True}, {"random_selection": False}])
+async def test_answers_that_are_outvoted_are_not_drawn_from(run: Run, switches: dict[str, bool]) -> None:
+    given: dict[str, Any] = {"recipe": "reforce", "switches": {"exploration": "never", **switches}}
+    ran = await run(usual_replies(sql_writer=SPLIT), votes=8, **given)
+    assert (ran.answer.status, ran.answer.warnings, ran.answer.disagreement) == ("unanswerable", [], [])
+    assert ran.answer.vote is not None
+    assert ran.answer.vote.winner is None
+    assert not any("drawn" in note for note in ran.answer.vote.notes)
+    assert ran.calls()["judge"] == 0
+
+
+async def test_nobody_is_asked_to_choose_an_answer_that_is_outvoted(run: Run) -> None:
+    given: dict[str, Any] = {"recipe": "reforce", "switches": {"exploration": "never"}, "clarify": True}
+    ran = await run(usual_replies(sql_writer=SPLIT), votes=8, **given)
+    assert ran.answer.status == "unanswerable"
+    assert ran.of("clarification") == []
+
+
+async def test_experts_learn_nothing_from_what_the_data_lacks(run: Run) -> None:
+    replies = {"m:1": usual_replies(sql_writer=LACKING), "m:2": usual_replies()}
+    ran = await run(replies, models=list(replies), votes=2, recipe="single")
+    assert ran.answer.vote is not None
+    again = await run(replies, models=list(replies), votes=2, recipe="single")
+    assert again.answer.vote is not None
+    assert again.answer.vote.weights == ran.answer.vote.weights
+    assert set(again.answer.vote.weights.values()) == {1.0}
+
+
+@pytest.mark.parametrize(("lacking", "enough"), [(1, True), (2, False)])
+async def test_later_ones_may_still_find_it_lacking(lacking: int, enough: bool) -> None:
+    silent = [Ballot(f"n{place}", "m", "", error=UNANSWERABLE) for place in range(lacking)]
+    agreeing = [Ballot(f"a{place}", "m", OTHER, fingerprint="x") for place in range(3)]
+    vote = await hold_vote([*silent, *agreeing], "majority")
+    assert find_stopping("decided").enough(vote, [1.0, 1.0]) is enough

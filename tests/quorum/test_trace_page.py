@@ -198,6 +198,16 @@ def test_readings_assumptions_and_what_is_missing_are_shown(workplace: Path, ans
     )
 
 
+def test_what_is_outvoted_by_what_is_missing_is_not_called_the_answer(
+    workplace: Path, answer: dict[str, Any]
+) -> None:
+    assert ">The answer</b>" in finished(workplace, answer | {"vote": VOTE})
+    nobody = {"status": "unanswerable", "missing": "No NPS.", "vote": VOTE | {"winner": None}}
+    html = finished(workplace, answer | nobody)
+    assert ">The answer</b>" not in html
+    assert '<span class="good">the answer</span>' not in html
+
+
 def test_the_badge_follows_the_confidence(workplace: Path, answer: dict[str, Any]) -> None:
     assert '<span class="badge good">Answer</span>' in finished(workplace, answer)
     low = finished(workplace, answer | {"confidence": 0.27})

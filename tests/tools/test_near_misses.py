@@ -5,7 +5,10 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -13,8 +16,8 @@ from quorum.tools.databases import connect
 from quorum.tools.execute import Database
 from quorum.tools.ledger import Ledger
 from quorum.tools.lint import Linter
-from quorum.tools.near_misses import near_misses
-from quorum.tools.query import Limits
+from quorum.tools.near_misses import MAX_CONDITIONS, near_misses
+from quorum.tools.query import ErrorKind, Limits, QueryError
 
 
 @pytest.fixture
@@ -78,8 +81,44 @@ JOINED = "FROM orders AS o JOIN customers AS c ON c.id = o.customer_id"
             [
                 "CTE big: 0 rows",
                 "CTE named: 0 rows",
+                "in CTE big, FROM orders: 4 rows",
+                "in CTE big, only total > 100: 0 rows",
+            ],
+        ),
+        (  # listed tables are never multiplied
+            "SELECT o.id FROM orders o, customers c WHERE c.id = o.customer_id AND c.age > 60 AND total > 5",
+            [
+                "FROM orders AS o: 4 rows",
+                "joined by c.id = o.customer_id: 3 rows",
+                "only c.age > 60: 0 rows",
+                "only total > 5: 2 rows",
+            ],
+        ),
+        (  # as the dialect spells it, without comments
+            "SELECT id FROM orders WHERE strftime('%Y', id) = '2030' /* the year */",
+            ["FROM orders: 4 rows", "only STRFTIME('%Y', id) = '2030': 0 rows"],
+        ),
+        (  # a subquery in FROM is a stage
+            "SELECT id FROM (SELECT id, status FROM orders WHERE total > 100) AS big WHERE status = 'open'",
+            [
+                "FROM (SELECT id, status FROM orders WHERE total > 100) AS big: 0 rows",
+                "only status = 'open': 0 rows",
+                "in big, FROM orders: 4 rows",
+                "in big, only total > 100: 0 rows",
+            ],
+        ),
+        (  # conditions may use the names of columns shown
+            "SELECT total * 2 AS twice, MAX(id) AS id FROM orders WHERE twice > 12 AND id > 3 GROUP BY 1",
+            ["FROM orders: 4 rows", "only twice > 12: 2 rows", "only id > 3: 1 row"],
+        ),
+        (
+            "SELECT status FROM orders WHERE total > 1 GROUP BY 1 HAVING COUNT(*) > 1 LIMIT 5 OFFSET 9",
+            [
                 "FROM orders: 4 rows",
-                "only total > 100: 0 rows",
+                "only total > 1: 3 rows",
+                "groups before HAVING: 2 rows",
+                "groups with only COUNT(*) > 1: 1 row",
+                "before OFFSET: 1 row",
             ],
         ),
         ("SELECT 1 WHERE 1 = 2", []),
@@ -96,3 +135,39 @@ async def test_counting_goes_through_guard_and_ledger(database: Database) -> Non
     assert database.ledger.total.queries == 0
     await near_misses(database, "SELECT name FROM customers WHERE age > 99")
     assert database.ledger.total.queries == 1
+
+
+async def test_of_many_conditions_some_are_named_and_all_are_kept(database: Database) -> None:
+    many = [f"id > {place - 10}" for place in range(9)]
+    lines = await near_misses(database, f"SELECT id FROM orders WHERE {' AND '.join(many)} AND total > 99")
+    assert "all conditions but id > -10: 0 rows" in lines
+    assert len([line for line in lines if line.startswith("only")]) == MAX_CONDITIONS
+
+
+async def test_a_long_query_is_not_taken_apart(database: Database) -> None:
+    ids = ", ".join(map(str, range(1000, 9000)))
+    assert await near_misses(database, f"SELECT id FROM orders WHERE id IN ({ids}) AND total > 1") == []
+    assert database.ledger.total.queries == 0
+
+
+@pytest.mark.parametrize(
+    ("dialect", "sql", "asked"),
+    [
+        ("snowflake", "WITH big AS (SELECT v FROM t) SELECT v FROM big", "FROM big)"),
+        ("snowflake", 'WITH "big" AS (SELECT v FROM t) SELECT v FROM "big"', 'FROM "big")'),
+        ("snowflake", "SELECT v FROM t QUALIFY ROW_NUMBER() OVER (ORDER BY v) > 9", "(SELECT 1 FROM t)"),
+    ],
+)
+async def test_names_are_spelt_as_in_the_query(
+    dialect: str, sql: str, asked: str, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran = []
+
+    async def execute(_: Database, sql: str, **__: Any) -> QueryError:
+        ran.append(sql)
+        return QueryError(ErrorKind.TIMEOUT, "")
+
+    monkeypatch.setattr("quorum.tools.near_misses.execute", execute)
+    elsewhere: Any = SimpleNamespace(dialect=dialect)
+    assert await near_misses(replace(database, connector=elsewhere), sql) == []
+    assert asked in ran[0]

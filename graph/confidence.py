@@ -138,9 +138,12 @@ def confidence(vote: Vote, *, explored: bool | None = None, calibration: Calibra
     disputed = agreeing < vote.voters + lacking  # who failed disputes nothing
     if disputed and vote.stopping not in ("", "never"):
         agreeing = min(agreeing, BATCHES[0])
-    odds = fit.log_odds(features(agreeing, share, experts, vote.doubt))
+    doubt = vote.doubt
+    if disputed and doubt is not None:  # their answers are other readings, whatever the writers say
+        doubt = max(doubt, USUAL_DOUBT)
+    odds = fit.log_odds(features(agreeing, share, experts, doubt))
     if disputed:
-        odds = min(odds, DISPUTED + fit.log_odds(features(agreeing, 1.0, experts, vote.doubt)))
+        odds = min(odds, DISPUTED + fit.log_odds(features(agreeing, 1.0, experts, doubt)))
     if vote.cannot_answer:  # nothing is left to be validated or explored
         cap = LOW if lacking == 1 else 1.0
     else:

@@ -1,7 +1,8 @@
 """How far an empty result was from having rows: what each part of its query lets through.
 
 Counted are the rows of each CTE and, in the first stage that is empty, those of its tables, after each join,
-with each condition alone and with all the others. Where tables are listed and WHERE joins them, these
+with each condition alone and with all the others, and between what a condition on groups compares with a
+number lies. Where tables are listed and WHERE joins them, these
 conditions hold in all counts: without them every row would meet every other.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from quorum.tools.execute import Database, execute
 from quorum.tools.query import QueryError
@@ -29,7 +30,10 @@ MAX_CHARACTERS = 8_000
 AGENT = "self_refiner"
 
 Count = tuple[str, "exp.Expr"]
-"""What is counted, in words, and the scalar subquery that counts it."""
+"""What is counted, in words, and the scalar subquery that counts it, or gives the value that it names."""
+
+VALUES = " of all groups is"
+"""Stands in the words for a value; all others are for rows."""
 
 
 async def near_misses(database: Database, sql: str, candidate: str = "") -> list[str]:
@@ -54,13 +58,15 @@ async def near_misses(database: Database, sql: str, candidate: str = "") -> list
     parts = await asyncio.to_thread(
         lambda: [(f"{where}{what}", part) for what, part in _parts(stage, dialect)]
     )
-    conditions = await _run(limited, tree, parts, candidate)
-    return [f"{what}: {rows:,} {'row' if rows == 1 else 'rows'}" for what, rows in [*sizes, *conditions]]
+    rows = await _run(limited, tree, [part for part in parts if VALUES not in part[0]], candidate)
+    values = await _run(limited, tree, [part for part in parts if VALUES in part[0]], candidate)
+    lines = [f"{what}: {found:,} {'row' if found == 1 else 'rows'}" for what, found in [*sizes, *rows]]
+    return [*lines, *(f"{what} {found}" for what, found in values if found is not None)]
 
 
 async def _run(
     database: Database, tree: exp.Expr, counts: list[Count], candidate: str
-) -> list[tuple[str, int]]:
+) -> list[tuple[str, Any]]:
     """The counts, all by one query over the CTEs of ``tree``; nothing if it fails."""
     if not counts:
         return []
@@ -69,7 +75,7 @@ async def _run(
     if isinstance(outcome, QueryError) or outcome.row_count != 1:
         return []
     (row,) = outcome.table.to_pylist()
-    return [(what, int(rows or 0)) for (what, _), rows in zip(counts, row.values(), strict=True)]
+    return [(what, found) for (what, _), found in zip(counts, row.values(), strict=True)]
 
 
 def _query(tree: exp.Expr, counts: list[Count], dialect: str) -> str:
@@ -120,6 +126,11 @@ def _parts(stage: exp.Expr, dialect: str) -> Iterator[Count]:
     for condition in groups[:MAX_CONDITIONS]:
         alone = _rows(stage, where=where, having=[condition])
         yield f"groups with only {text(condition)}", _counted(alone)
+        if (compared := _compared(condition, stage)) is not None:
+            values = _rows(stage, where=where, having=[], extra=compared)
+            for name, function in (("least", exp.Min), ("greatest", exp.Max)):
+                value = _of_all(function(this=exp.column("compared")), values.copy())
+                yield f"the {name} {text(compared)}{VALUES}", value
     if later := " and ".join(name.upper() for name in ("qualify", "offset") if stage.args.get(name)):
         grouped = groups if groups or stage.args.get("group") else None
         yield f"before {later}", _counted(_rows(stage, where=where, having=grouped))
@@ -136,6 +147,26 @@ def _conjuncts(clause: exp.Expr | None) -> list[exp.Expr]:
         return []
     whole = clause.this
     return list(whole.flatten() if isinstance(whole, exp.And) else [whole])
+
+
+def _compared(condition: exp.Expr, stage: exp.Select) -> exp.Expr | None:
+    """What a condition compares with a number, names of the SELECT replaced by what they stand for; None if
+    it does something else."""
+    from sqlglot import exp
+
+    if not (isinstance(condition, exp.Binary) and isinstance(condition, exp.Predicate)):
+        return None
+    sides = [side for side in (condition.left, condition.right) if not side.is_number]
+    if len(sides) != 1:
+        return None
+    named = {each.alias: each.this for each in stage.expressions if isinstance(each, exp.Alias)}
+
+    def meant(node: exp.Expr) -> exp.Expr:
+        known = isinstance(node, exp.Column) and not node.table and node.name in named
+        return named[node.name].copy() if known else node
+
+    found: exp.Expr = sides[0].transform(meant)
+    return found
 
 
 def _listed(join: exp.Expr) -> bool:
@@ -157,15 +188,17 @@ def _rows(
     joins: int | None = None,
     where: list[exp.Expr] | None = None,
     having: list[exp.Expr] | None = None,
+    extra: exp.Expr | None = None,
 ) -> exp.Select:
     """The rows of a SELECT's tables, of its first ``joins`` only, under other conditions; with ``having`` its
-    groups, with their columns, whose names HAVING may use."""
+    groups, with their columns, whose names HAVING may use, and ``extra`` as the column ``compared``."""
     from sqlglot import exp
 
     kept = {"from_": stage.args["from_"].copy()}
     if found := list(stage.args.get("joins") or ())[:joins]:
         kept["joins"] = [join.copy() for join in found]
     shown = [each.copy() for each in stage.expressions] if having is not None else _named(stage, where or [])
+    shown += [exp.alias_(extra.copy(), "compared")] if extra else []
     made = exp.Select(expressions=shown or [exp.Literal.number(1)], **kept)
     if where:
         made.set("where", exp.Where(this=exp.and_(*(each.copy() for each in where))))
@@ -189,8 +222,13 @@ def _named(stage: exp.Select, where: list[exp.Expr]) -> list[exp.Expr]:
 def _counted(rows: exp.Select) -> exp.Expr:
     from sqlglot import exp
 
-    made = exp.select(exp.Count(this=exp.Star())).from_(rows.subquery("part"))
-    return exp.Subquery(this=made)
+    return _of_all(exp.Count(this=exp.Star()), rows)
+
+
+def _of_all(aggregate: exp.Expr, rows: exp.Select) -> exp.Expr:
+    from sqlglot import exp
+
+    return exp.Subquery(this=exp.select(aggregate).from_(rows.subquery("part")))
 
 
 def _short(text: str) -> str:

@@ -225,7 +225,7 @@ def _show(node: exp.Expr, dialect: str) -> Refused | None:
 
 def _described(node: exp.Expr, dialect: str) -> Refused | None:
     """DESCRIBE and SUMMARIZE."""
-    if isinstance(node.this, exp.Literal):
+    if isinstance(node.this, exp.Condition):  # a text, however it is quoted
         return Refused(f"{node.this.sql(dialect)} names a file, not a table of the database.", "file")
     kind = str(node.args.get("kind") or "").upper()
     return None if kind in DESCRIBED else Refused(f"DESCRIBE {kind} does not describe data.", "statement")

@@ -125,7 +125,7 @@ def scan(sql: str, dialect: str) -> Scanned | Refused:
             or _stages(read, dialect)
             or _quoted_calls(read, dialect)
             or _escaped_names(read, dialect)
-            or _settings(read, dialect)
+            or _bracketed(read, dialect)
         )
         bare = _without_comments(sql, read)
         if bare != sql:
@@ -215,15 +215,18 @@ def _invisible(tokens: list[Token]) -> Refused | None:
     return None
 
 
-def _settings(tokens: list[Token], dialect: str) -> Refused | None:
-    """DuckDB's ``(SHOW x)``, which may tell a setting; to the parser it is something SHOW, called x."""
+def _bracketed(tokens: list[Token], dialect: str) -> Refused | None:
+    """DuckDB's ``(SHOW setting)`` and ``(DESC 'file')``: to the parser a table SHOW or DESC, called so."""
     if dialect != "duckdb":
         return None
     for bracket, word, name in zip(tokens, tokens[1:], tokens[2:], strict=False):
-        shows = bracket.text == "(" and word.text.upper() == "SHOW" and word.token_type.name != "IDENTIFIER"
-        named = name.token_type.name in ("VAR", "IDENTIFIER", "STRING")
-        if shows and named and name.text.upper() not in ("TABLES", "DATABASES"):
-            reason = f"SHOW {name.text} in brackets may tell a setting; write DESCRIBE for a table."
+        if bracket.text != "(" or word.token_type.name == "IDENTIFIER":
+            continue
+        kind, what = name.token_type.name, word.text.upper()
+        listed = name.text.upper() in ("TABLES", "DATABASES")
+        told = what in ("SHOW", "DESC") and kind in ("VAR", "IDENTIFIER") and not listed
+        if told or (what in ("SHOW", "DESC", "TABLE") and kind.endswith("STRING")):
+            reason = f"{what} {name.text} in brackets may tell a setting or read a file; use DESCRIBE."
             return Refused(reason, "statement", word.line, word.col)
     return None
 

@@ -103,6 +103,15 @@ def test_a_refusal_becomes_a_query_error() -> None:
     assert "\x1b" not in error.message
 
 
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("space", ["\u200b", "\u2060", "\u200e", "\u00ad", "\u180e"])
+def test_no_invisible_character_joins_words(dialect: str, space: str) -> None:
+    words = ["SELECT 1 AS a", "UNION", "SELECT", "name", "FROM", "pg_settings"]  # DuckDB runs all of it
+    assert refused(space.join(words), dialect).rule == "characters"
+    assert f"U+{ord(space):04X}" in refused(f"SELECT a{space}", dialect).reason
+    passed(f"SELECT 'a{space}b'", dialect)
+
+
 @pytest.mark.parametrize(
     "sql",
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from string import ascii_lowercase
@@ -111,6 +112,51 @@ def test_the_process_ends_at_its_memory_and_the_next_one_judges(
     assert judge.ask(LONG, "sqlite", None) is TOO_MUCH
     monkeypatch.setattr(guard_process, "MEMORY", MEMORY)
     assert isinstance(judge.ask(LONG, "sqlite", None), Passed)
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_a_process_that_somebody_ended_is_started_again(judge: _Process, how: signal.Signals) -> None:
+    judge.ask("SELECT 1", "sqlite", None)
+    assert judge._child is not None
+    judge._child.send_signal(how)
+    judge._child.wait()
+    assert judge.ask("SELECT 2", "sqlite", None) == Passed("SELECT 2", "sqlite")
+
+
+def test_a_process_that_is_ended_over_every_text_ends_with_a_refusal(
+    judge: _Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exchange, asked = judge._exchange, 0
+
+    def ended(request: object, seconds: float) -> object:
+        nonlocal asked
+        if isinstance(request, tuple):
+            asked += 1
+            assert judge._child is not None
+            judge._child.kill()
+            judge._child.wait()
+        return exchange(request, seconds)
+
+    monkeypatch.setattr(judge, "_exchange", ended)
+    assert judge.ask("SELECT 1", "sqlite", None) is TOO_MUCH
+    assert asked == 2
+
+
+def test_a_process_that_hangs_is_ended(judge: _Process, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard_process, "WAIT_SECONDS", 0.1)
+    judge.ask("SELECT 1", "sqlite", None)
+    assert judge._child is not None
+    stopped = judge._child
+    stopped.send_signal(signal.SIGSTOP)
+    assert judge.ask("SELECT 2", "sqlite", None) is TOO_MUCH
+    assert stopped.poll() == -signal.SIGKILL
+
+
+def test_a_text_that_is_too_long_is_not_even_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard_process, "_process", None)
+    verdict = check("x" * 50_000_000, "sqlite")
+    assert isinstance(verdict, Refused)
+    assert verdict.rule == "too_long"
 
 
 def test_a_refusal_at_the_limits_says_what_to_do() -> None:

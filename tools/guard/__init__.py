@@ -37,8 +37,8 @@ __all__ = ["Passed", "Refused", "allowed", "check", "judge_list"]
 def check(sql: str, dialect: str) -> Passed | Refused:
     """Judge ``sql``: a pure read passes, anything else is refused with the reason.
 
-    Judging takes at most ``quorum.tools.guard.process.SECONDS``, whatever the text. A caller in an event loop
-    asks in a thread, or calls ``allowed``.
+    Judging takes at most ``quorum.tools.guard.process.SECONDS`` of work, whatever the text. A caller in
+    an event loop asks in a thread, or calls ``allowed``.
 
     Args:
         sql: One statement, or on BigQuery a script of DECLARE, SET and SQL-language TEMP FUNCTIONs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -15,20 +16,22 @@ from typing import TYPE_CHECKING, Any
 
 from quorum.knowledge.errors import QuorumError
 from quorum.tools.children import environment
-from quorum.tools.guard.text import Passed, Refused
+from quorum.tools.guard.text import Passed, Refused, too_long
 
 if TYPE_CHECKING:
     from quorum.tools.lint import Linter
     from quorum.tools.query import QueryError
 
 SECONDS = 0.7
-"""Time for guard and lint on one text, waiting for others' texts not counted; people's take 5 to 20 ms."""
+"""Processor time for guard and lint on one text; people's take 5 to 20 ms."""
 MEMORY = 512 * 2**20
 """Bytes of memory for one text, on top of what the process holds before it."""
-GRACE_SECONDS = 0.2
-"""Time for the process to end by itself after that, before it is killed."""
+WAIT_SECONDS = 2.0
+"""Longest wait for a verdict, others' texts not counted: on a busy machine that work takes longer."""
 START_SECONDS = 60.0
 """Longest wait for the process to start, or to read a catalog."""
+KILLED = frozenset({0, -signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP})
+"""How a process ends that somebody else ended, not its text; 0 is told where SIGCHLD is ignored."""
 
 TOO_MUCH = Refused(
     f"Judging the SQL takes over {SECONDS:g} s or {MEMORY >> 20} MiB; write it shorter or with less nesting.",
@@ -47,6 +50,7 @@ class _Process:
         self._lock = threading.Lock()
         self._child: subprocess.Popen[bytes] | None = None
         self._link: Connection | None = None
+        self._killed = False  # the last one, by somebody else
 
     def ask(self, sql: str, dialect: str, linter: Linter | None) -> Passed | Refused | QueryError:
         """The verdict of guard and, with ``linter``, lint.
@@ -55,23 +59,32 @@ class _Process:
             GuardFailed: The process does not start, or cannot read the catalog.
         """
         with self._lock:
-            if self._link is None:
-                self._start()
-            number = linter.number if linter else None
-            found = self._exchange((sql, dialect, number), SECONDS + GRACE_SECONDS)
-            if found == number and linter:  # it asks for the catalog
-                if self._exchange((linter.number, linter.catalog), START_SECONDS) is not True:
-                    raise GuardFailed("The guard's process cannot read the catalog.")
-                found = self._exchange((sql, dialect, number), SECONDS + GRACE_SECONDS)
+            found = self._verdict(sql, dialect, linter)
+            if found is None and self._killed:
+                found = self._verdict(sql, dialect, linter)
             return TOO_MUCH if found is None else found
 
-    def close(self) -> None:
-        """End the process."""
+    def close(self) -> int | None:
+        """End the process; how it ended, if it was there."""
+        status = None
         if self._child is not None and self._link is not None:
             self._link.close()
             self._child.kill()
-            self._child.wait()
+            status = self._child.wait()
         self._child = self._link = None
+        return status
+
+    def _verdict(self, sql: str, dialect: str, linter: Linter | None) -> Any:
+        """The verdict; None if the process ended over it."""
+        if self._link is None:
+            self._start()
+        number = linter.number if linter else None
+        found = self._exchange((sql, dialect, number), WAIT_SECONDS)
+        if found == number and linter:  # it asks for the catalog
+            if self._exchange((linter.number, linter.catalog), START_SECONDS) is not True:
+                raise GuardFailed("The guard's process cannot read the catalog.")
+            found = self._exchange((sql, dialect, number), WAIT_SECONDS)
+        return found
 
     def _start(self) -> None:
         ours, theirs = socket.socketpair()
@@ -91,15 +104,17 @@ class _Process:
     def _exchange(self, request: Any, seconds: float) -> Any:
         """Its reply; None, and the process is closed, if it ended or takes too long."""
         assert self._link is not None
+        ended = True
         try:
             with suppress(EOFError, OSError):
                 self._link.send(request)
-                if self._link.poll(seconds):
+                ended = self._link.poll(seconds)
+                if ended:
                     return self._link.recv()
         except BaseException:
             self.close()  # else the next caller would get this one's reply
             raise
-        self.close()
+        self._killed = self.close() in KILLED and ended
         return None
 
 
@@ -114,7 +129,7 @@ def ask(sql: str, dialect: str, linter: Linter | None = None) -> Passed | Refuse
     Raises:
         GuardFailed: The process does not start, or cannot read the catalog.
     """
-    return _process.ask(sql, dialect, linter)
+    return too_long(sql) or _process.ask(sql, dialect, linter)
 
 
 def _after_fork() -> None:

@@ -89,7 +89,7 @@ def _function(
         return Refused(f"{written} may only be asked for {', '.join(sorted(asked))}.", "function")
     if qualifier is None:
         known = name in function_names(dialect) or name in local_functions
-        return None if known else _refuse_function(written)
+        return None if known and "." not in name else _refuse_function(written)
     full = f"{qualifier}.{name}"
     if full in words(dialect):
         return None
@@ -123,15 +123,21 @@ def _qualifier(node: exp.Func) -> str | None:
     """What stands before the function's name: None if nothing, empty if a value (DuckDB's x.f())."""
     parent = node.parent
     if isinstance(parent, exp.Table) and parent.this is node:
-        return ".".join(part.name.lower() for part in parent.parts[:-1]) or None
+        return ".".join(map(_folded, parent.parts[:-1])) or None
+    if isinstance(parent, exp.NetFunc):
+        return "net"
     if not (isinstance(parent, exp.Dot) and parent.expression is node):
         return None
     parts: list[str] = []
     for part in parent.this.flatten() if isinstance(parent.this, exp.Dot) else [parent.this]:
         if not isinstance(part, exp.Identifier):
             return ""
-        parts.append(part.name.lower())
+        parts.append(_folded(part))
     return ".".join(parts)
+
+
+def _folded(part: exp.Expr) -> str:
+    return part.name if part.args.get("quoted") else part.name.lower()
 
 
 def _table(node: exp.Expr, dialect: str) -> Refused | None:
@@ -219,7 +225,7 @@ def _show(node: exp.Expr, dialect: str) -> Refused | None:
 
 def _described(node: exp.Expr, dialect: str) -> Refused | None:
     """DESCRIBE and SUMMARIZE."""
-    if isinstance(node.this, exp.Literal):
+    if isinstance(node.this, exp.Condition):  # a text, however it is quoted
         return Refused(f"{node.this.sql(dialect)} names a file, not a table of the database.", "file")
     kind = str(node.args.get("kind") or "").upper()
     return None if kind in DESCRIBED else Refused(f"DESCRIBE {kind} does not describe data.", "statement")

@@ -31,12 +31,21 @@ _LENGTH_ARGUMENT = {
     "list_resize": 1,
     "array_resize": 1,
     "bar": 3,
+    "bitstring": 1,
 }
 _SERIES = frozenset({"range", "generate_series", "generate_array", "array_generate_range"})
 _PRINTF = re.compile(r"%[-+ 0#,]*(\d+)?(?:\.(\d+))?")
 _FIELD = re.compile(r"\{([^{}]+)\}")
 _DIGITS = re.compile(r"\d+")
-_SECONDS = {"NANOSECOND": 1e-9, "MICROSECOND": 1e-6, "MILLISECOND": 1e-3, "SECOND": 1.0}
+_SECONDS = {"NANOSECOND": 1e-9, "MICROSECOND": 1e-6, "MILLISECOND": 1e-3, "SECOND": 1.0, "MINUTE": 60.0}
+_SECONDS |= {
+    "HOUR": 3600.0,
+    "DAY": 86_400.0,
+    "WEEK": 604_800.0,
+    "MONTH": 2.4e6,
+    "QUARTER": 7.2e6,
+    "YEAR": 3.1e7,
+}
 _ARITHMETIC: dict[str, Callable[[float, float], float]] = {
     "Add": operator.add,
     "Sub": operator.sub,
@@ -68,7 +77,15 @@ def too_big(node: exp.Func) -> Refused | None:
 
 def series_arguments(node: exp.Func) -> list[exp.Expr | None] | None:
     """Start, end and step; None if the function makes no series."""
-    if isinstance(node, exp.GenerateSeries | exp.ExplodingGenerateSeries | exp.GenerateTimestampArray):
+    if isinstance(node, exp.GenerateDateArray) and node.args.get("step") is None:
+        return [node.args["start"], node.args["end"], exp.Interval(unit=exp.Var(this="DAY"))]
+    kinds = (
+        exp.GenerateSeries,
+        exp.ExplodingGenerateSeries,
+        exp.GenerateTimestampArray,
+        exp.GenerateDateArray,
+    )
+    if isinstance(node, kinds):
         return [node.args.get(key) for key in ("start", "end", "step")]
     if isinstance(node, exp.Generator):
         return [None, node.args.get("rowcount")]
@@ -97,7 +114,9 @@ def _anonymous(name: str, arguments: list[exp.Expr]) -> Refused | None:
     if name in ("printf", "format"):
         return _format(arguments)
     if name == "array_fill" and len(arguments) > 1:
-        sizes = [constant(size) or 1 for size in arguments[1].expressions]
+        written = arguments[1].find(exp.Literal) if isinstance(arguments[1], exp.Cast) else None
+        numbers = _DIGITS.findall(written.name) if written else []
+        sizes = [constant(size) or 1 for size in arguments[1].expressions] + [float(n) for n in numbers]
         return _rows(name, prod(sizes))
     position = _LENGTH_ARGUMENT.get(name)
     if position is not None and len(arguments) > max(position, 0):
@@ -108,7 +127,7 @@ def _anonymous(name: str, arguments: list[exp.Expr]) -> Refused | None:
 def _length(node: exp.Expr) -> float | None:
     """Characters that nested REPEAT, SPACE and LPAD calls build, as far as constants tell."""
     if isinstance(node, exp.Repeat):
-        times, inner = constant(node.args["times"]), node.this.find(exp.Repeat)
+        times, inner = constant(node.args["times"]), node.this.find(exp.Repeat, exp.Space, exp.Pad)
         return None if times is None else times * max(1.0, (_length(inner) or 1.0) if inner else 1.0)
     argument = node.args.get("expression") if isinstance(node, exp.Pad) else node.this
     return None if argument is None else constant(argument)
@@ -144,7 +163,7 @@ def _is_interval(node: exp.Expr | None) -> bool:
 
 
 def _seconds(node: exp.Expr) -> float | None:
-    """A point in time since 1970, or the length of an interval; a long one counts as a minute."""
+    """A point in time since 1970, or the length of an interval; one of other units counts as a minute."""
     if isinstance(node, exp.Interval):
         length = constant(node.this) if node.this is not None else None
         return (length or 1) * _SECONDS.get(node.text("unit").upper().removesuffix("S"), 60.0)
@@ -184,8 +203,12 @@ def constant(node: exp.Expr) -> float | None:
             return float(node.name)
         except ValueError:
             return None
-    if isinstance(node, exp.Paren | exp.Cast):
+    if isinstance(node, exp.Paren | exp.Cast | exp.Subquery):
         return constant(node.this)
+    if isinstance(node, exp.Select):
+        return constant(node.expressions[0].unalias()) if len(node.expressions) == 1 else None
+    if isinstance(node, exp.Greatest):
+        return max(filter(None, map(constant, [node.this, *node.expressions])), default=None)
     if isinstance(node, exp.Abs):
         return abs(constant(node.this) or 0)
     if isinstance(node, exp.Kwarg | exp.EQ | exp.PropertyEQ):  # name => value, name = value, name := value

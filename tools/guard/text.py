@@ -29,6 +29,10 @@ MAX_DEPTH = 100
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff]")
 _COMMENT = re.compile(r"(?:--|#|//)[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _NESTING = frozenset({"postgres", "duckdb"})  # engines whose block comments nest, as the tokenizer's do
+_QUOTED = frozenset(
+    {"IDENTIFIER", "STRING", "NATIONAL_STRING", "RAW_STRING", "HEREDOC_STRING", "UNICODE_STRING"}
+)
+_QUOTED |= {"BYTE_STRING"}
 _ODD = re.compile(r"[^ \t\r\n]")
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 
@@ -88,13 +92,20 @@ class Scanned:
     tokens: list[Token]
 
 
+def too_long(sql: str) -> Refused | None:
+    """The refusal of a text that is not even read."""
+    if len(sql) <= MAX_CHARACTERS:
+        return None
+    reason = f"The SQL has {len(sql):,} characters; at most {MAX_CHARACTERS:,} are judged."
+    return Refused(reason, "too_long")
+
+
 def scan(sql: str, dialect: str) -> Scanned | Refused:
     """Free ``sql`` of comments and tokenize it; a refusal where the text itself is not acceptable."""
     from sqlglot.errors import SqlglotError
 
-    if len(sql) > MAX_CHARACTERS:
-        reason = f"The SQL has {len(sql):,} characters; at most {MAX_CHARACTERS:,} are judged."
-        return Refused(reason, "too_long")
+    if refusal := too_long(sql):
+        return refusal
     if found := _FORBIDDEN.search(sql):
         where = sql.count("\n", 0, found.start()) + 1
         code = f"U+{ord(found.group()):04X}"
@@ -109,10 +120,12 @@ def scan(sql: str, dialect: str) -> Scanned | Refused:
         read = tokens[:1] if is_command(tokens, dialect) else tokens  # the rest is scanned by itself
         problem = (
             _comments(sql, read, dialect)
+            or _invisible(read)
             or _nesting(read)
             or _stages(read, dialect)
             or _quoted_calls(read, dialect)
             or _escaped_names(read, dialect)
+            or _bracketed(read, dialect)
         )
         bare = _without_comments(sql, read)
         if bare != sql:
@@ -189,6 +202,32 @@ def _comments(sql: str, tokens: list[Token], dialect: str) -> Refused | None:
         blocks = [text for text in _COMMENT.findall(gap) if text.startswith("/*")]
         if dialect not in _NESTING and any("/*" in block[2:] for block in blocks):
             return Refused("A comment opens inside a comment; engines disagree on where it ends.", "comment")
+    return None
+
+
+def _invisible(tokens: list[Token]) -> Refused | None:
+    """Characters that are part of a word to the parser and that DuckDB takes for a space, such as U+200B."""
+    for token in tokens:
+        if not token.text.isprintable() and token.token_type.name not in _QUOTED:
+            code = next(f"U+{ord(sign):04X}" for sign in token.text if not sign.isprintable())
+            reason = f"The SQL holds the invisible character {code} outside of quotes, in line {token.line}."
+            return Refused(reason, "characters", token.line, token.col)
+    return None
+
+
+def _bracketed(tokens: list[Token], dialect: str) -> Refused | None:
+    """DuckDB's ``(SHOW setting)`` and ``(DESC 'file')``: to the parser a table SHOW or DESC, called so."""
+    if dialect != "duckdb":
+        return None
+    for bracket, word, name in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if bracket.text != "(" or word.token_type.name == "IDENTIFIER":
+            continue
+        kind, what = name.token_type.name, word.text.upper()
+        listed = name.text.upper() in ("TABLES", "DATABASES")
+        told = what in ("SHOW", "DESC") and kind in ("VAR", "IDENTIFIER") and not listed
+        if told or (what in ("SHOW", "DESC", "TABLE") and kind.endswith("STRING")):
+            reason = f"{what} {name.text} in brackets may tell a setting or read a file; use DESCRIBE."
+            return Refused(reason, "statement", word.line, word.col)
     return None
 
 

@@ -55,6 +55,8 @@ _SYSTEM_NAMES = {
     "duckdb": re.compile(r"(?:duckdb|pg|sqlite)_"),
     "postgres": re.compile(r"_?pg_"),
 }
+_EXTENSION_TABLES = re.compile(r"pg_(?:stat|buffercache|qualstats|store_plans|wait_sampling)")
+"""PostgreSQL's extensions put these into a user's schema; they hold what others asked."""
 _SYSTEM_SCHEMAS = {
     "duckdb": frozenset({"pg_catalog"}),
     "postgres": frozenset({"pg_catalog", "cron", "vault", "pgsodium", "pgsodium_masks"}),
@@ -71,8 +73,9 @@ def is_system(path: Sequence[str], dialect: str) -> bool:
     own = schema in _SYSTEM_SCHEMAS.get(dialect, ()) or (dialect == "snowflake" and path[0] == "snowflake")
     hidden = dialect == "postgres" and schema.startswith(("pg_", "_"))
     prefix = _SYSTEM_NAMES.get(dialect)
-    bare = not outer or dialect != "postgres"  # on PostgreSQL, a.pg_b is a user's
-    named = bare and prefix is not None and prefix.match(name) is not None
+    extension = dialect == "postgres" and _EXTENSION_TABLES.match(name)
+    bare = not outer or dialect != "postgres" or extension  # on PostgreSQL, other a.pg_b are a user's
+    named = bool(bare) and prefix is not None and prefix.match(name) is not None
     return own or hidden or named or "information_schema" in outer
 
 
@@ -86,13 +89,14 @@ def is_open(path: Sequence[str], dialect: str) -> bool:
 
 
 FIELD_CALLS = re.compile(
-    r"pg_(?:sleep|ls_|read_|stat_file|stat_get_|stat_reset|try_advisory|advisory|cancel_backend"
+    r"pg_(?:sleep|ls_|read_|stat_file|stat_get_|stat_reset|stat_statements|try_advisory|advisory|cancel_backend"
     r"|terminate_backend|backup|start_backup|stop_backup|create_|drop_|file_|import_|log_|logical_|logdir"
-    r"|promote|replication_|rotate|switch|tablespace_|options_to_table|sequence_last_value|prewarm"
+    r"|check_|freespace|get_wal_|truncate_|visibility|promote|replication_|rotate|switch|tablespace_|options_to_table|sequence_last_value|prewarm"
     r"|current_logfile|get_multixact|relation_file|xact_commit|show_)\w*"
     r"|lo_(?:close|creat|create|export|from_bytea|get|import|lseek(?:64)?|open|put|tell(?:64)?|truncate(?:64)?"
     r"|unlink)|loread|lowrite|nextval|currval|lastval|setval|setseed|current_setting|set_config|ts_stat"
-    r"|dblink\w*|http_(?:get|head|delete)|crosstab\w*|pgrowlocks|pgstat(?:tuple|index|ginindex|hashindex)\w*"
+    r"|dblink(?:_(?:connect|disconnect|open|fetch|exec|close|send|is|get|cancel|current|build|error)\w*)?"
+    r"|postgres_fdw_\w+|http_(?:get|head|delete)|crosstab\w*|pgrowlocks|pgstat(?:tuple|index|ginindex|hashindex)\w*"
     r"|brin_(?:de)?summarize\w*|gin_clean_pending_list|binary_upgrade_\w+|run_command_on_\w+|plpgsql_validator"
     r"|(?:query|table|schema|database|cursor)_to_xml\w*|txid_\w+|plpy_\w+"
 )

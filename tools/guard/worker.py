@@ -1,7 +1,7 @@
 """The guard's process: ``python -m quorum.tools.guard.worker SECONDS BYTES``, a link to its parent as stdin.
 
-The kernel ends it when a verdict takes longer than that, whatever code is running, and when its
-parent ends it reads the end of the link. It gets no secret and opens nothing.
+The kernel ends it when a verdict takes more of the processor's time than that, whatever code is running, and
+when its parent ends it reads the end of the link. It gets no secret and opens nothing.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ KEPT_CATALOGS = 16
 
 def main(seconds: float, memory: int) -> None:
     """Serve until the parent closes the link."""
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGPROF])
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     verdict_on("SELECT 1", "sqlite")  # loads the parser
     link = Connection(sys.stdin.fileno())
@@ -66,15 +66,15 @@ def _judged(sql: str, dialect: str, linter: Linter | None) -> Passed | Refused |
 
 @contextmanager
 def _limited(seconds: float, memory: int) -> Iterator[None]:
-    """End this process after ``seconds``; allow ``memory`` bytes more than it has."""
+    """End this process after ``seconds`` of work; allow ``memory`` bytes more than it has."""
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     if sys.platform == "linux":  # macOS ignores the limit
         with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 - for each verdict
             taken = int(file.read().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (taken + memory, hard))
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     yield  # not in try: after an exception the process ends
-    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.setitimer(signal.ITIMER_PROF, 0)
     resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
 
 

@@ -34,7 +34,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatServer]:
         yield server
 
 
-@pytest.mark.parametrize(("recipe", "votes", "every"), [("quorum", 2, 1), ("recap", 1, 4)])
+@pytest.mark.parametrize(("recipe", "votes", "every"), [("quorum", 2, 6), ("recap", 1, 9)])
 def test_a_run_killed_after_any_event_repeats_no_call(
     tmp_path: Path, root: Path, server: ChatServer, recipe: str, votes: int, every: int
 ) -> None:

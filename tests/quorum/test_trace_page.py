@@ -209,7 +209,8 @@ def test_what_is_outvoted_by_what_is_missing_is_not_called_the_answer(
 
 
 def test_the_badge_follows_the_confidence(workplace: Path, answer: dict[str, Any]) -> None:
-    assert '<span class="badge good">Answer</span>' in finished(workplace, answer)
+    sure = finished(workplace, answer | {"confidence": 0.8})
+    assert '<span class="badge good">Answer</span>' in sure
     low = finished(workplace, answer | {"confidence": 0.27})
     assert '<span class="badge bad">Answer of low confidence</span>' in low
     assert '<div class="v bad">0.27, low</div>' in low

@@ -163,11 +163,7 @@ async def open_context(
             is to go on was begun by another version.
         DatabaseUnavailable: The database cannot be opened or read.
     """
-    if len(question) > LONGEST_QUESTION:
-        raise ConfigurationError(
-            f"The question has {len(question):,} characters; {LONGEST_QUESTION:,} is the most.",
-            hint="Ask in a few sentences, and put what explains them into documents.",
-        )
+    _check_length(question)
     async with AsyncExitStack() as stack:
         if resources is None:
             resources = await open_resources(options, api_key=api_key, chat_models=chat_models)
@@ -179,13 +175,14 @@ async def open_context(
         )
         stack.push_async_callback(trace.aclose)
         ledger = _ledger(options, await asyncio.to_thread(trace.usage_so_far) if resume else None)
+        limits = Limits(options.max_rows, options.max_bytes, options.query_timeout)
         database = Database(
-            connector=resources.connector,
-            catalog=resources.catalog,
-            linter=resources.linter,
-            limits=Limits(options.max_rows, options.max_bytes, options.query_timeout),
-            ledger=ledger,
-            record=trace.record,
+            resources.connector,
+            resources.catalog,
+            resources.linter,
+            limits,
+            ledger,
+            trace.record,
             folder=trace.results,
             recall=trace.recorded_query,
         )
@@ -201,6 +198,14 @@ async def open_context(
             resumed=bool(resume),
             owned=owned,
             _closing=stack.pop_all(),
+        )
+
+
+def _check_length(question: str) -> None:
+    if len(question) > LONGEST_QUESTION:
+        raise ConfigurationError(
+            f"The question has {len(question):,} characters; {LONGEST_QUESTION:,} is the most.",
+            hint="Ask in a few sentences, and put what explains them into documents.",
         )
 
 

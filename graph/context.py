@@ -175,17 +175,7 @@ async def open_context(
         )
         stack.push_async_callback(trace.aclose)
         ledger = _ledger(options, await asyncio.to_thread(trace.usage_so_far) if resume else None)
-        limits = Limits(options.max_rows, options.max_bytes, options.query_timeout)
-        database = Database(
-            resources.connector,
-            resources.catalog,
-            resources.linter,
-            limits,
-            ledger,
-            trace.record,
-            folder=trace.results,
-            recall=trace.recorded_query,
-        )
+        database = _database(options, resources, ledger, trace)
         return Context(
             options=options,
             recipe=recipe,
@@ -207,6 +197,19 @@ def _check_length(question: str) -> None:
             f"The question has {len(question):,} characters; {LONGEST_QUESTION:,} is the most.",
             hint="Ask in a few sentences, and put what explains them into documents.",
         )
+
+
+def _database(options: RunOptions, resources: Resources, ledger: Ledger, trace: Trace) -> Database:
+    return Database(
+        connector=resources.connector,
+        catalog=resources.catalog,
+        linter=resources.linter,
+        limits=Limits(options.max_rows, options.max_bytes, options.query_timeout),
+        ledger=ledger,
+        record=trace.record,
+        folder=trace.results,
+        recall=trace.recorded_query,
+    )
 
 
 def _bound(model: Model, ledger: Ledger, trace: Trace) -> Model:

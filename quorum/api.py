@@ -38,7 +38,7 @@ async def ask(
     """Answer a question about a database; the answer's ``status`` says whether it is one.
 
     Args:
-        db: URL of the database (``sqlite:///shop.db``), its file, a data file or folder of them, or ``sample``.
+        db: URL of the database (``sqlite:///shop.db``), its file, data files or their folder, or ``sample``.
         models: Specs ``provider:name``; several share the candidates as experts.
         docs: Folder of documents that define business terms.
         resume: Id of an interrupted run, a unique beginning of one, or ``last``: it goes on with its own

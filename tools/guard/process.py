@@ -26,8 +26,8 @@ SECONDS = 0.7
 """Processor time for guard and lint on one text; people's take 5 to 20 ms."""
 MEMORY = 512 * 2**20
 """Bytes of memory for one text, on top of what the process holds before it."""
-WAIT_SECONDS = 2.0
-"""Longest wait for a verdict, others' texts not counted: on a busy machine that work takes longer."""
+WAIT_SECONDS = 0.9
+"""Longest wait for a verdict by the clock, others' texts not counted; with ending the process at most 1 s."""
 START_SECONDS = 60.0
 """Longest wait for the process to start, or to read a catalog."""
 KILLED = frozenset({0, -signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP})

@@ -21,7 +21,7 @@ class SyntaxRequest(BaseModel):
 
 ROLE = Role(
     "syntax_retriever",
-    "Syntax Retriever",
+    "SyntaxRetriever",
     "asks for {features}",
     SyntaxRequest,
 )

@@ -32,6 +32,10 @@ from quorum.graph.state import (
 Paths = dict[Hashable, str]
 
 
+LINKERS = {"drafts": "DraftLinker", "tables": "TableLinker"}
+"""The agent that links a schema, by ``quorum.graph.nodes.narrowing.Linking``."""
+
+
 class RecipeGraph(StateGraph[Any, RunOptions, Any, Any]):
     """A graph of one recipe: its nodes are steps, and its routers run where they are called.
 
@@ -42,15 +46,20 @@ class RecipeGraph(StateGraph[Any, RunOptions, Any, Any]):
         super().__init__(*args, **kwargs)
         self.recipe = recipe
 
-    def add_step(self, name: str, step: Step, *, first: bool = False, defer: bool = False) -> Self:
-        """A node that runs ``step``; ``first`` begins a run, ``defer`` waits for all branches."""
+    def add_step(self, name: str, step: Step, *, first: bool = False) -> Self:
+        """A node that runs ``step``; ``first`` begins a run.
+
+        A node that asks an agent bears its name; other nodes have a verb.
+        """
         node: Any = make_node(name, step, self.recipe, first=first)
-        return self.add_node(name, node, defer=defer)
+        return self.add_node(name, node)
 
     def add_branch(self, name: str, branch: RecipeGraph) -> Self:
         """A candidate's branch as a node, of whose channels the run gets ``candidates`` alone.
 
-        As a node itself it would write all its channels, and parallel branches would clash.
+        As a node itself it would write all its channels, and parallel branches would clash. All branches of a
+        batch end in one step of the run, so what follows them need not be deferred (of several deferred nodes
+        LangGraph draws edges that do not exist).
         """
         compiled = branch.compile()
 
@@ -70,13 +79,13 @@ class RecipeGraph(StateGraph[Any, RunOptions, Any, Any]):
             self.add_edge(before, after)
 
     def add_batch(self, dispatch: Step, branch: RecipeGraph, *, vote: bool = True) -> None:
-        """The nodes ``send_candidates`` and ``candidate``, and ``consensus`` once all of a batch are in."""
+        """The nodes ``send_candidates`` and ``candidate``, and ``Consensus`` once all of a batch are in."""
         self.add_step("send_candidates", dispatch)
         self.add_branch("candidate", branch)
         self.add_conditional_edges("send_candidates", fan_out("candidate"), ["candidate"])
-        self.add_step("consensus", voting.consensus, defer=True)
+        self.add_step("Consensus", voting.consensus)
         if vote:
-            self.add_edge("candidate", "consensus")
+            self.add_edge("candidate", "Consensus")
 
     def add_answer(self, *, again: str = "send_candidates") -> str:
         """Add the end of every recipe: perhaps ask the user which answer is meant, then make the answer.
@@ -100,21 +109,18 @@ class RecipeGraph(StateGraph[Any, RunOptions, Any, Any]):
         Returns:
             The names of the first node and of the last, after which the findings are kept.
         """
-        self.add_step("begin_exploration", partial(exploration.begin, max_queries=max_queries))
+        self.add_step("ColumnExplorer", partial(exploration.begin, max_queries=max_queries))
         self.add_step("explore", exploration.run_query)
-        self.add_step("correct_query", exploration.correct_query)
+        self.add_step("ExplorationCorrector", exploration.correct_query)
         self.add_step("give_up_query", exploration.give_up_query)
         self.add_step("keep_findings", exploration.keep_findings)
-        loop: Paths = {
-            "run": "explore",
-            "correct": "correct_query",
-            "drop": "give_up_query",
-            "done": "keep_findings",
-        }
+        loop: Paths = {"run": "explore", "done": "keep_findings"}
+        failed: Paths = {"correct": "ExplorationCorrector", "drop": "give_up_query"}
         route = exploration.after_query(max_corrections)
-        for name in ("begin_exploration", "explore", "correct_query", "give_up_query"):
+        self.add_conditional_edges("explore", route, loop | failed)
+        for name in ("ColumnExplorer", "ExplorationCorrector", "give_up_query"):
             self.add_conditional_edges(name, route, loop)
-        return "begin_exploration", "keep_findings"
+        return "ColumnExplorer", "keep_findings"
 
 
 def _routed(route: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -130,7 +136,7 @@ def run_graph(recipe: Recipe, options: type[RunOptions]) -> RecipeGraph:
         recipe, RunState, context_schema=options, input_schema=RunInput, output_schema=RunOutput
     )
     graph.add_step("open_run", prepare.open_run, first=True)
-    graph.add_step("retrieve_documents", prepare.retrieve_documents)
+    graph.add_step("KnowledgeRetriever", prepare.retrieve_documents)
     return graph
 
 
@@ -148,21 +154,32 @@ def fan_out(node: str) -> Callable[[RunState], list[Send]]:
     return send
 
 
-def wire_branch(recipe: Recipe, write: Step, *, max_refinements: int) -> RecipeGraph:
+def wire_branch(
+    recipe: Recipe, write: Step, *, max_refinements: int, writer: str = "SqlWriter"
+) -> RecipeGraph:
     """The plain branch: ``write`` gives the first ``sql``, the SelfRefiner repairs it.
 
     Args:
         max_refinements: 0 for a single try.
+        writer: The node of ``write``.
     """
     graph = branch_graph(recipe)
-    graph.add_step("write", write)
+    graph.add_step(writer, write)
     graph.add_step("run_sql", partial(candidate.run_sql, agent="sql_writer"))
-    graph.add_step("refine", candidate.refine)
     graph.add_step("finish", candidate.finish)
-    graph.add_edge(START, "write")
-    graph.add_conditional_edges("write", after_model, {"go_on": "run_sql", "finish": "finish"})
-    after_run: Paths = {"validate": "finish", "link": "refine", "refine": "refine", "finish": "finish"}
-    graph.add_conditional_edges("run_sql", Routes(max_refinements).after_run, after_run)
-    graph.add_conditional_edges("refine", after_refinement, {"go_on": "run_sql", "finish": "finish"})
+    graph.add_edge(START, writer)
+    graph.add_conditional_edges(writer, after_model, {"go_on": "run_sql", "finish": "finish"})
     graph.add_edge("finish", END)
+    if not max_refinements:
+        graph.add_edge("run_sql", "finish")
+        return graph
+    graph.add_step("SelfRefiner", candidate.refine)
+    after_run: Paths = {
+        "validate": "finish",
+        "link": "SelfRefiner",
+        "refine": "SelfRefiner",
+        "finish": "finish",
+    }
+    graph.add_conditional_edges("run_sql", Routes(max_refinements).after_run, after_run)
+    graph.add_conditional_edges("SelfRefiner", after_refinement, {"go_on": "run_sql", "finish": "finish"})
     return graph

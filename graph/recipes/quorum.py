@@ -30,7 +30,7 @@ from quorum.graph.nodes.narrowing import Linking
 from quorum.graph.nodes.planning import Planning
 from quorum.graph.nodes.writing import write_sql
 from quorum.graph.options import RunOptions
-from quorum.graph.recipes.branch import Paths, RecipeGraph, fan_out, run_graph, wire_branch
+from quorum.graph.recipes.branch import LINKERS, Paths, RecipeGraph, fan_out, run_graph, wire_branch
 from quorum.graph.recipes.recipe import Count, Recipe
 from quorum.graph.state import RunState
 
@@ -86,46 +86,50 @@ def wire(recipe: Quorum, options: type[RunOptions] = RunOptions) -> RecipeGraph:
     graph = run_graph(recipe, options)
     write = partial(write_sql, styles=STYLES if recipe.styles else UNSTYLED)
     graph.add_batch(voting.dispatch, wire_branch(recipe, write, max_refinements=recipe.max_refinements))
-    before = ["open_run", "retrieve_documents", "link_schema"]
-    graph.add_step("link_schema", partial(narrowing.link_schema, linking=recipe.linking))
+    before = ["open_run", "KnowledgeRetriever"]
+    if recipe.linking != "none":
+        before.append(LINKERS[recipe.linking])
+        graph.add_step(before[-1], partial(narrowing.link_schema, linking=recipe.linking))
     again = "send_candidates"
     if recipe.plan != "never":
-        graph.add_step("write_plan", partial(planning.plan_if_needed, when=recipe.plan))
-        before.append("write_plan")
-        again = "write_plan"
+        graph.add_step("Planner", partial(planning.plan_if_needed, when=recipe.plan))
+        before.append("Planner")
+        again = "Planner"
     graph.add_chain(*before, "send_candidates")
     decided = graph.add_answer(again=again)
     checked = decided if recipe.validation == "never" else _add_validation(graph, recipe, decided)
     ways: Paths = {"dispatch": "send_candidates", "validate": checked, "answer": decided}
     if recipe.judge:
-        graph.add_step("judge", tie_breaking.ask_judge)
-        graph.add_edge("judge", checked)
-        ways["judge"] = "judge"
+        graph.add_step("Judge", tie_breaking.ask_judge)
+        graph.add_edge("Judge", checked)
+        ways["judge"] = "Judge"
     if recipe.explores:
         ways["explore"], found = graph.add_exploration(
             max_queries=recipe.max_queries, max_corrections=recipe.max_corrections
         )
         graph.add_edge(found, "send_candidates")
-    graph.add_conditional_edges("consensus", after_quorum_vote(recipe), ways)
+    graph.add_conditional_edges("Consensus", after_quorum_vote(recipe), ways)
     return graph
 
 
 def _add_validation(graph: RecipeGraph, recipe: Quorum, decided: str) -> str:
     """Validate the winner; where it is rejected, a revision may be written, run and weighed against it."""
-    branch = wire_branch(recipe, winner.take_revision, max_refinements=recipe.max_refinements)
-    graph.add_step("validate_winner", winner.validate_winner)
-    graph.add_step("revise_winner", winner.revise_winner)
+    branch = wire_branch(
+        recipe, winner.take_revision, max_refinements=recipe.max_refinements, writer="take_revision"
+    )
+    graph.add_step("Validator", winner.validate_winner)
+    graph.add_step("Reviser", winner.revise_winner)
     graph.add_step("send_revision", winner.send_revision)
     graph.add_branch("revision", branch)
-    graph.add_step("weigh_revision", winner.weigh_revision, defer=True)
-    rejected: Paths = {"revise": "revise_winner", "go_on": decided}
-    graph.add_conditional_edges("validate_winner", winner.after_validation, rejected)
+    graph.add_step("weigh_revision", winner.weigh_revision)
+    rejected: Paths = {"revise": "Reviser", "go_on": decided}
+    graph.add_conditional_edges("Validator", winner.after_validation, rejected)
     revised: Paths = {"send": "send_revision", "go_on": decided}
-    graph.add_conditional_edges("revise_winner", winner.after_revision, revised)
+    graph.add_conditional_edges("Reviser", winner.after_revision, revised)
     graph.add_conditional_edges("send_revision", fan_out("revision"), ["revision"])
     graph.add_edge("revision", "weigh_revision")
     graph.add_edge("weigh_revision", decided)
-    return "validate_winner"
+    return "Validator"
 
 
 def after_quorum_vote(recipe: Quorum) -> Callable[[RunState], Way]:

@@ -44,14 +44,14 @@ def wire(recipe: React, options: type[RunOptions] = RunOptions) -> RecipeGraph:
     """The uncompiled graph of a run; ``options`` is its context schema."""
     graph = run_graph(recipe, options)
     graph.add_batch(voting.dispatch, wire_candidate(recipe))
-    before = ["open_run", "retrieve_documents"]
+    before = ["open_run", "KnowledgeRetriever"]
     if recipe.max_link_steps:
         link = partial(prepare.link_large_schema, max_steps=recipe.max_link_steps)
-        graph.add_step("link_large_schema", link)
-        before.append("link_large_schema")
+        graph.add_step("SchemaLinker", link)
+        before.append("SchemaLinker")
     graph.add_chain(*before, "send_candidates")
     again: Paths = {"dispatch": "send_candidates", "answer": graph.add_answer()}
-    graph.add_conditional_edges("consensus", voting.route_vote, again)
+    graph.add_conditional_edges("Consensus", voting.route_vote, again)
     return graph
 
 
@@ -59,13 +59,13 @@ def wire_candidate(recipe: React) -> RecipeGraph:
     """The uncompiled graph of one candidate's branch."""
     most = recipe.max_steps
     graph = branch_graph(recipe)
-    graph.add_step("take_step", partial(tool_loop.take_step, max_steps=most))
-    graph.add_step("run_query", tool_loop.run_query)
+    graph.add_step("ToolUser", partial(tool_loop.take_step, max_steps=most))
+    graph.add_step("run_sql", tool_loop.run_query)
     graph.add_step("finish", partial(tool_loop.finish, max_steps=most))
-    graph.add_edge(START, "take_step")
-    nodes = ["run_query", "take_step", "finish"]
-    graph.add_conditional_edges("take_step", tool_loop.after_step(most), nodes)
-    graph.add_conditional_edges("run_query", tool_loop.after_query(most), nodes[1:])
+    graph.add_edge(START, "ToolUser")
+    again: Paths = {"take_step": "ToolUser", "finish": "finish"}
+    graph.add_conditional_edges("ToolUser", tool_loop.after_step(most), {"run_query": "run_sql", **again})
+    graph.add_conditional_edges("run_sql", tool_loop.after_query(most), again)
     graph.add_edge("finish", END)
     return graph
 

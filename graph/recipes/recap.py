@@ -56,24 +56,24 @@ class Recap(Recipe):
 def wire(recipe: Recap, options: type[RunOptions] = RunOptions) -> RecipeGraph:
     """The uncompiled graph of a run; ``options`` is its context schema."""
     graph = run_graph(recipe, options)
-    graph.add_step("link_large_schema", partial(prepare.link_large_schema, max_steps=recipe.max_link_steps))
-    graph.add_step("write_plan", planning.write_plan)
+    graph.add_step("SchemaLinker", partial(prepare.link_large_schema, max_steps=recipe.max_link_steps))
+    graph.add_step("Planner", planning.write_plan)
     graph.add_batch(voting.dispatch, wire_candidate(recipe))
-    graph.add_chain("open_run", "retrieve_documents", "link_large_schema", "write_plan")
+    graph.add_chain("open_run", "KnowledgeRetriever", "SchemaLinker", "Planner")
     following = "send_candidates"
     if recipe.syntax:
-        graph.add_step("retrieve_syntax", prepare.retrieve_syntax)
-        graph.add_edge("retrieve_syntax", following)
-        following = "retrieve_syntax"
+        graph.add_step("SyntaxRetriever", prepare.retrieve_syntax)
+        graph.add_edge("SyntaxRetriever", following)
+        following = "SyntaxRetriever"
     if recipe.plan_critique:
-        graph.add_step("review_plan", planning.review_plan)
-        graph.add_edge("write_plan", "review_plan")
-        routes: Paths = {"write_plan": "write_plan", "go_on": following}
-        graph.add_conditional_edges("review_plan", planning.after_review(recipe.max_plans), routes)
+        graph.add_step("Critique", planning.review_plan)
+        graph.add_edge("Planner", "Critique")
+        routes: Paths = {"write_plan": "Planner", "go_on": following}
+        graph.add_conditional_edges("Critique", planning.after_review(recipe.max_plans), routes)
     else:
-        graph.add_edge("write_plan", following)
-    again: Paths = {"dispatch": "send_candidates", "answer": graph.add_answer(again="write_plan")}
-    graph.add_conditional_edges("consensus", voting.route_vote, again)
+        graph.add_edge("Planner", following)
+    again: Paths = {"dispatch": "send_candidates", "answer": graph.add_answer(again="Planner")}
+    graph.add_conditional_edges("Consensus", voting.route_vote, again)
     return graph
 
 
@@ -81,27 +81,28 @@ def wire_candidate(recipe: Recap) -> RecipeGraph:
     """The uncompiled graph of one candidate's branch."""
     graph = branch_graph(recipe)
     routes = Routes(recipe.max_refinements, recipe.max_validations)
-    to_run = "review_sql" if recipe.sql_critique else "run_sql"
-    graph.add_step("act", partial(candidate.act, max_actions=recipe.max_actions))
+    to_run = "Critique" if recipe.sql_critique else "run_sql"
+    graph.add_step("Action", partial(candidate.act, max_actions=recipe.max_actions))
     graph.add_step("run_sql", candidate.run_sql)
-    graph.add_step("refine", candidate.refine)
+    graph.add_step("SelfRefiner", candidate.refine)
     graph.add_step("finish", candidate.finish)
-    graph.add_edge(START, "act")
-    graph.add_conditional_edges("act", after_action, {"sql": to_run, "act": "act", "finish": "finish"})
-    graph.add_conditional_edges("refine", after_refinement, {"go_on": to_run, "finish": "finish"})
+    graph.add_edge(START, "Action")
+    graph.add_conditional_edges("Action", after_action, {"sql": to_run, "act": "Action", "finish": "finish"})
+    graph.add_conditional_edges("SelfRefiner", after_refinement, {"go_on": to_run, "finish": "finish"})
     if recipe.sql_critique:
-        graph.add_step("review_sql", candidate.review_sql)
-        graph.add_conditional_edges("review_sql", after_model, {"go_on": "run_sql", "finish": "finish"})
-    after_run: Paths = {"refine": "refine", "finish": "finish"}
-    after_run["validate"] = "validate" if recipe.validation else "finish"
-    after_run["link"] = "link" if recipe.link_on_error else "refine"
+        graph.add_step("Critique", candidate.review_sql)
+        graph.add_conditional_edges("Critique", after_model, {"go_on": "run_sql", "finish": "finish"})
+    after_run: Paths = {"refine": "SelfRefiner", "finish": "finish"}
+    after_run["validate"] = "Validator" if recipe.validation else "finish"
+    after_run["link"] = "SchemaLinker" if recipe.link_on_error else "SelfRefiner"
     graph.add_conditional_edges("run_sql", routes.after_run, after_run)
     if recipe.link_on_error:
-        graph.add_step("link", partial(candidate.link, max_steps=recipe.max_link_steps))
-        graph.add_conditional_edges("link", after_model, {"go_on": "refine", "finish": "finish"})
+        graph.add_step("SchemaLinker", partial(candidate.link, max_steps=recipe.max_link_steps))
+        graph.add_conditional_edges("SchemaLinker", after_model, {"go_on": "SelfRefiner", "finish": "finish"})
     if recipe.validation:
-        graph.add_step("validate", partial(candidate.validate, max_validations=recipe.max_validations))
-        graph.add_conditional_edges("validate", routes.after_validation, ["act", "finish"])
+        again: Paths = {"act": "Action", "finish": "finish"}
+        graph.add_step("Validator", partial(candidate.validate, max_validations=recipe.max_validations))
+        graph.add_conditional_edges("Validator", routes.after_validation, again)
     graph.add_edge("finish", END)
     return graph
 

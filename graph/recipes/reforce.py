@@ -25,7 +25,7 @@ from quorum.graph.nodes import narrowing, planning, tie_breaking, voting
 from quorum.graph.nodes.narrowing import Linking
 from quorum.graph.nodes.step import Step
 from quorum.graph.options import RunOptions
-from quorum.graph.recipes.branch import Paths, RecipeGraph, fan_out, run_graph
+from quorum.graph.recipes.branch import LINKERS, Paths, RecipeGraph, fan_out, run_graph
 from quorum.graph.recipes.recipe import Count, Names, Recipe
 from quorum.graph.recipes.reforce_branch import wire_candidate
 from quorum.graph.state import RunState
@@ -88,13 +88,15 @@ class Reforce(Recipe):
 def wire(recipe: Reforce, options: type[RunOptions] = RunOptions) -> RecipeGraph:
     """The uncompiled graph of a run; ``options`` is its context schema."""
     graph = run_graph(recipe, options)
-    graph.add_step("show_schema", _schema(recipe))
     graph.add_batch(partial(voting.dispatch, greedy=False), wire_candidate(recipe))
-    chain, again = ["open_run", "retrieve_documents", "show_schema"], "send_candidates"
+    chain, again = ["open_run", "KnowledgeRetriever"], "send_candidates"
+    for name, step in _schema(recipe).items():
+        graph.add_step(name, step)
+        chain.append(name)
     if recipe.expected_format:
-        graph.add_step("write_format", planning.write_format)
-        chain.append("write_format")
-        again = "write_format"
+        graph.add_step("FormatWriter", planning.write_format)
+        chain.append("FormatWriter")
+        again = "FormatWriter"
     ways: Paths = {"dispatch": "send_candidates", "answer": graph.add_answer(again=again)}
     ways |= _add_tie_breaking(graph, recipe, ways["answer"])
     first = "send_candidates"
@@ -103,17 +105,20 @@ def wire(recipe: Reforce, options: type[RunOptions] = RunOptions) -> RecipeGraph
         first = begin if recipe.exploration == "always" else first
         ways["explore"] = begin
     graph.add_chain(*chain, first)
-    graph.add_conditional_edges("consensus", after_reforce_vote(recipe), ways)
+    graph.add_conditional_edges("Consensus", after_reforce_vote(recipe), ways)
     return graph
 
 
-def _schema(recipe: Reforce) -> Step:
-    """The step that chooses the schema text."""
+def _schema(recipe: Reforce) -> dict[str, Step]:
+    """The node that chooses another schema text than the run's, if there is one."""
     if gold := (*recipe.gold_tables, *recipe.gold_schema):
-        return partial(narrowing.choose_schema, names=gold)
+        return {"choose_schema": partial(narrowing.choose_schema, names=gold)}
     if not recipe.compression:
-        return narrowing.show_plain_schema
-    return partial(narrowing.link_schema, linking=recipe.linking, above=recipe.link_above)
+        return {"show_plain_schema": narrowing.show_plain_schema}
+    if recipe.linking == "none":
+        return {}
+    link = partial(narrowing.link_schema, linking=recipe.linking, above=recipe.link_above)
+    return {LINKERS[recipe.linking]: link}
 
 
 def _add_exploration(graph: RecipeGraph, recipe: Reforce, ways: Paths) -> str:
@@ -144,9 +149,9 @@ def _add_tie_breaking(graph: RecipeGraph, recipe: Reforce, answer: str) -> Paths
     def after_judge(state: RunState) -> Way:
         return last if state.vote and state.vote.tie else "answer"
 
-    graph.add_step("judge", tie_breaking.ask_judge)
-    graph.add_conditional_edges("judge", after_judge, {last: last, "answer": answer})
-    return {last: last, "judge": "judge"}
+    graph.add_step("Judge", tie_breaking.ask_judge)
+    graph.add_conditional_edges("Judge", after_judge, {last: last, "answer": answer})
+    return {last: last, "judge": "Judge"}
 
 
 def _last(recipe: Reforce) -> Literal["draw_any", "draw", "leave_open"]:

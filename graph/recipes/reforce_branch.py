@@ -30,22 +30,27 @@ def wire_candidate(recipe: Reforce) -> RecipeGraph:
     if not (recipe.self_consistency or recipe.cte_refinement):
         return wire_branch(recipe, writing.write_sql, max_refinements=recipe.max_refinements)
     graph = branch_graph(recipe)
-    graph.add_step("write", writing.write_sql)
-    graph.add_step("refine", candidate.refine)
+    graph.add_step("SqlWriter", writing.write_sql)
+    graph.add_step("SelfRefiner", candidate.refine)
     graph.add_step("conclude", consistency.conclude if recipe.self_consistency else accept)
     graph.add_step("finish", candidate.finish)
-    graph.add_edge(START, "write")
-    graph.add_conditional_edges("write", after_model, {"go_on": "run_sql", "finish": "finish"})
-    graph.add_conditional_edges("refine", after_refinement, {"go_on": "run_sql", "finish": "conclude"})
+    graph.add_edge(START, "SqlWriter")
+    graph.add_conditional_edges("SqlWriter", after_model, {"go_on": "run_sql", "finish": "finish"})
+    graph.add_conditional_edges("SelfRefiner", after_refinement, {"go_on": "run_sql", "finish": "conclude"})
     if recipe.self_consistency:
         graph.add_step("run_sql", partial(consistency.run_and_compare, agent=WRITER))
-        graph.add_step("answer_again", consistency.answer_again)
-        again: Paths = {"again": "answer_again", "refine": "refine", "end": "conclude"}
+        graph.add_step("SelfChecker", consistency.answer_again)
+        again: Paths = {"again": "SelfChecker", "refine": "SelfRefiner", "end": "conclude"}
         graph.add_conditional_edges("run_sql", consistency.after_run(recipe.max_refinements), again)
-        graph.add_conditional_edges("answer_again", after_model, {"go_on": "run_sql", "finish": "finish"})
+        graph.add_conditional_edges("SelfChecker", after_model, {"go_on": "run_sql", "finish": "finish"})
     else:
         graph.add_step("run_sql", partial(candidate.run_sql, agent=WRITER))
-        routes: Paths = {"validate": "conclude", "link": "refine", "refine": "refine", "finish": "conclude"}
+        routes: Paths = {
+            "validate": "conclude",
+            "link": "SelfRefiner",
+            "refine": "SelfRefiner",
+            "finish": "conclude",
+        }
         graph.add_conditional_edges("run_sql", Routes(recipe.max_refinements).after_run, routes)
     if recipe.cte_refinement:
         _add_stages(graph, recipe)
@@ -68,11 +73,11 @@ def _add_stages(graph: RecipeGraph, recipe: Reforce) -> None:
 
     graph.add_step("decompose", stages.decompose)
     graph.add_step("run_stage", stages.run_stage)
-    graph.add_step("review_stage", stages.review_stage)
+    graph.add_step("CteRefiner", stages.review_stage)
     graph.add_step("run_whole", partial(candidate.run_sql, agent="cte_refiner"))
     graph.add_conditional_edges("conclude", route, ["decompose", "finish"])
     graph.add_conditional_edges("decompose", after_model, {"go_on": "run_stage", "finish": "finish"})
-    graph.add_conditional_edges("run_stage", after_model, {"go_on": "review_stage", "finish": "finish"})
+    graph.add_conditional_edges("run_stage", after_model, {"go_on": "CteRefiner", "finish": "finish"})
     ways: Paths = {"stage": "run_stage", "whole": "run_whole", "finish": "finish"}
-    graph.add_conditional_edges("review_stage", stages.after_review(recipe.max_rewrites), ways)
+    graph.add_conditional_edges("CteRefiner", stages.after_review(recipe.max_rewrites), ways)
     graph.add_edge("run_whole", "finish")

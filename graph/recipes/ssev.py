@@ -92,15 +92,15 @@ def wire(recipe: Ssev, options: type[RunOptions] = RunOptions) -> RecipeGraph:
     last = wire_branch(recipe, write_sql, max_refinements=recipe.last_repairs)
     graph.add_batch(voting.dispatch, last, vote=not recipe.writes_twice)
     first = "send_presql" if recipe.writes_twice else "send_candidates"
-    graph.add_chain("open_run", "retrieve_documents", "show_rows", "show_demonstrations", first)
+    graph.add_chain("open_run", "KnowledgeRetriever", "show_rows", "show_demonstrations", first)
     if recipe.writes_twice:
         _add_presql(graph, recipe)
     voted: Paths = {"dispatch": "send_candidates", "answer": graph.add_answer()}
     if recipe.stage == "sr_vote":
-        graph.add_step("link", presql.link_presql)
-        graph.add_edge("link", voted["answer"])
-        voted["answer"] = "link"
-    graph.add_conditional_edges("consensus", voting.route_vote, voted)
+        graph.add_step("link_presql", presql.link_presql)
+        graph.add_edge("link_presql", voted["answer"])
+        voted["answer"] = "link_presql"
+    graph.add_conditional_edges("Consensus", voting.route_vote, voted)
     return graph
 
 
@@ -110,20 +110,20 @@ def _add_presql(graph: RecipeGraph, recipe: Ssev) -> None:
     graph.add_branch("presql", wire_branch(recipe, write_sql, max_refinements=recipe.first_repairs))
     graph.add_step("begin_postsql", partial(presql.begin_postsql, presql_votes=recipe.presql_votes))
     graph.add_conditional_edges("send_presql", fan_out("presql"), ["presql"])
-    graph.add_step("link", presql.link_presql, defer=recipe.stage != "full")
+    graph.add_step("link_presql", presql.link_presql)
     if recipe.stage == "full":
-        graph.add_step("vote_presql", voting.consensus, defer=True)
-        graph.add_edge("presql", "vote_presql")
-        voted: Paths = {"dispatch": "send_presql", "link": "link", "answer": "clarify"}
-        graph.add_conditional_edges("vote_presql", presql.after_presql_vote, voted)
+        graph.add_step("PreSQLConsensus", voting.consensus)
+        graph.add_edge("presql", "PreSQLConsensus")
+        voted: Paths = {"dispatch": "send_presql", "link": "link_presql", "answer": "clarify"}
+        graph.add_conditional_edges("PreSQLConsensus", presql.after_presql_vote, voted)
     else:
-        graph.add_edge("presql", "link")
-    linked: Paths = {"begin": "begin_postsql", "vote": "consensus"}
-    graph.add_conditional_edges("link", presql.after_link, linked)
+        graph.add_edge("presql", "link_presql")
+    linked: Paths = {"begin": "begin_postsql", "vote": "Consensus"}
+    graph.add_conditional_edges("link_presql", presql.after_link, linked)
     graph.add_edge("begin_postsql", "send_candidates")
-    graph.add_step("recall_presql", presql.recall_presql, defer=True)
+    graph.add_step("recall_presql", presql.recall_presql)
     graph.add_edge("candidate", "recall_presql")
-    graph.add_edge("recall_presql", "consensus")
+    graph.add_edge("recall_presql", "Consensus")
 
 
 RECIPE = Ssev(

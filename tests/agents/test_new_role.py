@@ -214,11 +214,11 @@ async def test_wired_into_a_recipe_it_is_asked_recorded_and_charged(
     def wire(recipe: Recipe, options: type[RunOptions]) -> RecipeGraph:
         graph = run_graph(recipe, options)
         graph.add_batch(voting.dispatch, wire_branch(recipe, write_sql, max_refinements=0))
-        graph.add_chain("open_run", "retrieve_documents", "send_candidates")
+        graph.add_chain("open_run", "KnowledgeRetriever", "send_candidates")
         graph.add_step("check_units", check_units)
         graph.add_edge("check_units", graph.add_answer())
         ways: Paths = {"dispatch": "send_candidates", "answer": "check_units"}
-        graph.add_conditional_edges("consensus", voting.route_vote, ways)
+        graph.add_conditional_edges("Consensus", voting.route_vote, ways)
         return graph
 
     recipe = replace(find_recipe("single"), name="checked", wire=wire)

@@ -2,18 +2,65 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from quorum.agents.role import find_role
 from quorum.graph.builder import build_graph
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import RECIPES, find_recipe
 from quorum.knowledge.errors import ConfigurationError
 
+OPTIONAL = {"DraftLinker", "TableLinker", "FormatWriter", "SelfChecker", "CteRefiner", "Judge"}
+"""Agents that only a switch brings into a graph."""
+
 
 @pytest.mark.parametrize("name", list(RECIPES))
 def test_the_drawn_graph(name: str, snapshot: SnapshotAssertion) -> None:
     assert build_graph(name).get_graph(xray=1).draw_mermaid() == snapshot
+
+
+@pytest.mark.parametrize(
+    ("name", "switches"),
+    [
+        *[(name, {}) for name in RECIPES],
+        *[("ssev", {"stage": stage}) for stage in ("base", "sl", "sr", "sr_sl", "sr_vote")],
+        ("quorum", {"validation": "never", "judge": False, "exploration": False, "plan": "never"}),
+        ("recap", {"plan_critique": False, "sql_critique": False, "validation": False, "syntax": False}),
+        ("reforce", {"exploration": "always", "model_vote": True, "expected_format": True}),
+    ],
+)
+def test_a_drawn_graph_has_the_declared_edges_and_no_others(name: str, switches: dict[str, Any]) -> None:
+    """LangGraph draws by simulation; with two deferred nodes it drew edges that do not exist."""
+    recipe = find_recipe(name, switches)
+    wired = recipe.wire(recipe, RunOptions)
+    routed = {
+        (source, target)
+        for source, branches in wired.branches.items()
+        for branch in branches.values()
+        for target in branch.ends.values()
+    }
+    drawn = {(edge.source, edge.target) for edge in build_graph(recipe).get_graph().edges}
+    assert drawn == wired.edges | routed
+
+
+@pytest.mark.parametrize("name", list(RECIPES))
+def test_nodes_that_ask_agents_bear_their_names(name: str) -> None:
+    """Every agent of a recipe stands in its graph; what is no agent's node has a verb."""
+    drawn = {node.rpartition(":")[2] for node in build_graph(name).get_graph(xray=1).nodes}
+    agents = {_node_of(agent) for agent in RECIPES[name].agents}
+    named = {node for node in drawn if node[0].isupper()}
+    assert named - {"Consensus", "PreSQLConsensus"} <= agents
+    assert agents - named <= OPTIONAL
+
+
+def _node_of(agent: str) -> str:
+    """An agent's node: its title, ``Critique`` for both critiques (paper 004, section 3.3.3)."""
+    role = find_role(agent)
+    title = role.title if role else agent.title().replace("_", "")
+    return "Critique" if title.endswith("Critique") else title
 
 
 def test_the_forms_that_studio_shows(snapshot: SnapshotAssertion) -> None:

@@ -296,8 +296,8 @@ def test_its_limits_are_its_only_switches() -> None:
 
 def test_no_agent_but_its_own_stands_in_its_graph() -> None:
     nodes = {name.rpartition(":")[2] for name in build_graph("react").get_graph(xray=1).nodes}
-    assert {"take_step", "run_query"} <= nodes
-    assert nodes.isdisjoint({"refine", "review_sql", "validate", "write_plan", "retrieve_syntax"})
+    assert {"ToolUser", "run_sql"} <= nodes
+    assert nodes.isdisjoint({"SelfRefiner", "Critique", "Validator", "Planner", "SyntaxRetriever"})
 
 
 def test_the_offline_model_answers_the_sample_database(tmp_path: Path) -> None:

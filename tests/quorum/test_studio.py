@@ -87,7 +87,7 @@ async def test_each_recipe_is_an_assistant_with_a_name_and_a_description(studio:
 
 async def test_a_recipes_graph_and_form_are_its_own(studio: str) -> None:
     client = langgraph_sdk.get_client(url=studio)
-    for name, node in (("recap", "retrieve_syntax"), ("quorum", "validate_winner")):
+    for name, node in (("recap", "SyntaxRetriever"), ("quorum", "Reviser")):
         assistant = (await client.assistants.search(graph_id=name))[0]["assistant_id"]
         schemas = await client.assistants.get_schemas(assistant)
         form = schemas["context_schema"]["properties"]
@@ -110,11 +110,11 @@ async def test_updates_say_what_a_node_changed_and_the_custom_stream_what_progre
     updates = [(node, change) for part in parts["updates"] for node, change in part.items()]
     changed = dict(updates)
     assert set(changed["open_run"]) == {"run_id", "schema_ref"}
-    assert changed["write_plan"]["steps"]
+    assert changed["Planner"]["steps"]
     candidates = [change["candidates"][0] for node, change in updates if node == "candidate"]
     assert {candidate["id"] for candidate in candidates} == {"c1", "c2"}
-    assert changed["consensus"]["vote"]["winner"] == "c1"
-    assert {node for node, change in updates if not change} <= {"link_schema", "clarify"}, "they had no cause"
+    assert changed["Consensus"]["vote"]["winner"] == "c1"
+    assert {node for node, change in updates if not change} <= {"DraftLinker", "clarify"}, "they had no cause"
     answer = changed["answer"]["answer"]
     assert (answer["status"], len(answer["candidates"])) == ("answered", 2)
     assert answer["demonstration"] is True
@@ -152,9 +152,9 @@ async def test_a_thread_stops_goes_on_takes_a_second_question_and_forks(studio: 
     thread = (await client.threads.create())["thread_id"]
     about: Any = {"context": {"votes": 1}}
     question = {"question": "How many orders are there?"}
-    await client.runs.wait(thread, "quorum", input=question, interrupt_before=["consensus"], **about)
+    await client.runs.wait(thread, "quorum", input=question, interrupt_before=["Consensus"], **about)
     state: Any = await client.threads.get_state(thread)
-    assert state["next"] == ["consensus"]
+    assert state["next"] == ["Consensus"]
     assert state["values"]["candidates"][0]["result"]["row_count"] == 1
     first: Any = await client.runs.wait(thread, "quorum", input=None, **about)
     assert first["answer"]["rows"] == [[13000]]
@@ -166,11 +166,13 @@ async def test_a_thread_stops_goes_on_takes_a_second_question_and_forks(studio: 
     assert second["answer"]["rows"] == [[3000]]
     assert second["answer"]["run_id"] != first["answer"]["run_id"]
 
-    edited: Any = await client.threads.update_state(thread, {"warnings": ["Edited."]}, checkpoint=stood)
+    edited: Any = await client.threads.update_state(
+        thread, {"warnings": ["Edited."]}, checkpoint=stood, as_node="candidate"
+    )
     again = {"input": None, "checkpoint": edited["checkpoint"]} | about
     parts = await streamed(studio, thread, "quorum", "updates", "custom", **again)
     changed = {node: change for part in parts["updates"] for node, change in part.items()}
-    assert next(iter(changed)) == "consensus"
+    assert next(iter(changed)) == "Consensus"
     answer = changed["answer"]["answer"]
     assert (answer["run_id"], answer["rows"]) == (first["answer"]["run_id"], [[13000]])
     assert "Edited." in answer["warnings"]

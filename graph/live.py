@@ -86,7 +86,7 @@ async def context_of(
         return
     if not isinstance(given, RunOptions):
         raise ConfigurationError("The graph has no context.", hint="Pass context=RunOptions(…).")
-    _check(given.recipe == recipe.name and recipe.has(given.switches))
+    _check(given.recipe == recipe.name and recipe.has(given.switches, given.preset))
     runs = _loops.setdefault(asyncio.get_running_loop(), {})
     if not run_id:
         await _close_idle(runs)

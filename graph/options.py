@@ -144,6 +144,9 @@ class Options(BaseModel):
         {}, _PRICES, unset="built in", metavar="NAME=JSON", flag="--price", **_ELSEWHERE
     )
     recipe: str = option("quorum", "which agents run, in which order; see `quorum recipes`", metavar="NAME")
+    preset: str = option(
+        "", "a named set of the recipe's switches, such as `v1` of `reforce`", metavar="NAME"
+    )
     switches: values.Switches = option(
         {},
         "the recipe's switches and limits, e.g. `sql_critique=false`",

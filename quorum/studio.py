@@ -49,7 +49,8 @@ class _StudioOptions(RunOptions):
 def options_for(recipe: str) -> type[RunOptions]:
     """``RunOptions`` with every default as the user set it, for one recipe; its form shows no password."""
     values = {name: getattr(_defaults, name) for name in RunOptions.model_fields} | {"recipe": recipe}
-    values["switches"] = _defaults.switches if recipe == _defaults.recipe else {}
+    if recipe != _defaults.recipe:
+        values |= {"switches": {}, "preset": ""}
     fields: dict[str, Any] = {}
     for name, value in values.items():
         field = copy.copy(RunOptions.model_fields[name])

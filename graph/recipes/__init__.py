@@ -37,21 +37,21 @@ class _Recipes(Mapping[str, Recipe]):
 RECIPES: Mapping[str, Recipe] = _Recipes()
 
 
-def find_recipe(name: str, switches: Mapping[str, Any] | None = None) -> Recipe:
-    """The recipe of that name with some of its switches and limits set otherwise.
+def find_recipe(name: str, switches: Mapping[str, Any] | None = None, preset: str = "") -> Recipe:
+    """The recipe of that name, with a preset, and with some of its switches and limits set otherwise.
 
     Raises:
-        ConfigurationError: No recipe, or no switch, has that name.
+        ConfigurationError: No recipe, preset or switch has that name.
     """
     if name not in RECIPES:
         raise ConfigurationError(f"There is no recipe {name!r}.", hint=f"Known: {', '.join(RECIPES)}.")
-    return RECIPES[name].switched(switches or {})
+    return RECIPES[name].set_to(preset).switched(switches or {})
 
 
 def recipe_of(options: RunOptions) -> Recipe:
-    """The recipe that a run's options name, with their switches.
+    """The recipe that a run's options name, with their preset and switches.
 
     Raises:
         ConfigurationError: As ``find_recipe``.
     """
-    return find_recipe(options.recipe, options.switches)
+    return find_recipe(options.recipe, options.switches, options.preset)

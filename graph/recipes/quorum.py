@@ -31,7 +31,7 @@ from quorum.graph.nodes.planning import Planning
 from quorum.graph.nodes.writing import write_sql
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.branch import LINKERS, Paths, RecipeGraph, fan_out, run_graph, wire_branch
-from quorum.graph.recipes.recipe import Count, Recipe
+from quorum.graph.recipes.recipe import Count, Recipe, switch
 from quorum.graph.state import RunState
 
 STYLES: tuple[Style, ...] = ("direct", "decomposed", "plan-led")
@@ -48,28 +48,20 @@ Way = Literal["dispatch", "explore", "judge", "validate", "answer"]
 
 @dataclass(frozen=True)
 class Quorum(Recipe):
-    """Its switches and limits.
+    """Its switches and limits."""
 
-    Attributes:
-        linking: Of a schema above the run's ``link_above`` tokens: by ``drafts``, by ``tables``, or ``none``.
-        plan: ``auto`` plans for long questions and those with documents (``quorum.graph.nodes.planning``).
-        styles: Off: every candidate is written as its model likes, but for those that a plan leads.
-        exploration: Look into the database where strong answers disagree.
-        judge: A model decides a tie that remains after all batches.
-        validation: Validate the winner, and revise it once if it is rejected: ``doubt`` where not all agree.
-        max_refinements: Repairs of one candidate.
-        max_queries, max_corrections: Exploration queries, corrections of each.
-    """
-
-    linking: Linking = "drafts"
-    plan: Planning = "auto"
-    styles: bool = True
-    exploration: bool = True
-    judge: bool = True
-    validation: Validation = "doubt"
-    max_refinements: Count = 3
-    max_queries: Count = 4
-    max_corrections: Count = 1
+    linking: Linking = switch(
+        "drafts",
+        "link a schema longer than the run's `link_above`: by what draft queries use, table by table",
+    )
+    plan: Planning = switch("auto", "write a plan; `auto` for long questions and those with documents")
+    styles: bool = switch(True, "candidates differ by how they are written")
+    exploration: bool = switch(True, "look into the database where strong answers disagree")
+    judge: bool = switch(True, "a model decides a tie that remains after all batches")
+    validation: Validation = switch("doubt", "validate the winner, and revise it once if it is rejected")
+    max_refinements: Count = switch(3, "repairs of one candidate")
+    max_queries: Count = switch(4, "exploration queries")
+    max_corrections: Count = switch(1, "corrections of one exploration query")
 
     @property
     def explores(self) -> bool:

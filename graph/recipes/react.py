@@ -20,20 +20,18 @@ from quorum.agents import schema_linker, tool_user
 from quorum.graph.nodes import prepare, tool_loop, voting
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.branch import Paths, RecipeGraph, branch_graph, run_graph
-from quorum.graph.recipes.recipe import AtLeastOne, Count, Recipe
+from quorum.graph.recipes.recipe import AtLeastOne, Count, Recipe, switch
 
 
 @dataclass(frozen=True)
 class React(Recipe):
-    """Its limits.
+    """Its limits."""
 
-    Attributes:
-        max_steps: Steps of one candidate.
-        max_link_steps: Commands of the SchemaLinker on a schema text too large to be shown; 0 for no linking.
-    """
-
-    max_steps: AtLeastOne = tool_user.MAX_STEPS
-    max_link_steps: Count = schema_linker.MAX_STEPS
+    max_steps: AtLeastOne = switch(tool_user.MAX_STEPS, "steps of one candidate")
+    max_link_steps: Count = switch(
+        schema_linker.MAX_STEPS,
+        "commands of the SchemaLinker on a schema too large to be shown; 0 for no linking",
+    )
 
     @property
     def recursion_limit(self) -> int:

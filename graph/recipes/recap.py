@@ -23,29 +23,23 @@ from quorum.graph.nodes import candidate, planning, prepare, voting
 from quorum.graph.nodes.routes import Routes, after_action, after_model, after_refinement
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.branch import Paths, RecipeGraph, branch_graph, run_graph
-from quorum.graph.recipes.recipe import AtLeastOne, Count, Recipe
+from quorum.graph.recipes.recipe import AtLeastOne, Count, Recipe, switch
 
 
 @dataclass(frozen=True)
 class Recap(Recipe):
-    """Its switches and limits.
+    """Its switches and limits."""
 
-    Attributes:
-        plan_critique, syntax, sql_critique, validation, link_on_error: Switches of single agents.
-        max_plans: Times a plan is written, the first included.
-        max_refinements, max_actions, max_link_steps, max_validations: Limits of one candidate.
-    """
-
-    plan_critique: bool = True
-    syntax: bool = True
-    sql_critique: bool = True
-    validation: bool = True
-    link_on_error: bool = True
-    max_plans: AtLeastOne = PLAN_ROUNDS
-    max_refinements: Count = self_refiner.MAX_ROUNDS
-    max_actions: AtLeastOne = 10
-    max_link_steps: Count = schema_linker.MAX_STEPS
-    max_validations: Count = 2
+    plan_critique: bool = switch(True, "review each plan")
+    syntax: bool = switch(True, "look up the dialect's syntax after planning")
+    sql_critique: bool = switch(True, "review each query before it runs")
+    validation: bool = switch(True, "judge each candidate's result")
+    link_on_error: bool = switch(True, "link the schema where a table or column was not found")
+    max_plans: AtLeastOne = switch(PLAN_ROUNDS, "times a plan is written, the first included")
+    max_refinements: Count = switch(self_refiner.MAX_ROUNDS, "repairs of one candidate", paper="open")
+    max_actions: AtLeastOne = switch(10, "actions of one candidate", paper="open")
+    max_link_steps: Count = switch(schema_linker.MAX_STEPS, "commands of the SchemaLinker")
+    max_validations: Count = switch(2, "validations of one candidate", paper="open")
 
     @property
     def recursion_limit(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Self, get_type_hints
 
@@ -27,12 +27,37 @@ Names = tuple[str, ...]
 
 
 @dataclass(frozen=True)
+class Deviation:
+    """Where a recipe departs from its paper on purpose.
+
+    Attributes:
+        ours: What the recipe does.
+        paper: What the paper does, with its section.
+        why: The reason.
+    """
+
+    ours: str
+    paper: str
+    why: str
+
+
+def switch(default: Any, meaning: str, *, paper: str = "") -> Any:
+    """A field that is a switch or a limit of a recipe.
+
+    Args:
+        meaning: One line; code in backticks.
+        paper: The paper's value, where it is not the default; "open" where the paper does not say.
+    """
+    return field(default=default, metadata={"meaning": meaning, "paper": paper})
+
+
+@dataclass(frozen=True)
 class Recipe:
     """A named way of wiring the agents.
 
-    A recipe's module subclasses it; the fields that it adds are the recipe's switches and limits, of
-    type bool, ``Count``, ``AtLeastOne``, ``Names`` or a ``Literal`` of names. They reach the nodes as
-    arguments when the graph is wired.
+    A recipe's module subclasses it; the fields that it adds are the recipe's switches and limits
+    (``switch``), of type bool, ``Count``, ``AtLeastOne``, ``Names`` or a ``Literal`` of names. They reach the
+    nodes as arguments when the graph is wired.
 
     Attributes:
         summary: One line for ``quorum recipes``.
@@ -43,10 +68,14 @@ class Recipe:
         strategy: Of the vote, where the options leave it at ``auto``.
         stopping: When enough have voted (``quorum.graph.stopping``), where the options leave it at ``auto``.
         temperature: Of the candidates, where the options do not say.
+        deviations: From the paper, on purpose.
+        presets: Named sets of switches, votes and the like.
+        preset: The one in force, if any.
     """
 
     FIXED: ClassVar[frozenset[str]] = frozenset(
         {"name", "summary", "paper", "agents", "wire", "votes", "strategy", "stopping", "temperature"}
+        | {"deviations", "presets", "preset"}
     )
 
     name: str
@@ -58,6 +87,9 @@ class Recipe:
     strategy: str = "auto"
     stopping: str = "never"
     temperature: float = 0.7
+    deviations: tuple[Deviation, ...] = ()
+    presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
+    preset: str = ""
 
     def __post_init__(self) -> None:
         types = _types(type(self))  # type: ignore[arg-type]  # classes hash
@@ -90,14 +122,25 @@ class Recipe:
             raise ConfigurationError(f"Recipe {self.name} has no switch {unknown[0]!r}.", hint=hint)
         return replace(self, **dict(switches))
 
-    def has(self, switches: Mapping[str, Any]) -> bool:
-        """Whether it is the recipe with these switches set otherwise, and no others.
+    def set_to(self, preset: str) -> Self:
+        """The recipe with one of its presets; as it is where the name is empty.
 
         Raises:
-            ConfigurationError: As ``switched``.
+            ConfigurationError: It has no such preset.
         """
-        plain = self.switched({name: getattr(type(self), name) for name in self.switches()})
-        return self == plain.switched(switches)
+        if preset and preset not in self.presets:
+            hint = f"It has {', '.join(self.presets)}." if self.presets else "It has none."
+            raise ConfigurationError(f"Recipe {self.name} has no preset {preset!r}.", hint=hint)
+        return replace(self, preset=preset, **self.presets[preset]) if preset else self
+
+    def has(self, switches: Mapping[str, Any], preset: str = "") -> bool:
+        """Whether it is the recipe with this preset and these switches set otherwise, and no others.
+
+        Raises:
+            ConfigurationError: As ``switched`` and ``set_to``.
+        """
+        plain = replace(self, **{name: getattr(type(self), name) for name in self.switches()})
+        return self.preset == preset and self == plain.set_to(preset).switched(switches)
 
     @property
     def recursion_limit(self) -> int:

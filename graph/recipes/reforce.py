@@ -26,7 +26,7 @@ from quorum.graph.nodes.narrowing import Linking
 from quorum.graph.nodes.step import Step
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.branch import LINKERS, Paths, RecipeGraph, fan_out, run_graph
-from quorum.graph.recipes.recipe import Count, Names, Recipe
+from quorum.graph.recipes.recipe import Count, Names, Recipe, switch
 from quorum.graph.recipes.reforce_branch import wire_candidate
 from quorum.graph.state import RunState
 
@@ -36,42 +36,28 @@ Way = Literal["dispatch", "explore", "draw", "draw_any", "judge", "leave_open", 
 
 @dataclass(frozen=True)
 class Reforce(Recipe):
-    """Its switches and limits.
+    """Its switches and limits."""
 
-    Attributes:
-        compression: Off: every table by itself, however long (Table 3), and no linking.
-        linking: By asking of each ``tables``, by ``drafts``, or ``none``.
-        link_above: Tokens of schema text above which it is linked; the run's ``link_above`` is not used.
-        gold_tables: Tables that the schema is restricted to (Table 3).
-        gold_schema: Columns, ``table.column``, that it is restricted to (Table 4).
-        exploration: Of what ``ties`` or has no answer, ``always`` and at once (Table 3's Column
-            Exploration Only), or ``never``.
-        majority_vote: Off: one of all candidates that have an answer is drawn (Table 3).
-        random_selection: Off: what still ties has no answer (Table 3).
-        expected_format: Say the answer's form before any SQL (first version).
-        self_consistency: A candidate's answer counts once it came twice (first version).
-        cte_refinement: Where a candidate has no answer, build one stage by stage (first version).
-        model_vote: A model decides what still ties, before anything is drawn (first version).
-        max_refinements, max_queries, max_corrections, max_rewrites: Rounds of a candidate, exploration
-            queries, corrections of each, stages rewritten.
-    """
-
-    compression: bool = True
-    linking: Linking = "tables"
-    link_above: Tokens = table_linker.ABOVE_TOKENS
-    gold_tables: Names = ()
-    gold_schema: Names = ()
-    exploration: Literal["ties", "always", "never"] = "ties"
-    majority_vote: bool = True
-    random_selection: bool = True
-    expected_format: bool = False
-    self_consistency: bool = False
-    cte_refinement: bool = False
-    model_vote: bool = False
-    max_refinements: Count = self_refiner.MAX_ROUNDS
-    max_queries: Count = column_explorer.MAX_QUERIES
-    max_corrections: Count = exploration_corrector.MAX_TRIES
-    max_rewrites: Count = cte_refiner.MAX_REWRITES
+    compression: bool = switch(True, "off: every table by itself, however long, and no linking (Table 3)")
+    linking: Linking = switch("tables", "of a long schema: by asking of each table, or by what drafts use")
+    link_above: Tokens = switch(
+        table_linker.ABOVE_TOKENS, "tokens above which the schema is linked; the run's option is not used"
+    )
+    gold_tables: Names = switch((), "tables that the schema is restricted to (Table 3)")
+    gold_schema: Names = switch((), "columns, `table.column`, that it is restricted to (Table 4)")
+    exploration: Literal["ties", "always", "never"] = switch(
+        "ties", "look into the database where the vote ties or has no answer; `always`: at once (Table 3)"
+    )
+    majority_vote: bool = switch(True, "off: one of all candidates that have an answer is drawn (Table 3)")
+    random_selection: bool = switch(True, "draw what still ties; off: it has no answer (Table 3)")
+    expected_format: bool = switch(False, "say the answer's form before any SQL (first version)")
+    self_consistency: bool = switch(False, "an answer counts once it came twice (first version)")
+    cte_refinement: bool = switch(False, "without an answer, build it stage by stage (first version)")
+    model_vote: bool = switch(False, "a model decides what still ties, before any draw (first version)")
+    max_refinements: Count = switch(self_refiner.MAX_ROUNDS, "repairs of one candidate")
+    max_queries: Count = switch(column_explorer.MAX_QUERIES, "exploration queries")
+    max_corrections: Count = switch(exploration_corrector.MAX_TRIES, "corrections of one exploration query")
+    max_rewrites: Count = switch(cte_refiner.MAX_REWRITES, "stages rewritten", paper="open")
 
     @property
     def explores(self) -> bool:

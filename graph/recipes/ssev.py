@@ -36,7 +36,7 @@ from quorum.graph.nodes import presql, voting
 from quorum.graph.nodes.writing import write_sql
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.branch import Paths, RecipeGraph, fan_out, run_graph, wire_branch
-from quorum.graph.recipes.recipe import Count, Recipe
+from quorum.graph.recipes.recipe import Count, Recipe, switch
 from quorum.knowledge import demonstrations
 from quorum.tools import sample_rows
 
@@ -45,24 +45,20 @@ Stage = Literal["base", "sl", "sr", "sr_sl", "sr_vote", "full"]
 
 @dataclass(frozen=True)
 class Ssev(Recipe):
-    """Its switches and limits.
+    """Its switches and limits."""
 
-    Attributes:
-        stage: Which parts run; see above.
-        presql_votes: PreSQL votes beside PostSQL in the last vote, as section 3.2 has it; in section 4.1
-            the vote is on what follows the linking.
-        max_refinements: Repairs of one candidate in one round; the paper leaves the number open.
-        max_rows: Sampled rows a table.
-        max_tables: Tables of which rows are sampled; each takes a query.
-        max_shots: Demonstrations, if the run has a file of them.
-    """
-
-    stage: Stage = "full"
-    presql_votes: bool = False
-    max_refinements: Count = self_refiner.MAX_ROUNDS
-    max_rows: Count = sample_rows.ROWS
-    max_tables: Count = sample_rows.TABLES
-    max_shots: Count = demonstrations.SHOTS
+    stage: Stage = switch("full", "which parts run: the settings of section 4.1")
+    presql_votes: bool = switch(
+        False, "PreSQL votes beside PostSQL in the last vote, as in 3.2; in 4.1 the vote is on PostSQL"
+    )
+    max_refinements: Count = switch(
+        self_refiner.MAX_ROUNDS, "repairs of one candidate in one round", paper="open"
+    )
+    max_rows: Count = switch(sample_rows.ROWS, "sampled rows a table")
+    max_tables: Count = switch(
+        sample_rows.TABLES, "tables of which rows are sampled, one query each", paper="all"
+    )
+    max_shots: Count = switch(demonstrations.SHOTS, "demonstrations, if the run has a file of them")
 
     @property
     def recursion_limit(self) -> int:

@@ -89,7 +89,7 @@ def test_studio_starts_from_the_users_settings(root: Path) -> None:
     assert (options["max_rows"], options["schema_tokens"], options["link_above"]) == (11, 900, 901)
     assert (options["seed"], options["switches"]) == (4, {"syntax": False})
     assert options["prices"]["offline"]["output"] == 2.0
-    assert "retrieve_syntax" not in seen["nodes"], "the graph is built with the user's switches"
+    assert "SyntaxRetriever" not in seen["nodes"], "the graph is built with the user's switches"
     other = seen["single"]
     assert other == options | {"recipe": "single", "switches": {}}, (
         "switches belong to the recipe that is set"
@@ -170,8 +170,8 @@ def test_names_that_the_server_itself_adds_are_no_options() -> None:
 
 
 def test_switches_that_a_context_sets_hold() -> None:
-    assert "retrieve_syntax" in served("recap", {}).nodes
-    assert "retrieve_syntax" not in served("recap", {"switches": {"syntax": False}}).nodes
+    assert "SyntaxRetriever" in served("recap", {}).nodes
+    assert "SyntaxRetriever" not in served("recap", {"switches": {"syntax": False}}).nodes
 
 
 @pytest.fixture(scope="module")

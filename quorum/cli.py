@@ -25,7 +25,7 @@ COMMANDS = {
     "trace": "List runs, or show one step by step.",
     "votes": "Replay votes over recorded candidates.",
     "eval": "Measure recipes on benchmarks or own questions; report, compare, score.",
-    "recipes": "List the recipes: which agents run, after which paper.",
+    "recipes": "List the recipes, or one with its switches and deviations.",
 }
 
 USAGE_ERROR = 2

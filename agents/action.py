@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, model_validator
 
 from quorum.agents.base import PromptContext, ask
 from quorum.agents.role import Missing, Ordered, Role, Summary
-from quorum.agents.turns import Turn
+from quorum.agents.turns import Finding, Turn
 from quorum.tools.models import Model
 
 ActionKind = Literal["sql", "look", "terminate"]
@@ -54,8 +54,15 @@ async def predict(
     history: Sequence[Turn] = (),
     feedback: str = "",
     steps_left: int = 1,
+    findings: Sequence[Finding] = (),
+    differences: Sequence[str] = (),
 ) -> Action:
-    """Predict the next action from the plan and everything seen so far."""
+    """Predict the next action from the plan and everything seen so far.
+
+    Args:
+        findings: What exploration found, in order.
+        differences: Sentences on how earlier answers disagree, which exploration was aimed at.
+    """
     return await ask(
         model,
         ROLE,
@@ -67,4 +74,6 @@ async def predict(
         history=list(history),
         feedback=feedback,
         steps_left=steps_left,
+        findings=list(findings),
+        differences=list(differences),
     )

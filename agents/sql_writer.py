@@ -7,13 +7,13 @@ Schema, sample rows and demonstrations make PreSQL and PostSQL of the SSEV pipel
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from pydantic import BaseModel, Field, model_validator
 
 from quorum.agents.base import PromptContext, ask
 from quorum.agents.role import Assumptions, Missing, Ordered, Role, Said, Summary
+from quorum.agents.turns import Finding
 from quorum.knowledge.demonstrations import Demonstration
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.models import Model
@@ -55,15 +55,6 @@ class Draft(BaseModel):
 
 
 ROLE = Role("sql_writer", "SqlWriter", "{sql}{missing}", Draft)
-
-
-@dataclass(frozen=True)
-class Finding:
-    """An exploration query, its result as short text, and what it was to find out."""
-
-    sql: str
-    result: str
-    purpose: str = ""
 
 
 async def write_sql(

@@ -34,6 +34,15 @@ def repeats(action: str, text: str, history: Sequence[Turn]) -> bool:
     return key(action, text) in {key(turn.action, turn.text) for turn in history}
 
 
+@dataclass(frozen=True)
+class Finding:
+    """An exploration query, its result as short text, and what it was to find out."""
+
+    sql: str
+    result: str
+    purpose: str = ""
+
+
 class ExplorationQuery(BaseModel):
     """One small query and what it is to find out."""
 

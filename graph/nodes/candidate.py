@@ -11,6 +11,7 @@ from quorum.graph.ballots import UNANSWERABLE
 from quorum.graph.context import Context
 from quorum.graph.nodes.results import keep_result, observation, summary
 from quorum.graph.nodes.step import Update, ask_role, known, record, try_role
+from quorum.graph.nodes.writing import explored
 from quorum.graph.state import Candidate, CandidateState, Failure, Remarks, RunState
 from quorum.tools.execute import execute
 from quorum.tools.models import Model
@@ -29,6 +30,7 @@ async def act(state: CandidateState, context: Context, *, max_actions: int) -> U
     if steps_left <= 0:
         return {"next": "terminate"}
     prompt, syntax = await context.prompt(state), await context.text(state.syntax_ref)
+    findings, differences = await explored(state.input.extras, context)
     predicted = await ask_role(
         state,
         context,
@@ -43,6 +45,8 @@ async def act(state: CandidateState, context: Context, *, max_actions: int) -> U
             history=state.history,
             feedback=state.feedback,
             steps_left=steps_left,
+            findings=findings,
+            differences=differences,
         ),
         event="action",
     )

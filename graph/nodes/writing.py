@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from quorum.agents import sql_writer
-from quorum.agents.sql_writer import Finding, Style
+from quorum.agents.sql_writer import Style
+from quorum.agents.turns import Finding
 from quorum.graph.ballots import UNANSWERABLE
 from quorum.graph.context import Context
 from quorum.graph.nodes.step import Update, ask_role
-from quorum.graph.state import CandidateState, Failure, Remarks
+from quorum.graph.state import CandidateState, Failure, PromptExtras, Remarks
 from quorum.knowledge.demonstrations import Demonstration
 
 FREE: tuple[Style, ...] = ("",)
@@ -32,8 +33,7 @@ async def write_sql(state: CandidateState, context: Context, *, styles: Sequence
     prompt, syntax = await context.prompt(state), await context.text(state.syntax_ref)
     rows = await context.text(extras.rows)
     demonstrations = [Demonstration(**shot) for shot in await _items(context, extras.demonstrations)]
-    findings = [Finding(**finding) for finding in await _items(context, extras.findings)]
-    differences = await _items(context, extras.differences)
+    findings, differences = await explored(extras, context)
     written = await ask_role(
         state,
         context,
@@ -58,6 +58,12 @@ async def write_sql(state: CandidateState, context: Context, *, styles: Sequence
         return {"sql": "", "error": Failure(UNANSWERABLE, written.missing)}
     remarks = Remarks(written.summary, written.assumptions, written.other_reading or "")
     return {"sql": written.sql, "remarks": remarks, "ordered": written.ordered, "error": None}
+
+
+async def explored(extras: PromptExtras, context: Context) -> tuple[list[Finding], list[str]]:
+    """What exploration found, and the differences between earlier answers that it was aimed at."""
+    findings = [Finding(**finding) for finding in await _items(context, extras.findings)]
+    return findings, await _items(context, extras.differences)
 
 
 async def _items(context: Context, ref: str) -> list[Any]:

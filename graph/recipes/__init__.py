@@ -21,6 +21,7 @@ class _Recipes(Mapping[str, Recipe]):
         "reforce": "quorum.graph.recipes.reforce",
         "single": "quorum.graph.recipes.single",
         "ssev": "quorum.graph.recipes.ssev",
+        "team": "quorum.graph.recipes.team",
     }
 
     def __getitem__(self, name: str) -> Recipe:

@@ -12,18 +12,24 @@ correction by the SQLCritique takes effect at once, so its reasons are not passe
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Literal, TypeAlias
 
 from langgraph.graph import END, START
 
-from quorum.agents import schema_linker, self_refiner
+from quorum.agents import column_explorer, exploration_corrector, schema_linker, self_refiner
 from quorum.agents.plan_critique import MAX_ROUNDS as PLAN_ROUNDS
-from quorum.graph.nodes import candidate, planning, prepare, voting
+from quorum.graph.close_rivals import close_rivals
+from quorum.graph.nodes import candidate, planning, prepare, tie_breaking, voting
 from quorum.graph.nodes.routes import Routes, after_action, after_model, after_refinement
 from quorum.graph.options import RunOptions
-from quorum.graph.recipes.branch import Paths, RecipeGraph, branch_graph, run_graph
+from quorum.graph.recipes.branch import Paths, RecipeGraph, branch_graph, fan_out, run_graph
 from quorum.graph.recipes.recipe import AtLeastOne, Count, Recipe, switch
+from quorum.graph.state import RunState
+
+Exploring: TypeAlias = Literal["never", "disputes", "always"]
 
 
 @dataclass(frozen=True)
@@ -39,11 +45,23 @@ class Recap(Recipe):
     max_refinements: Count = switch(self_refiner.MAX_ROUNDS, "repairs of one candidate", paper="open")
     max_actions: AtLeastOne = switch(10, "actions of one candidate", paper="open")
     max_link_steps: Count = switch(schema_linker.MAX_STEPS, "commands of the SchemaLinker")
+    exploration: Exploring = switch(
+        "never", "look into the database where strong answers disagree or there is none; `always`: at once"
+    )
+    max_queries: Count = switch(column_explorer.MAX_QUERIES, "exploration queries", paper="none")
+    max_corrections: Count = switch(
+        exploration_corrector.MAX_TRIES, "corrections of one exploration query", paper="none"
+    )
     max_validations: Count = switch(2, "validations of one candidate", paper="open")
 
     @property
+    def explores(self) -> bool:
+        """Whether there is any column exploration."""
+        return self.exploration != "never" and self.max_queries > 0
+
+    @property
     def recursion_limit(self) -> int:
-        run = 2 * self.max_plans + 200
+        run = 2 * self.max_plans + self.max_queries * (2 * self.max_corrections + 2) + 200
         return max(run, 4 * (self.max_actions + self.max_refinements) + 20)
 
 
@@ -54,7 +72,8 @@ def wire(recipe: Recap, options: type[RunOptions] = RunOptions) -> RecipeGraph:
     graph.add_step("Planner", planning.write_plan)
     graph.add_batch(voting.dispatch, wire_candidate(recipe))
     graph.add_chain("open_run", "KnowledgeRetriever", "SchemaLinker", "Planner")
-    following = "send_candidates"
+    ways: Paths = {"dispatch": "send_candidates", "answer": graph.add_answer(again="Planner")}
+    following = _add_exploration(graph, recipe, ways) if recipe.explores else "send_candidates"
     if recipe.syntax:
         graph.add_step("SyntaxRetriever", prepare.retrieve_syntax)
         graph.add_edge("SyntaxRetriever", following)
@@ -66,9 +85,40 @@ def wire(recipe: Recap, options: type[RunOptions] = RunOptions) -> RecipeGraph:
         graph.add_conditional_edges("Critique", planning.after_review(recipe.max_plans), routes)
     else:
         graph.add_edge("Planner", following)
-    again: Paths = {"dispatch": "send_candidates", "answer": graph.add_answer(again="Planner")}
-    graph.add_conditional_edges("Consensus", voting.route_vote, again)
+    graph.add_conditional_edges("Consensus", after_vote(recipe), ways)
     return graph
+
+
+def _add_exploration(graph: RecipeGraph, recipe: Recap, ways: Paths) -> str:
+    """Column exploration (ReFoRCE's), and the candidates that see its findings; the node after the plan."""
+    begin, end = graph.add_exploration(max_queries=recipe.max_queries, max_corrections=recipe.max_corrections)
+    if recipe.exploration == "always":
+        graph.add_edge(end, "send_candidates")
+        return begin
+    graph.add_step("send_more", tie_breaking.dispatch_again)
+    graph.add_conditional_edges("send_more", fan_out("candidate"), ["candidate"])
+    more: Paths = {"dispatch": "send_more", "answer": ways["answer"]}
+    graph.add_conditional_edges(end, after_findings, more)
+    ways["explore"] = begin
+    return "send_candidates"
+
+
+def after_vote(recipe: Recap) -> Callable[[RunState], Literal["dispatch", "explore", "answer"]]:
+    """The router after a vote: more candidates, exploration once where it is disputed, or the answer."""
+
+    def route(state: RunState) -> Literal["dispatch", "explore", "answer"]:
+        if voting.route_vote(state) == "dispatch":
+            return "dispatch"
+        disputed = tie_breaking.unresolved(state) or close_rivals(state.vote)
+        more = recipe.exploration == "disputes" and not state.explored and not state.limited
+        return "explore" if recipe.explores and more and disputed else "answer"
+
+    return route
+
+
+def after_findings(state: RunState) -> Literal["dispatch", "answer"]:
+    """The router after exploration: candidates again if it found anything, else the vote as it is."""
+    return "dispatch" if state.extras.findings and not state.limited else "answer"
 
 
 def wire_candidate(recipe: Recap) -> RecipeGraph:

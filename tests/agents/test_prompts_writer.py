@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from quorum.agents.sql_writer import APPROACHES, Draft, Finding, Style, write_sql
+from quorum.agents.sql_writer import APPROACHES, Draft, Style, write_sql
+from quorum.agents.turns import Finding
 from quorum.knowledge.demonstrations import Demonstration
 from quorum.knowledge.errors import ConfigurationError, MalformedReply
 from quorum.tools.models import make_model

@@ -20,6 +20,14 @@ SEEKING: dict[str, Any] = {"thought": "?", "linked_schema": None}
 WANTED = [SEEKING | {"command": f"grep -i {word} ."} for word in "abcdefghijklmno"]
 REJECTED = FINE | {"valid_result": False, "suggest_fix": "Do it otherwise."}
 CRITICAL = {"update_plan": True, "feedback": "Be brief."}
+FAILING: dict[str, Any] = {
+    "column_explorer": {
+        "queries": [{"purpose": "?", "sql": f"SELECT q{number} FROM orders"} for number in range(5)]
+    },
+    "exploration_corrector": [
+        {"fault": "?", "sql": f"SELECT r{number} FROM orders", "later": []} for number in range(9)
+    ],
+}
 REPAIRS = [{"explanation": "?", "sql": f"SELECT town{number} FROM customers"} for number in range(9)]
 
 CASES: dict[str, tuple[dict[str, Any], str, Any, int, Any, int]] = {
@@ -33,15 +41,26 @@ CASES: dict[str, tuple[dict[str, Any], str, Any, int, Any, int]] = {
     "max_refinements": ({"action": sql(BAD), "self_refiner": REPAIRS}, "self_refiner", 4, 4, 0, 0),
     "max_actions": ({"action": LOOKS}, "action", 6, 6, 2, 2),
     "max_link_steps": ({"action": sql(BAD), "schema_linker": WANTED}, "schema_linker", 5, 5, 2, 2),
+    "exploration": (FAILING, "column_explorer", "always", 1, "never", 0),
+    "max_queries": (FAILING, "exploration_corrector", 2, 6, 1, 3),
+    "max_corrections": (FAILING, "exploration_corrector", 2, 2, 1, 1),
     "max_validations": ({"action": AGAIN, "validator": REJECTED}, "validator", 3, 3, 1, 1),
 }
+
+BESIDE: dict[str, dict[str, Any]] = {
+    "exploration": {"max_queries": 1},
+    "max_queries": {"exploration": "always"},
+    "max_corrections": {"exploration": "always", "max_queries": 1},
+}
+"""What is switched on beside a limit, so that it counts."""
 
 
 @pytest.mark.parametrize("switch", CASES)
 async def test_a_switch_changes_what_it_names(switch: str, run: Run) -> None:
     said, role, one, calls, other, other_calls = CASES[switch]
     for value, expected in ((one, calls), (other, other_calls)):
-        made: Counter[str] = (await run(script(**said), switches={switch: value})).calls()
+        switches = BESIDE.get(switch, {}) | {switch: value}
+        made: Counter[str] = (await run(script(**said), switches=switches)).calls()
         assert made[role] == expected
 
 

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from quorum.cli import cli
 from quorum.graph.builder import build_graph
+from tests.graph.test_team import SENTENCE
 from tests.quorum.options_table import README, table, with_table
 from tests.quorum.roles import by_role
 from tests.servers.chat_server import ChatServer
@@ -22,11 +23,18 @@ def test_the_table_of_options_is_as_declared() -> None:
     assert with_table(text) == text
 
 
-def test_the_picture_shows_every_node_of_the_graph(root: Path) -> None:
-    picture = (root / "README.md").read_text().split("```mermaid")[1].split("```")[0]
-    drawn = build_graph("quorum").get_graph(xray=1)
+@pytest.mark.parametrize(("recipe", "number", "left_out"), [("team", 1, 9), ("quorum", 2, 0)])
+def test_the_pictures_show_the_nodes_of_their_graphs(
+    recipe: str, number: int, left_out: int, root: Path
+) -> None:
+    """The first leaves out preparation, the loop of exploration and the end; every agent is in it."""
+    picture = (root / "README.md").read_text().split("```mermaid")[number].split("```")[0]
+    drawn = build_graph(recipe).get_graph(xray=1)
     nodes = {name.rpartition(":")[2] for name in drawn.nodes} - {"__start__", "__end__"}
-    assert nodes == {node for node in nodes if re.search(rf"\b{node}\b", picture)}
+    missing = {node for node in nodes if not re.search(rf"\b{node}\b", picture)}
+    assert len(missing) == left_out
+    assert missing.isdisjoint(SENTENCE)
+    assert set(re.findall(r"\b[A-Z]\w+[A-Z]\w+\b", picture)) <= nodes
 
 
 def test_every_path_that_the_architecture_names_is_there(root: Path) -> None:

@@ -1,0 +1,35 @@
+"""The agents as a team: ReCAPAgent-SQL's (paper 004) with ReFoRCE's ColumnExplorer (paper 000).
+
+    open → KnowledgeRetriever → SchemaLinker → Planner ⇄ Critique → SyntaxRetriever ─ Send × votes ─ Consensus
+    one candidate:  Action → Critique → run → Validator;  run → (SchemaLinker) → SelfRefiner → Critique → run
+    Consensus, where strong answers disagree: ColumnExplorer → Send × votes more ─ Consensus
+
+It is ``recap`` with ``exploration`` on, and nothing else: several models vote as experts, by majority, by
+weights learned from what each got right (``wma``), or by any other ``strategy``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from quorum.graph.recipes import recap
+from quorum.graph.recipes.recap import Exploring, Recap
+from quorum.graph.recipes.recipe import switch
+
+
+@dataclass(frozen=True)
+class Team(Recap):
+    """``recap``'s switches, with exploration on."""
+
+    exploration: Exploring = switch(
+        "disputes", "look into the database where strong answers disagree or there is none; `always`: at once"
+    )
+
+
+RECIPE = Team(
+    name="team",
+    summary="Plan, criticise, link, act, refine and validate in parallel, vote, explore what is disputed.",
+    paper="none: ReCAPAgent-SQL's agents with ReFoRCE's column exploration",
+    agents=(*recap.RECIPE.agents, "column_explorer", "exploration_corrector"),
+    wire=recap.wire,
+)

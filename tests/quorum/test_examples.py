@@ -11,7 +11,7 @@ import pytest
 
 SAYS = {
     "ask.py": ["answered", "SELECT", "Every step:"],
-    "langgraph_object.py": ["consensus:", "SELECT"],
+    "langgraph_object.py": ["Consensus:", "SELECT"],
     "guard_only.py": ["pass    SELECT name", "refused WITH gone", "refused SELECT pg_read_file"],
 }
 

@@ -40,6 +40,7 @@ from quorum.tools.offline.roles import RULES
 FOREIGN = "What is the market share of our orders against competitors abroad?"
 QUESTION = "How many customers live in Germany?"
 STEPS = ["Read from customers.", "Keep only rows where the country is Germany."]
+EXPLORED: dict[str, Any] = {"findings": [], "differences": []}
 PLAN: dict[str, Any] = {"steps": STEPS, "expected_format": "count (number)"}
 RESULT: dict[str, Any] = {
     "sql": "SELECT COUNT(*) FROM customers",
@@ -61,7 +62,7 @@ FORMS: dict[str, tuple[type[BaseModel], dict[str, Any]]] = {
         SyntaxRequest,
         {"steps": STEPS, "dialect": "sqlite", "topics": ["Dates and times", "JSON", "Strings"]},
     ),
-    "action": (Action, {**PLAN, "syntax": "", "history": [], "feedback": "", "steps_left": 3}),
+    "action": (Action, {**PLAN, **EXPLORED, "syntax": "", "history": [], "feedback": "", "steps_left": 3}),
     "sql_writer": (
         Draft,
         {"expected_format": "", "plan": [], "syntax": "", "rows": "", "demonstrations": [], "findings": [],
@@ -129,7 +130,7 @@ def ask(context: PromptContext, role: str, question: str = QUESTION, **variables
 
 
 def test_every_role_that_has_a_template_can_be_played(root: Any) -> None:
-    shared = {"rules", "context", "repair"}
+    shared = {"rules", "context", "repair", "findings"}
     templates = {path.stem for path in (root / "agents" / "prompts").glob("*.md")} - shared
     assert templates == FORMS.keys()
     assert RULES.keys() <= templates
@@ -252,7 +253,7 @@ def test_dates_and_shards_call_for_their_topics(context: PromptContext) -> None:
 
 def test_a_questioned_result_leads_to_another_reading_and_then_to_an_end(context: PromptContext) -> None:
     question = "Show the name and the number of orders of customers in each country"
-    common = {**PLAN, "syntax": "", "steps_left": 2}
+    common = {**PLAN, **EXPLORED, "syntax": "", "steps_left": 2}
     first = ask(context, "action", question, **common, history=[], feedback="")
     history = [Turn("sql", first["sql"], "5 rows")]
     second = ask(context, "action", question, **common, history=history, feedback="Drop a column.")

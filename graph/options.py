@@ -181,7 +181,13 @@ class Options(BaseModel):
         30_000, "budget of the schema text; only descriptions and samples ever give way", unit="tokens", ge=1
     )
     link_above: int = option(
-        60_000, "longer schema texts are narrowed by the SchemaLinker before planning", unit="tokens", ge=1
+        60_000,
+        "a whole schema, with documents, that is longer is linked before planning",
+        unit="tokens",
+        ge=1,
+    )
+    document_tokens: int = option(
+        30_000, "a question's own documents are shown whole up to this, else passages", unit="tokens", ge=0
     )
     retrieval: Literal["lexical", "hybrid"] = option(
         "lexical", "how documents are found; hybrid adds embeddings"

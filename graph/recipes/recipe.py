@@ -22,16 +22,13 @@ Count = Annotated[int, Field(ge=0, le=MOST)]
 AtLeastOne = Annotated[int, Field(ge=1, le=MOST)]
 """A limit without which a recipe makes no sense."""
 
-Names = tuple[str, ...]
-"""A list of names, as a switch."""
-
 
 @dataclass(frozen=True)
 class Recipe:
     """A named way of wiring the agents.
 
     A recipe's module subclasses it; the fields that it adds are the recipe's switches and limits, of
-    type bool, ``Count``, ``AtLeastOne``, ``Names`` or a ``Literal`` of names. They reach the nodes as
+    type bool, ``Count``, ``AtLeastOne`` or a ``Literal`` of names. They reach the nodes as
     arguments when the graph is wired.
 
     Attributes:

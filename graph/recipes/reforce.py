@@ -26,7 +26,7 @@ from quorum.graph.nodes.narrowing import Linking
 from quorum.graph.nodes.step import Step
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.branch import Paths, RecipeGraph, fan_out, run_graph
-from quorum.graph.recipes.recipe import Count, Names, Recipe
+from quorum.graph.recipes.recipe import Count, Recipe
 from quorum.graph.recipes.reforce_branch import wire_candidate
 from quorum.graph.state import RunState
 
@@ -41,9 +41,8 @@ class Reforce(Recipe):
     Attributes:
         compression: Off: every table by itself, however long (Table 3), and no linking.
         linking: By asking of each ``tables``, by ``drafts``, or ``none``.
-        link_above: Tokens of schema text above which it is linked; the run's ``link_above`` is not used.
-        gold_tables: Tables that the schema is restricted to (Table 3).
-        gold_schema: Columns, ``table.column``, that it is restricted to (Table 4).
+        link_above: Tokens of schema and documents above which it is linked; the run's ``link_above`` is not
+            used.
         exploration: Of what ``ties`` or has no answer, ``always`` and at once (Table 3's Column
             Exploration Only), or ``never``.
         majority_vote: Off: one of all candidates that have an answer is drawn (Table 3).
@@ -59,8 +58,6 @@ class Reforce(Recipe):
     compression: bool = True
     linking: Linking = "tables"
     link_above: Tokens = table_linker.ABOVE_TOKENS
-    gold_tables: Names = ()
-    gold_schema: Names = ()
     exploration: Literal["ties", "always", "never"] = "ties"
     majority_vote: bool = True
     random_selection: bool = True
@@ -109,8 +106,6 @@ def wire(recipe: Reforce, options: type[RunOptions] = RunOptions) -> RecipeGraph
 
 def _schema(recipe: Reforce) -> Step:
     """The step that chooses the schema text."""
-    if gold := (*recipe.gold_tables, *recipe.gold_schema):
-        return partial(narrowing.choose_schema, names=gold)
     if not recipe.compression:
         return narrowing.show_plain_schema
     return partial(narrowing.link_schema, linking=recipe.linking, above=recipe.link_above)

@@ -182,7 +182,7 @@ class Options(BaseModel):
     )
     link_above: int = option(
         60_000,
-        "a whole schema, with documents, that is longer is linked before planning",
+        "longer schemas, whole and with documents, are linked before planning",
         unit="tokens",
         ge=1,
     )

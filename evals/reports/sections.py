@@ -244,8 +244,9 @@ def schema_linking(summary: Summary) -> Iterator[str]:
     if found.unknown:
         without = f" {count(found.unknown, 'of them', 'of them')} in no figure: no gold, or no schema text."
     yield (
-        f"What the schema as linked keeps of the tables and columns of the gold: {count(found.linked, 'question')}"
-        f" linked.{without} Over all, a question that saw the whole schema has a recall of 100 %."
+        "What the schema as linked keeps of the tables and columns of the gold: "
+        f"{count(found.linked, 'question')} linked.{without} "
+        "Over all, a question that saw the whole schema has a recall of 100 %."
     )
     rows = [
         row
@@ -359,6 +360,7 @@ def throughput(summary: Summary) -> Iterator[str]:
 
 
 SECTIONS: tuple[Section, ...] = (
-    scores, metrics, slices, gold, execution, errors, confidence, linking, schema_linking, votes, costs, throughput
+    scores, metrics, slices, gold, execution, errors, confidence,
+    linking, schema_linking, votes, costs, throughput
 )  # fmt: skip
 """What a report holds, in its order."""

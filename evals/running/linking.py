@@ -75,7 +75,7 @@ def gold_part(question: EvalQuestion, catalog: Catalog, parts: GoldParts) -> Cat
     """The part of ``catalog`` that a question's gold needs; None where that is not known.
 
     With ``tables`` whole tables: those that the benchmark publishes and those that its gold SQL reads, for
-    either may lack some (ReFoRCE, Table 3). With ``columns`` those that the gold SQL uses, and keys (Table 4).
+    either may lack some (ReFoRCE, Table 3). With ``columns`` those that gold SQL uses, and keys (Table 4).
     """
     golds = _golds(question.gold_sql, catalog)
     if parts == "columns":

@@ -22,7 +22,7 @@ DATABASES = Path("resource", "databases")
 DOCUMENTS = Path("resource", "documents")
 GOLD = Path("evaluation_suite", "gold")
 GOLD_TABLES = Path("methods", "gold-tables")
-"""Beside the edition's folder: files of the tables that each question needs, for runs with "oracle tables"."""
+"""Beside the edition's folder: the tables that each question needs, for runs with "oracle tables"."""
 
 FILES = (
     "resource/databases/spider2-localdb/*.sqlite",

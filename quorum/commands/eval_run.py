@@ -86,8 +86,8 @@ def command(
     were measured there.
 
     --gold is for ablations (ReFoRCE, Tables 3 and 4): each question sees only the tables that the benchmark
-    publishes as needed or that its gold SQL reads, or only the columns that its gold SQL uses. A question whose
-    gold is not known sees the whole schema. Reports say so: such figures are no results of a system.
+    publishes as needed or that its gold SQL reads, or only the columns that its gold SQL uses. A question
+    whose gold is not known sees the whole schema. Reports say so: such figures are no results of a system.
 
     One process uses one processor core: with --workers N, N processes share the questions. It pays where
     hundreds are asked at a time, or the model replies fast. --cluster tcp://HOST:8786 shares them among the

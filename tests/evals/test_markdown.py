@@ -112,7 +112,7 @@ def test_confidence_linking_votes_and_throughput_have_their_sections(tmp_path: P
     assert rows(text, "Confidence")[1] == ["Brier score", "0.085", "0.250 if always 0.500"]
     assert rows(text, "Confidence")[2][:2] == ["AUROC (higher is better)", "1.000"]
     assert "in the best order" in text
-    assert rows(text, "Schema linking")[2][:2] == ["columns", "50.0"]
+    assert rows(text, "Linking of the answers' SQL")[2][:2] == ["columns", "50.0"]
     assert "in 1 question with both. 1 question without SQL is in no mean." in text
     assert ["candidates that agree with the answer, mean share, %", "50.0"] in rows(text, "Votes")
     sessions = rows(text, "Throughput")

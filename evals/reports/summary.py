@@ -72,7 +72,7 @@ class SchemaLinking:
         linked: Questions whose schema was linked.
         unknown: Of these, those without gold, or whose linked schema is no schema text: in no figure.
         long: Over the linked ones; None if all are ``unknown``.
-        all: Over all questions with gold; one that saw the whole schema has a recall of 1.
+        all: Over all questions with gold, recall alone: of one that saw the whole schema it is 1.
     """
 
     linked: int
@@ -315,7 +315,11 @@ def _schema_linking(records: Sequence[Record]) -> SchemaLinking | None:
         linked=len(linked),
         unknown=sum(record.schema_linking is None for record in linked),
         long=_linking(record.schema_linking for record in linked),
-        all=_linking(record.schema_linking for record in records),
+        all=_linking(
+            dataclasses.replace(linking, table_precision=None, column_precision=None)
+            for record in records
+            if (linking := record.schema_linking)
+        ),
     )
 
 

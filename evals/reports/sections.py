@@ -242,11 +242,11 @@ def schema_linking(summary: Summary) -> Iterator[str]:
     yield "### Schema linking"
     without = ""
     if found.unknown:
-        without = f" {count(found.unknown, 'of them', 'of them')} in no figure: no gold, or no schema text."
+        without = f" {found.unknown:,} of them in no figure: no gold, or no schema text."
     yield (
         "What the schema as linked keeps of the tables and columns of the gold: "
         f"{count(found.linked, 'question')} linked.{without} "
-        "Over all, a question that saw the whole schema has a recall of 100 %."
+        "In the mean over all, a question that saw the whole schema has a recall of 100 %."
     )
     rows = [
         row

@@ -16,7 +16,7 @@ from quorum.evals.running.databases import Databases, OpenDatabase, replace_opti
 from quorum.evals.running.evaluation import Evaluation
 from quorum.evals.running.failures import OUTSIDE, kind_of, message_of, wanted
 from quorum.evals.running.judging import judge, judge_nothing, judged, record_of
-from quorum.evals.running.linking import SchemaShown, gold_part
+from quorum.evals.running.linking import SchemaShown, gold_part, linking_of_schema
 from quorum.evals.running.writer import RUNS
 from quorum.graph.answer import Answer
 from quorum.graph.answering import answer_question
@@ -102,9 +102,30 @@ class Attempts:
             database,
             self.folder,
             refusals=listener.refusals,
-            schema=None if self.evaluation.gold else listener.schema,
         )
-        return dataclasses.replace(made, restricted=part is not None)
+        made = dataclasses.replace(made, restricted=part is not None)
+        return await self._with_linking(made, question, database, found, listener.schema)
+
+    async def _with_linking(
+        self,
+        record: Record,
+        question: EvalQuestion,
+        database: OpenDatabase,
+        found: RunFolder,
+        schema: SchemaShown,
+    ) -> Record:
+        """The record with how the schema that was linked stands to the gold, unless gold chose it.
+
+        Raises:
+            QuorumError: The text of the linked schema is missing.
+        """
+        if self.evaluation.gold:
+            return record
+        kept = None
+        if schema.text is not None:
+            shown = await asyncio.to_thread(schema.read, found)
+            kept = await asyncio.to_thread(linking_of_schema, shown, question, database.resources.catalog)
+        return dataclasses.replace(record, linked=schema.linked, schema_linking=kept)
 
     async def _gold_part(self, question: EvalQuestion, database: OpenDatabase) -> Catalog | None:
         """What the evaluation restricts the question's schema to; None where it does not, or cannot."""
@@ -155,9 +176,10 @@ class Attempts:
         try:
             database = await self.databases.of(question)
             verdict = await judge_nothing(question, self.evaluation.suite.scorer, database)
+            record = judged(record, verdict)
+            return await self._with_linking(record, question, database, found, listener.schema)
         except QuorumError:
             return record
-        return judged(record, verdict)
 
     def _ready(self, found: RunFolder, question: EvalQuestion, listener: _RunListener) -> bool:
         """Whether a run can be continued, having its events read into ``listener``; else discard it."""

@@ -9,16 +9,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from quorum.evals.questions import EvalQuestion
-from quorum.evals.records import CandidateRow, Linking, Record
+from quorum.evals.records import CandidateRow, Record
 from quorum.evals.running.databases import Known, OpenDatabase, run_on
 from quorum.evals.running.failures import FAULT, message_of, why
-from quorum.evals.running.linking import SchemaShown, linking_of, linking_of_schema
+from quorum.evals.running.linking import linking_of
 from quorum.evals.scorers.base import Prediction, Scorer, Verdict, unscorable
 from quorum.evals.tabular.frames import NoPandas
 from quorum.graph.answer import Answer, AnswerCandidate
-from quorum.graph.runs import RunFolder
 from quorum.knowledge.errors import DatabaseUnavailable, QuorumError
-from quorum.knowledge.schema_text import parse_schema
 from quorum.tools.guard import allowed
 from quorum.tools.results import read_result
 
@@ -33,7 +31,6 @@ async def judge(
     folder: Path,
     *,
     refusals: Collection[str] = (),
-    schema: SchemaShown | None = None,
 ) -> Record:
     """The record of a question whose run ended with an ``Answer``.
 
@@ -42,7 +39,6 @@ async def judge(
     Args:
         folder: Of the evaluation; the run lies in ``runs/<question>/`` there.
         refusals: Why model calls failed, see ``quorum.evals.running.failures.wanted``.
-        schema: What the run showed of the whole schema; None if that is not to be measured.
 
     Raises:
         NoPandas: The scorer reads CSV files.
@@ -64,20 +60,7 @@ async def judge(
         message=message,
         candidates=tuple(candidates),
         linking=linking_of(answer.sql, question.gold_sql, database.resources.catalog),
-        linked=schema is not None and schema.linked,
-        schema_linking=await asyncio.to_thread(_schema_linking, question, database, schema, folder),
     )
-
-
-def _schema_linking(
-    question: EvalQuestion, database: OpenDatabase, schema: SchemaShown | None, folder: Path
-) -> Linking | None:
-    """How the schema that the run linked stands to the gold."""
-    if schema is None or schema.text is None:
-        return None
-    run = RunFolder(folder / "runs" / question.id)
-    shown = parse_schema(run.get(schema.text)) if schema.linked and schema.text else None
-    return linking_of_schema(shown, question, database.resources.catalog)
 
 
 async def judge_nothing(question: EvalQuestion, scorer: Scorer, database: OpenDatabase) -> Verdict:

@@ -8,7 +8,9 @@ from typing import Any
 
 from quorum.evals.questions import EvalQuestion, GoldParts
 from quorum.evals.records import Linking
+from quorum.graph.runs import RunFolder
 from quorum.knowledge.catalog import Catalog
+from quorum.knowledge.schema_text import parse_schema
 from quorum.tools.linking import Linked, prune, union, used
 from quorum.tools.sql import SyntaxProblem
 
@@ -36,6 +38,14 @@ class SchemaShown:
                 self.text = None if event.get("linked_schema") else ""
             case "schema_shown":
                 self.text = str(event["ref"])
+
+    def read(self, run: RunFolder) -> Catalog | None:
+        """The linked part of the catalog; None for the whole, or for words.
+
+        Raises:
+            QuorumError: The run lacks its text.
+        """
+        return parse_schema(run.get(self.text)) if self.linked and self.text else None
 
 
 def linking_of(sql: str, gold: Iterable[str], catalog: Catalog) -> Linking | None:

@@ -39,7 +39,7 @@ class Asked:
 
     def __init__(self, **roles: Any) -> None:
         self.prompts: dict[str, str] = {}
-        self._reply = replies(sql_writer={"reasoning": "", "sql": BY_SQL}, **roles)
+        self._reply = replies(**{"sql_writer": {"reasoning": "", "sql": BY_SQL}, **roles})
 
     def __call__(self, prompt: Prompt) -> Any:
         if prompt.role == "sql_writer":
@@ -255,6 +255,18 @@ async def test_the_record_says_what_linking_kept(
     again = evaluation(tmp_path / "run", asked[:1], model, **LINKS[recipe])  # type: ignore[arg-type]
     (tmp_path / "run" / "results.jsonl").unlink()  # killed between the answer and its record
     assert (await run_evaluation(again))["q1"].schema_linking == KEPT[recipe]
+
+
+async def test_linking_counts_where_the_run_failed_after_it(
+    tmp_path: Path, asked: tuple[EvalQuestion, ...]
+) -> None:
+    def broken(prompt: Prompt) -> Any:
+        raise RuntimeError("a fault of ours")
+
+    model = Asked(table_linker=judged, sql_writer=broken)
+    (record,) = (await run(tmp_path / "run", asked[:1], model, **LINKS["reforce"])).values()
+    assert record.status == "failed"
+    assert (record.linked, record.schema_linking) == (True, KEPT["reforce"])
 
 
 async def test_a_schema_that_was_not_linked_misses_nothing(

@@ -21,8 +21,8 @@ class SchemaShown:
 
     Attributes:
         linked: It was linked, or linking was asked to.
-        text: Blob of the linked schema's text; empty for the whole schema, None for words that are no
-            schema text (the SchemaLinker's).
+        text: Blob of the linked schema's text; empty for the whole schema, None where it is not known, as of
+            the SchemaLinker's words, which are no schema text.
     """
 
     linked: bool = False
@@ -37,7 +37,7 @@ class SchemaShown:
                 self.linked = True
                 self.text = None if event.get("linked_schema") else ""
             case "schema_shown":
-                self.text = str(event["ref"])
+                self.text = event.get("ref")
 
     def read(self, run: RunFolder) -> Catalog | None:
         """The linked part of the catalog; None for the whole, or for words.

@@ -15,6 +15,7 @@ from quorum.evals.questions import EvalQuestion, GoldParts, Suite
 from quorum.evals.records import Linking, Record
 from quorum.evals.reports.markdown import report
 from quorum.evals.reports.summary import summaries
+from quorum.evals.running.databases import Databases
 from quorum.evals.running.linking import SchemaShown, gold_part, linking_of_schema
 from quorum.evals.running.runner import Evaluation, run_evaluation
 from quorum.evals.suites.files import sqlite_url
@@ -152,6 +153,20 @@ async def test_the_report_says_before_all_figures_that_gold_was_shown(
     assert "gold = columns" in head
 
 
+async def test_agents_read_and_sample_what_they_are_shown_and_the_lint_the_whole(
+    asked: tuple[EvalQuestion, ...], tmp_path: Path
+) -> None:
+    databases = Databases.for_evaluation(evaluation(tmp_path / "run", asked, Asked()))
+    try:
+        opened = await databases.of(asked[0])
+        own = opened.resources_for(asked[0], gold_part(asked[0], opened.resources.catalog, "tables"))
+        assert "weather" not in own.files.run("ls") + own.schema.text
+        assert [table.name for table in own.catalog.tables] == ["orders"]
+        assert len(own.linter.catalog.tables) == len(opened.resources.catalog.tables) == 3
+    finally:
+        await databases.aclose()
+
+
 @pytest.mark.parametrize(
     ("question", "parts", "expected"),
     [
@@ -214,6 +229,7 @@ def test_what_linking_kept(linked: Linked | None, question: dict[str, Any], expe
             True,
             "r",
         ),
+        ([{"kind": "linking", "tables": ["a"]}, {"kind": "schema_shown", "tokens": 9}], True, None),
         ([{"kind": "linking", "tables": []}], True, ""),
         ([{"kind": "linking", "linked_schema": "a(b)"}], True, None),
         ([{"kind": "linking", "linked_schema": "a(b)"}, {"kind": "schema_shown", "ref": "r"}], True, "r"),

@@ -42,7 +42,7 @@ def notes(
 
 def _given(records: Sequence[Record], gold: str) -> Iterator[str]:
     yield (
-        f"An ablation, no result of a system: each question saw only the {gold} that its gold needs "
+        f"An ablation, no result of a system: questions saw only the {gold} that their gold needs "
         f'("oracle {gold}").'
     )
     if whole := [record.id for record in records if not record.restricted]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, median
@@ -116,13 +116,14 @@ def verdicts_of(catalog: Catalog, gold: Linked) -> Linked:
     return needed(parts, {name: dict.fromkeys(columns) for name, columns in wanted.items()})
 
 
-async def measured(data: Path) -> list[Case]:
-    """All questions of the suites, database by database."""
+async def measured(data: Path, *, databases: Container[str] = ()) -> list[Case]:
+    """The questions of the suites, database by database; of all ``databases`` where none is named."""
     found: list[Case] = []
     for suite in SUITES:
         groups: dict[str, list[EvalQuestion]] = {}
         for question in load_suite(suite, data / suite).questions:
-            groups.setdefault(question.url, []).append(question)
+            if not databases or question.database in databases:
+                groups.setdefault(question.url, []).append(question)
         for url, questions in groups.items():
             async with connect(url) as connector:
                 found += cases(questions, await connector.catalog())

@@ -6,12 +6,15 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from quorum.knowledge.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from quorum.evals.scorers.base import Scorer
+
+GoldParts: TypeAlias = Literal["tables", "columns"]
+"""Of a question's gold, what the schema that its run shows may be restricted to: for ablations alone."""
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")  # what may name a run's folder (graph.trace)
 ID_HINT = (
@@ -30,6 +33,7 @@ class EvalQuestion:
         dialect: sqlglot's name.
         gold_sql: Accepted queries as the benchmark has them; may be empty.
         difficulty: As the benchmark grades it, or by the length of the gold SQL; empty if unknown.
+        gold_tables: Tables that the benchmark says the question needs; empty if it says nothing.
         knowledge: External knowledge that belongs to this question: documents by name.
         extra: What else the suite's scorer needs, as plain values.
     """
@@ -41,6 +45,7 @@ class EvalQuestion:
     dialect: str
     gold_sql: tuple[str, ...] = ()
     difficulty: str = ""
+    gold_tables: tuple[str, ...] = ()
     knowledge: Mapping[str, str] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
 

@@ -35,7 +35,7 @@ class CandidateRow:
 
 @dataclass(frozen=True)
 class Linking:
-    """How the tables and columns that an answer's SQL uses stand to those of the gold SQL, 0 to 1.
+    """How the tables and columns of an answer's SQL, or of a linked schema, stand to the gold's, 0 to 1.
 
     Of several accepted gold queries, the one that is nearest counts. None where nothing is used.
     """
@@ -67,6 +67,12 @@ class Record:
             ``quorum.tools.query.ErrorKind``; empty if there is one.
         message: The error in words.
         vote: ``quorum.graph.answer.AnswerVote`` as plain values; None without.
+        linking: Of the answer's SQL; None without SQL, or gold SQL that can be read.
+        linked: The run linked its schema, as it does where that is large.
+        schema_linking: Of the schema as linked, or of the whole where it was not linked; None without gold,
+            or where what was linked is no schema text.
+        restricted: The run was shown the parts of the schema that its gold needs, as ``Manifest.options``
+            says under ``gold``.
         usage: The run's ledger.
         run: The run's folder relative to the evaluation's folder.
         resumed: It was interrupted and went on; its seconds and counts cover both.
@@ -99,6 +105,9 @@ class Record:
     vote: dict[str, Any] | None = None
     confidence: float = 0.0
     linking: Linking | None = None
+    linked: bool = False
+    schema_linking: Linking | None = None
+    restricted: bool = False
     usage: dict[str, Any] = field(default_factory=dict)
     run: str = ""
     resumed: bool = False
@@ -177,7 +186,7 @@ class Manifest:
         suite, scorer: Names; ``rules`` says whose rules judge.
         metrics: Of the scorer: ``{"name", "title", "meaning", "unit"}``, ``ex`` first.
         options: ``quorum.graph.options.RunOptions`` that count for answers, without database, places and
-            secrets.
+            secrets; and ``gold``, if questions saw only their gold's ``tables`` or ``columns``.
         asked: All questions of this evaluation, in order.
         shard: ``2/8``, or ``1/1``.
         missing: What the suite's folder lacked.

@@ -184,7 +184,13 @@ class Options(BaseModel):
         30_000, "budget of the schema text; only descriptions and samples ever give way", unit="tokens", ge=1
     )
     link_above: int = option(
-        60_000, "longer schema texts are narrowed by the SchemaLinker before planning", unit="tokens", ge=1
+        60_000,
+        "longer schemas, whole and with documents, are linked before planning",
+        unit="tokens",
+        ge=1,
+    )
+    document_tokens: int = option(
+        30_000, "a question's own documents are shown whole up to this, else passages", unit="tokens", ge=0
     )
     retrieval: Literal["lexical", "hybrid"] = option(
         "lexical", "how documents are found; hybrid adds embeddings"

@@ -10,8 +10,8 @@ import asyncio
 import os
 from collections.abc import Awaitable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar, cast
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Self, TypeVar, cast
 from urllib.parse import quote
 
 from pydantic import SecretStr
@@ -46,6 +46,7 @@ class Resources:
     """Open handles that runs can share.
 
     Attributes:
+        schema_tokens: Budget of ``schema``.
         models: By spec, in the order given; bound to no run's ledger yet.
         secrets: Texts that no trace may hold.
     """
@@ -54,6 +55,7 @@ class Resources:
     catalog: Catalog
     linter: Linter
     schema: SchemaText
+    schema_tokens: int
     files: SchemaFiles
     models: Mapping[str, Model]
     documents: Documents | None
@@ -61,6 +63,12 @@ class Resources:
     embedder: Embedder | None
     secrets: tuple[str, ...] = ()
     _closing: AsyncExitStack = field(default_factory=AsyncExitStack, repr=False)
+
+    def showing(self, part: Catalog) -> Self:
+        """The same handles, with a part of the catalog for the agents; the lint keeps to the whole."""
+        texts = self.documents.texts if self.documents else None
+        schema = render(part, budget=self.schema_tokens)
+        return replace(self, catalog=part, schema=schema, files=SchemaFiles(part, texts))
 
     async def aclose(self) -> None:
         """Close the database and the models' clients; safe to call twice."""
@@ -149,6 +157,7 @@ async def open_resources(
             catalog=catalog,
             linter=Linter(catalog),
             schema=await asyncio.to_thread(render, catalog, budget=options.schema_tokens),
+            schema_tokens=options.schema_tokens,
             files=SchemaFiles(catalog, documents.texts if documents else None),
             models=asked.models,
             documents=documents,

@@ -87,12 +87,14 @@ class SchemaText:
     Attributes:
         text: In the format that ``quorum.knowledge.schema_text`` defines.
         tokens: Estimated (``quorum.knowledge.tokens``).
+        whole: Tokens of the text with every description and sample value, like tables grouped.
         left_out: What did not fit, and by how much the names alone exceed the budget if they do, one
             sentence part each; empty when nothing is missing.
     """
 
     text: str
     tokens: int
+    whole: int
     left_out: tuple[str, ...]
 
     @property
@@ -111,15 +113,18 @@ def render(catalog: Catalog, *, budget: int | None = None) -> SchemaText:
             the catalog's size (``DEFAULT_BUDGET``, ``DEFAULT_GROWTH``).
     """
     writer = Writer(find_layouts(catalog), catalog.dialect)
+    full = _write(catalog, writer, FULL)
+    if full.tokens <= (DEFAULT_BUDGET if budget is None else budget):
+        return full
     skeleton = _write(catalog, writer, SKELETON)
     if budget is None:
         budget = max(DEFAULT_BUDGET, int(skeleton.tokens * DEFAULT_GROWTH))
     if skeleton.tokens > budget:
-        return _write(catalog, writer, SKELETON, budget)
+        return replace(_write(catalog, writer, SKELETON, budget), whole=full.tokens)
     level = _guess(writer.layouts, skeleton, int(budget * OPTIMISM))
     while (best := _write(catalog, writer, LEVELS[level], budget)).tokens > budget:
         level += 1  # ends at the skeleton, which fits
-    return best
+    return replace(best, whole=full.tokens)
 
 
 def render_plain(catalog: Catalog) -> SchemaText:
@@ -167,7 +172,7 @@ def _write(catalog: Catalog, writer: Writer, detail: Detail, budget: int | None 
         tail.append(f"# {excess}")
         left_out = (*left_out, excess)
     text = "\n".join([body, *([""] if tail else []), *tail]) + "\n"
-    return SchemaText(text, tokens, left_out)
+    return SchemaText(text, tokens, tokens, left_out)
 
 
 def _legend(catalog: Catalog, used: Set[str]) -> list[str]:

@@ -29,12 +29,14 @@ class Documents:
         chunks: In the order of files and lines.
         notes: What was left out when the folder was read, for people.
         cache: Folder in which the embedding index is kept; None keeps it in memory only.
+        own: They belong to the question itself, and are no collection in which its answer is looked for.
     """
 
     texts: dict[str, str]
     chunks: list[Chunk]
     notes: list[str]
     cache: Path | None = None
+    own: bool = False
 
     @classmethod
     def load(cls, folder: Path, *, cache: Path | None = None) -> Documents:
@@ -48,11 +50,16 @@ class Documents:
 
     @classmethod
     def of(
-        cls, texts: dict[str, str], *, notes: list[str] | None = None, cache: Path | None = None
+        cls,
+        texts: dict[str, str],
+        *,
+        notes: list[str] | None = None,
+        cache: Path | None = None,
+        own: bool = False,
     ) -> Documents:
         """Documents that are texts already, by name."""
         chunks = [chunk for name, text in texts.items() for chunk in split(name, text)]
-        return cls(texts, chunks, notes or [], cache)
+        return cls(texts, chunks, notes or [], cache, own)
 
     @cached_property
     def hash(self) -> str:

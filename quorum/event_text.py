@@ -240,7 +240,11 @@ WORDS: dict[str, Words] = {
     "failed": ("{message}", "bad"),
     "stopped": ("{message}", "bad"),
     "answer": _answer,
-    "schema": Fork("left_out", (_SCHEMA + "; left out: {left_out}", "warn"), (_SCHEMA, "plain")),
+    "schema": Fork("left_out", (_SCHEMA + " of {whole:,}; left out: {left_out}", "warn"), (_SCHEMA, "plain")),
+    "long_context": (
+        "{schema:,} tokens of whole schema and {documents:,} of documents exceed {above:,}: to be linked",
+        "plain",
+    ),
     "schema_shown": ("{tokens:,} tokens of schema are shown", "plain"),
     "retrieval": Fork(
         "text",

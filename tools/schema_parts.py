@@ -1,4 +1,4 @@
-"""A catalog cut into parts that a model can judge one by one, and a choice of parts by name."""
+"""A catalog cut into parts that a model can judge one by one, and what its judgements leave."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from quorum.knowledge.compress import render
-from quorum.knowledge.errors import ConfigurationError
 from quorum.knowledge.layouts import find_layouts
-from quorum.tools.linking import Linked, union
+from quorum.tools.linking import Linked
 
 if TYPE_CHECKING:
     from quorum.knowledge.catalog import Catalog
@@ -47,29 +46,6 @@ def chunks(catalog: Catalog, tokens: int = CHUNK_TOKENS) -> list[Catalog]:
         parts[-1].append(unit)
         room -= size
     return [replace(catalog, tables=tuple(t for unit in part for t in unit.tables)) for part in parts]
-
-
-def choose(catalog: Catalog, names: Iterable[str]) -> Linked:
-    """What a list of ``table`` and ``table.column`` names means, tables qualified or not, in any case.
-
-    Raises:
-        ConfigurationError: A name means nothing in the catalog; the message tells which.
-    """
-    return union(catalog, (_chosen(catalog, name.strip()) for name in names))
-
-
-def _chosen(catalog: Catalog, name: str) -> Linked:
-    if tables := catalog.find(name):
-        return Linked(tables=tuple(table.full_name for table in tables))
-    table_name, _, column_name = name.rpartition(".")
-    found = [(t, c) for t in catalog.find(table_name) if (c := t.column(column_name))]
-    if not found:
-        raise ConfigurationError(
-            f"{name!r} is neither a table nor a column of {catalog.name}.",
-            hint="Name tables, or columns as table.column.",
-        )
-    columns = tuple((table.full_name, column.name) for table, column in found)
-    return Linked(tuple(table.full_name for table, _ in found), columns)
 
 
 def needed(parts: Mapping[str, Catalog], wanted: Mapping[str, Iterable[str] | None]) -> Linked:

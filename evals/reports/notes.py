@@ -6,14 +6,20 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from quorum.evals.records import Record
-from quorum.evals.reports.format import count
+from quorum.evals.reports.format import count, listed
 from quorum.evals.reports.scores import WHY, Score, unscorable
 
 
 def notes(
-    overall: Score, records: Sequence[Record], shards: Sequence[int], shard_count: int
+    overall: Score, records: Sequence[Record], shards: Sequence[int], shard_count: int, gold: str
 ) -> Iterator[str]:
-    """Sentences for people, the most important first."""
+    """Sentences for people, the most important first.
+
+    Args:
+        gold: What of their gold the questions were shown: ``tables``, ``columns``; empty for nothing.
+    """
+    if gold:
+        yield from _given(records, gold)
     yield from _scorable(overall, records)
     if len(shards) < shard_count:
         absent = ", ".join(str(n) for n in range(1, shard_count + 1) if n not in shards)
@@ -32,6 +38,15 @@ def notes(
         )
     yield from _efforts(records)
     yield from _unmeasured(records)
+
+
+def _given(records: Sequence[Record], gold: str) -> Iterator[str]:
+    yield (
+        f"An ablation, no result of a system: questions saw only the {gold} that their gold needs "
+        f'("oracle {gold}").'
+    )
+    if whole := [record.id for record in records if not record.restricted]:
+        yield f"{count(len(whole), 'question')} saw the whole schema, for want of gold: {listed(whole)}."
 
 
 def _scorable(overall: Score, records: Sequence[Record]) -> Iterator[str]:

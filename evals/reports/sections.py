@@ -31,8 +31,10 @@ from quorum.evals.reports.format import (
 )  # fmt: skip
 from quorum.evals.reports.scores import WHY, Score
 from quorum.evals.reports.statistics import Share
-from quorum.evals.reports.summary import Summary
+from quorum.evals.reports.summary import LinkingScore, Summary
 from quorum.evals.reports.taxonomy import Category
+
+LINKING = " | >mean recall, % | >s.e. | >n | >mean precision, % | >s.e. | >n | >recall is 100 %, % | >of"
 
 Section: TypeAlias = Callable[[Summary], Iterator[str]]
 
@@ -216,11 +218,11 @@ def _least(threshold: float) -> str:
 
 
 def linking(summary: Summary) -> Iterator[str]:
-    """Tables and columns against those of the gold SQL."""
+    """Tables and columns of the answers' SQL against those of the gold SQL."""
     found = summary.linking
     if found is None:
         return
-    yield "### Schema linking"
+    yield "### Linking of the answers' SQL"
     without = ""
     if found.without_sql:
         verb = "is" if found.without_sql == 1 else "are"
@@ -229,17 +231,40 @@ def linking(summary: Summary) -> Iterator[str]:
         "Tables and columns that the SQL uses against those of the gold SQL, in "
         f"{count(found.questions, 'question')} with both.{without}"
     )
+    yield table(LINKING, _linked("", found))
+
+
+def schema_linking(summary: Summary) -> Iterator[str]:
+    """What linking large schemas kept."""
+    found = summary.schema_linking
+    if found is None:
+        return
+    yield "### Schema linking"
+    without = ""
+    if found.unknown:
+        without = f" {found.unknown:,} of them in no figure: no gold, or no schema text."
+    yield (
+        "What the schema as linked keeps of the tables and columns of the gold: "
+        f"{count(found.linked, 'question')} linked.{without} "
+        "In the mean over all, a question that saw the whole schema has a recall of 100 %."
+    )
+    rows = [
+        row
+        for what, score in (("linked: ", found.long), ("all: ", found.all))
+        for row in (_linked(what, score) if score else ())
+    ]
+    if rows:
+        yield table(LINKING, rows)
+
+
+def _linked(what: str, found: LinkingScore) -> Iterator[tuple[str | int, ...]]:
     rows = [
         ("tables", found.table_recall, found.table_precision, found.table_strict),
         ("columns", found.column_recall, found.column_precision, found.column_strict),
     ]
-    yield table(
-        " | >mean recall, % | >s.e. | >n | >mean precision, % | >s.e. | >n | >recall is 100 %, % | >of",
-        [
-            (what, *mean_cells(recall), *mean_cells(precision), level(strict.share), strict.n)
-            for what, recall, precision, strict in rows
-        ],
-    )
+    for parts, recall, precision, strict in rows:
+        cells = *mean_cells(recall), *mean_cells(precision), level(strict.share), strict.n
+        yield (what + parts, *cells)
 
 
 def votes(summary: Summary) -> Iterator[str]:
@@ -335,6 +360,7 @@ def throughput(summary: Summary) -> Iterator[str]:
 
 
 SECTIONS: tuple[Section, ...] = (
-    scores, metrics, slices, gold, execution, errors, confidence, linking, votes, costs, throughput
+    scores, metrics, slices, gold, execution, errors, confidence,
+    linking, schema_linking, votes, costs, throughput
 )  # fmt: skip
 """What a report holds, in its order."""

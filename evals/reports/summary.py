@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from quorum.evals.folder import EvalFolder, merged
-from quorum.evals.records import Asked, Manifest, Record
+from quorum.evals.records import Asked, Linking, Manifest, Record
 from quorum.evals.reports import taxonomy
 from quorum.evals.reports.calibration import Calibration, calibrate
 from quorum.evals.reports.costs import AgentCost, Cost, Throughput, agents, costs, throughput
@@ -46,11 +46,11 @@ class Execution:
 
 @dataclass(frozen=True)
 class LinkingScore:
-    """Tables and columns of the answers' SQL against those of the gold SQL, over the records that have it.
+    """Tables and columns of answers' SQL, or of linked schemas, against those of the gold.
 
     Attributes:
-        questions: Records with linking.
-        without_sql: Records without it because they have no SQL; what they would have missed is not known.
+        questions: Records that have them.
+        without_sql: Records without, because they have no SQL; what they would have missed is not known.
         table_strict, column_strict: Recall is 1: nothing that the gold uses is missed.
     """
 
@@ -62,6 +62,23 @@ class LinkingScore:
     column_precision: Mean
     column_strict: Share
     without_sql: int = 0
+
+
+@dataclass(frozen=True)
+class SchemaLinking:
+    """What linking large schemas kept of what the gold needs (ReFoRCE, Table 5).
+
+    Attributes:
+        linked: Questions whose schema was linked.
+        unknown: Of these, those without gold, or whose linked schema is no schema text: in no figure.
+        long: Over the linked ones; None if all are ``unknown``.
+        all: Over all questions with gold, recall alone: of one that saw the whole schema it is 1.
+    """
+
+    linked: int
+    unknown: int
+    long: LinkingScore | None
+    all: LinkingScore | None
 
 
 @dataclass(frozen=True)
@@ -137,7 +154,8 @@ class Summary:
         unanswered: Questions without an answer by kind of error; ``wrong`` answers by what is wrong.
             Each question stands in one category. Empty categories are left out.
         calibration: Of the confidence, over answers known to be right or wrong; None without any.
-        linking, votes: None if no record has it.
+        linking: Of the answers' SQL; None if no record has it, as ``votes``.
+        schema_linking: None if no schema was linked.
         missing: What the suite's folder lacked, for people.
         notes: What cannot be measured and why, for people, most important first.
         lines: Every question asked for, in order.
@@ -167,6 +185,7 @@ class Summary:
     wrong: tuple[Category, ...]
     calibration: Calibration | None
     linking: LinkingScore | None
+    schema_linking: SchemaLinking | None
     votes: Votes | None
     throughput: Throughput
     missing: tuple[str, ...]
@@ -266,11 +285,15 @@ def summarise(
             for record in kept
             if record.status == "answered" and record.match is not None
         ),
-        linking=_linking(kept),
+        linking=_linking(
+            (record.linking for record in kept),
+            without_sql=sum(record.linking is None and not record.sql for record in kept),
+        ),
+        schema_linking=_schema_linking(kept),
         votes=_votes(kept),
         throughput=throughput(kept),
         missing=manifest.missing,
-        notes=tuple(notes(overall, kept, numbers, count)),
+        notes=tuple(notes(overall, kept, numbers, count, str(manifest.options.get("gold") or ""))),
         lines=_lines(pairs, folders),
     )
 
@@ -284,8 +307,24 @@ def _execution(records: Sequence[Record]) -> Execution:
     )
 
 
-def _linking(records: Sequence[Record]) -> LinkingScore | None:
-    found = [record.linking for record in records if record.linking is not None]
+def _schema_linking(records: Sequence[Record]) -> SchemaLinking | None:
+    linked = [record for record in records if record.linked]
+    if not linked:
+        return None
+    return SchemaLinking(
+        linked=len(linked),
+        unknown=sum(record.schema_linking is None for record in linked),
+        long=_linking(record.schema_linking for record in linked),
+        all=_linking(
+            dataclasses.replace(linking, table_precision=None, column_precision=None)
+            for record in records
+            if (linking := record.schema_linking)
+        ),
+    )
+
+
+def _linking(linkings: Iterable[Linking | None], *, without_sql: int = 0) -> LinkingScore | None:
+    found = [linking for linking in linkings if linking is not None]
     if not found:
         return None
     tables, columns = ([getattr(each, f"{part}_recall") for each in found] for part in ("table", "column"))
@@ -297,7 +336,7 @@ def _linking(records: Sequence[Record]) -> LinkingScore | None:
         column_recall=mean_of(columns),
         column_precision=mean_of(each.column_precision for each in found),
         column_strict=share_of(recall >= 1 for recall in columns if recall is not None),
-        without_sql=sum(record.linking is None and not record.sql for record in records),
+        without_sql=without_sql,
     )
 
 

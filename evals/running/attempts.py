@@ -16,6 +16,7 @@ from quorum.evals.running.databases import Databases, OpenDatabase, replace_opti
 from quorum.evals.running.evaluation import Evaluation
 from quorum.evals.running.failures import OUTSIDE, kind_of, message_of, wanted
 from quorum.evals.running.judging import judge, judge_nothing, judged, record_of
+from quorum.evals.running.linking import SchemaShown, gold_part, linking_of_schema
 from quorum.evals.running.writer import RUNS
 from quorum.graph.answer import Answer
 from quorum.graph.answering import answer_question
@@ -23,7 +24,9 @@ from quorum.graph.context import Context, open_context
 from quorum.graph.machine import check_machine
 from quorum.graph.nodes import voting
 from quorum.graph.recipes import recipe_of
+from quorum.graph.resources import Resources
 from quorum.graph.runs import Event, RunFolder
+from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import ConfigurationError, MachineFailed, QuorumError
 
 DISCARDED = "discarded"
@@ -84,17 +87,55 @@ class Attempts:
         self, question: EvalQuestion, found: RunFolder, listener: _RunListener, *, resumed: bool
     ) -> Record:
         database = await self.databases.of(question)
+        part = await self._gold_part(question, database)
         kept = await asyncio.to_thread(found.answer) if resumed else None
         if kept is not None:
             answer = Answer.model_validate(kept)
         else:
-            context = await self._open(question, database, listener, resumed=resumed)
+            resources = await asyncio.to_thread(database.resources_for, question, part)
+            context = await self._open(question, resources, listener, resumed=resumed)
             answer = await _answer(context, question, resumed=resumed)
-        scorer = self.evaluation.suite.scorer
-        return await judge(question, answer, scorer, database, self.folder, refusals=listener.refusals)
+        made = await judge(
+            question,
+            answer,
+            self.evaluation.suite.scorer,
+            database,
+            self.folder,
+            refusals=listener.refusals,
+        )
+        made = dataclasses.replace(made, restricted=part is not None)
+        return await self._with_linking(made, question, database, found, listener.schema)
+
+    async def _with_linking(
+        self,
+        record: Record,
+        question: EvalQuestion,
+        database: OpenDatabase,
+        found: RunFolder,
+        schema: SchemaShown,
+    ) -> Record:
+        """The record with how the schema that was linked stands to the gold, unless gold chose it.
+
+        Raises:
+            QuorumError: The text of the linked schema is missing.
+        """
+        if self.evaluation.gold:
+            return record
+        kept = None
+        if schema.text is not None:
+            shown = await asyncio.to_thread(schema.read, found)
+            kept = await asyncio.to_thread(linking_of_schema, shown, question, database.resources.catalog)
+        return dataclasses.replace(record, linked=schema.linked, schema_linking=kept)
+
+    async def _gold_part(self, question: EvalQuestion, database: OpenDatabase) -> Catalog | None:
+        """What the evaluation restricts the question's schema to; None where it does not, or cannot."""
+        parts = self.evaluation.gold
+        if parts is None:
+            return None
+        return await asyncio.to_thread(gold_part, question, database.resources.catalog, parts)
 
     async def _open(
-        self, question: EvalQuestion, database: OpenDatabase, listener: _RunListener, *, resumed: bool
+        self, question: EvalQuestion, resources: Resources, listener: _RunListener, *, resumed: bool
     ) -> Context:
         """The run's context, with equal expert weights.
 
@@ -108,7 +149,7 @@ class Attempts:
                 question.question,
                 resume=question.id if resumed else "",
                 run_id="" if resumed else question.id,
-                resources=database.resources_for(question),
+                resources=resources,
                 listener=listener,
             )
         )
@@ -135,9 +176,10 @@ class Attempts:
         try:
             database = await self.databases.of(question)
             verdict = await judge_nothing(question, self.evaluation.suite.scorer, database)
+            record = judged(record, verdict)
+            return await self._with_linking(record, question, database, found, listener.schema)
         except QuorumError:
             return record
-        return judged(record, verdict)
 
     def _ready(self, found: RunFolder, question: EvalQuestion, listener: _RunListener) -> bool:
         """Whether a run can be continued, having its events read into ``listener``; else discard it."""
@@ -173,10 +215,12 @@ async def _answer(context: Context, question: EvalQuestion, *, resumed: bool) ->
 
 
 class _RunListener:
-    """Collects a run's failed model calls from its events, live and from the trace of earlier processes."""
+    """Collects a run's failed model calls and what it shows of the schema from its events, live and from the
+    trace of earlier processes."""
 
     def __init__(self, replied: Callable[[], None]) -> None:
         self.replied = replied
+        self.schema = SchemaShown()
         self._failures: dict[str, set[str]] = {}  # by candidate; of calls for none, under ""
 
     @property
@@ -192,6 +236,7 @@ class _RunListener:
 
     def learn(self, event: Event) -> None:
         """Read an event. A resumed run repeats what failed outside the candidates."""
+        self.schema.learn(event)
         match event["kind"]:
             case "model_failed":
                 failures = self._failures.setdefault(str(event.get("candidate") or ""), set())
@@ -199,10 +244,11 @@ class _RunListener:
             case "begun":
                 self._failures.pop("", None)
             case voting.ASKED_ANEW:  # all candidates begin anew
-                self.forget()
+                self._failures.clear()
 
     def forget(self) -> None:
-        """Forget all failures."""
+        """Forget all events."""
+        self.schema = SchemaShown()
         self._failures.clear()
 
 

@@ -12,6 +12,7 @@ from quorum.evals.questions import EvalQuestion
 from quorum.evals.scorers.base import RunSql
 from quorum.graph.options import RunOptions
 from quorum.graph.resources import OpenModels, Resources, open_models, open_resources
+from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.documents import Documents
 from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.execute import Database, QueryCache, execute
@@ -89,11 +90,16 @@ class OpenDatabase:
     gold: Database
     limits: Limits = GOLD_LIMITS
 
-    def resources_for(self, question: EvalQuestion) -> Resources:
-        """The shared resources, with the question's own external knowledge where it has some."""
+    def resources_for(self, question: EvalQuestion, part: Catalog | None = None) -> Resources:
+        """The shared resources, with the question's own external knowledge where it has some.
+
+        Args:
+            part: What is shown of the catalog, if not all; the lint keeps to all of it.
+        """
+        own = self.resources if part is None else self.resources.showing(part)
         if not question.knowledge:
-            return self.resources
-        return replace(self.resources, documents=Documents.of(dict(question.knowledge)))
+            return own
+        return replace(own, documents=Documents.of(dict(question.knowledge), own=True))
 
 
 @dataclass(eq=False)

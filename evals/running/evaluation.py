@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quorum import __version__
-from quorum.evals.questions import ID_HINT, EvalQuestion, Suite, is_id
+from quorum.evals.questions import ID_HINT, EvalQuestion, GoldParts, Suite, is_id
 from quorum.evals.records import Asked, Manifest
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import recipe_of
@@ -37,6 +37,8 @@ class Evaluation:
         folder: Where the evaluation is kept.
         concurrency: Questions at a time.
         shard: (2, 8) is the second of eight.
+        gold: Show each question only those parts of the schema that its gold needs, where that is known; None
+            in all ordinary evaluations.
         api_key, chat_models: As ``quorum.graph.resources.open_resources``.
     """
 
@@ -46,6 +48,7 @@ class Evaluation:
     folder: Path
     concurrency: int = 8
     shard: tuple[int, int] = (1, 1)
+    gold: GoldParts | None = None
     api_key: str = field(default="", repr=False)
     chat_models: Mapping[str, BaseChatModel] = field(default_factory=dict)
 
@@ -84,7 +87,7 @@ class Evaluation:
             suite=self.suite.name,
             rules=scorer.rules,
             metrics=tuple(asdict(metric) for metric in scorer.metrics),
-            options=_kept(self.options),
+            options=_kept(self.options) | ({"gold": self.gold} if self.gold else {}),
             asked=tuple(_asked(question, scorer) for question in self.questions),
             shard=f"{self.shard[0]}/{self.shard[1]}",
             missing=self.suite.missing,
@@ -171,6 +174,8 @@ def _parts(question: EvalQuestion, scorer: Scorer) -> Iterator[str]:
     places = {str(file) for file in files}
     yield f"text {_digest(question.question)}"
     yield f"gold SQL {_digest(question.gold_sql)}"
+    if question.gold_tables:
+        yield f"gold tables {_digest(question.gold_tables)}"
     for name, text in question.knowledge.items():
         yield f"knowledge {name} {_digest(text)}"
     for file in files:

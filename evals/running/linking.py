@@ -1,13 +1,51 @@
-"""Measures schema linking: an answer's tables and columns against those of the gold SQL."""
+"""Measures schema linking against gold, and tells a question's gold tables and columns."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
+from quorum.evals.questions import EvalQuestion, GoldParts
 from quorum.evals.records import Linking
+from quorum.graph.runs import RunFolder
 from quorum.knowledge.catalog import Catalog
-from quorum.tools.linking import Linked, used
+from quorum.knowledge.schema_text import parse_schema
+from quorum.tools.linking import Linked, prune, union, used
 from quorum.tools.sql import SyntaxProblem
+
+
+@dataclass
+class SchemaShown:
+    """What a run shows of its schema, by its events.
+
+    Attributes:
+        linked: It was linked, or linking was asked to.
+        text: Blob of the linked schema's text; empty for the whole schema, None where it is not known, as of
+            the SchemaLinker's words, which are no schema text.
+    """
+
+    linked: bool = False
+    text: str | None = ""
+
+    def learn(self, event: Mapping[str, Any]) -> None:
+        """Read an event; what a candidate has linked for itself does not count."""
+        match event["kind"]:
+            case "long_context":
+                self.linked = True
+            case "linking" if not event.get("candidate"):
+                self.linked = True
+                self.text = None if event.get("linked_schema") else ""
+            case "schema_shown":
+                self.text = event.get("ref")
+
+    def read(self, run: RunFolder) -> Catalog | None:
+        """The linked part of the catalog; None for the whole, or for words.
+
+        Raises:
+            QuorumError: The run lacks its text.
+        """
+        return parse_schema(run.get(self.text)) if self.linked and self.text else None
 
 
 def linking_of(sql: str, gold: Iterable[str], catalog: Catalog) -> Linking | None:
@@ -16,11 +54,61 @@ def linking_of(sql: str, gold: Iterable[str], catalog: Catalog) -> Linking | Non
     Against several accepted gold queries, the nearest counts: the one with the best column recall, then
     table recall, then precision. SQL that cannot be read uses nothing.
     """
-    golds = [found for text in gold if (found := _used(text, catalog)) is not None and found.tables]
+    golds = _golds(gold, catalog)
     if not sql.strip() or not golds:
         return None
-    own = _used(sql, catalog) or Linked()
-    return max((_compare(own, found) for found in golds), key=_rank)
+    return _nearest(_used(sql, catalog) or Linked(), golds)
+
+
+def linking_of_schema(shown: Catalog | None, question: EvalQuestion, catalog: Catalog) -> Linking | None:
+    """Recall and precision of a linked schema (ReFoRCE, Table 5); None where the question has no gold.
+
+    Against the gold SQL, the nearest of several as in ``linking_of``; without any, against the gold tables
+    that the benchmark publishes.
+
+    Args:
+        shown: The linked part of ``catalog``; None for all of it, whose recall is 1 and whose precision is
+            not told.
+    """
+    golds = _golds(question.gold_sql, catalog)
+    known = golds or _published(question, catalog)
+    if not known:
+        return None
+    if shown is None:
+        return Linking(1.0, None, 1.0 if any(gold.columns for gold in golds) else None, None)
+    tables = tuple(table.full_name for table in shown.tables)
+    columns = tuple((table.full_name, column.name) for table, column in shown.columns() if golds)
+    return _nearest(Linked(tables, columns), known)
+
+
+def gold_part(question: EvalQuestion, catalog: Catalog, parts: GoldParts) -> Catalog | None:
+    """The part of ``catalog`` that a question's gold needs; None where that is not known.
+
+    With ``tables`` whole tables: those that the benchmark publishes and those that its gold SQL reads, for
+    either may lack some (ReFoRCE, Table 3). With ``columns`` those that gold SQL uses, and keys (Table 4).
+    """
+    golds = _golds(question.gold_sql, catalog)
+    if parts == "columns":
+        return prune(catalog, *golds, bare="key") if golds else None
+    tables = union(catalog, [*golds, *_published(question, catalog)]).tables
+    return prune(catalog, Linked(tables)) if tables else None
+
+
+def _golds(gold: Iterable[str], catalog: Catalog) -> list[Linked]:
+    """What each gold query uses; without those that cannot be read or use no table."""
+    return [found for text in gold if (found := _used(text, catalog)) is not None and found.tables]
+
+
+def _published(question: EvalQuestion, catalog: Catalog) -> list[Linked]:
+    """The gold tables that a benchmark publishes, if the catalog has all of them."""
+    names = question.gold_tables
+    if not names or not all(map(catalog.find, names)):
+        return []
+    return [Linked(tuple(table.full_name for name in names for table in catalog.find(name)))]
+
+
+def _nearest(own: Linked, golds: Iterable[Linked]) -> Linking:
+    return max((_compare(own, gold) for gold in golds), key=_rank)
 
 
 def _compare(own: Linked, gold: Linked) -> Linking:

@@ -7,6 +7,7 @@ The folder is ``spider2-lite`` or ``spider2-snow`` of the repository (``SOURCE``
     resource/databases/spider2-localdb/     SQLite files, a download of their own
     resource/documents/                     external knowledge
     evaluation_suite/gold/                  exec_result/, sql/, *_eval.jsonl
+    ../methods/gold-tables/                 which tables each question needs, for ``--gold tables``
 
 Questions for BigQuery and Snowflake are asked over their schemas (``schema://``); so are, in Lite, those for
 SQLite files that are not there. Where there is no schema either, a question is left out.
@@ -17,7 +18,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from quorum.evals.questions import EvalQuestion, Suite
@@ -35,6 +36,7 @@ from quorum.evals.suites.spider2_folder import (
     Places,
     absent_documents,
     amount,
+    gold_tables,
     listed,
 )
 from quorum.knowledge.errors import ConfigurationError
@@ -134,13 +136,18 @@ def _read(path: Path, engine: Callable[[str], str]) -> list[_Asked]:
 def _load(name: str, folder: Path, asked: Sequence[_Asked], locate: Locate) -> Suite:
     places, knowledge = Places(folder), ExternalKnowledge(folder / DOCUMENTS)
     gold = Gold(folder / GOLD, EDITIONS[name])
+    tables = gold_tables(folder, EDITIONS[name])
     urls = {each.id: locate(places, each) for each in asked}
     nowhere = [each for each in asked if not urls[each.id]]
     left_out = _left_out(nowhere, files=name == "spider2-local")
     if len(nowhere) == len(asked):
         what = f"no database of {name}'s {len(asked)} questions" if asked else f"no question of {name}"
         raise ConfigurationError(f"{folder} has {what}.", hint=" ".join(left_out))
-    questions = tuple(_question(each, urls[each.id], knowledge, gold) for each in asked if urls[each.id])
+    questions = tuple(
+        replace(_question(each, urls[each.id], knowledge, gold), gold_tables=tables.get(each.id, ()))
+        for each in asked
+        if urls[each.id]
+    )
     missing = (*left_out, *_lacking(questions, gold))
     return Suite(name, folder, questions, Spider2Scorer(gold.results), missing)
 

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.scorers.spider2_rules import STANDARDS, Edition, Spider2Gold, load_gold
 from quorum.evals.submissions.predictions import read_sql
-from quorum.evals.suites.files import read_lines, sqlite_url
+from quorum.evals.suites.files import read_lines, sqlite_url, text_of
 from quorum.knowledge.errors import ConfigurationError
 from quorum.knowledge.folder import find_database_folders
 
@@ -21,6 +21,9 @@ SOURCE = "https://github.com/xlang-ai/Spider2"
 DATABASES = Path("resource", "databases")
 DOCUMENTS = Path("resource", "documents")
 GOLD = Path("evaluation_suite", "gold")
+GOLD_TABLES = Path("methods", "gold-tables")
+"""Beside the edition's folder: the tables that each question needs, for runs with "oracle tables"."""
+
 FILES = (
     "resource/databases/spider2-localdb/*.sqlite",
     "resource/databases/*.sqlite",
@@ -104,6 +107,26 @@ class ExternalKnowledge:
             self._texts[name] = _text(path) if path.is_file() else None
         text = self._texts.get(name)
         return {} if text is None else {name: text}
+
+
+def gold_tables(folder: Path, edition: Edition) -> dict[str, tuple[str, ...]]:
+    """The tables that questions need, by id, as the benchmark publishes them; empty if they are not there.
+
+    Args:
+        folder: Of the edition, as it lies in the repository.
+
+    Raises:
+        ConfigurationError: The file is damaged.
+    """
+    path = folder.absolute().parent / GOLD_TABLES / f"spider2-{edition}-gold-tables.jsonl"
+    lines = read_lines(path, source=SOURCE) if path.is_file() else []
+    found = {}
+    for number, item in enumerate(lines, start=1):
+        names = item.get("gold_tables")
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise ConfigurationError(f"Entry {number} of {path} names no tables.", hint="Get the file again.")
+        found[text_of(item, "instance_id", path, number)] = tuple(dict.fromkeys(names))
+    return found
 
 
 def absent_documents(questions: Sequence[EvalQuestion]) -> tuple[str, ...]:

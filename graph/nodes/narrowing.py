@@ -12,8 +12,9 @@ from quorum.graph.nodes.step import Update, ask_role
 from quorum.graph.state import RunState
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.compress import SchemaText, render, render_plain
+from quorum.knowledge.tokens import estimate_tokens
 from quorum.tools.linking import Linked, prune, union, used
-from quorum.tools.schema_parts import choose, chunks, needed, unit_texts, units
+from quorum.tools.schema_parts import chunks, needed, unit_texts, units
 from quorum.tools.sql import SyntaxProblem
 
 Linking: TypeAlias = Literal["tables", "drafts", "none"]
@@ -22,24 +23,27 @@ Linking: TypeAlias = Literal["tables", "drafts", "none"]
 
 async def show_plain_schema(_: RunState, context: Context) -> Update:
     """Without compression: every table by itself, nothing left out (an ablation of ReFoRCE's Table 3)."""
-    return await _shown(context, await asyncio.to_thread(render_plain, context.resources.catalog))
+    return show(context, await asyncio.to_thread(render_plain, context.resources.catalog))
 
 
-async def choose_schema(_: RunState, context: Context, *, names: Sequence[str]) -> Update:
-    """Only the tables and columns named, as ReFoRCE's ablations with gold tables and gold schema do.
+async def is_long(state: RunState, context: Context, above: int) -> bool:
+    """Whether schema and documents take more than ``above`` tokens (ReFoRCE, section 3.2.1); if so, says it.
 
-    Raises:
-        ConfigurationError: A name is neither a table nor a column.
+    Counted is the schema with every description and sample value and like tables grouped, not what a budget
+    has left of it.
     """
-    catalog = context.resources.catalog
-    chosen = prune(catalog, choose(catalog, names))
-    return await _shown(context, await asyncio.to_thread(_text, chosen, context), chosen=list(names))
+    schema = context.resources.schema.whole
+    documents = estimate_tokens(await context.text(state.documents_ref))
+    if schema + documents <= above:
+        return False
+    context.trace.record("long_context", agent="catalog", schema=schema, documents=documents, above=above)
+    return True
 
 
 async def link_schema(
     state: RunState, context: Context, *, linking: Linking, above: int | None = None
 ) -> Update:
-    """Link the schema where its text is longer than ``above`` tokens (ReFoRCE, section 3.2.1).
+    """Link the schema where it ``is_long``, and show what was linked within the budget of schema text.
 
     By default ``above`` is the run's ``link_above``. What a malformed reply was about stays in; if nothing
     was linked the whole schema stays. Both add a warning.
@@ -48,7 +52,7 @@ async def link_schema(
         ModelUnavailable: No model answers.
     """
     above = context.options.link_above if above is None else above
-    if linking == "none" or context.resources.schema.tokens <= above:
+    if linking == "none" or not await is_long(state, context, above):
         return {}
     link = _by_tables if linking == "tables" else _by_drafts
     linked, notes = await link(state, context, above)
@@ -60,11 +64,11 @@ async def link_schema(
     text = await asyncio.to_thread(_text, chosen, context)
     agent = "table_linker" if linking == "tables" else "draft_linker"
     context.trace.record("linking", agent=agent, tables=list(linked.tables), notes=notes)
-    return {**await _shown(context, text), "warnings": notes}
+    return {**show(context, text), "warnings": notes}
 
 
 async def _by_tables(state: RunState, context: Context, above: int) -> tuple[Linked, list[str]]:
-    """One judgement per table; the tables stay whole unless that is still too long."""
+    """One judgement per table; the tables stay whole unless what would be shown is still too long."""
     catalog = context.resources.catalog
     parts = await asyncio.to_thread(units, catalog)
     texts = await asyncio.to_thread(unit_texts, parts)
@@ -81,7 +85,8 @@ async def _by_tables(state: RunState, context: Context, above: int) -> tuple[Lin
     whole = dict.fromkeys((*linking.needed, *linking.unjudged))
     linked = needed(parts, whole)
     chosen = await asyncio.to_thread(prune, catalog, linked)
-    if (await asyncio.to_thread(_text, chosen, context)).tokens > above:
+    shown = (await asyncio.to_thread(_text, chosen, context)).tokens + estimate_tokens(documents)
+    if shown > above:
         linked = needed(parts, {**whole, **linking.needed})
     notes = [
         f"The TableLinker's reply on {name} could not be used; it stays whole." for name in linking.unjudged
@@ -104,7 +109,7 @@ async def _by_drafts(state: RunState, context: Context, _: int) -> tuple[Linked,
         ),
         event="drafts",
     )
-    found, notes = await asyncio.to_thread(_used, catalog, drafting.drafts)
+    found, notes = await asyncio.to_thread(used_by, catalog, drafting.drafts)
     for number in drafting.unread:
         found.append(Linked(tables=tuple(table.full_name for table in parts[number].tables)))
         notes.append(f"The DraftLinker's reply on part {number + 1} could not be used; it stays whole.")
@@ -112,7 +117,8 @@ async def _by_drafts(state: RunState, context: Context, _: int) -> tuple[Linked,
     return whole, notes
 
 
-def _used(catalog: Catalog, drafts: Sequence[str]) -> tuple[list[Linked], list[str]]:
+def used_by(catalog: Catalog, drafts: Sequence[str]) -> tuple[list[Linked], list[str]]:
+    """What each draft uses of the catalog, and notes on those that cannot be read."""
     found, notes = list[Linked](), list[str]()
     for sql in drafts:
         try:
@@ -126,8 +132,15 @@ def _text(catalog: Catalog, context: Context) -> SchemaText:
     return render(catalog, budget=context.options.schema_tokens)
 
 
-async def _shown(context: Context, schema: SchemaText, **more: object) -> Update:
+def show(context: Context, schema: SchemaText) -> Update:
+    """Show this schema text from now on."""
+    ref = context.put(schema.text)
     context.trace.record(
-        "schema_shown", agent="catalog", tokens=schema.tokens, left_out=list(schema.left_out), **more
+        "schema_shown",
+        agent="catalog",
+        tokens=schema.tokens,
+        whole=schema.whole,
+        left_out=list(schema.left_out),
+        ref=ref,
     )
-    return {"schema_ref": context.put(schema.text)}
+    return {"schema_ref": ref}

@@ -8,9 +8,11 @@ from typing import Any
 from quorum.agents import knowledge_retriever, syntax_retriever
 from quorum.graph.context import Context
 from quorum.graph.nodes.candidate import NO_PLAN, link_schema
+from quorum.graph.nodes.narrowing import is_long
 from quorum.graph.nodes.step import Update, lost, try_role
 from quorum.graph.state import RunState, fresh
 from quorum.knowledge import syntax
+from quorum.knowledge.tokens import estimate_tokens
 from quorum.tools.models import Model
 
 
@@ -28,6 +30,7 @@ async def open_run(state: RunState, context: Context) -> Update:
         dialect=context.dialect,
         tables=len(context.resources.catalog.tables),
         tokens=schema.tokens,
+        whole=schema.whole,
         left_out=list(schema.left_out),
         notes=list(context.resources.catalog.notes),
     )
@@ -37,20 +40,25 @@ async def open_run(state: RunState, context: Context) -> Update:
 
 
 async def retrieve_documents(state: RunState, context: Context) -> Update:
-    """External Knowledge Retriever: before the plan (ReCAPAgent-SQL, Table 1)."""
+    """External Knowledge Retriever: before the plan (ReCAPAgent-SQL, Table 1).
+
+    A question's own documents are shown whole as far as ``document_tokens`` go: ReFoRCE's prompts hold all
+    of its external knowledge (paper 000, equation 1).
+    """
     documents = context.resources.documents
     if documents is None:
         return {}
     embedder = context.resources.embedder
-    text = await knowledge_retriever.retrieve(documents, state.question, embedder=embedder)
-    context.trace.record("retrieval", agent="knowledge_retriever", text=text)
+    whole = context.options.document_tokens if documents.own else knowledge_retriever.WHOLE_TOKENS
+    text = await knowledge_retriever.retrieve(documents, state.question, whole=whole, embedder=embedder)
+    context.trace.record("retrieval", agent="knowledge_retriever", text=text, tokens=estimate_tokens(text))
     notes = [f"Documents: {note}" for note in documents.notes]
     return {"documents_ref": context.put(text) if text else "", "warnings": notes}
 
 
 async def link_large_schema(state: RunState, context: Context, *, max_steps: int) -> Update:
-    """SchemaLinker on the whole question, only where the schema text exceeds ``link_above`` tokens."""
-    if context.resources.schema.tokens <= context.options.link_above:
+    """SchemaLinker on the whole question, only where schema and documents exceed ``link_above`` tokens."""
+    if not await is_long(state, context, context.options.link_above):
         return {}
     linked = await link_schema(state, context, max_steps=max_steps)
     if not linked:

@@ -12,6 +12,7 @@ from typing import Literal
 
 from quorum.graph.ballots import UNANSWERABLE
 from quorum.graph.context import Context
+from quorum.graph.nodes.narrowing import show
 from quorum.graph.nodes.step import Update
 from quorum.graph.nodes.voting import candidate_input
 from quorum.graph.state import RunState
@@ -79,7 +80,7 @@ async def link_presql(state: RunState, context: Context) -> Update:
     schema = await asyncio.to_thread(render, pruned, budget=context.options.schema_tokens)
     samples = SampleRows.from_json(await context.text(state.extras.samples)).text(pruned)
     extras = replace(state.extras, rows=context.put(samples) if samples else "")
-    return {"schema_ref": context.put(schema.text), "extras": extras}
+    return {**show(context, schema), "extras": extras}
 
 
 def _link(queries: list[str], catalog: Catalog) -> tuple[Linked, list[str]]:

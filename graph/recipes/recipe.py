@@ -22,9 +22,6 @@ Count = Annotated[int, Field(ge=0, le=MOST)]
 AtLeastOne = Annotated[int, Field(ge=1, le=MOST)]
 """A limit without which a recipe makes no sense."""
 
-Names = tuple[str, ...]
-"""A list of names, as a switch."""
-
 
 @dataclass(frozen=True)
 class Deviation:
@@ -56,7 +53,7 @@ class Recipe:
     """A named way of wiring the agents.
 
     A recipe's module subclasses it; the fields that it adds are the recipe's switches and limits
-    (``switch``), of type bool, ``Count``, ``AtLeastOne``, ``Names`` or a ``Literal`` of names. They reach the
+    (``switch``), of type bool, ``Count``, ``AtLeastOne`` or a ``Literal`` of names. They reach the
     nodes as arguments when the graph is wired.
 
     Attributes:
@@ -95,15 +92,12 @@ class Recipe:
         types = _types(type(self))  # type: ignore[arg-type]  # classes hash
         for name in self.switches():
             value = getattr(self, name)
-            if isinstance(getattr(type(self), name), tuple):
-                value = _names(value)
             try:
                 types[name].validate_python(value)
             except ValidationError as error:
                 raise ConfigurationError(
                     f"The switch {name} is {value!r}: {first_in_words(error)}."
                 ) from None
-            object.__setattr__(self, name, value)
 
     @classmethod
     def switches(cls) -> tuple[str, ...]:
@@ -146,13 +140,6 @@ class Recipe:
     def recursion_limit(self) -> int:
         """Steps that a run, or one candidate's branch, may take; a faulty loop ends there."""
         return 200
-
-
-def _names(value: Any) -> Any:
-    """A list or a comma list as a tuple, so that a recipe can be hashed; anything else as it is."""
-    if isinstance(value, str):
-        value = [part.strip() for part in value.split(",") if part.strip()]
-    return tuple(value) if isinstance(value, list) else value
 
 
 @lru_cache(maxsize=32)

@@ -26,7 +26,7 @@ from quorum.graph.nodes.narrowing import Linking
 from quorum.graph.nodes.step import Step
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.branch import LINKERS, Paths, RecipeGraph, fan_out, run_graph
-from quorum.graph.recipes.recipe import Count, Names, Recipe, switch
+from quorum.graph.recipes.recipe import Count, Recipe, switch
 from quorum.graph.recipes.reforce_branch import wire_candidate
 from quorum.graph.state import RunState
 
@@ -41,10 +41,9 @@ class Reforce(Recipe):
     compression: bool = switch(True, "off: every table by itself, however long, and no linking (Table 3)")
     linking: Linking = switch("tables", "of a long schema: by asking of each table, or by what drafts use")
     link_above: Tokens = switch(
-        table_linker.ABOVE_TOKENS, "tokens above which the schema is linked; the run's option is not used"
+        table_linker.ABOVE_TOKENS,
+        "tokens of schema and documents above which it is linked; the run's is not used",
     )
-    gold_tables: Names = switch((), "tables that the schema is restricted to (Table 3)")
-    gold_schema: Names = switch((), "columns, `table.column`, that it is restricted to (Table 4)")
     exploration: Literal["ties", "always", "never"] = switch(
         "ties", "look into the database where the vote ties or has no answer; `always`: at once (Table 3)"
     )
@@ -97,8 +96,6 @@ def wire(recipe: Reforce, options: type[RunOptions] = RunOptions) -> RecipeGraph
 
 def _schema(recipe: Reforce) -> dict[str, Step]:
     """The node that chooses another schema text than the run's, if there is one."""
-    if gold := (*recipe.gold_tables, *recipe.gold_schema):
-        return {"choose_schema": partial(narrowing.choose_schema, names=gold)}
     if not recipe.compression:
         return {"show_plain_schema": narrowing.show_plain_schema}
     if recipe.linking == "none":

@@ -17,7 +17,7 @@ from quorum.commands.options import Command, setting_flags
 
 if TYPE_CHECKING:
     from quorum.eval_progress import Board
-    from quorum.evals.questions import EvalQuestion, Suite
+    from quorum.evals.questions import EvalQuestion, GoldParts, Suite
     from quorum.evals.running.runner import Evaluation
     from quorum.settings import Settings
 
@@ -49,6 +49,9 @@ def _shard(_: click.Context, __: click.Parameter, given: str) -> tuple[int, int]
 @click.option("--cluster", metavar="ADDRESS", default="", help="ask in the workers of this Dask scheduler")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="where the evaluation is kept")
 @click.option("--timings", is_flag=True, help="bird: measure R-VES, see above")
+@click.option(
+    "--gold", type=click.Choice(["tables", "columns"]), help="show each question only those, see above"
+)
 @setting_flags(without="database")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object at the end")
 @click.option("--quiet", "-q", is_flag=True, help="no progress on standard error")
@@ -63,6 +66,7 @@ def command(
     cluster: str,
     out: Path | None,
     timings: bool,
+    gold: GoldParts | None,
     as_json: bool,
     quiet: bool,
     **flags: Any,
@@ -80,6 +84,10 @@ def command(
     turns to measure BIRD's R-VES. Questions under way disturb each other's times: such figures mean
     something with --concurrency 1 on a machine that does nothing else, and only beside others that
     were measured there.
+
+    --gold is for ablations (ReFoRCE, Tables 3 and 4): each question sees only the tables that the benchmark
+    publishes as needed or that its gold SQL reads, or only the columns that its gold SQL uses. A question
+    whose gold is not known sees the whole schema. Reports say so: such figures are no results of a system.
 
     One process uses one processor core: with --workers N, N processes share the questions. It pays where
     hundreds are asked at a time, or the model replies fast. --cluster tcp://HOST:8786 shares them among the
@@ -99,7 +107,8 @@ def command(
     settings = Settings(**flags)
     _allow_files(concurrency)  # before there are workers, which inherit it
     loaded, chosen = _opened(suite, data, flags["database"], ids, limit, shard, timings=timings)
-    evaluation = _evaluation(loaded, chosen, settings, out, concurrency, shard, timings=timings)
+    kind = "-timed" * timings + (f"-gold-{gold}" if gold else "")
+    evaluation = _evaluation(loaded, chosen, settings, out, concurrency, shard, kind, gold)
     raise SystemExit(_run(evaluation, workers, cluster, quiet=quiet, as_json=as_json))
 
 
@@ -132,18 +141,18 @@ def _evaluation(
     out: Path | None,
     concurrency: int,
     shard: tuple[int, int],
-    *,
-    timings: bool,
+    kind: str,
+    gold: GoldParts | None,
 ) -> Evaluation:
     from quorum.evals.paths import check_no_file
     from quorum.evals.running.runner import Evaluation
     from quorum.tools.urls import SAMPLE
 
     options = settings.changed(database=SAMPLE).run_options()  # each question brings its own
-    name = _name(suite.name + ("-timed" if timings else ""), options.recipe, options.models, shard)
+    name = _name(suite.name + kind, options.recipe, options.models, shard)
     folder = out or settings.home / "evals" / name
     check_no_file(folder, hint="Give another --out: a folder.")
-    evaluation = Evaluation(suite, options, chosen, folder, concurrency, shard, settings.key)
+    evaluation = Evaluation(suite, options, chosen, folder, concurrency, shard, gold, settings.key)
     evaluation.check()
     return evaluation
 
@@ -211,6 +220,7 @@ def _announce(evaluation: Evaluation, where: str) -> None:
         f"{evaluation.concurrency} at a time{where}",
         f"recipe {options.recipe}",
         printable(", ".join(options.models)),
+        *([f"each with its gold {evaluation.gold} only"] if evaluation.gold else []),
     )
     click.echo(" · ".join(parts), err=True)
     for text in evaluation.suite.missing:
@@ -231,6 +241,7 @@ def _close(evaluation: Evaluation, board: Board, message: str, *, as_json: bool,
             "recipe": evaluation.options.recipe,
             "models": evaluation.options.models,
             "shard": f"{evaluation.shard[0]}/{evaluation.shard[1]}",
+            "gold": evaluation.gold,
             "missing": list(evaluation.suite.missing),
         }
         click.echo(json.dumps(about | tally.summary(), ensure_ascii=False))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from quorum.evals.records import Linking
 from quorum.evals.running.linking import linking_of
 from quorum.knowledge.catalog import Catalog, Column, Table
+from tests.benchmarks.bench_linking import measured
 
 TABLES = {"orders": ("id", "city", "total"), "customers": ("id", "name")}
 CATALOG = Catalog(
@@ -71,3 +74,17 @@ def test_another_gold_query_never_worsens_column_recall(sql: str, golds: list[st
     assert found is not None
     assert found.column_recall == max(each.column_recall or 0.0 for each in alone if each)
     assert linking_of(golds[0], golds, CATALOG) == Linking(1.0, 1.0, 1.0, 1.0)
+
+
+async def test_linking_with_gold_loses_nothing_of_large_schemas(shared: Path) -> None:
+    """``python -m tests.benchmarks.bench_linking`` says it of all."""
+    found = await measured(shared / "data", databases={"TCGA_MITELMAN", "fhir_synthea"})
+    long = {case.id: case for case in found if case.now and case.by_drafts}
+    assert long.keys() == {"sf_bq176", "sf_bq166", "bq124"}
+    for case in long.values():
+        for kept in (case.by_drafts, case.by_verdicts):
+            assert kept is not None
+            assert (kept.table_recall, kept.column_recall) == (1.0, 1.0)
+        assert case.problems == ()
+        assert max(case.drafts, case.verdicts) < case.whole / 6
+    assert [id for id, case in long.items() if case.before] == ["bq124"], "others were not linked before"

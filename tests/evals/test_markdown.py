@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quorum.evals.records import CandidateRow, Record
+from quorum.evals.records import CandidateRow, Linking, Record
 from quorum.evals.reports.calibration import calibrate
 from quorum.evals.reports.format import clock, interval, plus_minus, price, size
 from quorum.evals.reports.markdown import report
@@ -112,7 +112,7 @@ def test_confidence_linking_votes_and_throughput_have_their_sections(tmp_path: P
     assert rows(text, "Confidence")[1] == ["Brier score", "0.085", "0.250 if always 0.500"]
     assert rows(text, "Confidence")[2][:2] == ["AUROC (higher is better)", "1.000"]
     assert "in the best order" in text
-    assert rows(text, "Schema linking")[2][:2] == ["columns", "50.0"]
+    assert rows(text, "Linking of the answers' SQL")[2][:2] == ["columns", "50.0"]
     assert "in 1 question with both. 1 question without SQL is in no mean." in text
     assert ["candidates that agree with the answer, mean share, %", "50.0"] in rows(text, "Votes")
     sessions = rows(text, "Throughput")
@@ -120,6 +120,28 @@ def test_confidence_linking_votes_and_throughput_have_their_sections(tmp_path: P
     assert sessions[1][2:] == ["2026-01-01 12:00:06", "2026-01-01 12:00:10", "4.00", "15.0", "0 B"]
     assert sessions[2][-1] == "210 MB"
     assert "went on: 1." in text
+
+
+def test_what_linked_schemas_keep_stands_apart_from_the_answers_linking(tmp_path: Path) -> None:
+    text = one(
+        tmp_path,
+        [
+            record("a", linking=linking(0.5, 0.5), linked=True, schema_linking=Linking(1.0, 0.5, 0.75, 0.1)),
+            record("b", linked=True, schema_linking=Linking(0.5, 1.0, None, None)),
+            record("c", linked=True),
+            record("d", schema_linking=Linking(1.0, None, 1.0, None)),
+            record("e"),
+        ],
+    )
+    assert rows(text, "Schema linking")[1:] == [
+        ["linked: tables", "75.0", "25.0", "2", "75.0", "25.0", "2", "50.0", "2"],
+        ["linked: columns", "75.0", "–", "1", "10.0", "–", "1", "0.0", "1"],
+        ["all: tables", "83.3", "16.7", "3", "–", "–", "0", "66.7", "3"],
+        ["all: columns", "87.5", "12.5", "2", "–", "–", "0", "50.0", "2"],
+    ]
+    assert "3 questions linked. 1 of them in no figure" in text
+    assert rows(text, "Linking of the answers' SQL")[1][:2] == ["tables", "50.0"]
+    assert "### Schema linking" not in one(tmp_path / "other", [record("a", linking=linking(1.0, 1.0))])
 
 
 def test_the_demonstration_is_said_first(tmp_path: Path) -> None:

@@ -79,6 +79,17 @@ async def test_snow_has_keys_of_its_own(tmp_path: Path) -> None:
     assert said(suite, "Schemas only")
 
 
+@pytest.mark.parametrize("suite", ["spider2-lite", "spider2-local"])
+def test_published_gold_tables_lie_beside_the_edition(lite: Path, suite: str) -> None:
+    assert by_id(load_suite(suite, lite))["local004"].gold_tables == ()
+    file = lite.parent / "methods" / "gold-tables" / "spider2-lite-gold-tables.jsonl"
+    write_lines(file, [{"instance_id": "local004", "gold_tables": ["pet", "pet"]}])
+    assert by_id(load_suite(suite, lite))["local004"].gold_tables == ("pet",)
+    write_lines(file, [{"instance_id": "local004", "gold_tables": "pet"}])
+    with pytest.raises(ConfigurationError, match="names no tables"):
+        load_suite(suite, lite)
+
+
 def test_local_is_the_part_on_sqlite_files(lite: Path) -> None:
     suite = load_suite("spider2-local", lite)
     assert [question.id for question in suite.questions] == ["local004"]

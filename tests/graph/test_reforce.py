@@ -22,7 +22,6 @@ from tests.graph.reforce_script import (
     NAMES,
     NOTHING,
     OTHER,
-    THIRD,
     TOWNS,
     corrected,
     explored,
@@ -236,26 +235,6 @@ async def test_switch_link_above(run: Run, shards: Path) -> None:
 
 def tokens(ran: Ran) -> int:
     return int(ran.of("schema_shown")[0]["tokens"])
-
-
-async def test_switch_gold_tables(run: Run) -> None:
-    ran = await run(replies(sql_writer=written(THIRD)), gold_tables=["Orders"], link_above=0)
-    assert "table orders" in ran.prompt("sql_writer")
-    assert "table customers" not in ran.prompt("sql_writer")
-    assert not ran.calls()["table_linker"]
-    with pytest.raises(ConfigurationError, match="neither a table nor a column"):
-        await run(replies(), gold_tables=["nobody"])
-
-
-async def test_switch_gold_schema(run: Run) -> None:
-    gold = ["orders.customer_id", "customers.city"]
-    ran = await run(replies(), gold_schema=gold)
-    prompt = ran.prompt("sql_writer")
-    assert "city" in prompt
-    assert "note TEXT" not in prompt
-    assert "total REAL" not in prompt
-    assert "This is a part of a larger database: 2 of 2 tables and 4 of 7 columns." in prompt
-    assert ran.answer.sql == GOOD
 
 
 async def test_switch_expected_format(run: Run) -> None:

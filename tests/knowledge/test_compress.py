@@ -115,6 +115,12 @@ def test_the_budget_is_spent() -> None:
     assert render(wide(), budget=whole // 2).tokens > whole // 4
 
 
+def test_what_everything_would_take_is_known_at_every_budget() -> None:
+    whole = render(wide(), budget=10**9)
+    for budget in (None, 50, whole.tokens // 2, whole.tokens - 1, whole.tokens):
+        assert render(wide(), budget=budget).whole == whole.tokens == whole.whole
+
+
 def test_names_alone_are_kept_even_above_the_budget_which_is_said() -> None:
     text = render(wide(), budget=50)
     assert text.tokens > 50

@@ -130,6 +130,18 @@ def test_several_processes_share_the_questions(workplace: Path, tmp_path: Path) 
     assert "9 workers cannot share 8 questions at a time" in refused.stderr
 
 
+def test_gold_is_an_evaluation_of_its_own_and_said(suite: Suite, workplace: Path) -> None:
+    result = run("shops", *OFFLINE, "--limit", "2", "--gold", "tables")
+    assert result.exit_code == 0, result.output
+    assert "offline · each with its gold tables only" in result.stderr
+    folder = EvalFolder(workplace / ".quorum" / "evals" / "shops-gold-tables-single-offline")
+    assert folder.manifest().options["gold"] == "tables"
+    assert all(record.restricted for record in folder.records().values())
+    ordinary = run("shops", *OFFLINE, "--limit", "2", "--out", str(folder.folder))
+    assert ordinary.exit_code == 2
+    assert "gold was 'tables' and is None" in ordinary.stderr
+
+
 def test_ids_choose_questions(suite: Suite, workplace: Path) -> None:
     (workplace / "ids.txt").write_text("q07\nq01\n")
     result = run("shops", *OFFLINE, "--ids", "ids.txt", "--json")

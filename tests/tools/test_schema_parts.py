@@ -1,14 +1,13 @@
-"""A catalog in parts, and parts of it by name."""
+"""A catalog in parts, and what judgements on them leave."""
 
 from __future__ import annotations
 
 import pytest
 
 from quorum.knowledge.catalog import Catalog, Column, Table
-from quorum.knowledge.errors import ConfigurationError
 from quorum.knowledge.schema_text import parse_schema
 from quorum.tools.linking import prune
-from quorum.tools.schema_parts import choose, chunks, needed, unit_texts, units
+from quorum.tools.schema_parts import chunks, needed, unit_texts, units
 
 
 def table(name: str, *columns: str, schema: str = "") -> Table:
@@ -39,27 +38,6 @@ def test_chunks_hold_every_table_once(tokens: int) -> None:
     parts = chunks(CATALOG, tokens)
     assert sorted(name for part in parts for name in names(part)) == sorted(names(CATALOG))
     assert len(parts) == {1: 3, 100_000: 1}.get(tokens, len(parts))
-
-
-def test_parts_are_chosen_by_table_and_by_column_in_any_case() -> None:
-    chosen = prune(CATALOG, choose(CATALOG, ["ORDERS.City", " people "]))
-    assert {t.name: [c.name for c in t.columns] for t in chosen.tables} == {
-        "orders": ["city"],
-        "people": ["id", "name"],
-    }
-
-
-@pytest.mark.parametrize("name", ["nobody", "orders.town", "orders.", ""])
-def test_a_name_that_means_nothing_is_refused(name: str) -> None:
-    with pytest.raises(ConfigurationError, match="neither a table nor a column"):
-        choose(CATALOG, [name])
-
-
-def test_qualified_names_tell_tables_apart() -> None:
-    catalog = Catalog("w", "postgres", (table("t", "a", schema="x"), table("t", "b", schema="y")))
-    assert choose(catalog, ["y.t"]).tables == ("y.t",)
-    assert choose(catalog, ["y.t.b"]).columns == (("y.t", "b"),)
-    assert choose(catalog, ["t"]).tables == ("x.t", "y.t")
 
 
 def test_units_are_kept_with_the_columns_named_and_whole_without_any() -> None:

@@ -174,15 +174,20 @@ def sql_critique(prompt: Prompt) -> dict[str, Any]:
 
 
 def schema_linker(prompt: Prompt) -> dict[str, Any]:
-    """Read the file whose name is most like the question, and give its columns."""
-    words, files = {*stems(prompt.get("question"))}, re.findall(r"(?m)^[^\s:]+\.txt", prompt.get("files"))
-    command = f"cat {max(files, key=lambda file: len(words & {*stems(file)}))}" if files else "ls"
-    tables = re.findall(r"(?m)^tables? (\S+).*((?:\n  .+)*)", prompt.get("result"))
-    columns = {name: re.findall(r"\n  (\w+) (\w+)", body) for name, body in tables}
-    linked = "; ".join(f"{name}({', '.join(map(':'.join, found))})" for name, found in columns.items())
-    if not prompt.all("step"):
-        return {"thought": NOTE, "command": command, "linked_schema": None}
-    return {"thought": NOTE, "command": None, "linked_schema": linked or "none"}
+    """Read the file whose name is most like the question, and give its table as it stands there, since what
+    is linked may be all of the schema that the other rules get to read."""
+    words, seen = {*stems(prompt.get("question"))}, prompt.get("result") or prompt.get("files")
+    if tables := re.findall(r"(?m)^tables? .*(?:\n  .+)*", seen):
+        dialect = re.search(r"The SQL dialect is (\w+)", prompt.text)
+        linked = [f"# database linked ({dialect[1] if dialect else ''})", *tables]
+        return {"thought": NOTE, "command": None, "linked_schema": "\n\n".join(linked)}
+    places = re.findall(r"(?m)^\S+\.txt", seen) or re.findall(r"(?m)^\S+/(?= \()", seen) or ["README.md"]
+    place = max(places, key=lambda place: len(words & {*stems(place)}))
+    return {
+        "thought": NOTE,
+        "command": f"{'ls' if place[-1] == '/' else 'cat'} {place}",
+        "linked_schema": None,
+    }
 
 
 def table_linker(prompt: Prompt) -> dict[str, Any]:

@@ -1,0 +1,166 @@
+"""Which schemas of Spider 2.0 are linked, and whether linking by parsing loses anything the gold needs:
+``python -m tests.benchmarks.bench_linking [DATA]``.
+
+DATA holds ``spider2-snow`` and ``spider2-lite`` (by default ``$QUORUM_DATA``, or ``../shared/data``). No
+model is asked. In the place of drafts and verdicts stands the gold SQL, over every question that has some,
+however small its schema: the tables that the drafts use, and the tables and columns that a TableLinker would
+name, are cut out of the catalog, written within the budget of schema text and read back. What of the gold's
+tables and columns is not there then, or what the lint of the gold SQL finds against that schema and not
+against the whole one, has been lost by this project, not by a model.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Container, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean, median
+
+from quorum.agents.table_linker import ABOVE_TOKENS
+from quorum.evals.questions import EvalQuestion
+from quorum.evals.records import Linking
+from quorum.evals.running.linking import linking_of_schema
+from quorum.evals.suites import load_suite
+from quorum.graph.nodes.narrowing import used_by
+from quorum.graph.options import RunOptions
+from quorum.knowledge.catalog import Catalog
+from quorum.knowledge.compress import render
+from quorum.knowledge.documents import Documents
+from quorum.knowledge.schema_text import parse_schema
+from quorum.knowledge.tokens import estimate_tokens
+from quorum.tools.databases import connect
+from quorum.tools.linking import Linked, prune, union
+from quorum.tools.lint import Linter
+from quorum.tools.schema_parts import needed, units
+from quorum.tools.sql import dialect_name, parse_statements
+
+SUITES = ("spider2-snow", "spider2-lite")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One question.
+
+    Attributes:
+        before: Whether it was linked when the text that the budget had cut was compared; ``now``: the whole
+            schema and the question's documents are.
+        whole: Tokens of schema, nothing left out; ``drafts``, ``verdicts`` those of the linked text.
+        by_drafts, by_verdicts: What linking with gold keeps; None without gold SQL.
+    """
+
+    id: str
+    url: str
+    before: bool
+    now: bool
+    whole: int
+    drafts: int = 0
+    verdicts: int = 0
+    by_drafts: Linking | None = None
+    by_verdicts: Linking | None = None
+    problems: tuple[str, ...] = ()
+
+
+def cases(questions: Iterable[EvalQuestion], catalog: Catalog) -> Iterable[Case]:
+    """The questions of one database."""
+    budget = RunOptions().schema_tokens
+    schema = render(catalog, budget=budget)
+    for each in questions:
+        documents = Documents.of(dict(each.knowledge)).all_text(RunOptions().document_tokens)
+        size = schema.whole + estimate_tokens(documents or "")
+        before, now = schema.tokens > ABOVE_TOKENS, size > ABOVE_TOKENS
+        if not each.gold_sql:
+            yield Case(each.id, each.url, before, now, schema.whole)
+            continue
+        found, problems = used_by(catalog, each.gold_sql)
+        gold = union(catalog, found)
+        drafts = render(prune(catalog, Linked(tables=gold.tables)), budget=budget)
+        verdicts = render(prune(catalog, verdicts_of(catalog, gold)), budget=budget)
+        shown = [parse_schema(text.text) for text in (drafts, verdicts)]
+        by_drafts, by_verdicts = (linking_of_schema(part, each, catalog) for part in shown)
+        problems += [f"unknown name {name}" for name in gold.unknown]
+        told = lint(each, catalog)
+        problems += [f"lint: {found}" for part in shown for found in lint(each, part) - told]
+        yield Case(
+            each.id,
+            each.url,
+            before,
+            now,
+            schema.whole,
+            drafts.tokens,
+            verdicts.tokens,
+            by_drafts,
+            by_verdicts,
+            tuple(problems),
+        )
+
+
+def lint(question: EvalQuestion, catalog: Catalog) -> set[str]:
+    """What the lint says of the question's gold SQL against a catalog."""
+    linter = Linter(catalog)
+    trees = [
+        tree for sql in question.gold_sql for tree in parse_statements(sql, dialect_name(catalog.dialect))
+    ]
+    return {problem.message for tree in trees for problem in linter.problems(tree)}
+
+
+def verdicts_of(catalog: Catalog, gold: Linked) -> Linked:
+    """What a TableLinker leaves that says yes to the gold's tables and names the gold's columns."""
+    parts = units(catalog)
+    of = {table.full_name: name for name, part in parts.items() for table in part.tables}
+    wanted: dict[str, list[str]] = {of[table]: [] for table in gold.tables}
+    for table, column in gold.columns:
+        wanted[of[table]].append(column)
+    return needed(parts, {name: dict.fromkeys(columns) for name, columns in wanted.items()})
+
+
+async def measured(data: Path, *, databases: Container[str] = ()) -> list[Case]:
+    """The questions of the suites, database by database; of all ``databases`` where none is named."""
+    found: list[Case] = []
+    for suite in SUITES:
+        groups: dict[str, list[EvalQuestion]] = {}
+        for question in load_suite(suite, data / suite).questions:
+            if not databases or question.database in databases:
+                groups.setdefault(question.url, []).append(question)
+        for url, questions in groups.items():
+            async with connect(url) as connector:
+                found += cases(questions, await connector.catalog())
+    return found
+
+
+def report(found: list[Case]) -> None:
+    """Print the figures."""
+    for name in ("before", "now"):
+        linked = [case for case in found if getattr(case, name)]
+        schemas, asked = len({case.url for case in linked}), len({case.url for case in found})
+        print(f"linked {name}: {schemas} of {asked} schemas, {len(linked)} of {len(found)} questions")
+    gold = [case for case in found if case.by_drafts]
+    long = [case for case in gold if case.now]
+    for title, those in (("with gold SQL", gold), ("with gold SQL, linked now", long)):
+        for name in ("drafts", "verdicts"):
+            kept = [linking for case in those if (linking := getattr(case, f"by_{name}"))]
+            tables = [each.table_recall or 0.0 for each in kept]
+            columns = [each.column_recall for each in kept if each.column_recall is not None]
+            before, after = (median(getattr(case, of) for case in those) for of in ("whole", name))
+            highest = [max(getattr(case, of) for case in those) for of in ("whole", name)]
+            print(
+                f"{title}, by gold {name}: {len(those)} questions, recall of tables {mean(tables):.4f}, of"
+                f" columns {mean(columns):.4f}, median tokens {before:,.0f} -> {after:,.0f},"
+                f" most {highest[0]:,} -> {highest[1]:,}"
+            )
+    for case in gold:
+        for name, found_of in (("drafts", case.by_drafts), ("verdicts", case.by_verdicts)):
+            if found_of is None or found_of.table_recall != 1 or found_of.column_recall not in (1, None):
+                print(f"missed: {case.id} by {name}: {found_of}")
+    for case in found:
+        for problem in case.problems:
+            print(f"problem: {case.id}: {problem}")
+    for case in long:
+        print(f"  {case.id}: {case.whole:,} -> {case.drafts:,} by drafts, {case.verdicts:,} by verdicts")
+
+
+if __name__ == "__main__":
+    given = sys.argv[1] if len(sys.argv) > 1 else os.environ.get("QUORUM_DATA", "../shared/data")
+    report(asyncio.run(measured(Path(given))))

@@ -1,0 +1,313 @@
+"""Evaluations in which questions see only what their gold needs, and what linking kept in ordinary ones."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quorum.evals.folder import EvalFolder
+from quorum.evals.questions import EvalQuestion, GoldParts, Suite
+from quorum.evals.records import Linking, Record
+from quorum.evals.reports.markdown import report
+from quorum.evals.reports.summary import summaries
+from quorum.evals.running.databases import Databases
+from quorum.evals.running.linking import SchemaShown, gold_part, linking_of_schema
+from quorum.evals.running.runner import Evaluation, run_evaluation
+from quorum.evals.suites.files import sqlite_url
+from quorum.graph.options import RunOptions
+from quorum.knowledge.catalog import Catalog, Column, Table
+from quorum.knowledge.errors import ConfigurationError
+from quorum.tools.linking import Linked, prune
+from quorum.tools.models.scripted import Prompt, scripted
+from tests.evals.small_suite import SumScorer
+from tests.graph.reforce_script import replies
+
+NAMES = {"orders": ("id", "city", "total"), "customers": ("id", "name"), "weather": ("day", "degrees")}
+CATALOG = Catalog(
+    "shop", "sqlite", tuple(Table(name, tuple(Column(c, "TEXT") for c in own)) for name, own in NAMES.items())
+)
+BY_SQL = "SELECT COUNT(*) FROM orders WHERE total > 3"
+MARK = "sold between dawn and dusk"
+
+
+class Asked:
+    """A model that writes ``BY_SQL`` and keeps what it was shown, by question."""
+
+    def __init__(self, **roles: Any) -> None:
+        self.prompts: dict[str, str] = {}
+        self._reply = replies(**{"sql_writer": {"reasoning": "", "sql": BY_SQL}, **roles})
+
+    def __call__(self, prompt: Prompt) -> Any:
+        if prompt.role == "sql_writer":
+            self.prompts[next(id for id in ("q1", "q2", "q3") if f"What is {id}?" in prompt.text)] = (
+                prompt.text
+            )
+        return self._reply(prompt)
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> tuple[EvalQuestion, ...]:
+    """With gold SQL, with published gold tables, with neither."""
+    path = tmp_path / "shop.sqlite"
+    with sqlite3.connect(path) as database:
+        for name, columns in NAMES.items():
+            database.execute(f"CREATE TABLE {name} ({', '.join(f'{c} TEXT' for c in columns)})")
+    database.close()
+
+    def question(id: str, **more: Any) -> EvalQuestion:
+        return EvalQuestion(id, f"What is {id}?", "shop", sqlite_url(path), "sqlite", **more)
+
+    return (
+        question("q1", gold_sql=(BY_SQL,)),
+        question("q2", gold_tables=("CUSTOMERS",)),
+        question("q3"),
+    )
+
+
+def evaluation(
+    folder: Path,
+    asked: tuple[EvalQuestion, ...],
+    model: Asked,
+    *,
+    gold: GoldParts | None = None,
+    recipe: str = "single",
+    **options: Any,
+) -> Evaluation:
+    return Evaluation(
+        Suite("shop", folder, asked, _Scorer()),
+        RunOptions(models=["test"], recipe=recipe, votes=1, **options),
+        asked,
+        folder,
+        gold=gold,
+        chat_models={"test": scripted(model)},
+    )
+
+
+class _Scorer(SumScorer):
+    """Questions without gold SQL are right as well: it is not what is looked at."""
+
+    async def score(self, question: EvalQuestion, *more: Any) -> Any:
+        return await super().score(dataclasses.replace(question, gold_sql=(BY_SQL,)), *more)
+
+
+async def run(folder: Path, asked: tuple[EvalQuestion, ...], model: Asked, **how: Any) -> dict[str, Record]:
+    return await run_evaluation(evaluation(folder, asked, model, **how))
+
+
+def tables(prompt: str) -> set[str]:
+    return {name for name in NAMES if f"table {name}" in prompt}
+
+
+async def test_with_gold_tables_each_question_sees_its_own(
+    tmp_path: Path, asked: tuple[EvalQuestion, ...]
+) -> None:
+    model = Asked()
+    records = await run(tmp_path / "gold", asked, model, gold="tables")
+    assert {id: tables(prompt) for id, prompt in model.prompts.items()} == {
+        "q1": {"orders"},
+        "q2": {"customers"},
+        "q3": {*NAMES},
+    }
+    assert "id, city, total TEXT" in model.prompts["q1"]
+    assert [records[id].restricted for id in ("q1", "q2", "q3")] == [True, True, False]
+    assert records["q2"].valid, "the lint keeps to the whole catalog"
+    assert records["q1"].schema_linking is None
+
+
+async def test_with_gold_columns_each_question_sees_those_of_its_gold_sql(
+    tmp_path: Path, asked: tuple[EvalQuestion, ...]
+) -> None:
+    model = Asked()
+    records = await run(tmp_path / "gold", asked, model, gold="columns")
+    assert tables(model.prompts["q1"]) == {"orders"}
+    assert "total TEXT" in model.prompts["q1"]
+    assert "city" not in model.prompts["q1"]
+    assert [records[id].restricted for id in ("q1", "q2", "q3")] == [True, False, False]
+
+
+async def test_an_ordinary_evaluation_shows_everything_and_is_another_one(
+    tmp_path: Path, asked: tuple[EvalQuestion, ...]
+) -> None:
+    model = Asked()
+    records = await run(tmp_path / "usual", asked, model)
+    assert all(tables(prompt) == {*NAMES} for prompt in model.prompts.values())
+    assert not any(record.restricted for record in records.values())
+    assert "gold" not in EvalFolder(tmp_path / "usual").manifest().options
+    with pytest.raises(ConfigurationError, match="gold was None and is 'tables'"):
+        await run(tmp_path / "usual", asked, model, gold="tables")
+
+
+async def test_the_report_says_before_all_figures_that_gold_was_shown(
+    tmp_path: Path, asked: tuple[EvalQuestion, ...]
+) -> None:
+    await run(tmp_path / "gold", asked, Asked(), gold="columns")
+    assert json.loads((tmp_path / "gold" / "eval.json").read_text())["options"]["gold"] == "columns"
+    head = report(summaries([tmp_path / "gold"])).split("### ")[0]
+    assert 'no result of a system: questions saw only the columns that their gold needs ("oracle' in head
+    assert "2 questions saw the whole schema, for want of gold: q2, q3." in head
+    assert "gold = columns" in head
+
+
+async def test_agents_read_and_sample_what_they_are_shown_and_the_lint_the_whole(
+    asked: tuple[EvalQuestion, ...], tmp_path: Path
+) -> None:
+    databases = Databases.for_evaluation(evaluation(tmp_path / "run", asked, Asked()))
+    try:
+        opened = await databases.of(asked[0])
+        own = opened.resources_for(asked[0], gold_part(asked[0], opened.resources.catalog, "tables"))
+        assert "weather" not in own.files.run("ls") + own.schema.text
+        assert [table.name for table in own.catalog.tables] == ["orders"]
+        assert len(own.linter.catalog.tables) == len(opened.resources.catalog.tables) == 3
+    finally:
+        await databases.aclose()
+
+
+@pytest.mark.parametrize(
+    ("question", "parts", "expected"),
+    [
+        ({"gold_sql": (BY_SQL,)}, "tables", {"orders": ["id", "city", "total"]}),
+        ({"gold_sql": (BY_SQL,)}, "columns", {"orders": ["total"]}),
+        ({"gold_sql": ("SELECT COUNT(*) FROM orders",)}, "columns", {"orders": ["id"]}),
+        (
+            {"gold_sql": (BY_SQL,), "gold_tables": ("main.weather", "Weather")},
+            "tables",
+            {"orders": ["id", "city", "total"]},
+        ),
+        ({"gold_tables": ("Weather",)}, "tables", {"weather": ["day", "degrees"]}),
+        ({"gold_tables": ("Weather",)}, "columns", None),
+        ({"gold_tables": ("weather", "gone")}, "tables", None),
+        ({"gold_sql": ("not ( SQL",)}, "tables", None),
+        ({}, "tables", None),
+    ],
+)
+def test_what_gold_needs(question: dict[str, Any], parts: GoldParts, expected: Any) -> None:
+    found = gold_part(EvalQuestion("q", "?", "shop", "", "sqlite", **question), CATALOG, parts)
+    assert (found and {t.name: [c.name for c in t.columns] for t in found.tables}) == expected
+
+
+def test_published_tables_and_those_of_gold_sql_are_put_together() -> None:
+    both = EvalQuestion("q", "?", "shop", "", "sqlite", gold_sql=(BY_SQL,), gold_tables=("Weather",))
+    found = gold_part(both, CATALOG, "tables")
+    assert found is not None
+    assert [table.name for table in found.tables] == ["orders", "weather"]
+
+
+@pytest.mark.parametrize(
+    ("linked", "question", "expected"),
+    [
+        (Linked(("orders",)), {"gold_sql": (BY_SQL,)}, Linking(1.0, 1.0, 1.0, 1 / 3)),
+        (Linked(("weather",)), {"gold_sql": (BY_SQL,)}, Linking(0.0, 0.0, 0.0, 0.0)),
+        (Linked(("orders", "weather")), {"gold_tables": ("orders",)}, Linking(1.0, 0.5, None, None)),
+        (None, {"gold_sql": (BY_SQL,)}, Linking(1.0, None, 1.0, None)),
+        (None, {"gold_tables": ("orders",)}, Linking(1.0, None, None, None)),
+        (None, {}, None),
+    ],
+)
+def test_what_linking_kept(linked: Linked | None, question: dict[str, Any], expected: Linking | None) -> None:
+    shown = prune(CATALOG, linked) if linked else None
+    made = EvalQuestion("q", "?", "shop", "", "sqlite", **question)
+    assert linking_of_schema(shown, made, CATALOG) == expected
+
+
+@pytest.mark.parametrize(
+    ("events", "linked", "text"),
+    [
+        ([], False, ""),
+        ([{"kind": "schema_shown", "ref": "plain"}], False, "plain"),
+        ([{"kind": "long_context"}], True, ""),
+        (
+            [
+                {"kind": "long_context"},
+                {"kind": "linking", "tables": ["a"]},
+                {"kind": "schema_shown", "ref": "r"},
+            ],
+            True,
+            "r",
+        ),
+        ([{"kind": "linking", "tables": ["a"]}, {"kind": "schema_shown", "tokens": 9}], True, None),
+        ([{"kind": "linking", "tables": []}], True, ""),
+        ([{"kind": "linking", "linked_schema": "a(b)"}], True, None),
+        ([{"kind": "linking", "linked_schema": "a(b)"}, {"kind": "schema_shown", "ref": "r"}], True, "r"),
+        ([{"kind": "linking", "candidate": "c1", "linked_schema": "a(b)"}], False, ""),
+    ],
+)
+def test_what_a_run_shows_is_learned_from_its_events(events: Any, linked: bool, text: str | None) -> None:
+    shown = SchemaShown()
+    for event in events:
+        shown.learn(event)
+    assert shown == SchemaShown(linked, text)
+
+
+LINKS = {
+    "reforce": {"recipe": "reforce", "switches": {"link_above": 0}},
+    "quorum": {"recipe": "quorum", "link_above": 1, "switches": {"validation": "never"}},
+    "ssev": {"recipe": "ssev"},
+}
+KEPT = {
+    "reforce": Linking(1.0, 1.0, 1.0, 1 / 3),
+    "quorum": Linking(1.0, 1.0, 1.0, 1 / 3),
+    "ssev": Linking(1.0, 1.0, 1.0, 1.0),
+}
+
+
+def judged(prompt: Prompt) -> Any:
+    return {"think": "", "answer": "Y" if "table orders" in prompt.text else "N", "columns": []}
+
+
+@pytest.mark.parametrize("recipe", LINKS)
+async def test_the_record_says_what_linking_kept(
+    tmp_path: Path, asked: tuple[EvalQuestion, ...], recipe: str
+) -> None:
+    model = Asked(table_linker=judged, draft_linker={"missing": "", "sql": BY_SQL})
+    records = await run(tmp_path / "run", asked[:1], model, **LINKS[recipe])
+    assert tables(model.prompts["q1"]) == {"orders"}
+    assert records["q1"].linked
+    assert records["q1"].schema_linking == KEPT[recipe]
+    again = evaluation(tmp_path / "run", asked[:1], model, **LINKS[recipe])  # type: ignore[arg-type]
+    (tmp_path / "run" / "results.jsonl").unlink()  # killed between the answer and its record
+    assert (await run_evaluation(again))["q1"].schema_linking == KEPT[recipe]
+
+
+async def test_linking_counts_where_the_run_failed_after_it(
+    tmp_path: Path, asked: tuple[EvalQuestion, ...]
+) -> None:
+    def broken(prompt: Prompt) -> Any:
+        raise RuntimeError("a fault of ours")
+
+    model = Asked(table_linker=judged, sql_writer=broken)
+    (record,) = (await run(tmp_path / "run", asked[:1], model, **LINKS["reforce"])).values()
+    assert record.status == "failed"
+    assert (record.linked, record.schema_linking) == (True, KEPT["reforce"])
+
+
+async def test_a_schema_that_was_not_linked_misses_nothing(
+    tmp_path: Path, asked: tuple[EvalQuestion, ...]
+) -> None:
+    records = await run(tmp_path / "run", asked, Asked(), recipe="reforce")
+    assert not any(record.linked for record in records.values())
+    assert [records[id].schema_linking for id in ("q1", "q2", "q3")] == [
+        Linking(1.0, None, 1.0, None),
+        Linking(1.0, None, None, None),
+        None,
+    ]
+
+
+async def test_a_question_s_own_document_is_shown_whole(
+    tmp_path: Path, asked: tuple[EvalQuestion, ...]
+) -> None:
+    passages = [f"## Part {n}\n\nTerm {n} means goods that are {MARK} number {n}." for n in range(300)]
+    own = (dataclasses.replace(asked[0], knowledge={"terms.md": "\n\n".join(passages)}),)
+    model = Asked()
+    await run(tmp_path / "whole", own, model)
+    assert model.prompts["q1"].count(MARK) == 300
+    await run(tmp_path / "cut", own, model, document_tokens=2000)
+    assert model.prompts["q1"].count(MARK) < 100
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "terms.md").write_text("\n\n".join(passages))
+    await run(tmp_path / "folder", asked[:1], model, documents=str(tmp_path / "docs"))
+    assert model.prompts["q1"].count(MARK) < 100, "a folder is searched"

@@ -1,0 +1,88 @@
+"""When a schema is linked: by what it takes whole, with documents, not by what a budget left of it."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.graph.reforce_script import replies
+from tests.graph.shop import GOOD, Ran, Run, script
+from tests.graph.test_reforce import judged
+
+LINKER = {
+    "reforce": "table_linker",
+    "quorum": "draft_linker",
+    "react": "schema_linker",
+    "recap": "schema_linker",
+}
+REPLIES = replies(
+    **script(),
+    table_linker=judged,
+    tool_user={"thought": "", "action": "answer", "sql": GOOD, "command": None},
+)
+
+
+@pytest.fixture
+def described(shop: Path) -> Path:
+    """The shop with tables that have nothing to do with the question, and many values."""
+    with sqlite3.connect(shop) as database:
+        for name in ("weather", "staff", "suppliers"):
+            database.execute(f"CREATE TABLE {name} (remark_{name} TEXT, day_{name} TEXT)")
+            rows = [(f"{name} remark number {n}, at some length", f"2026-01-{n}") for n in range(10, 30)]
+            database.executemany(f"INSERT INTO {name} VALUES (?, ?)", rows)
+    database.close()
+    return shop
+
+
+def linkings(ran: Ran, recipe: str) -> int:
+    return ran.calls()[LINKER[recipe]]
+
+
+async def asked(run: Run, recipe: str, above: int, **given: Any) -> Ran:
+    """Ask once, with the size above which the recipe links."""
+    where = {"switches": {"link_above": above}} if recipe == "reforce" else {"link_above": above}
+    return await run(REPLIES, recipe=recipe, **where, **given)
+
+
+@pytest.mark.parametrize("recipe", LINKER)
+async def test_it_is_the_whole_schema_that_counts(run: Run, described: Path, recipe: str) -> None:
+    squeezed = await asked(run, recipe, 10**6, schema_tokens=1)
+    (schema,) = squeezed.of("schema")
+    assert schema["left_out"]
+    assert not linkings(squeezed, recipe)
+    ran = await asked(run, recipe, schema["tokens"], schema_tokens=1)
+    assert linkings(ran, recipe), "what the budget left fits, the whole schema does not"
+    assert schema["whole"] > schema["tokens"]
+    assert (
+        ran.of("long_context")[0] | {"schema": schema["whole"], "documents": 0} == ran.of("long_context")[0]
+    )
+    assert not linkings(await asked(run, recipe, schema["whole"], schema_tokens=1), recipe)
+
+
+@pytest.mark.parametrize("recipe", LINKER)
+async def test_documents_count_as_well(run: Run, described: Path, tmp_path: Path, recipe: str) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "terms.md").write_text("An order counts once its total is above 6.\n")
+    documents = {"documents": str(tmp_path / "docs")}
+    whole = (await asked(run, recipe, 10**6, **documents)).of("schema")[0]["tokens"]
+    ran = await asked(run, recipe, whole, **documents)
+    assert linkings(ran, recipe)
+    (size,) = ran.of("long_context")
+    assert size["documents"] == ran.of("retrieval")[0]["tokens"] > 0
+    assert not linkings(await asked(run, recipe, whole + size["documents"], **documents), recipe)
+    assert not linkings(await asked(run, recipe, whole), recipe)
+
+
+async def test_what_was_linked_gets_the_whole_budget(run: Run, described: Path) -> None:
+    """Values that the whole schema had no room for come back in the part that is shown."""
+    budget = (await asked(run, "reforce", 10**6)).of("schema")[0]["tokens"] - 1
+    before = await asked(run, "reforce", 10**6, schema_tokens=budget)
+    assert before.of("schema")[0]["left_out"]
+    ran = await asked(run, "reforce", budget, schema_tokens=budget)
+    prompt = ran.prompt("sql_writer")
+    assert "weather" not in prompt
+    assert "Ghent" in prompt
+    assert ran.of("schema_shown")[0]["left_out"] == []

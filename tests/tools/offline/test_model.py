@@ -67,14 +67,14 @@ FORMS: dict[str, tuple[type[BaseModel], dict[str, Any]]] = {
         {"expected_format": "", "plan": [], "syntax": "", "rows": "", "demonstrations": [], "findings": [],
          "differences": [], "approach": ""},
     ),
-    "sql_critique": (SqlReview, {**PLAN, "syntax": "", "sql": "SELECT COUNT(*) FROM customers"}),
+    "sql_critique": (SqlReview, {**PLAN, "syntax": "", "result": "", "sql": "SELECT COUNT(*) FROM customers"}),
     "schema_linker": (
         LinkStep,
         {"sql": "", "error": "", "listing": "customers.txt", "history": [], "steps_left": 9},
     ),
     "self_refiner": (
         Refinement,
-        {"expected_format": "", "syntax": "", "earlier": [], "sql": "SELECT x", "linked_schema": "",
+        {"expected_format": "", "syntax": "", "earlier": [], "sql": "SELECT x", "plan": [],
          "kind": "other", "error": "It failed.", "near_misses": []},
     ),
     "validator": (Verdict, RESULT),

@@ -31,13 +31,8 @@ DEVIATIONS = (
     ),
     Deviation(
         ours="Queries pass guard and lint, and files are read by a few commands that are run in process.",
-        paper="queries and shell commands are run as they are (3.1)",
+        paper="EXEC_SQL, and a terminal for command-line operations (3.1)",
         why=SAME + " Nothing that a model writes is executed as code.",
-    ),
-    Deviation(
-        ours="More than one vote may be asked for; the results vote.",
-        paper="one run, one answer (3.1)",
-        why="A comparison at the same number of votes is fairer.",
     ),
 )
 

@@ -45,8 +45,8 @@ DEVIATIONS = (
         why="One call in place of one for each step; it may still look first.",
     ),
     Deviation(
-        ours="A query of Action's is reviewed before it runs, one of the SelfRefiner's after it ran, with its "
-        "result; a correction is not reviewed again.",
+        ours="A query of Action's is reviewed before it runs, one of the SelfRefiner's after it ran, with "
+        "its result; a correction is not reviewed again.",
         paper="the Critique reviews each query (Table 1) and each result (3.3.5, 3.3.6)",
         why="The Validator judges every result next. One call for each query in place of two.",
     ),
@@ -56,7 +56,7 @@ DEVIATIONS = (
         why="What it found for this very error is already in the prompts.",
     ),
     Deviation(
-        ours="What the SchemaLinker names is cut from the catalog, with keys, and shown in the usual notation.",
+        ours="What the SchemaLinker names is cut from the catalog, with keys, in the usual notation.",
         paper="its own text, table(column:TYPE[values]), is shown (3.3.4)",
         why="Names stay spelt and quoted as SQL needs them, and none is invented.",
     ),
@@ -131,13 +131,13 @@ class Recap(Recipe):
 def wire(recipe: Recap, options: type[RunOptions] = RunOptions) -> RecipeGraph:
     """The uncompiled graph of a run; ``options`` is its context schema."""
     graph = run_graph(recipe, options)
-    graph.add_step("Planner", planning.write_plan)
-    graph.add_batch(voting.dispatch, wire_candidate(recipe))
     before = ["open_run", "KnowledgeRetriever"]
     if recipe.max_link_steps:
         link = partial(prepare.link_large_schema, max_steps=recipe.max_link_steps)
         graph.add_step("SchemaLinker", link)
         before.append("SchemaLinker")
+    graph.add_step("Planner", planning.write_plan)
+    graph.add_batch(voting.dispatch, wire_candidate(recipe))
     graph.add_chain(*before, "Planner")
     following = "send_candidates"
     if recipe.syntax:

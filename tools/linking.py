@@ -99,7 +99,7 @@ def named(text: str, catalog: Catalog) -> Linked:
 
 def _tables_named(text: str, catalog: Catalog) -> Iterator[tuple[int, int, int]]:
     """Where each table that the text names begins, where its columns do, and its place in the catalog."""
-    part, quote = r"""["`\[]?[^\s"`\[\].();,]+["`\]]?\.""", r"""["`\[\]]"""
+    part, quote = r"""["`\[]?[^\s"`\[\].();,]{1,200}["`\]]?\.""", r"""["`\[\]]"""
     for place, table in enumerate(catalog.tables):
         name, full = table.name.casefold(), table.full_name.casefold()
         if name not in text:

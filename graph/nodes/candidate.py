@@ -209,11 +209,11 @@ async def refine(state: CandidateState, context: Context) -> Update:
         repaired=error,
     )
     update: Update = {"refinements": state.refinements + 1}
-    if refined.sql and repeats("sql", refined.sql, state.history):
-        record(context, state, "not_run", self_refiner.ROLE.name, message=NOT_AGAIN)
-        return update  # nothing new will come: the error stands
     if not refined.sql:
         return update
+    if repeats("sql", refined.sql, state.history):
+        record(context, state, "not_run", self_refiner.ROLE.name, message=NOT_AGAIN)
+        return update  # nothing new will come: the error stands
     earlier = [*state.earlier, Attempt(state.sql, error.message)]
     update |= {"sql": refined.sql, "writer": self_refiner.ROLE.name, "error": None, "earlier": earlier}
     if refined.assumption:

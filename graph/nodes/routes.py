@@ -58,7 +58,7 @@ class Routes:
         self.max_refinements, self.max_validations = max_refinements, max_validations
 
     def after_run(self, state: CandidateState) -> Literal["validate", "link", "refine", "finish"]:
-        """A schema error is linked if it is a new one; any other error or an empty result is refined.
+        """A schema error is linked, unless the query before had the same; any other or an empty result is refined.
 
         A second empty result in a row of repairs is believed: an empty answer can be right.
         """
@@ -68,12 +68,12 @@ class Routes:
         if error is None:
             return "validate"
         kind = ErrorKind(error.kind)
-        again = any(tried.error == error.message for tried in state.earlier)
-        if kind is ErrorKind.EMPTY_RESULT and again:
+        if kind is ErrorKind.EMPTY_RESULT and any(tried.error == error.message for tried in state.earlier):
             return "finish"
         if state.refinements >= self.max_refinements:
             return "finish"
-        return "link" if kind.about_schema and not again else "refine"
+        same = bool(state.earlier) and state.earlier[-1].error == error.message
+        return "link" if kind.about_schema and not same else "refine"
 
     def after_run_in_recap(
         self, state: CandidateState

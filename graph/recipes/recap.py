@@ -51,7 +51,7 @@ DEVIATIONS = (
         why="The Validator judges every result next. One call for each query in place of two.",
     ),
     Deviation(
-        ours="An error that was linked for before is not linked for again.",
+        ours="The same error twice in a row is linked for once.",
         paper="the SchemaLinker is called at each schema error (Table 1)",
         why="What it found for this very error is already in the prompts.",
     ),

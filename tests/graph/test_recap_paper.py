@@ -35,12 +35,13 @@ def gists(ran: Ran, kind: str) -> list[str]:
 
 async def test_each_new_schema_error_is_linked_and_only_what_was_linked_is_shown(run: Run) -> None:
     found = [linked("customers(id:INTEGER, city:TEXT[Ghent])"), linked("orders(id:INTEGER, total:REAL)")]
-    repairs = [repair(VILLAGE), repair(f"{VILLAGE} LIMIT 1"), repair(GOOD)]
-    ran = await run(script(action=sql(TOWN), schema_linker=found, self_refiner=repairs))
-    assert ran.calls()["schema_linker"] == 2, "the same error again is not linked again"
+    repairs = [repair(VILLAGE), repair(f"{VILLAGE} LIMIT 1"), repair(f"{TOWN} LIMIT 1"), repair(GOOD)]
+    ran = await run(script(action=sql(TOWN), schema_linker=[*found, found[0]], self_refiner=repairs))
+    assert ran.calls()["schema_linker"] == 3, "the same error twice in a row is linked once"
     assert ran.answer.sql == GOOD
-    first, second, third = (ran.prompt("self_refiner", turn) for turn in range(3))
+    first, second, third, fourth = (ran.prompt("self_refiner", turn) for turn in range(4))
     assert "table customers" in first
+    assert "table customers" in fourth
     assert "city TEXT" in first
     assert "name, city" not in first, "only what was linked"
     assert "table orders" not in first
@@ -154,6 +155,25 @@ async def test_the_refiner_cannot_bring_back_a_rejected_query(run: Run) -> None:
     assert ran.calls()["validator"] == 1
     assert len(ran.of("not_run")) == 1
     assert any("Validator" in warning for warning in ran.answer.warnings)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "told"),
+    [
+        (REJECTED | {"columns_not_needed": ["orders"]}, ["Count per city.", "Columns not needed: orders."]),
+        (FINE | {"valid_result": False, "reasoning": "It is no count."}, ["It is no count."]),
+        (FINE | {"valid_result": False}, ["The result cannot be the answer."]),
+        (FINE | {"result_empty": True}, ["The result is empty."]),
+    ],
+)
+async def test_action_is_told_all_that_the_validator_says(
+    verdict: dict[str, Any], told: list[str], run: Run
+) -> None:
+    ran = await run(script(action=[sql(BY_NAME), sql(GOOD)], validator=[verdict, FINE]))
+    prompt = ran.prompt("action", 1)
+    for words in told:
+        assert words in prompt.split("<feedback>")[1]
+    assert PLAN["expected_format"] in prompt
 
 
 async def test_a_refined_query_is_reviewed_once_with_its_result(run: Run) -> None:

@@ -301,6 +301,12 @@ LINKED = st.builds(
 )
 
 
+@given(LINKED)
+def test_a_linked_schema_that_is_written_out_is_read_back(linked: Linked) -> None:
+    whole = union(SHOP, [linked])
+    assert named(str(whole), SHOP) == whole
+
+
 @given(LINKED, LINKED)
 def test_a_pruned_catalog_has_what_is_linked_and_is_whole(one: Linked, other: Linked) -> None:
     pruned = prune(SHOP, one, other)

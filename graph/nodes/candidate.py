@@ -24,7 +24,6 @@ NO_PLAN = ["Answer the question with one query."]
 """What Action and its critics are shown where nobody planned."""
 
 REPEATED = "You have done exactly this before, so it was not done again. Do something else or terminate."
-NOT_AGAIN = "It stands among what was done before, so it was not done again."
 
 
 async def act(state: CandidateState, context: Context, *, max_actions: int) -> Update:
@@ -53,7 +52,7 @@ async def act(state: CandidateState, context: Context, *, max_actions: int) -> U
     taken: Update = {"actions": state.actions + 1}
     turn = Turn(predicted.action, predicted.text, REPEATED)
     if repeats(predicted.action, predicted.text, state.history):
-        record(context, state, "not_run", action.ROLE.name, message=NOT_AGAIN)
+        _not_again(state, context, action.ROLE.name, predicted.action, predicted.text)
         stuck = bool(state.history) and state.history[-1].observation == REPEATED
         return taken | {"next": "terminate" if stuck else "act", "history": [*state.history, turn]}
     if predicted.action == "sql":
@@ -98,16 +97,31 @@ def _replaced(state: CandidateState, context: Context, sql: str, reasoning: str)
     """The critique's query in the place of the current one; of one that was tried only the reason is kept."""
     critique = sql_critique.ROLE.name
     if repeats("sql", sql, state.history):
-        record(context, state, "not_run", critique, message=NOT_AGAIN)
+        _not_again(state, context, critique, "sql", sql)
         wanted = f"Not run again. Why it was wanted: {reasoning}"
         return {"history": [*state.history, Turn("sql", sql, wanted, by=critique)]}
     reason = f"A reviewer put another query in its place: {reasoning}"
     history = [*state.history, Turn("sql", state.sql, f"Not run. {reason}", by=_colleague(state))]
     if state.ran:
-        *before, last = state.history
-        history = [*before, replace(last, observation=f"{last.observation}\n{reason}")]
+        history = _remarked(state.history, state.sql, reason)
     earlier = [*state.earlier, Attempt(state.sql, reason)]
     return {"sql": sql, "writer": critique, "error": None, "earlier": earlier, "history": history}
+
+
+def _remarked(history: list[Turn], sql: str, remark: str) -> list[Turn]:
+    """The history with a remark under what a query returned."""
+    return [
+        replace(turn, observation=f"{turn.observation}\n{remark}") if turn.text == sql else turn
+        for turn in history
+    ]
+
+
+def _not_again(state: CandidateState, context: Context, agent: str, kind: str, text: str) -> None:
+    """Record that something is not done a second time, with what came of it the first time."""
+    before = next(turn for turn in state.history if repeats(kind, text, [turn]))
+    outcome = before.observation.strip().rpartition("\n")[2] if kind == "sql" else ""
+    message = f"It was tried before and is not run again: {outcome}" if outcome else "It was done before."
+    record(context, state, "not_run", agent, message=message)
 
 
 def _colleague(state: CandidateState) -> str:
@@ -212,7 +226,7 @@ async def refine(state: CandidateState, context: Context) -> Update:
     if not refined.sql:
         return update
     if repeats("sql", refined.sql, state.history):
-        record(context, state, "not_run", self_refiner.ROLE.name, message=NOT_AGAIN)
+        _not_again(state, context, self_refiner.ROLE.name, "sql", refined.sql)
         return update  # nothing new will come: the error stands
     earlier = [*state.earlier, Attempt(state.sql, error.message)]
     update |= {"sql": refined.sql, "writer": self_refiner.ROLE.name, "error": None, "earlier": earlier}
@@ -249,8 +263,9 @@ async def validate(state: CandidateState, context: Context, *, max_validations: 
         return {"validations": max_validations}
     update: Update = {"approved": verdict.accepted, "validations": state.validations + 1}
     if not verdict.accepted:
-        rejected = Attempt(state.sql, f"Its result was rejected: {verdict.objection}")
-        update["earlier"] = [*state.earlier, rejected]
+        rejected = f"Its result was rejected: {verdict.objection}"
+        update["earlier"] = [*state.earlier, Attempt(state.sql, rejected)]
+        update["history"] = _remarked(state.history, state.sql, rejected)
     return update | {"feedback": verdict.objection}
 
 

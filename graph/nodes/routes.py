@@ -58,7 +58,7 @@ class Routes:
         self.max_refinements, self.max_validations = max_refinements, max_validations
 
     def after_run(self, state: CandidateState) -> Literal["validate", "link", "refine", "finish"]:
-        """A schema error is linked, unless the query before had the same; any other or an empty result is refined.
+        """A schema error is linked, unless the query before had the same; all others are refined.
 
         A second empty result in a row of repairs is believed: an empty answer can be right.
         """

@@ -133,8 +133,9 @@ async def test_action_cannot_bring_back_a_rejected_query(run: Run) -> None:
     assert ran.calls()["validator"] == 2
     assert ran.calls()["sql_critique"] == 2
     assert REPEATED in ran.prompt("action", 2)
-    (why,) = gists(ran, "not_run")
-    assert "not done again" in why
+    assert gists(ran, "not_run") == [
+        "It was tried before and is not run again: Its result was rejected: Count per city."
+    ]
 
 
 async def test_the_critique_cannot_bring_back_a_rejected_query(run: Run) -> None:
@@ -144,6 +145,7 @@ async def test_the_critique_cannot_bring_back_a_rejected_query(run: Run) -> None
     assert ran.answer.usage["queries"] == 3
     assert ran.answer.sql == GOOD
     assert "By name." in ran.prompt("action", 2), "its reason is not lost"
+    assert ran.prompt("action", 2).count("Its result was rejected: Count per city.") == 2
     assert len(ran.of("not_run")) == 1
 
 

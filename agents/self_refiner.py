@@ -41,7 +41,7 @@ REPAIRS = replace(ROLE, reply=Repair)
 
 @dataclass(frozen=True)
 class Attempt:
-    """An earlier query and its error, so that it is not written again."""
+    """An earlier query and what was wrong with it, so that it is not written again."""
 
     sql: str
     error: str
@@ -57,16 +57,16 @@ async def refine(
     error: str,
     expected_format: str = "",
     syntax: str = "",
-    linked_schema: str = "",
+    plan: Sequence[str] = (),
     near_misses: Sequence[str] = (),
     earlier: Sequence[Attempt] = (),
 ) -> Refinement:
     """Repair ``sql``, which failed with ``error`` of the given kind.
 
     Args:
-        linked_schema: What the SchemaLinker found after a schema error, compact form.
+        plan: Steps, where the query is to follow one.
         near_misses: Of an empty result: how many rows each condition leaves.
-        earlier: Attempts before this one, oldest first.
+        earlier: Attempts before this one that failed, were rejected or replaced, oldest first.
     """
     return await ask(
         model,
@@ -78,7 +78,7 @@ async def refine(
         error=error,
         expected_format=expected_format,
         syntax=syntax,
-        linked_schema=linked_schema,
+        plan=list(plan),
         near_misses=list(near_misses),
         earlier=list(earlier),
     )

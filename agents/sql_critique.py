@@ -1,4 +1,4 @@
-"""SQLCritique: reviews a query before it runs (ReCAPAgent-SQL, section 3.3.3)."""
+"""SQLCritique: reviews a query before it runs, or with its result (ReCAPAgent-SQL, 3.3.3 and 3.3.6)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class SqlReview(BaseModel):
     reasoning: str = Field(
         description="The check, in a sentence or two: the fault, or why the query is right."
     )
-    correct: bool = Field(description="Whether the query may run as it is.")
+    correct: bool = Field(description="Whether the query may stay as it is.")
     sql: str | None = Field(description="The whole corrected query; null if it is correct.")
 
     @model_validator(mode="after")
@@ -43,8 +43,13 @@ async def critique_sql(
     steps: list[str],
     expected_format: str,
     syntax: str = "",
+    result: str = "",
 ) -> SqlReview:
-    """Review ``sql``; the review carries a corrected query if it finds a fault."""
+    """Review ``sql``; the review carries a corrected query if it finds a fault.
+
+    Args:
+        result: What it returned, if it has run: columns, row count and first rows.
+    """
     return await ask(
         model,
         ROLE,
@@ -54,4 +59,5 @@ async def critique_sql(
         steps=steps,
         expected_format=expected_format,
         syntax=syntax,
+        result=result,
     )

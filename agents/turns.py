@@ -17,12 +17,14 @@ class Turn:
     Attributes:
         text: The query or the command.
         thought: Why it was taken, where the agent is shown its own thoughts again.
+        by: The role that wrote the query, where it was another than the agent itself.
     """
 
     action: str
     text: str
     observation: str
     thought: str = ""
+    by: str = ""
 
 
 def repeats(action: str, text: str, history: Sequence[Turn]) -> bool:

@@ -43,7 +43,8 @@ class Verdict(BaseModel):
         """Why the result is not accepted; empty where it is."""
         needless = ", ".join(self.columns_not_needed)
         parts = [self.suggest_fix, f"Columns not needed: {needless}." if needless else ""]
-        return "" if self.accepted else " ".join(filter(None, parts)) or self.reasoning
+        empty = "The result is empty." if self.result_empty else "The result cannot be the answer."
+        return "" if self.accepted else " ".join(filter(None, parts)) or self.reasoning or empty
 
 
 ROLE = Role("validator", "Validator", "checks the result: {reasoning}", Verdict)

@@ -126,7 +126,7 @@ class Context:
         return PromptContext(
             dialect=self.dialect,
             database=self.resources.catalog.name,
-            schema=await self.text(state.schema_ref),
+            schema=await self.text(state.shown_ref),
             documents=await self.text(state.documents_ref),
         )
 

@@ -23,7 +23,7 @@ from quorum.graph.ballots import Cluster, Vote
 
 PREVIEW_ROWS = 20
 
-VERSION = 3
+VERSION = 4
 """Version of the state's form; a run begun with another version cannot be resumed."""
 
 Item = TypeVar("Item")
@@ -232,6 +232,11 @@ class Known:
     steps: list[str] = field(default_factory=list)
     expected_format: str = ""
 
+    @property
+    def shown_ref(self) -> str:
+        """The schema text that prompts show."""
+        return self.schema_ref
+
 
 @dataclass
 class RunState(Known):
@@ -239,7 +244,7 @@ class RunState(Known):
 
     Attributes:
         assumptions: Of a plan that all candidates follow.
-        plans: Times a plan was written.
+        plans: Times a plan was asked for.
         critique: Of the plan; empty if it stands.
         batch: Candidate inputs to be sent now; ``dispatched`` counts all so far.
         presql: Candidates of SSEV's first round, while they do not vote.
@@ -288,7 +293,9 @@ class CandidateState(Known):
     Attributes:
         answer_sql, answer_remarks: The query that returned ``result``, and what was said beside it;
             ``sql`` and ``remarks`` are the current ones.
-        linked_ref: What the SchemaLinker found.
+        writer: The role that wrote ``sql``.
+        linked_ref: The schema text of what the SchemaLinker found for this candidate, if it did.
+        earlier: Queries that failed, were rejected or replaced, each with the reason.
         seen: Fingerprints of plausible results (``quorum.graph.nodes.consistency``).
         stage, stage_error, stage_ref, rewrites: Of CTE-based refinement (``quorum.graph.nodes.stages``).
     """
@@ -299,6 +306,7 @@ class CandidateState(Known):
     feedback: str = ""
     next: str = ""
     sql: str = ""
+    writer: str = ""
     remarks: Remarks | None = None
     ordered: bool | None = None
     error: Failure | None = None
@@ -307,7 +315,6 @@ class CandidateState(Known):
     answer_remarks: Remarks | None = None
     approved: bool | None = None
     linked_ref: str = ""
-    linkings: int = 0
     refinements: int = 0
     validations: int = 0
     earlier: list[Attempt] = field(default_factory=list)
@@ -319,6 +326,16 @@ class CandidateState(Known):
     rewrites: int = 0
     stopped_by: str = ""
     candidates: list[Candidate] = field(default_factory=list)
+
+    @property
+    def shown_ref(self) -> str:
+        """What was linked for the candidate takes the place of the run's schema (paper 004, 3.3.4)."""
+        return self.linked_ref or self.schema_ref
+
+    @property
+    def ran(self) -> bool:
+        """Whether ``result`` is the current query's."""
+        return bool(self.sql) and self.error is None and self.sql == self.answer_sql
 
 
 class CandidateOutput(TypedDict):

@@ -270,6 +270,7 @@ WORDS: dict[str, Words] = {
     "query": _query,
     "result": _result,
     "refinement": ("repairs it: {explanation}", "warn"),
+    "not_run": ("{message}", "warn"),
     "unconfirmed": ("no result came twice; it is treated as empty", "warn"),
     "stage": ("ran stage {name}", "plain"),
     "stage_review": Fork(

@@ -75,6 +75,45 @@ def union(catalog: Catalog, linked: Iterable[Linked]) -> Linked:
     )
 
 
+def named(text: str, catalog: Catalog) -> Linked:
+    """The tables and columns that a linked schema, ``table(column:TYPE[value], column:TYPE); ...``, names.
+
+    Case and quotes do not count, and a table's name may lack its schema or database. Names that the catalog
+    does not have are left out.
+    """
+    text = text.casefold()
+    found = sorted(_tables_named(text, catalog))
+    starts = [start for start, _, _ in found]
+    columns = [
+        (table.full_name, column.name)
+        for start, body, place in found
+        for table in (catalog.tables[place],)
+        for column in table.columns
+        if _names_column(
+            text[body : next((other for other in starts if other > start), None)], column.name.casefold()
+        )
+    ]
+    tables = tuple(catalog.tables[place].full_name for _, _, place in found)
+    return union(catalog, [Linked(tables, tuple(columns))])
+
+
+def _tables_named(text: str, catalog: Catalog) -> Iterator[tuple[int, int, int]]:
+    """Where each table that the text names begins, where its columns do, and its place in the catalog."""
+    part, quote = r"""["`\[]?[^\s"`\[\].();,]{1,200}["`\]]?\.""", r"""["`\[\]]"""
+    for place, table in enumerate(catalog.tables):
+        name, full = table.name.casefold(), table.full_name.casefold()
+        if name not in text:
+            continue
+        for match in re.finditer(rf"(?<![\w.])((?:{part})*{quote}?){re.escape(name)}{quote}?\s*\(", text):
+            written = re.sub(quote, "", match[1]) + name
+            if f".{full}".endswith(f".{written}") or f".{written}".endswith(f".{full}"):
+                yield match.start(), match.end(), place
+
+
+def _names_column(text: str, name: str) -> bool:
+    return name in text and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
+
+
 def prune(catalog: Catalog, *linked: Linked, bare: Literal["whole", "key"] = "whole") -> Catalog:
     """``catalog`` with only the tables and columns that are linked, and the keys between them.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import asdict, replace
 
 from quorum.agents import action, schema_linker, self_refiner, sql_critique, validator
@@ -13,7 +14,9 @@ from quorum.graph.nodes.results import keep_result, observation, summary
 from quorum.graph.nodes.step import Update, ask_role, known, record, try_role
 from quorum.graph.nodes.writing import explored
 from quorum.graph.state import Candidate, CandidateState, Failure, Remarks, RunState
+from quorum.knowledge.compress import render
 from quorum.tools.execute import execute
+from quorum.tools.linking import named, prune
 from quorum.tools.models import Model
 from quorum.tools.near_misses import near_misses
 from quorum.tools.query import ErrorKind, QueryError
@@ -53,11 +56,12 @@ async def act(state: CandidateState, context: Context, *, max_actions: int) -> U
     taken: Update = {"actions": state.actions + 1}
     turn = Turn(predicted.action, predicted.text, REPEATED)
     if repeats(predicted.action, predicted.text, state.history):
+        _not_again(state, context, action.ROLE.name, predicted.action, predicted.text)
         stuck = bool(state.history) and state.history[-1].observation == REPEATED
         return taken | {"next": "terminate" if stuck else "act", "history": [*state.history, turn]}
     if predicted.action == "sql":
-        written = {"sql": predicted.text.strip(), "ordered": predicted.ordered, "error": None}
-        return taken | {"next": "sql", "remarks": Remarks(predicted.summary)} | written
+        taken |= {"next": "sql", "sql": predicted.text.strip(), "writer": action.ROLE.name, "error": None}
+        return taken | {"ordered": predicted.ordered, "remarks": Remarks(predicted.summary)}
     if predicted.action == "look":
         turn = Turn("look", predicted.text, context.resources.files.run(predicted.text))
         return taken | {"next": "act", "history": [*state.history, turn]}
@@ -66,7 +70,11 @@ async def act(state: CandidateState, context: Context, *, max_actions: int) -> U
 
 
 async def review_sql(state: CandidateState, context: Context) -> Update:
-    """SQLCritique: after each SQL generation; a corrected query replaces the faulty one."""
+    """SQLCritique: of Action's query before it runs, of a refined one with its result (3.3.3, 3.3.6).
+
+    A corrected query replaces the faulty one, unless it was tried before; Action and SelfRefiner learn why.
+    """
+    result = observation(state.result) if state.ran and state.result else ""
     prompt, syntax = await context.prompt(state), await context.text(state.syntax_ref)
     review = await try_role(
         state,
@@ -80,12 +88,49 @@ async def review_sql(state: CandidateState, context: Context) -> Update:
             steps=state.steps or NO_PLAN,
             expected_format=state.expected_format,
             syntax=syntax,
+            result=result,
         ),
         event="sql_review",
     )
-    if review is None or review.correct or not review.sql:
+    if review is None or review.correct or not review.sql or known(review.sql, [state.sql]):
         return {}
-    return {} if known(review.sql, [tried.sql for tried in state.earlier]) else {"sql": review.sql.strip()}
+    return _replaced(state, context, review.sql.strip(), review.reasoning)
+
+
+def _replaced(state: CandidateState, context: Context, sql: str, reasoning: str) -> Update:
+    """The critique's query in the place of the current one; of one that was tried only the reason is kept."""
+    critique = sql_critique.ROLE.name
+    if repeats("sql", sql, state.history):
+        _not_again(state, context, critique, "sql", sql)
+        wanted = f"Not run again. Why it was wanted: {reasoning}"
+        return {"history": [*state.history, Turn("sql", sql, wanted, by=critique)]}
+    reason = f"A reviewer put another query in its place: {reasoning}"
+    history = [*state.history, Turn("sql", state.sql, f"Not run. {reason}", by=_colleague(state))]
+    if state.ran:
+        history = _remarked(state.history, state.sql, reason)
+    earlier = [*state.earlier, Attempt(state.sql, reason)]
+    return {"sql": sql, "writer": critique, "error": None, "earlier": earlier, "history": history}
+
+
+def _remarked(history: list[Turn], sql: str, remark: str) -> list[Turn]:
+    """The history with a remark under what a query returned."""
+    return [
+        replace(turn, observation=f"{turn.observation}\n{remark}") if turn.text == sql else turn
+        for turn in history
+    ]
+
+
+def _not_again(state: CandidateState, context: Context, agent: str, kind: str, text: str) -> None:
+    """Record that something is not done a second time, with what came of it the first time."""
+    before = next(turn for turn in state.history if repeats(kind, text, [turn]))
+    outcome = before.observation.strip().rpartition("\n")[2] if kind == "sql" else ""
+    message = f"It was tried before and is not run again: {outcome}" if outcome else "It was done before."
+    record(context, state, "not_run", agent, message=message)
+
+
+def _colleague(state: CandidateState) -> str:
+    """Who wrote the current query, where it was not Action."""
+    return "" if state.writer == action.ROLE.name else state.writer
 
 
 async def run_sql(state: CandidateState, context: Context, *, agent: str = "action") -> Update:
@@ -96,14 +141,12 @@ async def run_sql(state: CandidateState, context: Context, *, agent: str = "acti
     outcome = await execute(context.database, state.sql, agent=agent, candidate=state.input.id)
     if isinstance(outcome, QueryError):
         error = Failure(outcome.kind.value, outcome.describe())
-        turn = Turn("sql", state.sql, f"Error: {error.message}")
+        turn = Turn("sql", state.sql, f"Error: {error.message}", by=_colleague(state))
         return {"error": error, "history": [*state.history, turn]}
     result = await keep_result(outcome, context.trace.folder)
     record(context, state, "result", agent, sql=state.sql, **asdict(result))
-    update: Update = {
-        "error": None,
-        "history": [*state.history, Turn("sql", state.sql, observation(result))],
-    }
+    turn = Turn("sql", state.sql, observation(result), by=_colleague(state))
+    update: Update = {"error": None, "history": [*state.history, turn]}
     if result.no_values:
         message = "The query ran and returned no row." if result.row_count == 0 else "All values are NULL."
         update["error"] = Failure(ErrorKind.EMPTY_RESULT.value, message)
@@ -118,10 +161,21 @@ async def run_sql(state: CandidateState, context: Context, *, agent: str = "acti
 
 
 async def link(state: CandidateState, context: Context, *, max_steps: int) -> Update:
-    """SchemaLinker: when a table or column was not found (ReCAPAgent-SQL, Table 1)."""
+    """SchemaLinker: when a table or column was not found (ReCAPAgent-SQL, Table 1).
+
+    From then on the candidate's prompts show only what was linked (3.3.4); the whole schema if nothing was.
+    """
     error = state.error.message if state.error else ""
-    linked = await link_schema(state, context, sql=state.sql, error=error, max_steps=max_steps)
-    return {"linkings": state.linkings + 1, "linked_ref": context.put(linked) if linked else ""}
+    found = await link_schema(state, context, sql=state.sql, error=error, max_steps=max_steps)
+    text = await asyncio.to_thread(_linked_text, found, context)
+    return {"linked_ref": context.put(text) if text else ""}
+
+
+def _linked_text(found: str, context: Context) -> str:
+    """The schema text of what the SchemaLinker names; empty where the catalog has none of it."""
+    catalog = context.resources.catalog
+    linked = named(found, catalog)
+    return render(prune(catalog, linked), budget=context.options.schema_tokens).text if linked.tables else ""
 
 
 async def link_schema(
@@ -150,7 +204,6 @@ async def refine(state: CandidateState, context: Context) -> Update:
     error = state.error
     assert error is not None  # the router comes here with an error only
     prompt, syntax = await context.prompt(state), await context.text(state.syntax_ref)
-    linked = await context.text(state.linked_ref)
     empty = error.kind == ErrorKind.EMPTY_RESULT
     misses = await near_misses(context.database, state.sql, state.input.id) if empty else []
     refined = await ask_role(
@@ -166,7 +219,7 @@ async def refine(state: CandidateState, context: Context) -> Update:
             error=error.message,
             expected_format=state.expected_format,
             syntax=syntax,
-            linked_schema=linked,
+            plan=state.steps if state.linked_ref else [],
             near_misses=misses,
             earlier=state.earlier,
         ),
@@ -174,10 +227,13 @@ async def refine(state: CandidateState, context: Context) -> Update:
         repaired=error,
     )
     update: Update = {"refinements": state.refinements + 1}
-    if not refined.sql or known(refined.sql, [state.sql, *(tried.sql for tried in state.earlier)]):
+    if not refined.sql:
+        return update
+    if repeats("sql", refined.sql, state.history):
+        _not_again(state, context, self_refiner.ROLE.name, "sql", refined.sql)
         return update  # nothing new will come: the error stands
     earlier = [*state.earlier, Attempt(state.sql, error.message)]
-    update |= {"sql": refined.sql, "error": None, "earlier": earlier}
+    update |= {"sql": refined.sql, "writer": self_refiner.ROLE.name, "error": None, "earlier": earlier}
     if refined.assumption:
         said = state.remarks or Remarks()
         update["remarks"] = replace(said, assumptions=[*said.assumptions, refined.assumption])
@@ -185,7 +241,10 @@ async def refine(state: CandidateState, context: Context) -> Update:
 
 
 async def validate(state: CandidateState, context: Context, *, max_validations: int) -> Update:
-    """Validator: after a successful execution; a rejected result goes back to Action as feedback."""
+    """Validator: after a successful execution; a rejected result goes back to Action as feedback.
+
+    The SelfRefiner learns of it, too.
+    """
     result = state.result
     assert result is not None  # the router comes here with a result only
     documents = await context.text(state.documents_ref)
@@ -206,11 +265,12 @@ async def validate(state: CandidateState, context: Context, *, max_validations: 
     )
     if verdict is None:
         return {"validations": max_validations}
-    return {
-        "approved": verdict.accepted,
-        "validations": state.validations + 1,
-        "feedback": verdict.objection,
-    }
+    update: Update = {"approved": verdict.accepted, "validations": state.validations + 1}
+    if not verdict.accepted:
+        rejected = f"Its result was rejected: {verdict.objection}"
+        update["earlier"] = [*state.earlier, Attempt(state.sql, rejected)]
+        update["history"] = _remarked(state.history, state.sql, rejected)
+    return update | {"feedback": verdict.objection}
 
 
 async def finish(state: CandidateState, context: Context) -> Update:

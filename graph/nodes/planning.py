@@ -8,9 +8,8 @@ from typing import Literal, TypeAlias
 from quorum.agents import format_writer, plan_critique, planner
 from quorum.agents.planner import Plan
 from quorum.graph.context import Context
-from quorum.graph.nodes.candidate import NO_PLAN
 from quorum.graph.nodes.step import Update, lost, try_role
-from quorum.graph.state import RunState
+from quorum.graph.state import CandidateState, RunState
 
 Planning: TypeAlias = Literal["auto", "always", "never"]
 """When a plan is written: for questions that need one, for all, for none."""
@@ -38,21 +37,30 @@ async def plan_if_needed(state: RunState, context: Context, *, when: Planning) -
 
 async def write_plan(state: RunState, context: Context) -> Update:
     """Write the plan, or rewrite it after a critique."""
-    made = await _plan(state, context)
+    made = await _plan(state, context, state.critique)
     if made is None:
-        return {"critique": "", "warnings": lost(planner.ROLE)}
+        return {"critique": "", "plans": state.plans + 1, "warnings": lost(planner.ROLE)}
     plan = {"steps": made.steps, "expected_format": made.expected_format, "assumptions": made.assumptions}
-    return {**plan, "plans": state.plans + 1}
+    return {**plan, "critique": "", "plans": state.plans + 1}
 
 
-async def _plan(state: RunState, context: Context) -> Plan | None:
+async def plan_again(state: CandidateState, context: Context) -> Update:
+    """Planner: a candidate's plan again, from what was linked after a schema error (ReCAPAgent-SQL, 3.3)."""
+    error = state.error.message if state.error else ""
+    made = await _plan(state, context, f"A query written from it failed: {error}")
+    return {"steps": made.steps, "expected_format": made.expected_format} if made else {}
+
+
+async def _plan(state: RunState | CandidateState, context: Context, critique: str = "") -> Plan | None:
     prompt = await context.prompt(state)
-    previous = Plan(steps=state.steps, expected_format=state.expected_format) if state.plans else None
+    previous = Plan(steps=state.steps, expected_format=state.expected_format) if state.steps else None
     return await try_role(
         state,
         context,
         planner.ROLE,
-        lambda model: planner.plan(model, prompt, state.question, previous=previous, critique=state.critique),
+        lambda model: planner.plan(
+            model, prompt, state.question, previous=previous, critique=critique if previous else ""
+        ),
         event="plan",
     )
 
@@ -65,21 +73,26 @@ async def review_plan(state: RunState, context: Context) -> Update:
         context,
         plan_critique.ROLE,
         lambda model: plan_critique.critique_plan(
-            model, prompt, state.question, state.steps or NO_PLAN, state.expected_format
+            model, prompt, state.question, state.steps, state.expected_format
         ),
         event="plan_review",
     )
     return {"critique": review.feedback if review and review.update_plan else ""}
 
 
-def after_review(max_plans: int) -> Callable[[RunState], Literal["write_plan", "go_on"]]:
-    """The router after a review: back to the Planner while there is a critique and a plan left."""
+def after_plan(max_plans: int) -> Callable[[RunState], Literal["review", "go_on"]]:
+    """The router after a plan: to its review, if it may be written again."""
 
-    def route(state: RunState) -> Literal["write_plan", "go_on"]:
-        again = state.critique and state.plans < max_plans and not state.stopped_by
-        return "write_plan" if again else "go_on"
+    def route(state: RunState) -> Literal["review", "go_on"]:
+        reviewed = state.steps and state.plans < max_plans and not state.stopped_by
+        return "review" if reviewed else "go_on"
 
     return route
+
+
+def after_review(state: RunState) -> Literal["write_plan", "go_on"]:
+    """Back to the Planner with a critique."""
+    return "write_plan" if state.critique and not state.stopped_by else "go_on"
 
 
 async def write_format(state: RunState, context: Context) -> Update:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from quorum.agents import self_refiner
 from quorum.graph.nodes.step import FINAL
 from quorum.graph.state import CandidateState
 from quorum.tools.query import ErrorKind
@@ -31,6 +32,20 @@ def after_model(state: CandidateState) -> Literal["go_on", "finish"]:
     return "finish" if halted(state) else "go_on"
 
 
+def after_sql_review(state: CandidateState) -> Literal["run", "validate", "finish"]:
+    """A query that has not run is run; one that stands after its result was seen is validated."""
+    if halted(state):
+        return "finish"
+    return "validate" if state.ran else "run"
+
+
+def after_linking(state: CandidateState) -> Literal["plan", "refine", "finish"]:
+    """Planned anew from what was linked; without it only the query is repaired."""
+    if halted(state):
+        return "finish"
+    return "plan" if state.linked_ref else "refine"
+
+
 def after_refinement(state: CandidateState) -> Literal["go_on", "finish"]:
     """A repaired query runs; without one (the error still stands) the branch ends."""
     return "finish" if halted(state) or state.error else "go_on"
@@ -43,7 +58,7 @@ class Routes:
         self.max_refinements, self.max_validations = max_refinements, max_validations
 
     def after_run(self, state: CandidateState) -> Literal["validate", "link", "refine", "finish"]:
-        """A schema error is linked once; any other error or an empty result is refined.
+        """A schema error is linked, unless the query before had the same; all others are refined.
 
         A second empty result in a row of repairs is believed: an empty answer can be right.
         """
@@ -57,7 +72,15 @@ class Routes:
             return "finish"
         if state.refinements >= self.max_refinements:
             return "finish"
-        return "link" if kind.about_schema and not state.linkings else "refine"
+        same = bool(state.earlier) and state.earlier[-1].error == error.message
+        return "link" if kind.about_schema and not same else "refine"
+
+    def after_run_in_recap(
+        self, state: CandidateState
+    ) -> Literal["review", "validate", "link", "refine", "finish"]:
+        """As ``after_run``; the Critique sees the result of a refined query (ReCAPAgent-SQL, 3.3.6)."""
+        way = self.after_run(state)
+        return "review" if way == "validate" and state.writer == self_refiner.ROLE.name else way
 
     def after_validation(self, state: CandidateState) -> Literal["act", "finish"]:
         """A rejected result goes back to Action while there are validations left."""

@@ -4,9 +4,8 @@
     one candidate:  step ⇄ look;  step ⇄ run;  step → run → finish on an answer
 
 Kept from Spider-Agent: thought, action, observation; tools to run SQL and to read schema files; at most
-20 steps; a repeated action is refused, two in a row end the loop. Ours, so that only the way of working
-differs from the other recipes: the schema text, documents and house rules that they see, the guard, and
-a vote if more than one is asked for. There is no plan, no repair, no critique and no validator.
+20 steps; a repeated action is refused, two in a row end the loop. There is no plan, no repair, no
+critique and no validator. ``DEVIATIONS`` says what is ours.
 """
 
 from __future__ import annotations
@@ -20,7 +19,22 @@ from quorum.agents import schema_linker, tool_user
 from quorum.graph.nodes import prepare, tool_loop, voting
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.branch import Paths, RecipeGraph, branch_graph, run_graph
-from quorum.graph.recipes.recipe import AtLeastOne, Count, Recipe, switch
+from quorum.graph.recipes.recipe import AtLeastOne, Count, Deviation, Recipe, switch
+
+SAME = "Only the way of working is to differ from the other recipes."
+
+DEVIATIONS = (
+    Deviation(
+        ours="The prompt shows schema text, documents and house rules; a schema too large is linked first.",
+        paper="the agent finds the schema by itself, in files (3.1)",
+        why=SAME,
+    ),
+    Deviation(
+        ours="Queries pass guard and lint, and files are read by a few commands that are run in process.",
+        paper="EXEC_SQL, and a terminal for command-line operations (3.1)",
+        why=SAME + " Nothing that a model writes is executed as code.",
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -75,4 +89,5 @@ RECIPE = React(
     agents=("knowledge_retriever", "schema_linker", "tool_user"),
     wire=wire,
     votes=1,
+    deviations=DEVIATIONS,
 )

@@ -2,12 +2,13 @@
 
     open → documents → (link) → plan ⇄ critique → syntax ─ Send × votes ─ consensus → answer
     one candidate:  act ⇄ look;  act → critique → run → validate → finish
-                    run → (link) → refine → critique → run ...;  validate → act on rejection
+                    run → refine → run → critique → validate;  critique → run where it corrects
+                    run → link → plan → refine on a schema error;  validate → act on rejection
 
-Kept from the paper: roles, triggers (Table 1), three rounds of plan critique, 30 linker steps,
-five refinements (its Termination Criteria leave the number open). Ours: retrieval and planning
-are done once and shared by all candidates, so that their prompts share a cached prefix; a
-correction by the SQLCritique takes effect at once, so its reasons are not passed on.
+Kept from the paper: roles and triggers (Table 1), three reviews of the plan, 30 linker steps, the whole
+of the feedback: what the critique and the Validator said reaches Action and SelfRefiner, and no query
+that they sent back is run again. Five refinements are ours: its Termination Criteria leave the number
+open. ``DEVIATIONS`` says where the recipe departs from the paper.
 """
 
 from __future__ import annotations
@@ -23,13 +24,75 @@ from quorum.agents import column_explorer, exploration_corrector, schema_linker,
 from quorum.agents.plan_critique import MAX_ROUNDS as PLAN_ROUNDS
 from quorum.graph.close_rivals import close_rivals
 from quorum.graph.nodes import candidate, planning, prepare, tie_breaking, voting
-from quorum.graph.nodes.routes import Routes, after_action, after_model, after_refinement
+from quorum.graph.nodes.routes import (
+    Routes,
+    after_action,
+    after_linking,
+    after_model,
+    after_refinement,
+    after_sql_review,
+)
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.branch import Paths, RecipeGraph, branch_graph, fan_out, run_graph
-from quorum.graph.recipes.recipe import AtLeastOne, Count, Recipe, switch
+from quorum.graph.recipes.recipe import AtLeastOne, Count, Deviation, Recipe, switch
 from quorum.graph.state import RunState
 
 Exploring: TypeAlias = Literal["never", "disputes", "always"]
+
+DEVIATIONS = (
+    Deviation(
+        ours="Documents, plan and syntax are found once and shared by all candidates.",
+        paper="each model plans by itself; their answers vote (3.1.2, 3.3)",
+        why="All prompts share a cached prefix, and more candidates cost no more plans.",
+    ),
+    Deviation(
+        ours="Action writes the whole query at once and sees the whole plan.",
+        paper="each step of the plan is turned into a fragment or a look at the data (3.3.5)",
+        why="One call in place of one for each step; it may still look first.",
+    ),
+    Deviation(
+        ours="A query of Action's is reviewed before it runs, one of the SelfRefiner's after it ran, with "
+        "its result; a correction is not reviewed again.",
+        paper="the Critique reviews each query (Table 1) and each result (3.3.5, 3.3.6)",
+        why="The Validator judges every result next. One call for each query in place of two.",
+    ),
+    Deviation(
+        ours="The same error twice in a row is linked for once.",
+        paper="the SchemaLinker is called at each schema error (Table 1)",
+        why="What it found for this very error is already in the prompts.",
+    ),
+    Deviation(
+        ours="What the SchemaLinker names is cut from the catalog, with keys, in the usual notation.",
+        paper="its own text, table(column:TYPE[values]), is shown (3.3.4)",
+        why="Names stay spelt and quoted as SQL needs them, and none is invented.",
+    ),
+    Deviation(
+        ours="The SelfRefiner is shown the plan that was written anew after linking.",
+        paper="its prompt lists no plan (3.3.6)",
+        why="It writes the next query, so the new plan would reach nobody in time.",
+    ),
+    Deviation(
+        ours="A second empty result in a row is believed, and the SelfRefiner may confirm the first.",
+        paper="empty results are refined up to the limit (3.3.6)",
+        why="An empty answer can be right.",
+    ),
+    Deviation(
+        ours="The Validator sees types and numbers of distinct values, up to ten rows, the documents and the "
+        "expected format as well.",
+        paper="column names, NULL counts, number of rows, three rows (3.3.7)",
+        why="It cannot judge a business term or a small result without them.",
+    ),
+    Deviation(
+        ours="Files are looked at by commands that are run in process over text made from the catalog.",
+        paper="shell commands in a Docker container (3.3.4)",
+        why="Nothing that a model writes is executed as code.",
+    ),
+    Deviation(
+        ours="Documents are found by words; `retrieval=hybrid` adds embeddings.",
+        paper="embeddings and FAISS (3.3.2)",
+        why="It works without a model to download.",
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -38,10 +101,13 @@ class Recap(Recipe):
 
     plan_critique: bool = switch(True, "review each plan")
     syntax: bool = switch(True, "look up the dialect's syntax after planning")
-    sql_critique: bool = switch(True, "review each query before it runs")
+    sql_critique: bool = switch(True, "review each query before it runs, a refined one with its result")
     validation: bool = switch(True, "judge each candidate's result")
     link_on_error: bool = switch(True, "link the schema where a table or column was not found")
-    max_plans: AtLeastOne = switch(PLAN_ROUNDS, "times a plan is written, the first included")
+    replan: bool = switch(True, "plan anew from what was linked after such an error, for this candidate")
+    max_plans: AtLeastOne = switch(
+        1 + PLAN_ROUNDS, "times a plan is written, the first included; each but the last is reviewed"
+    )
     max_refinements: Count = switch(self_refiner.MAX_ROUNDS, "repairs of one candidate", paper="open")
     max_actions: AtLeastOne = switch(10, "actions of one candidate", paper="open")
     max_link_steps: Count = switch(schema_linker.MAX_STEPS, "commands of the SchemaLinker")
@@ -60,29 +126,49 @@ class Recap(Recipe):
         return self.exploration != "never" and self.max_queries > 0
 
     @property
+    def reviews_plans(self) -> bool:
+        """Whether a plan is reviewed: one that may be written again."""
+        return self.plan_critique and self.max_plans > 1
+
+    @property
+    def links_on_error(self) -> bool:
+        """Whether a schema error calls the SchemaLinker; what it finds is for the repair."""
+        return self.link_on_error and self.max_link_steps > 0 and self.max_refinements > 0
+
+    @property
+    def validates(self) -> bool:
+        """Whether a candidate's result is judged."""
+        return self.validation and self.max_validations > 0
+
+    @property
     def recursion_limit(self) -> int:
         run = 2 * self.max_plans + self.max_queries * (2 * self.max_corrections + 2) + 200
-        return max(run, 4 * (self.max_actions + self.max_refinements) + 20)
+        return max(run, 4 * self.max_actions + 6 * self.max_refinements + 20)
 
 
 def wire(recipe: Recap, options: type[RunOptions] = RunOptions) -> RecipeGraph:
     """The uncompiled graph of a run; ``options`` is its context schema."""
     graph = run_graph(recipe, options)
-    graph.add_step("SchemaLinker", partial(prepare.link_large_schema, max_steps=recipe.max_link_steps))
+    before = ["open_run", "KnowledgeRetriever"]
+    if recipe.max_link_steps:
+        link = partial(prepare.link_large_schema, max_steps=recipe.max_link_steps)
+        graph.add_step("SchemaLinker", link)
+        before.append("SchemaLinker")
     graph.add_step("Planner", planning.write_plan)
     graph.add_batch(voting.dispatch, wire_candidate(recipe))
-    graph.add_chain("open_run", "KnowledgeRetriever", "SchemaLinker", "Planner")
+    graph.add_chain(*before, "Planner")
     ways: Paths = {"dispatch": "send_candidates", "answer": graph.add_answer(again="Planner")}
     following = _add_exploration(graph, recipe, ways) if recipe.explores else "send_candidates"
     if recipe.syntax:
         graph.add_step("SyntaxRetriever", prepare.retrieve_syntax)
         graph.add_edge("SyntaxRetriever", following)
         following = "SyntaxRetriever"
-    if recipe.plan_critique:
+    if recipe.reviews_plans:
         graph.add_step("Critique", planning.review_plan)
-        graph.add_edge("Planner", "Critique")
-        routes: Paths = {"write_plan": "Planner", "go_on": following}
-        graph.add_conditional_edges("Critique", planning.after_review(recipe.max_plans), routes)
+        planned: Paths = {"review": "Critique", "go_on": following}
+        graph.add_conditional_edges("Planner", planning.after_plan(recipe.max_plans), planned)
+        reviewed: Paths = {"write_plan": "Planner", "go_on": following}
+        graph.add_conditional_edges("Critique", planning.after_review, reviewed)
     else:
         graph.add_edge("Planner", following)
     graph.add_conditional_edges("Consensus", after_vote(recipe), ways)
@@ -126,29 +212,43 @@ def wire_candidate(recipe: Recap) -> RecipeGraph:
     graph = branch_graph(recipe)
     routes = Routes(recipe.max_refinements, recipe.max_validations)
     to_run = "Critique" if recipe.sql_critique else "run_sql"
+    to_validate = "Validator" if recipe.validates else "finish"
     graph.add_step("Action", partial(candidate.act, max_actions=recipe.max_actions))
     graph.add_step("run_sql", candidate.run_sql)
-    graph.add_step("SelfRefiner", candidate.refine)
     graph.add_step("finish", candidate.finish)
     graph.add_edge(START, "Action")
     graph.add_conditional_edges("Action", after_action, {"sql": to_run, "act": "Action", "finish": "finish"})
-    graph.add_conditional_edges("SelfRefiner", after_refinement, {"go_on": to_run, "finish": "finish"})
     if recipe.sql_critique:
         graph.add_step("Critique", candidate.review_sql)
-        graph.add_conditional_edges("Critique", after_model, {"go_on": "run_sql", "finish": "finish"})
-    after_run: Paths = {"refine": "SelfRefiner", "finish": "finish"}
-    after_run["validate"] = "Validator" if recipe.validation else "finish"
-    after_run["link"] = "SchemaLinker" if recipe.link_on_error else "SelfRefiner"
-    graph.add_conditional_edges("run_sql", routes.after_run, after_run)
-    if recipe.link_on_error:
-        graph.add_step("SchemaLinker", partial(candidate.link, max_steps=recipe.max_link_steps))
-        graph.add_conditional_edges("SchemaLinker", after_model, {"go_on": "SelfRefiner", "finish": "finish"})
-    if recipe.validation:
+        reviewed: Paths = {"run": "run_sql", "validate": to_validate, "finish": "finish"}
+        graph.add_conditional_edges("Critique", after_sql_review, reviewed)
+    after_run: Paths = {"validate": to_validate, "finish": "finish"}
+    if recipe.max_refinements:
+        after_run |= _add_refinement(graph, recipe)
+        after_run["review"] = "Critique" if recipe.sql_critique else to_validate
+    graph.add_conditional_edges("run_sql", routes.after_run_in_recap, after_run)
+    if recipe.validates:
         again: Paths = {"act": "Action", "finish": "finish"}
         graph.add_step("Validator", partial(candidate.validate, max_validations=recipe.max_validations))
         graph.add_conditional_edges("Validator", routes.after_validation, again)
     graph.add_edge("finish", END)
     return graph
+
+
+def _add_refinement(graph: RecipeGraph, recipe: Recap) -> Paths:
+    """The nodes that repair a failed query; the ways to them."""
+    graph.add_step("SelfRefiner", candidate.refine)
+    graph.add_conditional_edges("SelfRefiner", after_refinement, {"go_on": "run_sql", "finish": "finish"})
+    if not recipe.links_on_error:
+        return {"link": "SelfRefiner", "refine": "SelfRefiner"}
+    graph.add_step("SchemaLinker", partial(candidate.link, max_steps=recipe.max_link_steps))
+    linked: Paths = {"plan": "SelfRefiner", "refine": "SelfRefiner", "finish": "finish"}
+    if recipe.replan:
+        graph.add_step("Planner", planning.plan_again)
+        graph.add_conditional_edges("Planner", after_model, {"go_on": "SelfRefiner", "finish": "finish"})
+        linked["plan"] = "Planner"
+    graph.add_conditional_edges("SchemaLinker", after_linking, linked)
+    return {"link": "SchemaLinker", "refine": "SelfRefiner"}
 
 
 RECIPE = Recap(
@@ -167,4 +267,5 @@ RECIPE = Recap(
         "validator",
     ),
     wire=wire,
+    deviations=DEVIATIONS,
 )

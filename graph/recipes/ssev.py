@@ -17,12 +17,7 @@
 
 Stage 5 answers as stage 3 (their rows in Tables 3-5 are equal); what it links is in the trace. One vote
 a model, drawn at temperature 0, unless the run asks for more; the strategy is the run's: ``sql_majority``
-(the paper's naive vote), ``wma`` or ``rwma``.
-
-Ours: the tree is parsed, where the paper proposes regular expressions, and keys stay; the rows are the
-first of each table, as a random draw would read all of it; a candidate that fails to the end is kept
-and shown, but votes only if it has a result; where no PostSQL has one, the vote is on PreSQL; votes
-compare results, but for ``sql_majority``.
+(the paper's naive vote), ``wma`` or ``rwma``. ``DEVIATIONS`` says what is ours.
 """
 
 from __future__ import annotations
@@ -36,9 +31,52 @@ from quorum.graph.nodes import presql, voting
 from quorum.graph.nodes.writing import write_sql
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.branch import Paths, RecipeGraph, fan_out, run_graph, wire_branch
-from quorum.graph.recipes.recipe import Count, Recipe, switch
+from quorum.graph.recipes.recipe import Count, Deviation, Recipe, switch
 from quorum.knowledge import demonstrations
 from quorum.tools import sample_rows
+
+DEVIATIONS = (
+    Deviation(
+        ours="What a query uses is read from its syntax tree, and keys stay.",
+        paper="regular expressions are proposed; all that no query names is pruned (3.1.1)",
+        why="Aliases, stars and names without their table are found as well, and tables can be joined.",
+    ),
+    Deviation(
+        ours="The rows shown are the first of each table.",
+        paper="three rows, drawn at random (3.1.1)",
+        why="A draw would read all of the table.",
+    ),
+    Deviation(
+        ours="Demonstrations are found by words, where the run names no embedding model.",
+        paper="embedding similarity (3.1.1)",
+        why="It works without a model to download.",
+    ),
+    Deviation(
+        ours="The writer has the prompt and house rules of the other recipes.",
+        paper="the prompt also asks to minimize execution time (Figure 1)",
+        why="Recipes are compared by how they work, not by their prompts.",
+    ),
+    Deviation(
+        ours="A candidate that fails to the end is kept and shown, but has no vote.",
+        paper="failed queries are included in the vote (3.1.3, 3.2)",
+        why="A query without a result can be no answer.",
+    ),
+    Deviation(
+        ours="A second empty result in a row is believed.",
+        paper="empty results are refined up to the limit (3.2)",
+        why="An empty answer can be right.",
+    ),
+    Deviation(
+        ours="Where no PostSQL has a result, the vote is on PreSQL.",
+        paper="it does not say",
+        why="An answer of the first round is better than none.",
+    ),
+    Deviation(
+        ours="Queries with the same result vote together; under `sql_majority` those with the same text.",
+        paper="each unique SQL gathers its votes (Algorithm 1)",
+        why="One answer can be written in many ways.",
+    ),
+)
 
 Stage = Literal["base", "sl", "sr", "sr_sl", "sr_vote", "full"]
 
@@ -129,4 +167,5 @@ RECIPE = Ssev(
     agents=("knowledge_retriever", "sql_writer", "self_refiner"),
     wire=wire,
     votes=1,
+    deviations=DEVIATIONS,
 )

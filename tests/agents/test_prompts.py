@@ -63,7 +63,8 @@ async def _syntax(model: Model) -> object:
 async def _action(model: Model) -> object:
     history = [
         Turn("look", "ls", "orders.txt"),
-        Turn("sql", SQL, "1 rows; columns: COUNT(*)\n[0]"),
+        Turn("sql", SQL, "Not run. A reviewer put another query in its place: The table has no ghent."),
+        Turn("sql", SQL.upper(), "1 rows; columns: COUNT(*)\n[0]", by="sql_critique"),
     ]
     return await action.predict(
         model,
@@ -86,6 +87,13 @@ async def _sql_critique(model: Model) -> object:
     return await sql_critique.critique_sql(model, CONTEXT, QUESTION, SQL, steps=STEPS, expected_format=FORMAT)
 
 
+async def _result_critique(model: Model) -> object:
+    result = "1 rows; columns: COUNT(*)\n[0]"
+    return await sql_critique.critique_sql(
+        model, CONTEXT, QUESTION, SQL, steps=STEPS, expected_format=FORMAT, result=result
+    )
+
+
 async def _schema_linker(model: Model) -> object:
     return await schema_linker.link_schema(
         model, "sqlite", QUESTION, FILES, sql="SELECT town FROM orders", error="orders has no column town."
@@ -102,7 +110,7 @@ async def _self_refiner(model: Model) -> object:
         error="The query ran and returned no row.",
         expected_format=FORMAT,
         syntax="## Text\nComparison is case-sensitive.",
-        linked_schema="orders(city:TEXT[Ghent, Lyon])",
+        plan=STEPS,
         earlier=[self_refiner.Attempt("SELECT town FROM orders", "orders has no column town.")],
     )
 
@@ -140,7 +148,7 @@ def asked(role: str) -> tuple[Model, list[Prompt]]:
     "call",
     [
         *(_first_plan, _plan, _plan_critique, _syntax, _first_action, _action),
-        *(_sql_critique, _schema_linker, _self_refiner, _validator),
+        *(_sql_critique, _result_critique, _schema_linker, _self_refiner, _validator),
     ],
     ids=lambda call: call.__name__.strip("_"),
 )

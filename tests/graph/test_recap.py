@@ -28,9 +28,11 @@ async def test_a_good_candidate_takes_six_calls_and_one_query(run: Run) -> None:
     assert ran.answer.usage["queries"] == 1
 
 
-async def test_the_plan_is_critiqued_at_most_until_its_third_writing(run: Run) -> None:
+async def test_the_plan_is_critiqued_and_written_anew_three_times_at_most(run: Run) -> None:
+    """No review is paid for of which nothing can follow: the fourth plan has none."""
     ran = await run(script(plan_critique={"update_plan": True, "feedback": "Count distinct orders."}))
-    assert ran.calls()["planner"] == 3
+    assert ran.calls()["plan_critique"] == 3
+    assert ran.calls()["planner"] == 4
     assert "Count distinct orders." in ran.prompt("planner", 1)
     assert ran.answer.status == "answered"
 
@@ -47,7 +49,6 @@ async def test_an_execution_error_goes_to_the_refiner_with_its_kind_and_hints(ru
 async def test_a_schema_error_calls_the_linker_before_the_refiner(run: Run) -> None:
     ran = await run(script(action=sql("SELECT town, COUNT(*) FROM customers GROUP BY town")))
     assert ran.calls()["schema_linker"] == 1
-    assert "customers(id:INTEGER, city:TEXT)" in ran.prompt("self_refiner")
     assert "town" in ran.prompt("schema_linker")
     assert ran.answer.usage["queries"] == 1, "the lint must catch the column before the database is asked"
 

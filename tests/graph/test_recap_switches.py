@@ -37,6 +37,7 @@ CASES: dict[str, tuple[dict[str, Any], str, Any, int, Any, int]] = {
     "sql_critique": ({}, "sql_critique", True, 1, False, 0),
     "validation": ({}, "validator", True, 1, False, 0),
     "link_on_error": ({"action": sql(BAD)}, "schema_linker", True, 1, False, 0),
+    "replan": ({"action": sql(BAD)}, "planner", True, 2, False, 1),
     "max_plans": ({"plan_critique": CRITICAL}, "planner", 3, 3, 1, 1),
     "max_refinements": ({"action": sql(BAD), "self_refiner": REPAIRS}, "self_refiner", 4, 4, 0, 0),
     "max_actions": ({"action": LOOKS}, "action", 6, 6, 2, 2),

@@ -88,6 +88,7 @@ EVENTS: list[tuple[str, dict[str, Any], str, str]] = [
     ("query", {"error": ERROR}, "column not found: no column x", "bad"),
     ("result", {"row_count": 2, "columns": ["a", "b"]}, "2 rows: a, b", "good"),
     ("result", {"row_count": 0, "columns": ["a"], "truncated": "rows"}, "0 rows (cut): a", "warn"),
+    ("not_run", {"message": "It was done before."}, "It was done before.", "warn"),
     ("refinement", {"error": ERROR, "explanation": "A typo."}, "repairs it: A typo.", "warn"),
     ("second_answer", {"reasoning": "It fits."}, "looks again: It fits.", "plain"),
     ("unconfirmed", {}, "no result came twice; it is treated as empty", "warn"),

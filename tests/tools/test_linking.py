@@ -15,7 +15,7 @@ from quorum.knowledge.compress import render
 from quorum.knowledge.schema_text import parse_schema
 from quorum.tools.guard import Passed
 from quorum.tools.guard.verdict import verdict_on
-from quorum.tools.linking import Linked, prune, union, used
+from quorum.tools.linking import Linked, named, prune, union, used
 from quorum.tools.lint import Linter
 from quorum.tools.sql import SyntaxProblem
 
@@ -225,6 +225,46 @@ def test_several_queries_link_their_union_in_the_catalogs_order() -> None:
     assert prune(SHOP, second, first) == prune(SHOP, first, second) == prune(SHOP, both)
 
 
+TWICE = Catalog(
+    "d",
+    "snowflake",
+    (
+        table("ORDERS", "ID", "A", "DB"),
+        table("ORDERS", "ID", "B", "DB"),
+        table("Order Details", "ID Unit Price", "A"),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "linked"),
+    [
+        ("orders(id:INTEGER, total:REAL[1, 2])", [("orders", "id"), ("orders", "total")]),
+        ('"ORDERS" (`ID`:TEXT); customers(name:VARCHAR(20))', [("customers", "name"), ("orders", "id")]),
+        ("main.orders(id)", [("orders", "id")]),
+        ("orders(id, price); towns(name)", [("orders", "id")]),
+        ("reorders(id); other_orders (id)", []),
+        ("none", []),
+        ("", []),
+    ],
+)
+def test_a_linked_schema_is_read_by_the_catalogs_names(text: str, linked: list[tuple[str, str]]) -> None:
+    found = named(text, SHOP)
+    assert list(found.columns) == linked
+    assert set(found.tables) == {name for name, _ in linked}
+
+
+def test_a_linked_tables_schema_decides_between_two_of_a_name() -> None:
+    assert named("b.orders(id)", TWICE).tables == ("DB.B.ORDERS",)
+    assert named('"DB"."A"."ORDERS"(id)', TWICE).tables == ("DB.A.ORDERS",)
+    assert named("orders(id)", TWICE).tables == ("DB.A.ORDERS", "DB.B.ORDERS")
+    assert named('A."Order Details"(ID)', TWICE).tables == ("A.Order Details",)
+
+
+def test_a_table_linked_without_its_columns_stays_whole() -> None:
+    assert len(prune(SHOP, named("orders(...)", SHOP)).tables[0].columns) == 5
+
+
 def test_nothing_linked_leaves_the_catalog_as_it_is() -> None:
     assert prune(SHOP) is SHOP
     assert prune(SHOP, used("SELECT x FROM nowhere", SHOP)) is SHOP
@@ -259,6 +299,12 @@ LINKED = st.builds(
     ),
     st.lists(st.sampled_from(list(SHOP.columns()))),
 )
+
+
+@given(LINKED)
+def test_a_linked_schema_that_is_written_out_is_read_back(linked: Linked) -> None:
+    whole = union(SHOP, [linked])
+    assert named(str(whole), SHOP) == whole
 
 
 @given(LINKED, LINKED)

@@ -68,14 +68,17 @@ FORMS: dict[str, tuple[type[BaseModel], dict[str, Any]]] = {
         {"expected_format": "", "plan": [], "syntax": "", "rows": "", "demonstrations": [], "findings": [],
          "differences": [], "approach": ""},
     ),
-    "sql_critique": (SqlReview, {**PLAN, "syntax": "", "sql": "SELECT COUNT(*) FROM customers"}),
+    "sql_critique": (
+        SqlReview,
+        {**PLAN, "syntax": "", "result": "", "sql": "SELECT COUNT(*) FROM customers"},
+    ),
     "schema_linker": (
         LinkStep,
         {"sql": "", "error": "", "listing": "customers.txt", "history": [], "steps_left": 9},
     ),
     "self_refiner": (
         Refinement,
-        {"expected_format": "", "syntax": "", "earlier": [], "sql": "SELECT x", "linked_schema": "",
+        {"expected_format": "", "syntax": "", "earlier": [], "sql": "SELECT x", "plan": [],
          "kind": "other", "error": "It failed.", "near_misses": []},
     ),
     "validator": (Verdict, RESULT),
@@ -273,10 +276,11 @@ def test_a_question_about_something_else_gets_no_query(question: str, context: P
 
 def test_a_value_that_the_query_leaves_out_is_a_fault(context: PromptContext) -> None:
     question = "How many orders have the coupon code 'SPRING24'?"
-    wrong = ask(context, "sql_critique", question, **PLAN, syntax="", sql="SELECT COUNT(*) FROM orders")
+    known = {**PLAN, "syntax": "", "result": ""}
+    wrong = ask(context, "sql_critique", question, **known, sql="SELECT COUNT(*) FROM orders")
     assert not wrong["correct"]
     assert "spring24" in wrong["sql"]
-    assert ask(context, "sql_critique", question, **PLAN, syntax="", sql=wrong["sql"])["correct"]
+    assert ask(context, "sql_critique", question, **known, sql=wrong["sql"])["correct"]
 
 
 def test_the_schema_linker_explores_and_ends_with_columns(schema_text: str, context: PromptContext) -> None:

@@ -12,7 +12,7 @@ from quorum.graph.confidence import abstains
 from quorum.graph.context import Context
 from quorum.graph.live import close_own
 from quorum.graph.nodes.clarifying import dispute
-from quorum.graph.nodes.step import Update
+from quorum.graph.nodes.step import UNAVAILABLE, Update
 from quorum.graph.state import Candidate, Remarks, RunState, order_counts
 from quorum.knowledge.errors import QuorumError
 from quorum.tools.experts import Feedback
@@ -22,6 +22,10 @@ INCOMPLETE = "The trace is incomplete: {}"
 MAX_READINGS = 3
 NEVER_RAN = ("stopped", "gave_up", UNANSWERABLE)
 """``Failure.kind`` of a candidate without a result that no error of its SQL explains."""
+
+NO_VERDICT = ("stopped", UNANSWERABLE, UNAVAILABLE, ErrorKind.UNAVAILABLE.value)
+"""``Failure.kind`` of a candidate of whose SQL nothing is known: a limit, the data, the model's endpoint or the
+database kept it from running. Its expert gains and loses nothing."""
 
 
 async def answer(state: RunState, context: Context) -> Update:
@@ -44,20 +48,24 @@ async def answer(state: RunState, context: Context) -> Update:
 def _learn(state: RunState, context: Context) -> list[str]:
     """Learn the experts' weights from the user's choice, else from whose SQL ran; a warning if that failed.
 
-    An expert was wrong if the user chose another answer, or if none of its SQL ran. That the data cannot
-    answer tells nothing of it.
+    An expert was wrong if the user chose another answer, or as ``executed`` says.
     """
     vote = state.vote
     if vote and vote.winning and vote.decided == "user":
         right = vote.winning.experts
         voted = {expert: expert in right for cluster in vote.clusters for expert in cluster.experts}
         return _update(voted, context, feedback="user", vote=vote.upheld)
-    tried = [
-        c for c in state.candidates if not c.stopped_by and not (c.error and c.error.kind == UNANSWERABLE)
-    ]
-    outcomes = {candidate.model: False for candidate in tried}
-    outcomes |= {candidate.model: True for candidate in state.candidates if candidate.result}
-    return _update(outcomes, context, feedback="execution")
+    return _update(executed(state.candidates), context, feedback="execution")
+
+
+def executed(candidates: Iterable[Candidate]) -> dict[str, bool]:
+    """Per expert whether any of its SQL ran; without the experts whose candidates all have ``NO_VERDICT``."""
+    outcomes: dict[str, bool] = {}
+    for each in candidates:
+        no_verdict = each.stopped_by or (each.error and each.error.kind in NO_VERDICT)
+        if each.result or not no_verdict:
+            outcomes[each.model] = bool(each.result) or outcomes.get(each.model, False)
+    return outcomes
 
 
 def _update(

@@ -120,7 +120,7 @@ class Options(BaseModel):
     )
     demonstrations: values.MaybePlace = option(
         None,
-        "questions with their SQL, as JSON lines or as Spider or BIRD publish theirs, for recipes that show examples",
+        "questions with their SQL, as JSON lines or as Spider and BIRD publish theirs; for few-shot recipes",
         metavar="FILE",
     )
     models: values.Names = option(

@@ -1,8 +1,9 @@
 """Demonstrations: answered questions whose queries show a model the style of the answers (few-shot).
 
 A file of JSON lines, ``{"question": …, "sql": …, "database": …}``; ``database`` may be absent, other
-keys are ignored. Or the training questions of Spider 1.0 (``train_spider.json``) or BIRD (``train.json``) as they
-are published: a JSON list with the SQL as ``query`` or ``SQL`` and the database as ``db_id``. SSEV shows the nine most similar (paper 004, sections 3.1.1 and 4.1.1).
+keys are ignored. Or the training questions of Spider 1.0 (``train_spider.json``) or BIRD (``train.json``)
+as they are published: a JSON list with the SQL as ``query`` or ``SQL`` and the database as ``db_id``. SSEV
+shows the nine most similar (paper 004, sections 3.1.1 and 4.1.1).
 """
 
 from __future__ import annotations

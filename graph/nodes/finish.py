@@ -24,8 +24,8 @@ NEVER_RAN = ("stopped", "gave_up", UNANSWERABLE)
 """``Failure.kind`` of a candidate without a result that no error of its SQL explains."""
 
 NO_VERDICT = ("stopped", UNANSWERABLE, UNAVAILABLE, ErrorKind.UNAVAILABLE.value)
-"""``Failure.kind`` of a candidate of whose SQL nothing is known: a limit, the data, the model's endpoint or the
-database kept it from running. Its expert gains and loses nothing."""
+"""``Failure.kind`` of a candidate of whose SQL nothing is known: a limit, the data, the model's endpoint or
+the database kept it from running. Its expert gains and loses nothing."""
 
 
 async def answer(state: RunState, context: Context) -> Update:

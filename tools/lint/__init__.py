@@ -65,8 +65,8 @@ class Linter:
         """Every table and column that does not resolve, in the order of the text, each once.
 
         The kinds are ``table_not_found``, ``column_not_found``, ``ambiguous_column``, and ``syntax`` where
-        the name is a keyword; suggestions are written as the query must write them. Looking for them takes long, so it is left to whoever
-        takes the next problem.
+        the name is a keyword; suggestions are written as the query must write them. Looking for them takes
+        long, so it is left to whoever takes the next problem.
         """
         from quorum.tools.lint.messages import Messages
         from quorum.tools.lint.resolver import Resolver

@@ -24,7 +24,7 @@ from quorum.tools.databases.base import GROUPING
         "Invalid aggregate function in where clause [SUM(ORDERS.TOTAL)]",
         "Aggregate functions cannot be nested: [COUNT(*)] nested in [SUM(COUNT(*))]",
         "'shop.orders.town' isn't in GROUP BY",
-        "In aggregated query without GROUP BY, expression #1 of SELECT list contains nonaggregated column 'town'",
+        "In aggregated query without GROUP BY, expression #1 contains nonaggregated column 'town'",
         "Invalid use of group function",
     ],
 )

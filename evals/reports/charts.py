@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from quorum.evals.recorded import curves
+from quorum.evals.recorded.online import OnlineWeights
 from quorum.evals.reports.format import amount, count, one_line, percent
 from quorum.evals.reports.scores import Score
 from quorum.evals.reports.statistics import Share
 from quorum.evals.reports.summary import Line, Summary
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
@@ -311,6 +315,41 @@ def errors(summary: Summary) -> Drawing | str:
         caption="Each question that is not right stands in one category; the table says what they mean.",
         height=1.4 + BAR * len(found),
     )
+
+
+def weights(summary: Summary) -> Drawing | str:
+    final = ", ".join(f"{name} {weight:.3g}" for name, weight in summary.learned["gold"].weights.items())
+    return _learned(summary, curves.weights, f"at the end {final}, of the best expert's.")
+
+
+def error_rates(summary: Summary) -> Drawing | str:
+    learned = summary.learned["gold"]
+    rates = {name: 1 - learned.ex(lost) for name, lost in (learned.experts | learned.votes).items()}
+    return _learned(
+        summary, curves.error, ", ".join(f"{name} {percent(rate)}" for name, rate in rates.items()) + "."
+    )
+
+
+def regret(summary: Summary) -> Drawing | str:
+    learned = summary.learned["gold"]
+    found = {vote: learned.bounds(vote)[-1].regret for vote in learned.votes}
+    return _learned(
+        summary, curves.regret, ", ".join(f"{vote} {each:.3f}" for vote, each in found.items()) + "."
+    )
+
+
+def _learned(summary: Summary, plot: Callable[[Axes, OnlineWeights], None], alt: str) -> Drawing:
+    """A curve over the questions (``quorum.evals.recorded.curves``)."""
+    learned = summary.learned["gold"]
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        plot(axes, learned)
+        axes.set_title("")
+        figure.legend(loc="outside lower center", ncols=2)
+
+    entries = len(learned.experts) + len(learned.votes)
+    return Drawing(draw, alt, f"{(inspect.getdoc(plot) or '').split(': ', 1)[1]}", 3.6 + 0.12 * entries)
 
 
 def _ticks(

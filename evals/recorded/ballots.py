@@ -41,16 +41,6 @@ class RecordedBallots:
     final: bool | None = None
     as_final: frozenset[str] = frozenset()
 
-    @property
-    def unequal(self) -> bool:
-        """Whether a right candidate does not vote, or votes for the same answer as a wrong one."""
-        voting = [ballot for ballot in self.ballots if ballot.eligible] or [
-            ballot for ballot in self.ballots if ballot.fingerprint and not ballot.error
-        ]
-        verdicts = {(ballot.choice, ballot.candidate in self.right) for ballot in voting}
-        cast = self.right <= {ballot.candidate for ballot in voting}
-        return not cast or len(verdicts) > len({choice for choice, _ in verdicts})
-
     def first(self) -> RecordedBallots:
         """Only the first candidate of each expert."""
         kept = {ballot.expert: ballot for ballot in reversed(self.ballots)}

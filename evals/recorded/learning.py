@@ -43,7 +43,7 @@ def learn_question(
 ) -> None:
     """Learn from one question what the experts lost, as the feedback sees it."""
     told = {name: _told(found.get(name), lost[name], feedback) for name in learned.experts}
-    learned.learn(lost, votes, told, unequal=found[POOLED].unequal)
+    learned.learn(lost, votes, told)
 
 
 def _told(found: RecordedBallots | None, lost: float, feedback: Feedback) -> float | None:

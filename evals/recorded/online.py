@@ -41,8 +41,9 @@ BOUNDED = ("wma", DRAWN_EXPERT)
 """Votes of which the algorithms bound the mistakes."""
 
 SEVERAL = "an expert has several candidates, each with its whole weight; see --first"
+TINY = 1e-6  # weights so near to each other tie in a vote
 UNLIKE = "in {} the weights were not learned from what counts as a mistake"
-UNEQUAL = "in {} a right result did not vote, or stood for the same answer as a wrong one"
+OVERRULED = "in {} the vote was wrong though experts with most of the weight were right (a blank result, say)"
 
 
 @dataclass
@@ -57,7 +58,8 @@ class OnlineWeights:
         told: Per expert what it was punished for, question by question; None where nothing was known.
         votes: What each of ``compared`` lost, ``DRAWN_EXPERT`` and ``DRAWN_ONCE``, question by question.
         history: The weights per expert before each question, and after the last.
-        unequal: Questions in which equal answers were not right or wrong together, or a right one not cast.
+        overruled: Questions in which ``wma`` was wrong though the experts that were right held most of the
+            weight: a blank result does not vote here, and answers that are equal need not all be right.
     """
 
     experts: dict[str, list[float]]
@@ -67,7 +69,7 @@ class OnlineWeights:
     told: dict[str, list[float | None]] = field(init=False)
     votes: dict[str, list[float]] = field(init=False)
     history: list[dict[str, float]] = field(init=False)
-    unequal: int = 0
+    overruled: int = 0
 
     def __post_init__(self) -> None:
         self.told = {name: [] for name in self.experts}
@@ -100,14 +102,11 @@ class OnlineWeights:
         experts: Mapping[str, float],
         votes: Mapping[str, float],
         told: Mapping[str, float | None] | None = None,
-        *,
-        unequal: bool = False,
     ) -> None:
         """Record what the experts and the votes (``compared``) lost in a question, and punish the experts.
 
         Args:
             told: What the feedback says of the experts; what they lost if None.
-            unequal: See ``unequal``.
         """
         weights, total = self.weights, sum(self.weights.values())
         drawn = random.Random(f"{self.seed} {self.questions}").choices([*weights], [*weights.values()])[0]
@@ -121,7 +120,7 @@ class OnlineWeights:
         for name in self.experts:
             self.experts[name].append(experts[name])
             self.told[name].append(experts[name] if told is None else told[name])
-        self.unequal += unequal
+        self.overruled += lost["wma"] > 0 and lost[DRAWN_EXPERT] < 0.5 - TINY
         cost = 1 - self.epsilon(len(self.history))
         made = {name: sum(filter(None, losses)) for name, losses in self.told.items()}
         least = min(made.values())
@@ -146,7 +145,7 @@ class OnlineWeights:
         )
         if unlike := sum(lost != told for lost, told in pairs):
             return UNLIKE.format(_questions(unlike))
-        return UNEQUAL.format(_questions(self.unequal)) if vote == "wma" and self.unequal else ""
+        return OVERRULED.format(_questions(self.overruled)) if vote == "wma" and self.overruled else ""
 
     def bounds(self, vote: str) -> list[Bounds]:
         """After each question: a vote's mistakes and regret, the best expert's, and the algorithms' bounds.

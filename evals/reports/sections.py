@@ -260,6 +260,8 @@ def votes(summary: Summary) -> Iterator[str]:
             ("candidates that the stopping rule spared, in all", whole(found.saved.known_total)),
         ],
     )
+    if summary.learned:
+        yield "Experts had level weights here; learned ones are shown under “Experts and learned weights”."
 
 
 def experts(summary: Summary) -> Iterator[str]:

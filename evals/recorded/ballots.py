@@ -41,13 +41,13 @@ class RecordedBallots:
     final: bool | None = None
     as_final: frozenset[str] = frozenset()
 
-    def first(self) -> RecordedBallots:
-        """Only the first candidate of each expert."""
+    def as_in_paper(self) -> RecordedBallots:
+        """Only the first candidate of each expert, and blank results vote too."""
         kept = {ballot.expert: ballot for ballot in reversed(self.ballots)}
         own = frozenset(ballot.candidate for ballot in kept.values())
         return replace(
             self,
-            ballots=tuple(ballot for ballot in self.ballots if ballot.candidate in own),
+            ballots=tuple(replace(each, blank=False) for each in self.ballots if each.candidate in own),
             right=self.right & own,
             as_final=self.as_final & own,
         )
@@ -80,14 +80,15 @@ class Source:
         """The models, and ``POOLED`` where there are several."""
         return [*self.models, POOLED] if len(self.models) > 1 else list(self.models)
 
-    def first(self) -> Source:
-        """Only the first candidate of each model in each question: the paper's setting."""
+    def as_in_paper(self) -> Source:
+        """The setting of SSEV, section 3.1.2: one candidate of each model in each question, the first, and
+        all results vote, blank ones too."""
         ballots = self.ballots
 
         def first(question: str) -> dict[str, RecordedBallots]:
-            return {name: found.first() for name, found in ballots(question).items()}
+            return {name: found.as_in_paper() for name, found in ballots(question).items()}
 
-        return replace(self, several=False, ballots=first) if self.several else self
+        return replace(self, several=False, ballots=first)
 
 
 def source_of(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from quorum.evals.recorded.online import DRAWN_EXPERT, DRAWN_ONCE, OnlineWeights
 from quorum.evals.reports.figures import STYLE, empty_figure
+from quorum.evals.reports.format import one_line
 from quorum.knowledge.errors import QuorumError
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ DRAWN = {
 """What the paper compares, and our own: label and colour."""
 
 EXPERTS = ("#4c1d6b", "#b8860b", "#a5173c", "#2a7f9e", "#5d7a1f", "#8c564b", "#222222", "#c0559e")
+LABEL = 40
+"""Characters of an expert's name."""
+
 FORMATS = ("svg", "png")
 SIZE, DPI = (7.5, 4.4), 160  # inches, dots per inch of the PNG
 
@@ -60,7 +64,11 @@ def weights(axes: Axes, learned: OnlineWeights) -> None:
     """Figures 15, 17, 19: how fast the weight goes to the stronger models."""
     for expert, colour in _coloured(learned):
         axes.step(
-            range(learned.questions + 1), learned.shares(expert), where="post", color=colour, label=expert
+            range(learned.questions + 1),
+            learned.shares(expert),
+            where="post",
+            color=colour,
+            label=one_line(expert, LABEL),
         )
     even = 1 / len(learned.experts)
     axes.axhline(even, color="#7a7a7a", linestyle=":", label="unweighted vote")
@@ -77,7 +85,7 @@ def error(axes: Axes, learned: OnlineWeights) -> None:
     for expert, colour in _coloured(learned):
         lost = learned.experts[expert]
         rates = [sum(lost[:number]) / number for number in range(1, len(lost) + 1)]
-        _line(axes, rates, f"{expert} alone", colour, "--")
+        _line(axes, rates, f"{one_line(expert, LABEL)} alone", colour, "--")
     _bound(axes, learned, DRAWN_EXPERT, 0, 1)
     _bound(axes, learned, "wma", 0, 1)
     axes.set_title("Error rate so far")

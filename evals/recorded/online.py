@@ -40,7 +40,7 @@ DRAWN_ONCE = "drawn expert, once"
 BOUNDED = ("wma", DRAWN_EXPERT)
 """Votes of which the algorithms bound the mistakes."""
 
-SEVERAL = "an expert has several candidates, each with its whole weight; see --first"
+SEVERAL = "an expert has several candidates, each with its whole weight; see --paper"
 TINY = 1e-6  # weights so near to each other tie in a vote
 UNLIKE = "in {} the weights were not learned from what counts as a mistake"
 OVERRULED = "in {} the vote was wrong though experts with most of the weight were right (a blank result, say)"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from quorum.evals.recorded import curves
-from quorum.evals.recorded.online import OnlineWeights
+from quorum.evals.recorded.online import BOUNDED, OnlineWeights
 from quorum.evals.reports.format import amount, count, one_line, percent
 from quorum.evals.reports.scores import Score
 from quorum.evals.reports.statistics import Share
@@ -318,38 +318,38 @@ def errors(summary: Summary) -> Drawing | str:
 
 
 def weights(summary: Summary) -> Drawing | str:
-    final = ", ".join(f"{name} {weight:.3g}" for name, weight in summary.learned["gold"].weights.items())
-    return _learned(summary, curves.weights, f"at the end {final}, of the best expert's.")
+    learned = summary.learned["gold"]
+    figures = {name: f"{weight:.3g}" for name, weight in learned.weights.items()}
+    return _learned(learned, curves.weights, figures)
 
 
 def error_rates(summary: Summary) -> Drawing | str:
     learned = summary.learned["gold"]
-    rates = {name: 1 - learned.ex(lost) for name, lost in (learned.experts | learned.votes).items()}
-    return _learned(
-        summary, curves.error, ", ".join(f"{name} {percent(rate)}" for name, rate in rates.items()) + "."
-    )
+    lost = learned.experts | learned.votes
+    return _learned(learned, curves.error, {name: percent(1 - learned.ex(own)) for name, own in lost.items()})
 
 
 def regret(summary: Summary) -> Drawing | str:
     learned = summary.learned["gold"]
-    found = {vote: learned.bounds(vote)[-1].regret for vote in learned.votes}
-    return _learned(
-        summary, curves.regret, ", ".join(f"{vote} {each:.3f}" for vote, each in found.items()) + "."
-    )
+    figures = {vote: f"{learned.bounds(vote)[-1].regret:.3f}" for vote in learned.votes}
+    return _learned(learned, curves.regret, figures)
 
 
-def _learned(summary: Summary, plot: Callable[[Axes, OnlineWeights], None], alt: str) -> Drawing:
-    """A curve over the questions (``quorum.evals.recorded.curves``)."""
-    learned = summary.learned["gold"]
+def _learned(
+    learned: OnlineWeights, plot: Callable[[Axes, OnlineWeights], None], figures: Mapping[str, str]
+) -> Drawing:
+    """A curve over the questions (``quorum.evals.recorded.curves``), with its figures at the end."""
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
         plot(axes, learned)
         axes.set_title("")
-        figure.legend(loc="outside lower center", ncols=2)
+        figure.legend(loc="outside lower center", ncols=1)
 
-    entries = len(learned.experts) + len(learned.votes)
-    return Drawing(draw, alt, f"{(inspect.getdoc(plot) or '').split(': ', 1)[1]}", 3.6 + 0.12 * entries)
+    told = ", ".join(f"{name} {each}" for name, each in figures.items())
+    entries = len(learned.experts) + len(learned.votes) + len(BOUNDED)
+    caption = f"After each question, by gold. {(inspect.getdoc(plot) or '').partition(': ')[2].capitalize()}"
+    return Drawing(draw, f"after the last question {told}.", caption, 3.0 + 0.2 * entries)
 
 
 def _ticks(

@@ -273,10 +273,11 @@ def experts(summary: Summary) -> Iterator[str]:
     yield (
         "In the evaluation itself experts vote with level weights in every question, whatever its strategy: "
         "learned ones would depend on the order in which questions end. Here the first candidate of each "
-        f"expert votes again, in the order of ids, over the {count(gold.questions, 'question')} (of "
-        f"{summary.overall.questions:,}) whose candidates are known to be right or wrong; a mistake costs "
-        f"the factor 1 - ε, ε = √(ln N / T) = {gold.epsilon(1):.3f} (SSEV, 3.1.2). An expert is wrong by the "
-        "gold, or if its SQL did not run (execution); mistakes are counted by the gold."
+        "expert votes again, blank results too, in the order of ids, over the "
+        f"{count(gold.questions, 'question')} (of {summary.overall.questions:,}) whose candidates are known "
+        "to be right or wrong; a mistake costs the factor 1 - ε, ε = √(ln N / T) = "
+        f"{gold.epsilon(1):.3f} (SSEV, 3.1.2). An expert is wrong by the gold, or if its SQL did not run "
+        "(execution); mistakes are counted by the gold."
     )
     shares = {name: share_of(not loss for loss in lost) for name, lost in gold.experts.items()}
     weights = [[f"{each.weights[name]:.3g}" for each in summary.learned.values()] for name in shares]
@@ -306,11 +307,11 @@ def _learned_votes(by_feedback: Mapping[str, OnlineWeights]) -> Iterator[str]:
         right = level(learned.ex(learned.votes[vote]))
         rows.append((title, right, f"{last.mistakes:,.1f}", most, f"{last.regret:.3f}"))
     yield table("vote | >EX, % | >mistakes | >bound | >regret a question", rows)
-    reasons = dict.fromkeys(each.no_bound(vote) for _, each, vote in votes if vote in BOUNDED)
+    reasons = dict.fromkeys(filter(None, (each.no_bound(vote) for _, each, vote in votes if vote in BOUNDED)))
     yield (
         f"Regret: mistakes beyond the {min(map(sum, gold.experts.values())):,.0f} of the best expert, per "
         "question. Bound: the most mistakes that the algorithm can make (WMA), or is expected to make (RWMA)."
-        + "".join(f" Of a weighted vote without a bound none holds: {why}." for why in reasons if why)
+        + (f" Of a weighted vote without a bound none holds: {'; '.join(reasons)}." if reasons else "")
     )
 
 

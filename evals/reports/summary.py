@@ -334,7 +334,7 @@ def _agreeing(record: Record, vote: Mapping[str, Any]) -> float | None:
 
 
 def _learned(records: Sequence[Record], folders: Mapping[str, Path]) -> dict[str, OnlineWeights]:
-    source = source_of_records({record.id: record for record in records}, folders).first()
+    source = source_of_records({record.id: record for record in records}, folders).as_in_paper()
     found = {feedback: at_once(learn(source, feedback)) for feedback in FEEDBACKS}
     return {feedback: learned for feedback, learned in found.items() if learned}
 

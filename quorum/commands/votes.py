@@ -49,7 +49,9 @@ def command() -> None:
     metavar="FOLDER",
     help="of recorded candidates: evaluation_suite/gold of Spider 2.0; without it no answer can be right",
 )
-@click.option("--first", is_flag=True, help="only the first candidate of each model, as in SSEV")
+@click.option(
+    "--paper", is_flag=True, help="as in SSEV: one candidate a model, its first; blank results vote"
+)
 @FEEDBACK
 @click.option("--json", "as_json", is_flag=True, help="print one JSON array of rows")
 @click.option(
@@ -64,7 +66,7 @@ def command() -> None:
 def replay_command(
     folder: Path,
     gold: Path | None,
-    first: bool,
+    paper: bool,
     feedback: Feedback,
     as_json: bool,
     orders: int,
@@ -77,7 +79,7 @@ def replay_command(
     the candidates K = 0, 1, … and final.sql, final.csv for the one that the recorded pipeline chose. Each
     model votes by itself, then all of them pooled: there each model is an expert, and its weight is
     learned from the questions before, in the order of their ids. A model by itself is one expert, so wma
-    is majority there, and rwma is random. With one candidate a model (--first) the weights, and the bounds
+    is majority there, and rwma is random. With one candidate a model (--paper) the weights, and the bounds
     on mistakes, are those of SSEV's algorithms.
 
     EX counts all questions of FOLDER; those without candidate or gold are wrong. Ties and draws count at
@@ -89,7 +91,7 @@ def replay_command(
     from quorum.settings import Settings
 
     source = _source(folder, gold, dialect)
-    source = source.first() if first else source
+    source = source.as_in_paper() if paper else source
     with counting() as on_done:
         found = asyncio.run(replay(source, feedback=feedback, orders=orders, progress=on_done))
     if as_json:
@@ -134,7 +136,7 @@ def teach_command(folder: Path, feedback: Feedback, home: str | None) -> None:
     from quorum.graph.context import experts_in
     from quorum.settings import Settings
 
-    learned = at_once(learn(_source(folder, None, "").first(), feedback))
+    learned = at_once(learn(_source(folder, None, "").as_in_paper(), feedback))
     if learned is None:
         raise ConfigurationError(
             f"Of the experts in {folder} nothing is known.",

@@ -155,7 +155,7 @@ async def test_of_several_candidates_the_first_of_each_expert_counts(tmp_path: P
     assert "(bound" not in shown.stderr
     assert (
         "(bound"
-        in (await votes("replay", str(tmp_path / "run"), "--orders", "1", "--json", "--first")).stderr
+        in (await votes("replay", str(tmp_path / "run"), "--orders", "1", "--json", "--paper")).stderr
     )
 
 
@@ -261,8 +261,11 @@ def test_a_bound_is_shown_only_where_it_holds(rounds: list[list[int]]) -> None:
             assert limit is None
 
 
-def test_right_results_that_do_not_vote_end_the_bound_of_wma() -> None:
-    learned = at_once(learn(source([[4, 4, 1]] * 20)))
+def test_right_results_that_do_not_vote_end_the_bound_of_wma_and_in_the_paper_they_vote() -> None:
+    made = source([[4, 4, 1]] * 20)
+    learned, paper = at_once(learn(made)), at_once(learn(made.as_in_paper()))
+    assert paper is not None
+    assert (sum(paper.votes["wma"]), paper.no_bound("wma")) == (0, "")
     assert learned is not None
     assert sum(learned.votes["wma"]) == 20, "two blank results do not vote beside another"
     assert learned.no_bound("wma") == OVERRULED.format("20 questions")

@@ -34,7 +34,7 @@ async def replayed(
     *,
     gold: bool = True,
     orders: int = 20,
-    first: bool = False,
+    paper: bool = False,
     feedback: Feedback = "gold",
     **models: Answers,
 ) -> Replay:
@@ -44,7 +44,7 @@ async def replayed(
     known = write_gold(tmp_path / "gold", **{f"q{number}": number for number in range(1, 9)})
     recorded = load_candidates(tmp_path / "runs")
     source = source_of(recorded, load_gold(known) if gold else None)
-    return await replay(source.first() if first else source, feedback=feedback, orders=orders)
+    return await replay(source.as_in_paper() if paper else source, feedback=feedback, orders=orders)
 
 
 def row(found: Replay, strategy: str, stopping: str = "never", model: str = "m") -> Row:

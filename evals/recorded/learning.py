@@ -8,6 +8,7 @@ same candidates is found here, from any source of them.
 from __future__ import annotations
 
 from collections.abc import Collection, Coroutine, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Literal, TypeVar, get_args
 
 from quorum.evals.recorded.ballots import POOLED, RecordedBallots, Source
@@ -16,6 +17,7 @@ from quorum.evals.recorded.online import COMPARED, OnlineWeights
 from quorum.graph.ballots import UNANSWERABLE, Rules
 from quorum.graph.nodes.finish import NO_VERDICT
 from quorum.graph.stopping import find_stopping
+from quorum.graph.strategies import WEIGHTED
 
 Feedback = Literal["gold", "execution"]
 """Who says that an expert was wrong: the verdicts of the gold, or that its SQL did not run (SSEV, 3.1.2)."""
@@ -57,21 +59,26 @@ def _told(found: RecordedBallots | None, lost: float, feedback: Feedback) -> flo
 
 
 async def learn(
-    source: Source, feedback: Feedback = "gold", compared: Collection[str] = WITHOUT_OVERLAPS
-) -> OnlineWeights | None:
-    """The weights after all questions, in the order of ids; None as ``start``.
+    source: Source, compared: Collection[str] = WITHOUT_OVERLAPS
+) -> dict[Feedback, OnlineWeights]:
+    """The weights after all questions, in the order of ids, by feedback; empty where ``start`` gives none.
 
     Nothing here waits for anything: strategies that compare no results and ask no model do not.
     """
-    learned = start(source, compared)
-    for question in source.questions if learned else ():
+    every = {name: learned for name in FEEDBACKS if (learned := start(source, compared))}
+    weighted = [name for name in compared if name in WEIGHTED]
+    for question in source.questions if every else ():
         found = source.ballots(question)
-        if learned and found[POOLED].judged:
-            rules = Rules(learned.weights, seed=0, dialect=source.dialect_of(question))
-            lost = {name: await _lost(found.get(name), "majority", rules) for name in learned.experts}
-            votes = {name: await _lost(found[POOLED], name, rules) for name in compared}
+        if not found[POOLED].judged:
+            continue
+        rules = Rules(seed=0, dialect=source.dialect_of(question))
+        lost = {name: await _lost(found.get(name), "majority", rules) for name in source.models}
+        level = {name: await _lost(found[POOLED], name, rules) for name in compared if name not in weighted}
+        for feedback, learned in every.items():
+            own = replace(rules, weights=learned.weights)
+            votes = level | {name: await _lost(found[POOLED], name, own) for name in weighted}
             learn_question(learned, found, lost, votes, feedback)
-    return learned
+    return every
 
 
 def at_once(coroutine: Coroutine[Any, Any, Result]) -> Result:

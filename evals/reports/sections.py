@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
+from quorum.evals.recorded.learning import Feedback
 from quorum.evals.recorded.online import BOUNDED, DRAWN_EXPERT, DRAWN_ONCE, OnlineWeights
 from quorum.evals.reports.calibration import Calibration, RiskPoint
 from quorum.evals.reports.costs import Cost, Session, Throughput
@@ -291,7 +292,7 @@ def experts(summary: Summary) -> Iterator[str]:
     yield from _learned_votes(summary.learned)
 
 
-def _learned_votes(by_feedback: Mapping[str, OnlineWeights]) -> Iterator[str]:
+def _learned_votes(by_feedback: Mapping[Feedback, OnlineWeights]) -> Iterator[str]:
     gold = by_feedback["gold"]
     votes = [("naive: majority of SQL", gold, "sql_majority"), ("majority of results", gold, "majority")]
     for feedback, learned in by_feedback.items():

@@ -16,7 +16,7 @@ from typing import Any
 
 from quorum.evals.folder import EvalFolder, merged
 from quorum.evals.recorded.evaluated import source_of_records
-from quorum.evals.recorded.learning import FEEDBACKS, at_once, learn
+from quorum.evals.recorded.learning import Feedback, at_once, learn
 from quorum.evals.recorded.online import OnlineWeights
 from quorum.evals.records import Asked, Manifest, Record
 from quorum.evals.reports import taxonomy
@@ -173,7 +173,7 @@ class Summary:
     calibration: Calibration | None
     linking: LinkingScore | None
     votes: Votes | None
-    learned: dict[str, OnlineWeights]
+    learned: dict[Feedback, OnlineWeights]
     throughput: Throughput
     missing: tuple[str, ...]
     notes: tuple[str, ...]
@@ -333,10 +333,9 @@ def _agreeing(record: Record, vote: Mapping[str, Any]) -> float | None:
     return len(own) / len(record.candidates)
 
 
-def _learned(records: Sequence[Record], folders: Mapping[str, Path]) -> dict[str, OnlineWeights]:
-    source = source_of_records({record.id: record for record in records}, folders).as_in_paper()
-    found = {feedback: at_once(learn(source, feedback)) for feedback in FEEDBACKS}
-    return {feedback: learned for feedback, learned in found.items() if learned}
+def _learned(records: Sequence[Record], folders: Mapping[str, Path]) -> dict[Feedback, OnlineWeights]:
+    source = source_of_records({record.id: record for record in records}, folders)
+    return at_once(learn(source.as_in_paper()))
 
 
 def _places(pairs: Sequence[Pair], folders: Sequence[Path]) -> dict[str, int]:

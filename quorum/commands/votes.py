@@ -136,7 +136,7 @@ def teach_command(folder: Path, feedback: Feedback, home: str | None) -> None:
     from quorum.graph.context import experts_in
     from quorum.settings import Settings
 
-    learned = at_once(learn(_source(folder, None, "").as_in_paper(), feedback))
+    learned = at_once(learn(_source(folder, None, "").as_in_paper())).get(feedback)
     if learned is None:
         raise ConfigurationError(
             f"Of the experts in {folder} nothing is known.",

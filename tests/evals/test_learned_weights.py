@@ -240,8 +240,7 @@ def source(rounds: Sequence[Sequence[int]]) -> Source:
 
 @given(NO_TROUBLE)
 def test_votes_stay_within_their_bounds(rounds: list[list[int]]) -> None:
-    learned = at_once(learn(source(rounds)))
-    assert learned is not None
+    learned = at_once(learn(source(rounds)))["gold"]
     for vote in ("wma", DRAWN_EXPERT):
         assert learned.no_bound(vote) == ""
         for each in learned.bounds(vote):
@@ -252,8 +251,7 @@ def test_votes_stay_within_their_bounds(rounds: list[list[int]]) -> None:
 
 @given(ANSWERS)
 def test_a_bound_is_shown_only_where_it_holds(rounds: list[list[int]]) -> None:
-    learned = at_once(learn(source(rounds)))
-    assert learned is not None
+    learned = at_once(learn(source(rounds)))["gold"]
     for vote in ("wma", DRAWN_EXPERT):
         limit = learned.bound(vote)
         assert limit is None or sum(learned.votes[vote]) <= limit + 1e-9
@@ -263,10 +261,8 @@ def test_a_bound_is_shown_only_where_it_holds(rounds: list[list[int]]) -> None:
 
 def test_right_results_that_do_not_vote_end_the_bound_of_wma_and_in_the_paper_they_vote() -> None:
     made = source([[4, 4, 1]] * 20)
-    learned, paper = at_once(learn(made)), at_once(learn(made.as_in_paper()))
-    assert paper is not None
+    learned, paper = (at_once(learn(each))["gold"] for each in (made, made.as_in_paper()))
     assert (sum(paper.votes["wma"]), paper.no_bound("wma")) == (0, "")
-    assert learned is not None
     assert sum(learned.votes["wma"]) == 20, "two blank results do not vote beside another"
     assert learned.no_bound("wma") == OVERRULED.format("20 questions")
     assert learned.no_bound(DRAWN_EXPERT) == ""
@@ -274,7 +270,6 @@ def test_right_results_that_do_not_vote_end_the_bound_of_wma_and_in_the_paper_th
 
 def test_the_draws_of_rwma_are_repeatable_and_near_their_expectation() -> None:
     rounds = [[0, 1, 2]] * 200
-    learned, again = (at_once(learn(source(rounds))) for _ in range(2))
-    assert learned is not None
+    learned, again = (at_once(learn(source(rounds)))["gold"] for _ in range(2))
     assert learned == again
     assert sum(learned.votes[DRAWN_ONCE]) == pytest.approx(sum(learned.votes[DRAWN_EXPERT]), abs=15)

@@ -29,7 +29,7 @@ DRAWN = {
 """What the paper compares, and our own: label and colour."""
 
 EXPERTS = ("#4c1d6b", "#b8860b", "#a5173c", "#2a7f9e", "#5d7a1f", "#8c564b", "#222222", "#c0559e")
-LABEL = 40
+LABEL = 26
 """Characters of an expert's name."""
 
 FORMATS = ("svg", "png")

@@ -49,7 +49,10 @@ def learn_question(
 
 
 def _told(found: RecordedBallots | None, lost: float, feedback: Feedback) -> float | None:
-    """What an expert is punished for; None if none of its SQL could be judged."""
+    """What an expert is punished for; None if none of its SQL could be judged.
+
+    That the data cannot answer is wrong by a gold that has an answer; execution says nothing of it.
+    """
     ballots = found.ballots if found else ()
     ran = any(ballot.fingerprint for ballot in ballots)
     silent = set(NO_VERDICT) - ({UNANSWERABLE} if feedback == "gold" else set())

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from quorum.evals.recorded.candidates import RecordedCandidate, RecordedCandidates
-from quorum.evals.scorers.spider2_rules import Spider2Gold
 from quorum.graph.ballots import Ballot
 from quorum.graph.result_overlaps import ResultOverlaps
 from quorum.knowledge.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from quorum.evals.recorded.candidates import RecordedCandidate, RecordedCandidates
+    from quorum.evals.scorers.spider2_rules import Spider2Gold
     from quorum.tools.canonical import Canonical
 
 POOLED = "pooled"

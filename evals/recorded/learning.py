@@ -14,8 +14,7 @@ from typing import Any, Literal, TypeVar, get_args
 from quorum.evals.recorded.ballots import POOLED, RecordedBallots, Source
 from quorum.evals.recorded.expected import ReplayedVote
 from quorum.evals.recorded.online import COMPARED, OnlineWeights
-from quorum.graph.ballots import UNANSWERABLE, Rules
-from quorum.graph.nodes.finish import NO_VERDICT
+from quorum.graph.ballots import NO_VERDICT, UNANSWERABLE, Rules
 from quorum.graph.stopping import find_stopping
 from quorum.graph.strategies import WEIGHTED
 

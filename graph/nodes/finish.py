@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from quorum.agents.role import MAX_ASSUMPTIONS, sentence
 from quorum.graph.answer import Answer, AnswerCandidate, AnswerCluster, AnswerVote, Status
-from quorum.graph.ballots import UNANSWERABLE, Vote
+from quorum.graph.ballots import NO_VERDICT, UNANSWERABLE, Vote
 from quorum.graph.confidence import abstains
 from quorum.graph.context import Context
 from quorum.graph.live import close_own
 from quorum.graph.nodes.clarifying import dispute
-from quorum.graph.nodes.step import UNAVAILABLE, Update
+from quorum.graph.nodes.step import Update
 from quorum.graph.state import Candidate, Remarks, RunState, order_counts
 from quorum.knowledge.errors import QuorumError
 from quorum.tools.experts import Feedback
@@ -22,10 +22,6 @@ INCOMPLETE = "The trace is incomplete: {}"
 MAX_READINGS = 3
 NEVER_RAN = ("stopped", "gave_up", UNANSWERABLE)
 """``Failure.kind`` of a candidate without a result that no error of its SQL explains."""
-
-NO_VERDICT = ("stopped", UNANSWERABLE, UNAVAILABLE, ErrorKind.UNAVAILABLE.value)
-"""``Failure.kind`` of a candidate of whose SQL nothing is known: a limit, the data, the model's endpoint or
-the database kept it from running. Its expert gains and loses nothing."""
 
 
 async def answer(state: RunState, context: Context) -> Update:

@@ -20,7 +20,7 @@ from quorum.tools.query import ErrorKind
 
 MAX_TRIES = 3  # corrections of one query; the first version (paper 003), Appendix A
 
-ABOUT_SYNTAX = (ErrorKind.SYNTAX, ErrorKind.FUNCTION, ErrorKind.TYPE_MISMATCH)
+ABOUT_SYNTAX = (ErrorKind.SYNTAX, ErrorKind.GROUPING, ErrorKind.FUNCTION, ErrorKind.TYPE_MISMATCH)
 """Errors that a look into the dialect's reference may mend."""
 
 

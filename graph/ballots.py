@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
+from quorum.tools.query import ErrorKind
+
 if TYPE_CHECKING:
     from quorum.tools.overlap import Overlap
 
@@ -15,6 +17,13 @@ LEAST_WEIGHT = 1e-12
 
 UNANSWERABLE = "unanswerable"
 """``Ballot.error`` of a candidate that says that the data cannot answer."""
+
+UNAVAILABLE = "model_unavailable"
+"""The same of one whose model could not be reached."""
+
+NO_VERDICT = ("stopped", UNANSWERABLE, UNAVAILABLE, ErrorKind.UNAVAILABLE.value)
+"""Errors of a candidate of whose SQL nothing is known: a limit, the data, the model's endpoint or the
+database kept it from running. Its expert gains and loses nothing."""
 
 Decided: TypeAlias = Literal["", "vote", "tie_rule", "draw", "judge", "revision", "user"]
 """What chose the winner: the weights, the tie rule, a draw, a model, or the user; empty without a winner."""

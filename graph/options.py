@@ -119,7 +119,9 @@ class Options(BaseModel):
         flag="--docs",
     )
     demonstrations: values.MaybePlace = option(
-        None, "JSON lines of questions with their SQL, for recipes that show examples", metavar="FILE"
+        None,
+        "questions with their SQL, as JSON lines or as Spider and BIRD publish theirs; for few-shot recipes",
+        metavar="FILE",
     )
     models: values.Names = option(
         ["offline"],

@@ -1,7 +1,9 @@
 """Demonstrations: answered questions whose queries show a model the style of the answers (few-shot).
 
 A file of JSON lines, ``{"question": …, "sql": …, "database": …}``; ``database`` may be absent, other
-keys are ignored. SSEV shows the nine most similar (paper 004, sections 3.1.1 and 4.1.1).
+keys are ignored. Or the training questions of Spider 1.0 (``train_spider.json``) or BIRD (``train.json``)
+as they are published: a JSON list with the SQL as ``query`` or ``SQL`` and the database as ``db_id``. SSEV
+shows the nine most similar (paper 004, sections 3.1.1 and 4.1.1).
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ from quorum.knowledge.lexical import terms
 
 SHOTS = 9  # 004, section 4.1.1: all models, 9-shot
 _FORM = 'A line is {"question": "How many orders are there?", "sql": "SELECT COUNT(*) FROM orders"}.'
+
+_PUBLISHED = {"query": "sql", "SQL": "sql", "db_id": "database"}
 
 
 @dataclass(frozen=True)
@@ -44,11 +48,11 @@ class Demonstrations:
 
     @classmethod
     def load(cls, path: Path, *, cache: Path | None = None) -> Demonstrations:
-        """Read a file of JSON lines; empty lines are skipped.
+        """Read a file of JSON lines, whose empty lines are skipped, or a benchmark's JSON list.
 
         Raises:
-            ConfigurationError: The file cannot be read, has no demonstration, or a line is none; the
-                message gives its number.
+            ConfigurationError: The file cannot be read, has no demonstration, or a line or entry is none;
+                the message gives its number.
         """
         try:
             text = path.read_text(encoding="utf-8-sig")
@@ -71,7 +75,8 @@ class Demonstrations:
 
         By shared words (BM25), or by embedding with an ``embedder``. Equals keep the order of the file, and
         so do those that share nothing with the question, which come last: a fixed number of shots is part
-        of the method. The question itself is never among them, whatever its case, spaces and last mark.
+        of the method. The question itself is never among them, whatever its case, spaces and last mark, and
+        whichever database it was asked of: it would show its own answer.
 
         Raises:
             ConfigurationError: The embedder's package or model is missing.
@@ -97,16 +102,31 @@ def _same(question: str) -> str:
 
 
 def _read(path: Path, text: str) -> Iterator[Demonstration]:
+    if text.lstrip().startswith("["):
+        for number, item in enumerate(_json(f"{path}", text), start=1):
+            yield _demonstration(f"{path}, entry {number}", _as_line(item))
+        return
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
-            yield _demonstration(f"{path}, line {number}", line)
+            where = f"{path}, line {number}"
+            yield _demonstration(where, _json(where, line))
 
 
-def _demonstration(where: str, line: str) -> Demonstration:
+def _json(where: str, text: str) -> Any:
     try:
-        found: Any = json.loads(line)
+        return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ConfigurationError(f"{where}, is not JSON: {error}.", hint=_FORM) from error
+
+
+def _as_line(item: Any) -> Any:
+    """A published entry with a line's keys; what Spider calls ``sql`` is the parsed query."""
+    if not isinstance(item, dict):
+        return item
+    return {_PUBLISHED.get(name, name): value for name, value in item.items() if name != "sql"}
+
+
+def _demonstration(where: str, found: Any) -> Demonstration:
     if not isinstance(found, dict):
         raise ConfigurationError(f"{where}, is no JSON object.", hint=_FORM)
     values = {name: found.get(name) for name in ("question", "sql")} | {

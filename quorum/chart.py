@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from quorum.evals.reports.charts import BAR, HUES, LABEL
-from quorum.evals.reports.plots import LOOK, WIDTH, empty_figure
+from quorum.evals.reports.figures import empty_figure
+from quorum.evals.reports.plots import LOOK, WIDTH
 from quorum.text import cell, count
 from quorum.tools.values import plain_column
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from quorum.knowledge.errors import ConfigurationError, QuorumError
 from quorum.knowledge.validation import first_in_words
@@ -38,7 +38,7 @@ def best_epsilon(experts: int, rounds: int) -> float:
 
 
 class Expert(BaseModel):
-    """One expert's record in one scope."""
+    """One expert's record."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -47,25 +47,25 @@ class Expert(BaseModel):
     mistakes: int = Field(default=0, ge=0)
 
 
-class Scope(BaseModel):
-    """What was learned in one scope. ``votes`` and ``vote_mistakes`` are of the vote's own outcome."""
+class Book(BaseModel):
+    """The whole file. ``votes`` and ``vote_mistakes`` are of the vote's own outcome."""
 
     model_config = ConfigDict(extra="forbid")
 
+    version: Literal[2] = 2
     rounds: int = Field(default=0, ge=0)
     votes: int = Field(default=0, ge=0)
     vote_mistakes: int = Field(default=0, ge=0)
     feedback: dict[Feedback, int] = {}
     experts: dict[str, Expert] = {}
 
-
-class Book(BaseModel):
-    """The whole file."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    version: Literal[1] = 1
-    scopes: dict[str, Scope] = {}
+    @model_validator(mode="before")
+    @classmethod
+    def _of_version_1(cls, values: object) -> object:
+        """Until 2026-11-22 all of it stood in the scope "" of several, which nothing else used."""
+        if isinstance(values, dict) and isinstance(values.get("scopes"), dict):
+            return values["scopes"].get("", {})
+        return values
 
 
 @dataclass(frozen=True)
@@ -103,40 +103,34 @@ def bounds(experts: int, rounds: int, mistakes: float, best: float, epsilon: flo
 class ExpertLedger:
     """Weights in a JSON file, safe with many writing processes.
 
-    A write takes a lock file beside it and replaces the file whole, so readers need no lock. A
-    scope is a name such as a dialect or a database; "" holds what is true everywhere, and every
-    update goes there too.
+    A write takes a lock file beside it and replaces the file whole, so readers need no lock.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def weights(self, experts: Iterable[str], scope: str = "") -> dict[str, float]:
-        """Each expert's weight in the scope, else everywhere, else 1.
+    def weights(self, experts: Iterable[str]) -> dict[str, float]:
+        """Each expert's weight; 1 if it is new.
 
         Raises:
             ConfigurationError: The file is damaged.
         """
-        book = self.read()
-        known = {name: record.weight for name, record in _experts(book, "").items()}
-        known |= {name: record.weight for name, record in _experts(book, scope).items()}
-        return {name: known.get(name, 1.0) for name in experts}
+        known = self.read().experts
+        return {name: known[name].weight if name in known else 1.0 for name in experts}
 
     def update(
         self,
-        outcomes: Mapping[str, bool],
-        *,
+        *rounds: Mapping[str, bool],
         feedback: Feedback,
         vote: bool | None = None,
         epsilon: float | None = None,
-        scope: str = "",
     ) -> dict[str, float]:
-        """Record one round and punish who was wrong; returns the new weights in the scope.
+        """Record rounds, all or none, and punish who was wrong; returns the new weights of all experts.
 
         Args:
-            outcomes: Per expert whether it was right.
+            rounds: Per expert whether it was right.
             feedback: Who says so.
-            vote: Whether the vote itself was right, where known.
+            vote: Whether the vote of each round was right, where known.
             epsilon: Cost of a mistake, 0 to 0.5; ``best_epsilon`` over the rounds so far
                 (``HORIZON``, doubled as often as they pass it) if None.
 
@@ -148,10 +142,10 @@ class ExpertLedger:
             raise ConfigurationError(f"epsilon is {epsilon:g}; it lies between 0 and {MAX_EPSILON}.")
         with _locked(self.path):
             book = self.read()
-            for name in {"", scope}:
-                _punish(book.scopes.setdefault(name, Scope()), outcomes, feedback, vote, epsilon)
+            for outcomes in rounds:
+                _punish(book, outcomes, feedback, vote, epsilon)
             self._write(book)
-        return {name: _experts(book, scope)[name].weight for name in outcomes}
+        return {name: expert.weight for name, expert in book.experts.items()}
 
     def read(self) -> Book:
         """The whole ledger; an empty one where there is no file yet.
@@ -178,10 +172,6 @@ class ExpertLedger:
         fresh.replace(self.path)
 
 
-def _experts(book: Book, scope: str) -> dict[str, Expert]:
-    return book.scopes.get(scope, Scope()).experts
-
-
 def _first_line(error: Exception) -> str:
     if isinstance(error, ValidationError):
         return first_in_words(error)
@@ -189,28 +179,28 @@ def _first_line(error: Exception) -> str:
 
 
 def _punish(
-    scope: Scope,
+    book: Book,
     outcomes: Mapping[str, bool],
     feedback: Feedback,
     vote: bool | None,
     epsilon: float | None,
 ) -> None:
-    scope.rounds += 1
-    scope.feedback[feedback] = scope.feedback.get(feedback, 0) + 1
+    book.rounds += 1
+    book.feedback[feedback] = book.feedback.get(feedback, 0) + 1
     if vote is not None:
-        scope.votes += 1
-        scope.vote_mistakes += not vote
+        book.votes += 1
+        book.vote_mistakes += not vote
     for name in outcomes:
-        scope.experts.setdefault(name, Expert())
-    e = best_epsilon(len(scope.experts), _horizon(scope.rounds)) if epsilon is None else epsilon
-    weights = {name: expert.weight for name, expert in scope.experts.items()}
+        book.experts.setdefault(name, Expert())
+    e = best_epsilon(len(book.experts), _horizon(book.rounds)) if epsilon is None else epsilon
+    weights = {name: expert.weight for name, expert in book.experts.items()}
     for name, right in outcomes.items():
-        expert = scope.experts[name]
+        expert = book.experts[name]
         expert.rounds += 1
         expert.mistakes += not right
         weights[name] *= 1.0 if right else 1 - e
     best = max(weights.values(), default=1.0)
-    for name, expert in scope.experts.items():
+    for name, expert in book.experts.items():
         expert.weight = max(MIN_WEIGHT, weights[name] / best)
 
 

@@ -23,6 +23,7 @@ class ErrorKind(StrEnum):
     TABLE_NOT_FOUND = "table_not_found"
     COLUMN_NOT_FOUND = "column_not_found"
     AMBIGUOUS_COLUMN = "ambiguous_column"
+    GROUPING = "grouping"  # GROUP BY and aggregates
     TYPE_MISMATCH = "type_mismatch"
     FUNCTION = "function"
     PERMISSION = "permission"

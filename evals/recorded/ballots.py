@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from quorum.evals.recorded.candidates import RecordedCandidate, RecordedCandidates
-from quorum.evals.scorers.spider2_rules import Spider2Gold
 from quorum.graph.ballots import Ballot
 from quorum.graph.result_overlaps import ResultOverlaps
 from quorum.knowledge.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from quorum.evals.recorded.candidates import RecordedCandidate, RecordedCandidates
+    from quorum.evals.scorers.spider2_rules import Spider2Gold
     from quorum.tools.canonical import Canonical
 
 POOLED = "pooled"
@@ -26,7 +26,7 @@ class RecordedBallots:
     Attributes:
         ballots: By model, then by number; ids are ``model/number``, experts are models.
         overlaps: Compares their results.
-        judged: The gold has a result for the question.
+        judged: It is known which candidates are right.
         right: Ids of the candidates that meet the gold.
         final: Whether the recorded pipeline's own choice meets the gold; None where nothing is recorded, and
             for the pool, which no pipeline chose from.
@@ -40,6 +40,86 @@ class RecordedBallots:
     right: frozenset[str]
     final: bool | None = None
     as_final: frozenset[str] = frozenset()
+
+    def as_in_paper(self) -> RecordedBallots:
+        """Only the first candidate of each expert, and blank results vote too."""
+        kept = {ballot.expert: ballot for ballot in reversed(self.ballots)}
+        own = frozenset(ballot.candidate for ballot in kept.values())
+        return replace(
+            self,
+            ballots=tuple(replace(each, blank=False) for each in self.ballots if each.candidate in own),
+            right=self.right & own,
+            as_final=self.as_final & own,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Candidates that can vote again: recorded ones, or those of an evaluation.
+
+    Attributes:
+        models: Sorted.
+        questions: Ids, sorted.
+        known: Something says which candidates are right.
+        unknown: Questions of which nothing says so.
+        several: A model may have several candidates in a question.
+        dialect_of: The SQL dialect of a question.
+        ballots: A question's, in each of ``names``.
+    """
+
+    models: Sequence[str]
+    questions: Sequence[str]
+    known: bool
+    unknown: Sequence[str]
+    several: bool
+    dialect_of: Callable[[str], str]
+    ballots: Callable[[str], Mapping[str, RecordedBallots]]
+
+    @property
+    def names(self) -> list[str]:
+        """The models, and ``POOLED`` where there are several."""
+        return [*self.models, POOLED] if len(self.models) > 1 else list(self.models)
+
+    def as_in_paper(self) -> Source:
+        """The setting of SSEV, section 3.1.2: one candidate of each model in each question, the first, and
+        all results vote, blank ones too."""
+        ballots = self.ballots
+
+        def first(question: str) -> dict[str, RecordedBallots]:
+            return {name: found.as_in_paper() for name, found in ballots(question).items()}
+
+        return replace(self, several=False, ballots=first)
+
+
+def source_of(
+    recorded: RecordedCandidates, gold: Spider2Gold | None = None, *, dialect: str = "snowflake"
+) -> Source:
+    """Recorded candidates as a source.
+
+    Args:
+        gold: Without it nothing can be right.
+        dialect: Of the recorded SQL.
+
+    Raises:
+        ConfigurationError: The gold knows none of the questions, or a model has the name of the pool.
+    """
+    groups(recorded)
+    asked = recorded.questions
+    unknown = [question for question in asked if gold and question not in gold.files]
+    if gold and len(unknown) == len(asked):
+        raise ConfigurationError(
+            f"The gold in {gold.folder} knows none of the {len(asked)} questions in {recorded.folder}.",
+            hint=f"They are like {', '.join(asked[:3])}; give the gold of their edition.",
+        )
+    return Source(
+        models=list(recorded.models),
+        questions=asked,
+        known=gold is not None,
+        unknown=unknown,
+        several=any(len(each.candidates) > 1 for each in recorded),
+        dialect_of=lambda _: dialect,
+        ballots=lambda question: ballots_of(recorded, question, gold),
+    )
 
 
 def groups(recorded: RecordedCandidates) -> list[str]:

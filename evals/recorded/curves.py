@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quorum.evals.recorded.online import DRAWN_EXPERT, OnlineWeights
-from quorum.evals.reports.plots import STYLE, empty_figure
+from quorum.evals.recorded.online import DRAWN_EXPERT, DRAWN_ONCE, OnlineWeights
+from quorum.evals.reports.figures import STYLE, empty_figure
+from quorum.evals.reports.format import one_line
 from quorum.knowledge.errors import QuorumError
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 DRAWN = {
     "wma": ("WMA (weighted majority)", "#6aa5e0"),
     DRAWN_EXPERT: ("RWMA (expected)", "#d95f02"),
+    DRAWN_ONCE: ("RWMA (drawn once)", "#f4b183"),
     "sql_majority": ("naive (majority of SQL)", "#7a7a7a"),
     "majority": ("majority of results", "#1b9e77"),
     "mbr": ("MBR (weighted)", "#d6569f"),
@@ -27,6 +29,9 @@ DRAWN = {
 """What the paper compares, and our own: label and colour."""
 
 EXPERTS = ("#4c1d6b", "#b8860b", "#a5173c", "#2a7f9e", "#5d7a1f", "#8c564b", "#222222", "#c0559e")
+LABEL = 26
+"""Characters of an expert's name."""
+
 FORMATS = ("svg", "png")
 SIZE, DPI = (7.5, 4.4), 160  # inches, dots per inch of the PNG
 
@@ -43,8 +48,6 @@ def draw(learned: OnlineWeights, folder: Path) -> list[Path]:
         with empty_figure(STYLE, SIZE) as figure:
             axes = figure.add_subplot()
             plot(axes, learned)
-            axes.set_xlabel("question, in the order of ids")
-            axes.set_xlim(0, max(1, learned.questions))
             axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
             for kind in FORMATS:
                 path = folder / f"{name}.{kind}"
@@ -57,55 +60,70 @@ def draw(learned: OnlineWeights, folder: Path) -> list[Path]:
     return written
 
 
-def _weights(axes: Axes, learned: OnlineWeights) -> None:
+def weights(axes: Axes, learned: OnlineWeights) -> None:
     """Figures 15, 17, 19: how fast the weight goes to the stronger models."""
     for expert, colour in _coloured(learned):
         axes.step(
-            range(learned.questions + 1), learned.shares(expert), where="post", color=colour, label=expert
+            range(learned.questions + 1),
+            learned.shares(expert),
+            where="post",
+            color=colour,
+            label=one_line(expert, LABEL),
         )
     even = 1 / len(learned.experts)
     axes.axhline(even, color="#7a7a7a", linestyle=":", label="unweighted vote")
-    axes.set_title("Weights of the experts (WMA and RWMA, ε = √(ln N / t))")
+    axes.set_title(f"Weights of the experts (WMA and RWMA, ε = √(ln N / {'T' if learned.rounds else 't'}))")
     axes.set_ylabel("share of all weight")
     axes.set_ylim(0, 1)
+    _questions(axes, learned)
 
 
-def _error(axes: Axes, learned: OnlineWeights) -> None:
+def error(axes: Axes, learned: OnlineWeights) -> None:
     """Figures 16, 18, 20: error rate so far, of the votes and of each expert."""
-    for vote, (label, colour) in DRAWN.items():
+    for vote, (label, colour) in _drawn(learned).items():
         _line(axes, [each.mistakes / each.rounds for each in learned.bounds(vote)], label, colour)
     for expert, colour in _coloured(learned):
         lost = learned.experts[expert]
         rates = [sum(lost[:number]) / number for number in range(1, len(lost) + 1)]
-        _line(axes, rates, f"{expert} alone", colour, "--")
-    bounds = learned.bounds("wma")
-    _bound(axes, [each.rwma / each.rounds for each in bounds], DRAWN_EXPERT, 1)
-    _bound(axes, [each.wma / each.rounds for each in bounds], "wma", 1)
+        _line(axes, rates, f"{one_line(expert, LABEL)} alone", colour, "--")
+    _bound(axes, learned, DRAWN_EXPERT, 0, 1)
+    _bound(axes, learned, "wma", 0, 1)
     axes.set_title("Error rate so far")
     axes.set_ylabel("mistakes / questions")
     axes.set_ylim(0, 1)
+    _questions(axes, learned)
 
 
-def _regret(axes: Axes, learned: OnlineWeights) -> None:
+def regret(axes: Axes, learned: OnlineWeights) -> None:
     """Figures 16, 18, 20: mistakes beyond those of the best expert so far, per question."""
-    found = {vote: [each.regret or 0.0 for each in learned.bounds(vote)] for vote in DRAWN}
-    for vote, (label, colour) in DRAWN.items():
+    drawn = _drawn(learned)
+    found = {vote: [each.regret or 0.0 for each in learned.bounds(vote)] for vote in drawn}
+    for vote, (label, colour) in drawn.items():
         _line(axes, found[vote], label, colour)
-    low, high = (edge(edge(regret) for regret in found.values()) for edge in (min, max))
+    low, high = (edge(edge(each) for each in found.values()) for edge in (min, max))
     top = high + max(0.05, 0.2 * (high - low))
-    bound = [(each.rwma - each.best) / each.rounds for each in learned.bounds(DRAWN_EXPERT)]
-    _bound(axes, bound, DRAWN_EXPERT, top)
+    _bound(axes, learned, DRAWN_EXPERT, 1, top)
     axes.axhline(0, color="#222222", linewidth=0.8)
     axes.set_title("Average regret against the best expert so far")
     axes.set_ylabel("(mistakes - best expert's) / questions")
     axes.set_ylim(low - 0.05, top)
+    _questions(axes, learned)
 
 
 PLOTS: dict[str, Callable[[Axes, OnlineWeights], None]] = {
-    "weights": _weights,
-    "error": _error,
-    "regret": _regret,
+    "weights": weights,
+    "error": error,
+    "regret": regret,
 }
+
+
+def _drawn(learned: OnlineWeights) -> dict[str, tuple[str, str]]:
+    return {vote: look for vote, look in DRAWN.items() if vote in learned.votes}
+
+
+def _questions(axes: Axes, learned: OnlineWeights) -> None:
+    axes.set_xlabel("question, in the order of ids")
+    axes.set_xlim(0, max(1, learned.questions))
 
 
 def _line(axes: Axes, values: Sequence[float], label: str, colour: str, style: str = "-") -> None:
@@ -114,9 +132,12 @@ def _line(axes: Axes, values: Sequence[float], label: str, colour: str, style: s
     axes.plot(range(1, len(values) + 1), values, style, color=colour, label=label, linewidth=width)
 
 
-def _bound(axes: Axes, values: Sequence[float], vote: str, top: float) -> None:
-    """A bound, if it is low enough to be visible."""
-    if min(values) < top:
+def _bound(axes: Axes, learned: OnlineWeights, vote: str, less: int, top: float) -> None:
+    """A vote's bound per question, ``less`` times the best expert's mistakes; if it holds and is visible."""
+    bounds = learned.bounds(vote)
+    limits = [each.wma if vote == "wma" else each.rwma for each in bounds]
+    values = [(limit - less * it.best) / it.rounds for limit, it in zip(limits, bounds, strict=True)]
+    if not learned.no_bound(vote) and min(values) < top:
         _line(axes, values, f"bound of {DRAWN[vote][0].split()[0]}", DRAWN[vote][1], ":")
 
 

@@ -1,9 +1,9 @@
 """Replay recorded candidates: every strategy of the vote under every stopping rule, without a model.
 
-Each model votes by itself; where there are several, all their candidates vote ``pooled`` as well, with
-weights that are learned online (``quorum.evals.recorded.online``) from the questions before, in their ids'
-order. A model that votes by itself is one expert, so that ``wma`` is ``majority`` there and ``rwma`` is
-``random``.
+Candidates are recorded ones or an evaluation's (``quorum.evals.recorded.ballots.Source``). Each model votes
+by itself; where there are several, all their candidates vote ``pooled`` as well, with weights that are
+learned online (``quorum.evals.recorded.online``) from the questions before, in their ids' order. A model that
+votes by itself is one expert, so that ``wma`` is ``majority`` there and ``rwma`` is ``random``.
 
 Every row counts all questions of the folder. One that a model did not answer, or that the gold does not know,
 counts as wrong. Draws and ties count at their expectation, and stopping rules at the mean over random orders
@@ -17,18 +17,16 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
-from quorum.evals.recorded.ballots import POOLED, RecordedBallots, ballots_of, groups
-from quorum.evals.recorded.candidates import FINAL, RecordedCandidates
+from quorum.evals.recorded.ballots import POOLED, RecordedBallots, Source
+from quorum.evals.recorded.candidates import FINAL
 from quorum.evals.recorded.expected import Outcome, ReplayedVote, arrivals, expected
+from quorum.evals.recorded.learning import NEVER, Feedback, learn_question, start
 from quorum.evals.recorded.online import COMPARED, OnlineWeights
 from quorum.evals.reports.statistics import bootstrap_interval
-from quorum.evals.scorers.spider2_rules import Spider2Gold
 from quorum.graph.ballots import Rules
 from quorum.graph.stopping import find_stopping
 from quorum.graph.strategies import ASKING, STRATEGIES
-from quorum.knowledge.errors import ConfigurationError
 
-NEVER = "never"
 STOPPINGS = (NEVER, "decided", "beta:0.8", "beta:0.9", "beta:0.95")
 ORDERS = 20
 RESAMPLES = 2_000
@@ -132,47 +130,39 @@ class _Results:
 
 
 async def replay(
-    recorded: RecordedCandidates,
-    gold: Spider2Gold | None = None,
+    source: Source,
     *,
-    dialect: str = "snowflake",
+    feedback: Feedback = "gold",
     orders: int = ORDERS,
     progress: Callable[[int, int], None] | None = None,
 ) -> Replay:
     """Count every vote over every question.
 
     Args:
-        gold: Without it nothing can be right and no weights are learned.
-        dialect: Of the recorded SQL, for ``sql_majority``.
+        feedback: What weights are learned from; mistakes are counted by the gold.
         orders: Random orders of arrival that a stopping rule is averaged over; the same in every replay.
         progress: Told after each question how many are done, of how many.
 
     Raises:
-        ConfigurationError: The gold knows none of the questions, the dialect is unknown, or a model has
-            the name of the pool.
+        ConfigurationError: A dialect is unknown.
     """
-    names, asked = groups(recorded), recorded.questions
-    unknown = [question for question in asked if gold and question not in gold.files]
-    if gold and len(unknown) == len(asked):
-        raise ConfigurationError(
-            f"The gold in {gold.folder} knows none of the {len(asked)} questions in {recorded.folder}.",
-            hint=f"They are like {', '.join(asked[:3])}; give the gold of their edition.",
-        )
-    learned = OnlineWeights.of(recorded.models) if gold and POOLED in names else None
+    names, asked, learned = source.names, source.questions, start(source)
     results = {name: _Results() for name in names}
     for done, question in enumerate(asked, start=1):
-        found = ballots_of(recorded, question, gold)
-        for group, ballots in found.items():
+        found = source.ballots(question)
+        for group in names:
+            ballots = found[group]
             weights = learned.weights if learned and group == POOLED else {}
-            rules = Rules(weights, seed=0, dialect=dialect, overlaps=ballots.overlaps)
+            rules = Rules(weights, seed=0, dialect=source.dialect_of(question), overlaps=ballots.overlaps)
             await results[group].add(ballots, rules, orders)
         if learned and found[POOLED].judged:  # an expert's answer is the majority of its own candidates
-            experts = {name: results[name].latest("majority") for name in learned.experts}
-            learned.learn(experts, {name: results[POOLED].latest(name) for name in COMPARED})
+            lost = {name: results[name].latest("majority") for name in learned.experts}
+            votes = {name: results[POOLED].latest(name) for name in COMPARED}
+            learn_question(learned, found, lost, votes, feedback)
         if progress:
             progress(done, len(asked))
-    rows = [row for name in names for row in _rows(name, results[name], known=gold is not None)]
-    return Replay(rows, learned, unknown)
+    rows = [row for name in names for row in _rows(name, results[name], known=source.known)]
+    return Replay(rows, learned, list(source.unknown))
 
 
 def _rows(model: str, results: _Results, *, known: bool) -> list[Row]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from quorum.evals.recorded import curves
+from quorum.evals.recorded.online import BOUNDED, OnlineWeights
 from quorum.evals.reports.format import amount, count, one_line, percent
 from quorum.evals.reports.scores import Score
 from quorum.evals.reports.statistics import Share
 from quorum.evals.reports.summary import Line, Summary
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
@@ -311,6 +315,41 @@ def errors(summary: Summary) -> Drawing | str:
         caption="Each question that is not right stands in one category; the table says what they mean.",
         height=1.4 + BAR * len(found),
     )
+
+
+def weights(summary: Summary) -> Drawing | str:
+    learned = summary.learned["gold"]
+    figures = {name: f"{weight:.3g}" for name, weight in learned.weights.items()}
+    return _learned(learned, curves.weights, figures)
+
+
+def error_rates(summary: Summary) -> Drawing | str:
+    learned = summary.learned["gold"]
+    lost = learned.experts | learned.votes
+    return _learned(learned, curves.error, {name: percent(1 - learned.ex(own)) for name, own in lost.items()})
+
+
+def regret(summary: Summary) -> Drawing | str:
+    learned = summary.learned["gold"]
+    figures = {vote: f"{learned.bounds(vote)[-1].regret:.3f}" for vote in learned.votes}
+    return _learned(learned, curves.regret, figures)
+
+
+def _learned(
+    learned: OnlineWeights, plot: Callable[[Axes, OnlineWeights], None], figures: Mapping[str, str]
+) -> Drawing:
+    """A curve over the questions (``quorum.evals.recorded.curves``), with its figures at the end."""
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        plot(axes, learned)
+        axes.set_title("")
+        figure.legend(loc="outside lower center", ncols=1)
+
+    told = ", ".join(f"{name} {each}" for name, each in figures.items())
+    entries = len(learned.experts) + len(learned.votes) + len(BOUNDED)
+    caption = f"After each question, by gold. {(inspect.getdoc(plot) or '').partition(': ')[2].capitalize()}"
+    return Drawing(draw, f"after the last question {told}.", caption, 3.0 + 0.2 * entries)
 
 
 def _ticks(

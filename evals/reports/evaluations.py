@@ -26,6 +26,15 @@ def members_of(folder: Path) -> list[Path]:
     return sorted(path.parent for path in folder.glob(f"*/{MANIFEST}")) or [folder]
 
 
+def is_evaluation(folder: Path) -> bool:
+    """Whether a folder holds an evaluation, or several.
+
+    Raises:
+        ConfigurationError: There is no such folder.
+    """
+    return (members_of(folder)[0] / MANIFEST).is_file()
+
+
 @dataclass(frozen=True)
 class Opened:
     """An evaluation that was read, its shards put together.

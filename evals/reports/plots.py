@@ -8,29 +8,14 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 from quorum.evals.reports import charts
 from quorum.evals.reports.charts import INK, Drawing
+from quorum.evals.reports.figures import STYLE, empty_figure
 from quorum.evals.reports.summary import Summary
-from quorum.knowledge.errors import missing_extra
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-STYLE = {
-    "axes.grid": True,
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "font.size": 10,
-    "grid.alpha": 0.3,
-    "legend.fontsize": 9,
-    "legend.frameon": False,
-    "svg.hashsalt": "quorum",  # the same curves make the same file
-}
 LOOK = STYLE | {
     "axes.axisbelow": True,
     "axes.labelcolor": INK,
@@ -65,12 +50,12 @@ class Plot:
 
 def plots_of(summary: Summary) -> list[Plot]:
     """The plots of one evaluation, in the order of reports."""
-    return [plot_of(summary, title) for title in CHARTS]
+    return [plot_of(summary, title) for title in (*CHARTS, *(EXPERTS if summary.learned else ()))]
 
 
 def plot_of(summary: Summary, title: str) -> Plot:
-    """The plot of that title (a key of ``CHARTS``)."""
-    return _plot(title, CHARTS[title](summary))
+    """The plot of that title (a key of ``CHARTS`` or ``EXPERTS``)."""
+    return _plot(title, (CHARTS | EXPERTS)[title](summary))
 
 
 def scatter_of(summaries: Sequence[Summary]) -> Plot:
@@ -89,6 +74,13 @@ CHARTS: dict[str, Callable[[Summary], Drawing | str]] = {
 }
 """Title, and what draws it or says why there is nothing to draw."""
 
+EXPERTS: dict[str, Callable[[Summary], Drawing | str]] = {
+    "Weights of the experts": charts.weights,
+    "Error rate of experts and votes": charts.error_rates,
+    "Regret against the best expert": charts.regret,
+}
+"""The same, for evaluations with several experts (``Summary.learned``)."""
+
 
 def _plot(title: str, drawing: Drawing | str) -> Plot:
     if isinstance(drawing, str):
@@ -99,19 +91,3 @@ def _plot(title: str, drawing: Drawing | str) -> Plot:
         drawing.draw(figure)
         figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None})
     return Plot(title, f"{title}: {drawing.alt}", drawing.caption, written.getvalue())
-
-
-@contextmanager
-def empty_figure(style: Mapping[str, Any], size: tuple[float, float]) -> Iterator[Figure]:
-    """A figure of a size in inches to draw on, in a style.
-
-    Raises:
-        ConfigurationError: matplotlib is not installed.
-    """
-    try:
-        from matplotlib import rc_context
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise missing_extra("plots", "Drawing plots and curves", needs="matplotlib") from error
-    with rc_context(dict(style)):  # type: ignore[arg-type,unused-ignore]
-        yield Figure(figsize=size, layout="constrained")

@@ -6,9 +6,11 @@ A section yields a heading and what stands under it, piece by piece, or nothing 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
+from quorum.evals.recorded.learning import Feedback
+from quorum.evals.recorded.online import BOUNDED, DRAWN_EXPERT, DRAWN_ONCE, OnlineWeights
 from quorum.evals.reports.calibration import Calibration, RiskPoint
 from quorum.evals.reports.costs import Cost, Session, Throughput
 from quorum.evals.reports.format import (
@@ -30,7 +32,7 @@ from quorum.evals.reports.format import (
     whole,
 )  # fmt: skip
 from quorum.evals.reports.scores import WHY, Score
-from quorum.evals.reports.statistics import Share
+from quorum.evals.reports.statistics import Share, share_of
 from quorum.evals.reports.summary import LinkingScore, Summary
 from quorum.evals.reports.taxonomy import Category
 
@@ -284,6 +286,59 @@ def votes(summary: Summary) -> Iterator[str]:
             ("candidates that the stopping rule spared, in all", whole(found.saved.known_total)),
         ],
     )
+    if summary.learned:
+        yield "Experts had level weights here; learned ones are shown under “Experts and learned weights”."
+
+
+def experts(summary: Summary) -> Iterator[str]:
+    """What weighted votes make of several experts, as in SSEV, Tables 3-5 and Figures 15-20."""
+    if not summary.learned:
+        return
+    gold = summary.learned["gold"]
+    yield "### Experts and learned weights"
+    yield (
+        "In the evaluation itself experts vote with level weights in every question, whatever its strategy: "
+        "learned ones would depend on the order in which questions end. Here the first candidate of each "
+        "expert votes again, blank results too, in the order of ids, over the "
+        f"{count(gold.questions, 'question')} (of {summary.overall.questions:,}) whose candidates are known "
+        "to be right or wrong; a mistake costs the factor 1 - ε, ε = √(ln N / T) = "
+        f"{gold.epsilon(1):.3f} (SSEV, 3.1.2). An expert is wrong by the gold, or if its SQL did not run "
+        "(execution); mistakes are counted by the gold."
+    )
+    shares = {name: share_of(not loss for loss in lost) for name, lost in gold.experts.items()}
+    weights = [[f"{each.weights[name]:.3g}" for each in summary.learned.values()] for name in shares]
+    yield table(
+        "expert | >right | >EX, % | >s.e. | " + " | ".join(f">weight by {each}" for each in summary.learned),
+        [
+            (markdown(name), right.count, level(right.share), level(right.se), *own)
+            for (name, right), own in zip(shares.items(), weights, strict=True)
+        ],
+    )
+    yield from _learned_votes(summary.learned)
+
+
+def _learned_votes(by_feedback: Mapping[Feedback, OnlineWeights]) -> Iterator[str]:
+    gold = by_feedback["gold"]
+    votes = [("naive: majority of SQL", gold, "sql_majority"), ("majority of results", gold, "majority")]
+    for feedback, learned in by_feedback.items():
+        votes += [
+            (f"WMA, weights by {feedback}", learned, "wma"),
+            (f"RWMA, weights by {feedback}, expected", learned, DRAWN_EXPERT),
+            (f"RWMA, weights by {feedback}, drawn with seed {learned.seed}", learned, DRAWN_ONCE),
+        ]
+    rows = []
+    for title, learned, vote in votes:
+        last, bound = learned.bounds(vote)[-1], learned.bound(vote)
+        most = NONE if bound is None else f"{bound:,.1f}"
+        right = level(learned.ex(learned.votes[vote]))
+        rows.append((title, right, f"{last.mistakes:,.1f}", most, f"{last.regret:.3f}"))
+    yield table("vote | >EX, % | >mistakes | >bound | >regret a question", rows)
+    reasons = dict.fromkeys(filter(None, (each.no_bound(vote) for _, each, vote in votes if vote in BOUNDED)))
+    yield (
+        f"Regret: mistakes beyond the {min(map(sum, gold.experts.values())):,.0f} of the best expert, per "
+        "question. Bound: the most mistakes that the algorithm can make (WMA), or is expected to make (RWMA)."
+        + (f" Of a weighted vote without a bound none holds: {'; '.join(reasons)}." if reasons else "")
+    )
 
 
 def costs(summary: Summary) -> Iterator[str]:
@@ -361,6 +416,6 @@ def throughput(summary: Summary) -> Iterator[str]:
 
 SECTIONS: tuple[Section, ...] = (
     scores, metrics, slices, gold, execution, errors, confidence,
-    linking, schema_linking, votes, costs, throughput
+    linking, schema_linking, votes, experts, costs, throughput
 )  # fmt: skip
 """What a report holds, in its order."""

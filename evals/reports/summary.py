@@ -15,6 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from quorum.evals.folder import EvalFolder, merged
+from quorum.evals.recorded.evaluated import source_of_records
+from quorum.evals.recorded.learning import Feedback, at_once, learn
+from quorum.evals.recorded.online import OnlineWeights
 from quorum.evals.records import Asked, Linking, Manifest, Record
 from quorum.evals.reports import taxonomy
 from quorum.evals.reports.calibration import Calibration, calibrate
@@ -156,6 +159,8 @@ class Summary:
         calibration: Of the confidence, over answers known to be right or wrong; None without any.
         linking: Of the answers' SQL; None if no record has it, as ``votes``.
         schema_linking: None if no schema was linked.
+        learned: Of several experts, by feedback, the weights that they earn where their first candidates
+            vote again afterwards (``quorum.evals.recorded.learning``); empty with a single expert.
         missing: What the suite's folder lacked, for people.
         notes: What cannot be measured and why, for people, most important first.
         lines: Every question asked for, in order.
@@ -187,6 +192,7 @@ class Summary:
     linking: LinkingScore | None
     schema_linking: SchemaLinking | None
     votes: Votes | None
+    learned: dict[Feedback, OnlineWeights]
     throughput: Throughput
     missing: tuple[str, ...]
     notes: tuple[str, ...]
@@ -255,6 +261,7 @@ def summarise(
     """
     pairs: list[Pair] = [(asked, records.get(asked.id)) for asked in manifest.asked]
     kept = [record for _, record in pairs if record is not None]
+    places = _places(pairs, folders)
     numbers, count = shards_of(manifest.shard)
     overall = score("all", pairs, manifest.metrics)
     return Summary(
@@ -291,10 +298,11 @@ def summarise(
         ),
         schema_linking=_schema_linking(kept),
         votes=_votes(kept),
+        learned=_learned(kept, {id: folders[place] for id, place in places.items()}),
         throughput=throughput(kept),
         missing=manifest.missing,
         notes=tuple(notes(overall, kept, numbers, count, str(manifest.options.get("gold") or ""))),
-        lines=_lines(pairs, folders),
+        lines=tuple(_line(asked, record, places[asked.id]) for asked, record in pairs),
     )
 
 
@@ -364,12 +372,18 @@ def _agreeing(record: Record, vote: Mapping[str, Any]) -> float | None:
     return len(own) / len(record.candidates)
 
 
-def _lines(pairs: Sequence[Pair], folders: Sequence[Path]) -> tuple[Line, ...]:
+def _learned(records: Sequence[Record], folders: Mapping[str, Path]) -> dict[Feedback, OnlineWeights]:
+    source = source_of_records({record.id: record for record in records}, folders)
+    return at_once(learn(source.as_in_paper()))
+
+
+def _places(pairs: Sequence[Pair], folders: Sequence[Path]) -> dict[str, int]:
+    """By question, which of the folders holds its run."""
     places = dict.fromkeys((asked.id for asked, _ in pairs), 0)
     if len(folders) > 1:
         for number, folder in enumerate(folders):
             places |= {asked.id: number for asked in EvalFolder(folder).manifest().asked}
-    return tuple(_line(asked, record, places[asked.id]) for asked, record in pairs)
+    return places
 
 
 def _line(asked: Asked, record: Record | None, place: int) -> Line:

@@ -40,6 +40,7 @@ UNANSWERED = {
     "table_not_found": "The SQL names a table that is not there.",
     "column_not_found": "The SQL names a column that is not there.",
     "ambiguous_column": "The SQL names a column that several tables have.",
+    "grouping": "The SQL groups or aggregates what it may not.",
     "type_mismatch": "The SQL uses a value of the wrong type.",
     "function": "The SQL uses a function that is not there, or uses it wrongly.",
     "permission": "The database did not allow the query.",

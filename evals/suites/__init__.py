@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 SUITES = {
     "spider1": "quorum.evals.suites.spider1:load",
+    "spider1-test": "quorum.evals.suites.spider1:load_test",
     "bird": "quorum.evals.suites.bird:load",
     "spider2-lite": "quorum.evals.suites.spider2:load_lite",
     "spider2-local": "quorum.evals.suites.spider2:load_local",
@@ -23,7 +24,7 @@ SUITES = {
 }
 """Name to ``module:function``; a module is imported when its suite is asked for."""
 
-LEFT_OUT_ONLY = ("spider1", "bird", "defog")
+LEFT_OUT_ONLY = ("spider1", "spider1-test", "bird", "defog")
 """Suites that tell in ``missing`` of nothing but questions that are left out."""
 
 

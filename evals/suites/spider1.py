@@ -1,4 +1,4 @@
-"""Spider 1.0: ``dev.json`` and one SQLite file per database (Yu et al., 2018)."""
+"""Spider 1.0: a list of questions and one SQLite file per database (Yu et al., 2018)."""
 
 from __future__ import annotations
 
@@ -10,20 +10,28 @@ from quorum.evals.scorers.spider1_hardness import hardness
 from quorum.evals.suites.files import Item, on_files, read_list, sqlite_url, text_of
 
 SOURCE = "https://yale-lily.github.io/spider"
-QUESTIONS = "dev.json"
-DATABASES = "database"
 
 
 def load(folder: Path) -> Suite:
-    """Spider's folder: ``dev.json`` (``db_id``, ``question``, ``query``) and ``database/<db>/<db>.sqlite``.
+    """The development split: ``dev.json`` and ``database/``; otherwise as ``load_test``."""
+    return _load("spider1", folder, "dev.json", "database")
 
-    A question's id is its place in ``dev.json``, from ``0000``; its difficulty is Spider's hardness of the
+
+def load_test(folder: Path) -> Suite:
+    """The test split, published in 2024: ``test.json`` (``db_id``, ``question``, ``query``) and
+    ``test_database/<db>/<db>.sqlite``.
+
+    A question's id is its place in the file, from ``0000``; its difficulty is Spider's hardness of the
     gold SQL. Further SQLite files of a database, as the distilled test suite has them, are not asked.
 
     Raises:
-        ConfigurationError: ``dev.json`` or every database is missing, or a question is damaged.
+        ConfigurationError: The questions' file or every database is missing, or a question is damaged.
     """
-    path = folder / QUESTIONS
+    return _load("spider1-test", folder, "test.json", "test_database")
+
+
+def _load(name: str, folder: Path, questions_file: str, databases: str) -> Suite:
+    path = folder / questions_file
 
     def make(item: Item, number: int, file: Path) -> EvalQuestion:
         gold = text_of(item, "query", path, number)
@@ -38,5 +46,5 @@ def load(folder: Path) -> Suite:
         )
 
     items = read_list(path, source=SOURCE)
-    questions, missing = on_files(path, items, folder / DATABASES, make, source=SOURCE)
-    return Suite("spider1", folder, questions, Spider1Scorer(), missing)
+    questions, missing = on_files(path, items, folder / databases, make, source=SOURCE)
+    return Suite(name, folder, questions, Spider1Scorer(), missing)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from quorum.agents.role import MAX_ASSUMPTIONS, sentence
 from quorum.graph.answer import Answer, AnswerCandidate, AnswerCluster, AnswerVote, Status
-from quorum.graph.ballots import UNANSWERABLE, Vote
+from quorum.graph.ballots import NO_VERDICT, UNANSWERABLE, Vote
 from quorum.graph.confidence import abstains
 from quorum.graph.context import Context
 from quorum.graph.live import close_own
@@ -44,20 +44,24 @@ async def answer(state: RunState, context: Context) -> Update:
 def _learn(state: RunState, context: Context) -> list[str]:
     """Learn the experts' weights from the user's choice, else from whose SQL ran; a warning if that failed.
 
-    An expert was wrong if the user chose another answer, or if none of its SQL ran. That the data cannot
-    answer tells nothing of it.
+    An expert was wrong if the user chose another answer, or as ``executed`` says.
     """
     vote = state.vote
     if vote and vote.winning and vote.decided == "user":
         right = vote.winning.experts
         voted = {expert: expert in right for cluster in vote.clusters for expert in cluster.experts}
         return _update(voted, context, feedback="user", vote=vote.upheld)
-    tried = [
-        c for c in state.candidates if not c.stopped_by and not (c.error and c.error.kind == UNANSWERABLE)
-    ]
-    outcomes = {candidate.model: False for candidate in tried}
-    outcomes |= {candidate.model: True for candidate in state.candidates if candidate.result}
-    return _update(outcomes, context, feedback="execution")
+    return _update(executed(state.candidates), context, feedback="execution")
+
+
+def executed(candidates: Iterable[Candidate]) -> dict[str, bool]:
+    """Per expert whether any of its SQL ran; without the experts whose candidates all have ``NO_VERDICT``."""
+    outcomes: dict[str, bool] = {}
+    for each in candidates:
+        no_verdict = each.stopped_by or (each.error and each.error.kind in NO_VERDICT)
+        if each.result or not no_verdict:
+            outcomes[each.model] = bool(each.result) or outcomes.get(each.model, False)
+    return outcomes
 
 
 def _update(

@@ -11,7 +11,7 @@ from langgraph.runtime import Runtime
 from pydantic import BaseModel
 
 from quorum.agents.role import Role
-from quorum.graph.ballots import UNANSWERABLE
+from quorum.graph.ballots import UNANSWERABLE, UNAVAILABLE
 from quorum.graph.context import Context
 from quorum.graph.live import close_own, context_of, streaming
 from quorum.graph.options import RunOptions
@@ -25,8 +25,8 @@ Update = dict[str, Any]
 Step = Callable[[Any, Context], Awaitable[Update]]
 Reply = TypeVar("Reply")
 
-MALFORMED, UNAVAILABLE = "malformed_reply", "model_unavailable"
-"""``Failure.kind`` of a candidate whose model failed it, beside the kinds of ``ErrorKind``."""
+MALFORMED = "malformed_reply"
+"""``Failure.kind`` of a candidate whose model's replies had no form, beside the kinds of ``ErrorKind``."""
 
 FINAL = (MALFORMED, UNAVAILABLE, UNANSWERABLE)
 """Kinds after which a candidate's branch ends."""

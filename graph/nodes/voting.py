@@ -9,10 +9,11 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from quorum.graph.ballots import UNAVAILABLE
 from quorum.graph.consensus import Ballot, Rules, Vote, confidence, hold_vote
 from quorum.graph.context import Context
 from quorum.graph.nodes.judging import ModelJudge, NoJudge
-from quorum.graph.nodes.step import UNAVAILABLE, Update
+from quorum.graph.nodes.step import Update
 from quorum.graph.result_overlaps import ResultOverlaps
 from quorum.graph.state import Candidate, CandidateInput, RunState, order_counts
 from quorum.graph.stopping import next_batch

@@ -73,8 +73,8 @@ def command(
 ) -> None:
     """Ask the questions of SUITE, many at a time, and keep what came of each as it ends.
 
-    SUITE is spider1, bird, spider2-lite, spider2-local, spider2-snow or defog, in the folder --data,
-    or a .jsonl or .csv file with questions of your own.
+    SUITE is spider1, spider1-test, bird, spider2-lite, spider2-local, spider2-snow or defog, in the
+    folder --data, or a .jsonl or .csv file with questions of your own.
 
     Whatever stops it, the same command goes on: it repeats nothing that is finished, and asks again what
     failed for lack of the model's endpoint or the database. Without --out the evaluation is kept in a folder

@@ -13,10 +13,13 @@ import click
 from rich import box
 from rich.table import Table
 
+from quorum.commands.options import setting_flags
 from quorum.knowledge.errors import ConfigurationError
 from quorum.text import count, one_line
 
 if TYPE_CHECKING:
+    from quorum.evals.recorded.ballots import Source
+    from quorum.evals.recorded.learning import Feedback
     from quorum.evals.recorded.online import OnlineWeights
     from quorum.evals.recorded.refit import KnownVote, Refit
     from quorum.evals.recorded.replay import Replay, Row
@@ -24,6 +27,13 @@ if TYPE_CHECKING:
 ORDERS = 20
 
 FILE = click.Path(path_type=Path)
+FEEDBACK = click.option(
+    "--feedback",
+    type=click.Choice(["gold", "execution"]),
+    default="gold",
+    show_default=True,
+    help="weights are learned from: who was right by the gold, or whose SQL ran",
+)
 
 
 @click.group(short_help="Replay votes over recorded candidates.")
@@ -37,8 +47,12 @@ def command() -> None:
     "--gold",
     type=FILE,
     metavar="FOLDER",
-    help="the gold results: evaluation_suite/gold of Spider 2.0; without it no answer can be right",
+    help="of recorded candidates: evaluation_suite/gold of Spider 2.0; without it no answer can be right",
 )
+@click.option(
+    "--paper", is_flag=True, help="as in SSEV: one candidate a model, its first; blank results vote"
+)
+@FEEDBACK
 @click.option("--json", "as_json", is_flag=True, help="print one JSON array of rows")
 @click.option(
     "--orders",
@@ -47,41 +61,92 @@ def command() -> None:
     show_default=True,
     help="random orders of arrival that a stopping rule is averaged over",
 )
-@click.option("--dialect", default="snowflake", show_default=True, help="of the recorded SQL")
+@click.option("--dialect", default="snowflake", show_default=True, help="of recorded SQL")
 @click.option("--out", type=FILE, metavar="DIR", help="folder of the curves  [.quorum/replay]")
 def replay_command(
-    folder: Path, gold: Path | None, as_json: bool, orders: int, dialect: str, out: Path | None
+    folder: Path,
+    gold: Path | None,
+    paper: bool,
+    feedback: Feedback,
+    as_json: bool,
+    orders: int,
+    dialect: str,
+    out: Path | None,
 ) -> None:
     """Hold every vote over the candidates in FOLDER, without a model.
 
-    FOLDER holds <model>/<question>/K.sql and K.csv for the candidates K = 0, 1, … and final.sql,
-    final.csv for the one that the recorded pipeline chose. Each model votes by itself, then all of them
-    pooled: there each model is an expert, and its weight is learned from the questions before, in the
-    order of their ids. A model by itself is one expert, so wma is majority there, and rwma is random.
+    FOLDER holds an evaluation (what `quorum eval run` wrote), or <model>/<question>/K.sql and K.csv for
+    the candidates K = 0, 1, … and final.sql, final.csv for the one that the recorded pipeline chose. Each
+    model votes by itself, then all of them pooled: there each model is an expert, and its weight is
+    learned from the questions before, in the order of their ids. A model by itself is one expert, so wma
+    is majority there, and rwma is random. With one candidate a model (--paper) the weights, and the bounds
+    on mistakes, are those of SSEV's algorithms.
 
     EX counts all questions of FOLDER; those without candidate or gold are wrong. Ties and draws count at
     their expectation. With gold and several models, curves of weights, error and regret are written
     as SVG and PNG (needs the extra quorum-sql[plots]).
     """
-    from quorum.evals.recorded.candidates import load_candidates
     from quorum.evals.recorded.replay import replay
-    from quorum.evals.scorers.spider2_rules import load_gold
     from quorum.render import console, counting
     from quorum.settings import Settings
 
-    recorded = load_candidates(folder)
-    known = load_gold(gold) if gold else None
+    source = _source(folder, gold, dialect)
+    source = source.as_in_paper() if paper else source
     with counting() as on_done:
-        found = asyncio.run(replay(recorded, known, dialect=dialect, orders=orders, progress=on_done))
+        found = asyncio.run(replay(source, feedback=feedback, orders=orders, progress=on_done))
     if as_json:
         click.echo(json.dumps([row.as_dict() for row in found.rows], ensure_ascii=False, indent=2))
     else:
         for model in dict.fromkeys(row.model for row in found.rows):
             console().print(_table(model, found.rows))
-    for note in _notes(found, known=gold is not None):
+    for note in _notes(found, known=source.known):
         click.echo(note, err=True)
     if found.learned:
         _draw(found.learned, out or Settings().home / "replay")
+
+
+def _source(folder: Path, gold: Path | None, dialect: str) -> Source:
+    """The candidates of an evaluation, or recorded ones."""
+    from quorum.evals.recorded.ballots import source_of
+    from quorum.evals.recorded.candidates import load_candidates
+    from quorum.evals.recorded.evaluated import source_of_records
+    from quorum.evals.reports.evaluations import is_evaluation, open_evaluation
+    from quorum.evals.scorers.spider2_rules import load_gold
+
+    if not is_evaluation(folder):
+        return source_of(load_candidates(folder), load_gold(gold) if gold else None, dialect=dialect)
+    if gold:
+        raise click.UsageError(f"{folder} is an evaluation, whose verdicts are recorded: leave out --gold.")
+    opened = open_evaluation(folder)
+    return source_of_records(opened.records, opened.places)
+
+
+@command.command("teach")
+@click.argument("folder", type=FILE)
+@FEEDBACK
+@setting_flags("home")
+def teach_command(folder: Path, feedback: Feedback, home: str | None) -> None:
+    """Teach the weights of --home what the evaluation in FOLDER says of its experts.
+
+    Later runs whose votes are weighted (wma, rwma, mbr, judge) begin with these weights. The first
+    candidate of each expert counts, in the order of the questions' ids; what was learned before stays. An
+    evaluation that is taught twice counts twice.
+    """
+    from quorum.evals.recorded.learning import at_once, learn, taught
+    from quorum.graph.context import experts_in
+    from quorum.settings import Settings
+
+    learned = at_once(learn(_source(folder, None, "").as_in_paper())).get(feedback)
+    if learned is None:
+        raise ConfigurationError(
+            f"Of the experts in {folder} nothing is known.",
+            hint="Name an evaluation with gold whose questions several models answered.",
+        )
+    ledger = experts_in(Settings(home=home).home)
+    weights = ledger.update(*taught(learned), feedback=feedback, epsilon=learned.epsilon(1))
+    for name in learned.experts:
+        click.echo(f"{name}: weight {weights[name]:.4g}")
+    click.echo(f"Learned from {count(learned.questions, 'question')}: {ledger.path}", err=True)
 
 
 @command.command("calibrate")
@@ -124,15 +189,14 @@ def calibrate_command(folders: tuple[Path, ...], gold: Path | None, as_json: boo
 
 
 def _known_votes(folder: Path, gold: Path | None) -> list[KnownVote]:
-    from quorum.evals.folder import MANIFEST, EvalFolder
+    from quorum.evals.folder import EvalFolder
     from quorum.evals.recorded.candidates import load_candidates
     from quorum.evals.recorded.refit import votes_of_candidates, votes_of_records
-    from quorum.evals.reports.evaluations import members_of
+    from quorum.evals.reports.evaluations import is_evaluation, members_of
     from quorum.evals.scorers.spider2_rules import load_gold
 
-    members = members_of(folder)
-    if (members[0] / MANIFEST).is_file():
-        records = [record for member in members for record in EvalFolder(member).records().values()]
+    if is_evaluation(folder):
+        records = [each for member in members_of(folder) for each in EvalFolder(member).records().values()]
         return list(votes_of_records(records))
     recorded = load_candidates(folder)
     if gold is None:
@@ -211,8 +275,6 @@ def _percent(part: float | None) -> str:
 
 def _notes(found: Replay, *, known: bool) -> Iterator[str]:
     """What the figures rest on."""
-    from quorum.evals.recorded.online import DRAWN_EXPERT
-
     if found.rows:
         asked = count(found.rows[0].questions, "question")
         yield f"{asked}; * is a model's best: of equals, the one with the fewest samples."
@@ -222,10 +284,26 @@ def _notes(found: Replay, *, known: bool) -> Iterator[str]:
         missing = found.without_gold
         listed = ", ".join(missing[:5]) + (" …" if len(missing) > 5 else "")
         yield f"The gold lacks {count(len(missing), 'question')}, which count as wrong: {listed}."
-    if found.learned:
-        weighted, drawn = (found.learned.bounds(name)[-1] for name in ("wma", DRAWN_EXPERT))
-        yield (
-            f"Pooled, mistakes in {count(weighted.rounds, 'question')} with gold: {weighted.mistakes:.1f} "
-            f"wma (bound {weighted.wma:.1f}), {drawn.mistakes:.1f} an expert drawn by weight "
-            f"(bound {drawn.rwma:.1f}), {weighted.best:.1f} the best expert."
-        )
+    if found.learned and found.learned.questions:
+        yield from _learned(found.learned)
+
+
+def _learned(learned: OnlineWeights) -> Iterator[str]:
+    from quorum.evals.recorded.online import BOUNDED, DRAWN_EXPERT, DRAWN_ONCE
+
+    votes = {
+        "wma": "wma",
+        DRAWN_EXPERT: "an expert drawn by weight",
+        DRAWN_ONCE: f"drawn with seed {learned.seed}",
+    }
+    made = []
+    for vote, words in votes.items():
+        bound = learned.bound(vote)
+        limit = "" if bound is None else f" (bound {bound:.1f})"
+        made.append(f"{sum(learned.votes[vote]):.1f} {words}{limit}")
+    best = min(map(sum, learned.experts.values()))
+    asked = count(learned.questions, "question")
+    yield f"Pooled, mistakes in {asked} with gold: {', '.join(made)}, {best:.1f} the best expert."
+    yield f"Weights at the end: {', '.join(f'{name} {each:.3g}' for name, each in learned.weights.items())}."
+    for why in dict.fromkeys(filter(None, map(learned.no_bound, BOUNDED))):
+        yield f"Where no bound is shown, none holds: {why}."

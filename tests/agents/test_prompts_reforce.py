@@ -202,7 +202,7 @@ async def test_a_correction_sees_the_syntax_only_where_it_may_help(kind: ErrorKi
     await exploration_corrector.correct_query(
         model, CONTEXT, QUESTION, CITIES, "No.", kind=kind, syntax="## Strings"
     )
-    helps = kind in (ErrorKind.SYNTAX, ErrorKind.FUNCTION, ErrorKind.TYPE_MISMATCH)
+    helps = kind in (ErrorKind.SYNTAX, ErrorKind.GROUPING, ErrorKind.FUNCTION, ErrorKind.TYPE_MISMATCH)
     assert ("<syntax>" in prompts[0].text) is helps
     assert "Other queries wait" not in prompts[0].text
 

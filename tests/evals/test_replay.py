@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorum.evals.recorded.ballots import ballots_of
+from quorum.evals.recorded.ballots import ballots_of, source_of
 from quorum.evals.recorded.candidates import load_candidates
 from quorum.evals.recorded.curves import draw
 from quorum.evals.recorded.expected import ReplayedVote, arrivals
+from quorum.evals.recorded.learning import Feedback
 from quorum.evals.recorded.online import COMPARED, DRAWN_EXPERT, OnlineWeights
 from quorum.evals.recorded.replay import STOPPINGS, Replay, Row, replay
 from quorum.evals.scorers.spider2_rules import load_gold
@@ -28,13 +29,22 @@ from tests.evals.recordings import Result, write_candidates, write_gold
 Answers = Mapping[str, Sequence[Result]]
 
 
-async def replayed(tmp_path: Path, *, gold: bool = True, orders: int = 20, **models: Answers) -> Replay:
+async def replayed(
+    tmp_path: Path,
+    *,
+    gold: bool = True,
+    orders: int = 20,
+    paper: bool = False,
+    feedback: Feedback = "gold",
+    **models: Answers,
+) -> Replay:
     """A replay of models whose answers to q1, q2, … should be 1, 2, …"""
     for model, answers in models.items():
         write_candidates(tmp_path / "runs", model, answers)
     known = write_gold(tmp_path / "gold", **{f"q{number}": number for number in range(1, 9)})
     recorded = load_candidates(tmp_path / "runs")
-    return await replay(recorded, load_gold(known) if gold else None, orders=orders)
+    source = source_of(recorded, load_gold(known) if gold else None)
+    return await replay(source.as_in_paper() if paper else source, feedback=feedback, orders=orders)
 
 
 def row(found: Replay, strategy: str, stopping: str = "never", model: str = "m") -> Row:
@@ -144,10 +154,19 @@ async def test_pooled_weights_move_to_the_better_model(tmp_path: Path) -> None:
     assert row(found, "wma", model="pooled").ex == pytest.approx((0.5 + 3) / 4)
     assert row(found, "mbr", model="pooled").ex == pytest.approx((0.5 + 3) / 4)
     assert found.learned is not None
-    epsilons = [min(0.5, math.sqrt(math.log(2) / rounds)) for rounds in (1, 1, 2, 3, 4)]
-    weights = [(1 - epsilon) ** rounds for rounds, epsilon in enumerate(epsilons)]
+    weights = [(1 - math.sqrt(math.log(2) / 4)) ** rounds for rounds in range(5)]
     assert found.learned.weights == pytest.approx({"good": 1, "bad": weights.pop()})
     assert row(found, "rwma", model="pooled").ex == pytest.approx(sum(1 / (1 + w) for w in weights) / 4)
+
+
+async def test_with_several_candidates_epsilon_follows_the_questions_so_far(tmp_path: Path) -> None:
+    right = {f"q{number}": [number, number] for number in range(1, 5)}
+    wrong = {f"q{number}": [99] for number in range(1, 5)}
+    found = await replayed(tmp_path, bad=wrong, good=right)
+    assert found.learned is not None
+    epsilons = [min(0.5, math.sqrt(math.log(2) / rounds)) for rounds in (1, 2, 3, 4)]
+    weights = [(1 - epsilon) ** rounds for rounds, epsilon in enumerate(epsilons, start=1)]
+    assert [each["bad"] for each in found.learned.history] == pytest.approx([1, *weights])
 
 
 async def test_half_a_mistake_costs_the_root_and_what_no_gold_knows_costs_nothing(tmp_path: Path) -> None:
@@ -168,7 +187,7 @@ async def test_a_model_by_itself_is_one_expert(tmp_path: Path) -> None:
 async def test_the_recorded_choice_has_its_row_and_is_compared_with(tmp_path: Path) -> None:
     folder = write_candidates(tmp_path / "runs", "m", {"q1": [1, 7], "q2": [2, 2], "q3": [3]}, q1=7, q2=2)
     gold = load_gold(write_gold(tmp_path / "gold", q1=1, q2=2, q3=3))
-    found = await replay(load_candidates(folder), gold)
+    found = await replay(source_of(load_candidates(folder), gold))
     final = row(found, "final")
     assert found.rows[0] == final
     assert (final.ex, final.unanswered, final.ties, final.brier) == (pytest.approx(1 / 3), 1, None, None)
@@ -247,7 +266,7 @@ async def test_real_candidates(shared: Path) -> None:
     recorded = load_candidates(shared / "data" / "candidates")
     some = {model: dict(list(asked.items())[::5]) for model, asked in recorded.models.items()}
     recorded = replace(recorded, models=some)
-    found = await replay(recorded, gold, orders=1)
+    found = await replay(source_of(recorded, gold), orders=1)
     assert found.without_gold == []
     (count,) = {r.questions for r in found.rows}
     assert count == len({question for asked in some.values() for question in asked})

@@ -67,6 +67,21 @@ def spider(folder: Path) -> Path:
     return folder
 
 
+def test_spiders_test_split_has_its_own_file_and_databases(tmp_path: Path) -> None:
+    (tmp_path / "test.json").write_text(json.dumps([SPIDER[1] | {"db_id": "park"}, SPIDER[0]]))
+    database(tmp_path / "test_database", "park")
+    suite = load_suite("spider1-test", tmp_path)
+    assert (suite.name, [q.id for q in suite.questions]) == ("spider1-test", ["0000"])
+    (one,) = suite.questions
+    assert (one.gold_sql, one.difficulty) == ((SPIDER[1]["query"],), "easy")
+    assert one.url.endswith("/test_database/park/park.sqlite")
+    assert suite.missing == (
+        "1 questions are left out: test_database/ lacks zoo. Get them from https://yale-lily.github.io/spider.",
+    )
+    with pytest.raises(ConfigurationError, match=r"There is no .*dev\.json"):
+        load_suite("spider1", tmp_path)
+
+
 @pytest.mark.parametrize("file", ["dev.json", "mini_dev_sqlite.json", "mini_dev_sqlite.jsonl", "train.json"])
 @pytest.mark.parametrize("inner", ["", "MINIDEV"])
 def test_bird_in_each_of_its_layouts(tmp_path: Path, file: str, inner: str) -> None:

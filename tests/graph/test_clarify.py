@@ -144,7 +144,7 @@ async def test_the_experts_learn_from_the_choice(
     reply: str, right: list[str], asked: Any, tmp_path: Path
 ) -> None:
     await asked(rivals(GOOD, GOOD, ABOVE_SIX))(reply)
-    book = ExpertLedger(tmp_path / "home" / "experts.json").read().scopes[""]
+    book = ExpertLedger(tmp_path / "home" / "experts.json").read()
     assert book.feedback == {"user": 1}
     assert [name for name, expert in sorted(book.experts.items()) if expert.mistakes == 0] == right
     assert (book.votes, book.vote_mistakes) == (1, 0 if reply == "A" else 1)

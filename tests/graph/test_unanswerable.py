@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from quorum.graph.ballots import UNANSWERABLE, Ballot
 from quorum.graph.consensus import hold_vote
+from quorum.graph.nodes.finish import executed
+from quorum.graph.state import Candidate, Failure
 from quorum.graph.stopping import find_stopping
+from quorum.knowledge.errors import ModelUnavailable
+from quorum.tools.experts import ExpertLedger
 from quorum.tools.models.scripted import Prompt
 from tests.graph.reforce_script import OTHER, number, written
 from tests.graph.reforce_script import replies as usual_replies
@@ -168,6 +174,41 @@ async def test_experts_learn_nothing_from_what_the_data_lacks(run: Run) -> None:
     assert again.answer.vote is not None
     assert again.answer.vote.weights == ran.answer.vote.weights
     assert set(again.answer.vote.weights.values()) == {1.0}
+
+
+async def test_experts_learn_nothing_from_an_endpoint_that_is_down(run: Run, tmp_path: Path) -> None:
+    down = usual_replies(sql_writer=ModelUnavailable("The endpoint is unreachable."))
+    broken = usual_replies(sql_writer=written("SELECT nope FROM orders"), self_refiner=written("SELECT nope"))
+    replies: dict[str, Any] = {"down": down, "fine": usual_replies(), "wrong": broken}
+    ran = await run(replies, models=list(replies), votes=3, recipe="single")
+    assert [each.error_kind for each in ran.answer.candidates] == [
+        "model_unavailable",
+        "",
+        "column_not_found",
+    ]
+    weights = ExpertLedger(tmp_path / "home" / "experts.json").weights(replies)
+    assert (weights["down"], weights["fine"]) == (1.0, 1.0)
+    assert weights["wrong"] < 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "stopped_by", "learned"),
+    [
+        ("model_unavailable", "", {}),
+        ("unavailable", "", {}),
+        (UNANSWERABLE, "", {}),
+        ("stopped", "max_calls", {}),
+        ("timeout", "deadline", {}),
+        ("timeout", "", {"m": False}),
+        ("malformed_reply", "", {"m": False}),
+        ("gave_up", "", {"m": False}),
+    ],
+)
+def test_an_expert_is_judged_by_its_sql_alone(kind: str, stopped_by: str, learned: dict[str, bool]) -> None:
+    candidate = Candidate("c1", "m", 0.0, 0, "SELECT 1", None, Failure(kind, "No."), stopped_by=stopped_by)
+    assert executed([candidate]) == learned
+    other = replace(candidate, error=Failure("syntax", "No."), stopped_by="")
+    assert executed([candidate, other]) == {"m": False}
 
 
 @pytest.mark.parametrize(("lacking", "enough"), [(1, True), (2, False)])

@@ -57,6 +57,38 @@ def test_lines_end_at_newlines_only_and_a_byte_order_mark_is_no_part(tmp_path: P
     assert Demonstrations.load(path).items == (Demonstration("One\u2028two?", "SELECT 1"),)
 
 
+@pytest.mark.parametrize("key", ["query", "SQL"])
+def test_training_questions_are_read_as_they_are_published(tmp_path: Path, key: str) -> None:
+    parsed = {"from": {"table_units": []}}  # Spider's, beside the text
+    items = [
+        {"db_id": "zoo", "question": "How many pets?", key: "SELECT count(*) FROM pet", "sql": parsed},
+        {"db_id": "shop", "question": "How many orders?", key: "SELECT count(*) FROM orders", "sql": parsed},
+    ]
+    path = tmp_path / "train_spider.json"
+    path.write_text(json.dumps(items, indent=4), encoding="utf-8")
+    pool = Demonstrations.load(path)
+    assert pool.items == (
+        Demonstration("How many pets?", "SELECT count(*) FROM pet", "zoo"),
+        Demonstration("How many orders?", "SELECT count(*) FROM orders", "shop"),
+    )
+    assert [shot.database for shot in pool.nearest("how many PETS")] == ["shop"], "never the question itself"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[{"question": "How many?"}]', "entry 1: there is no sql"),
+        ('[{"question": "How many?", "query": "SELECT 1"}, 2]', "entry 2, is no JSON object"),
+        ("[]", "There is no demonstration in"),
+    ],
+)
+def test_a_malformed_entry_is_named_with_its_number(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "train.json"
+    path.write_text(text)
+    with pytest.raises(ConfigurationError, match=said):
+        Demonstrations.load(path)
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [

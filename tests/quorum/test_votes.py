@@ -70,6 +70,15 @@ def test_the_table_marks_the_best_of_each_model_and_curves_are_drawn(
     assert "2 questions" in result.stderr
 
 
+def test_a_bound_is_printed_for_one_candidate_a_model_only(runs: str, gold: str) -> None:
+    several = quorum(runs, "--gold", gold, "--json", "--orders", "1").stderr
+    assert "(bound" not in several
+    assert "Where no bound is shown, none holds: an expert has several candidates" in several
+    first = quorum(runs, "--gold", gold, "--json", "--orders", "1", "--paper").stderr
+    assert re.search(r"mistakes in 2 questions with gold: \S+ wma \(bound \S+\), \S+ an expert drawn", first)
+    assert "none holds" not in first
+
+
 def test_curves_go_where_one_wants_them(runs: str, gold: str, workplace: Path) -> None:
     pytest.importorskip("matplotlib")
     assert quorum(runs, "--gold", gold, "--json", "--out", "pictures").exit_code == 0

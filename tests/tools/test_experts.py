@@ -32,7 +32,7 @@ def test_a_mistake_costs_one_minus_epsilon(ledger: ExpertLedger) -> None:
     assert ledger.weights(["b"]) == {"b": 0.75**2}
     ledger.update({"a": False, "b": True}, feedback="user", epsilon=0.25)
     assert ledger.weights(["a", "b"])["b"] == pytest.approx(0.75)  # only the ratio counts
-    scope = ledger.read().scopes[""]
+    scope = ledger.read()
     assert scope.feedback == {"gold": 2, "user": 1}
     assert (scope.experts["b"].mistakes, scope.experts["b"].rounds) == (2, 3)
 
@@ -45,13 +45,20 @@ def test_the_default_epsilon_is_the_papers(ledger: ExpertLedger) -> None:
     assert ledger.weights(["b"])["b"] == pytest.approx(1 - best_epsilon(2, 64))
 
 
-def test_scopes_learn_apart_and_fall_back(ledger: ExpertLedger) -> None:
-    ledger.update({"a": True, "b": False}, feedback="gold", epsilon=0.5, scope="sqlite")
-    ledger.update({"a": False, "b": True}, feedback="gold", epsilon=0.5, scope="duckdb")
-    assert ledger.weights(["a", "b"], "sqlite") == {"a": 1.0, "b": 0.5}
-    assert ledger.weights(["a", "b"], "duckdb") == {"a": 0.5, "b": 1.0}
-    assert ledger.weights(["a", "b"], "snowflake") == {"a": 1.0, "b": 1.0}  # one mistake each in all
-    assert ledger.read().scopes[""].rounds == 2
+def test_several_rounds_are_one_write(ledger: ExpertLedger) -> None:
+    weights = ledger.update({"a": True, "b": False}, {"b": False}, {"c": True}, feedback="gold", epsilon=0.5)
+    assert weights == {"a": 1.0, "b": 0.25, "c": 1.0} == ledger.weights("abc")
+    book = ledger.read()
+    assert (book.rounds, book.feedback, book.experts["b"].mistakes) == (3, {"gold": 3}, 2)
+
+
+def test_a_file_of_version_1_is_read(ledger: ExpertLedger) -> None:
+    ledger.path.parent.mkdir()
+    old = {"version": 1, "scopes": {"": {"rounds": 3, "experts": {"b": {"weight": 0.5, "rounds": 3}}}}}
+    ledger.path.write_text(json.dumps(old))
+    assert ledger.weights(["a", "b"]) == {"a": 1.0, "b": 0.5}
+    ledger.update({"b": True}, feedback="execution")
+    assert (ledger.read().rounds, json.loads(ledger.path.read_text())["version"]) == (4, 2)
 
 
 def test_the_worst_expert_can_come_back(ledger: ExpertLedger) -> None:
@@ -71,7 +78,7 @@ def test_epsilon_has_a_range(ledger: ExpertLedger) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    ["", "{", "[]", '{"version": 2}', '{"scopes": {"": {"experts": {"a": {"weight": -1}}}}}', '{"x": 1}'],
+    ["", "{", "[]", '{"version": 3}', '{"scopes": {"": {"experts": {"a": {"weight": -1}}}}}', '{"x": 1}'],
 )
 def test_a_damaged_file_is_reported_and_kept(ledger: ExpertLedger, content: str) -> None:
     ledger.path.parent.mkdir()
@@ -100,7 +107,7 @@ def test_sixteen_processes_lose_no_update(ledger: ExpertLedger, root: Path) -> N
         for number in range(16)
     ]
     assert [writer.wait(timeout=100) for writer in writers] == [0] * 16
-    scope = ledger.read().scopes[""]
+    scope = ledger.read()
     assert (scope.rounds, scope.votes, scope.feedback) == (160, 160, {"gold": 160})
     assert scope.experts["wrong"].mistakes == 160
     assert scope.experts["wrong"].weight == pytest.approx(0.99**160)
@@ -128,14 +135,14 @@ def test_a_killed_writer_leaves_no_lock(ledger: ExpertLedger, root: Path) -> Non
     holder.wait()
     holder.stdout.close()
     ledger.update({"a": True}, feedback="gold")
-    assert json.loads(ledger.path.read_text())["scopes"][""]["rounds"] == 1
+    assert json.loads(ledger.path.read_text())["rounds"] == 1
 
 
 def test_the_vote_s_own_outcome_is_counted_where_it_is_known(ledger: ExpertLedger) -> None:
     ledger.update({"a": True, "b": False}, feedback="gold", vote=False)
     ledger.update({"a": False, "b": False}, feedback="gold", vote=True)
     ledger.update({"a": True, "b": False}, feedback="gold")
-    scope = ledger.read().scopes[""]
+    scope = ledger.read()
     assert (scope.rounds, scope.votes, scope.vote_mistakes) == (3, 2, 1)
 
 
@@ -157,8 +164,8 @@ def test_weighted_majority_stays_within_its_bound(ledger: ExpertLedger, seed: in
         vote = said_right > sum(weights.values()) / 2
         mistakes += not vote
         ledger.update(right, feedback="gold", vote=vote, epsilon=e)
-    best = min(expert.mistakes for expert in ledger.read().scopes[""].experts.values())
+    best = min(expert.mistakes for expert in ledger.read().experts.values())
     limit = bounds(5, rounds, mistakes, best, e)
     assert mistakes <= limit.wma
     assert limit.rwma <= limit.wma <= 2 * best + 4 * math.sqrt(rounds * math.log(5)) + 1e-9
-    assert ledger.read().scopes[""].vote_mistakes == mistakes
+    assert ledger.read().vote_mistakes == mistakes

@@ -146,6 +146,28 @@ def test_an_alias_that_the_clause_cannot_see() -> None:
     assert "alias of this SELECT and cannot be used in its SELECT list" in error.message
 
 
+@pytest.mark.parametrize(
+    ("sql", "linter", "word"),
+    [
+        ("SELECT id FROM orders WHERE ORDER", SHOP, "ORDER"),
+        ("SELECT id, GROUP FROM orders", SHOP, "GROUP"),
+        ("SELECT ID FROM ORDERS WHERE ORDER", SNOW, "ORDER"),
+        ("SELECT id FROM orders WHERE ORDER", POSTGRES, "ORDER"),
+    ],
+)
+def test_a_keyword_where_a_name_should_stand_is_an_error_of_syntax(
+    sql: str, linter: Linter, word: str
+) -> None:
+    error = only(sql, linter)
+    assert error.kind is ErrorKind.SYNTAX
+    assert f"Syntax error near {word}" in error.message
+    assert error.column == sql.rindex(word) + 1
+
+
+def test_a_keyword_in_quotes_is_a_name() -> None:
+    assert only('SELECT "order" FROM orders').kind is ErrorKind.COLUMN_NOT_FOUND
+
+
 def test_several_problems_come_together() -> None:
     sql = "SELECT nope, statu FROM orders WHERE regio = 1"
     assert [error.column for error in problems(sql)] == [8, 14, 38]

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import DatabaseUnavailable
+from quorum.tools.databases.base import GROUPING
 from quorum.tools.databases.embedded import EmbeddedConnector, file_of
 from quorum.tools.databases.process import EngineFailed
 from quorum.tools.databases.view_files import VIEWS, ViewFiles, files_of, named_files
@@ -43,7 +44,8 @@ MESSAGES = (
     (r"read-only mode|has been locked|disabled (by|through) configuration", ErrorKind.PERMISSION),
     (r"Ambiguous reference", ErrorKind.AMBIGUOUS_COLUMN),
     (r"(Function|Macro) with name", ErrorKind.FUNCTION),
-    (r"cannot contain (aggregates|window functions)|cannot be nested", ErrorKind.FUNCTION),
+    (GROUPING, ErrorKind.GROUPING),
+    (r"cannot contain window functions|cannot be nested", ErrorKind.FUNCTION),
     (r"Type with name", ErrorKind.TYPE_MISMATCH),
     (r"No function matches|Could not choose a best candidate function", ErrorKind.TYPE_MISMATCH),
     (r"Cannot (compare|mix|cast|extract|combine)|Malformed JSON|[Cc]asting", ErrorKind.TYPE_MISMATCH),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from quorum.knowledge.catalog import Catalog
+from quorum.tools.databases.base import GROUPING
 from quorum.tools.databases.embedded import EmbeddedConnector
 from quorum.tools.databases.process import EngineFailed
 from quorum.tools.query import ErrorKind, QueryError
@@ -41,9 +42,10 @@ MESSAGES = (
     (r"no such table: (?P<name>.+)|unknown database (?P<other>.+)", ErrorKind.TABLE_NOT_FOUND),
     (r"ambiguous column name: (?P<name>.+)", ErrorKind.AMBIGUOUS_COLUMN),
     (r"no such column: (?P<name>.+)", ErrorKind.COLUMN_NOT_FOUND),
+    (GROUPING, ErrorKind.GROUPING),
     (r"no such function: (?P<name>.+)", ErrorKind.FUNCTION),
     (r"wrong number of arguments to function (?P<name>\w+)", ErrorKind.FUNCTION),
-    (r"misuse of|may not be used as a window|aggregate functions are not allowed", ErrorKind.FUNCTION),
+    (r"misuse of|may not be used as a window", ErrorKind.FUNCTION),
     (r"prohibited|not authorized|unsafe use of", ErrorKind.PERMISSION),
     (r"too (large|big|many|complex)|stack overflow|out of memory|at most \d+ tables", ErrorKind.RESOURCES),
     (r"malformed JSON|JSON path|datatype mismatch|integer overflow", ErrorKind.TYPE_MISMATCH),

@@ -64,9 +64,9 @@ class Linter:
     def problems(self, tree: exp.Expr | None) -> Iterator[QueryError]:
         """Every table and column that does not resolve, in the order of the text, each once.
 
-        The kinds are ``table_not_found``, ``column_not_found`` and ``ambiguous_column``; suggestions
-        are written as the query must write them. Looking for them takes long, so it is left to whoever
-        takes the next problem.
+        The kinds are ``table_not_found``, ``column_not_found``, ``ambiguous_column``, and ``syntax`` where
+        the name is a keyword; suggestions are written as the query must write them. Looking for them takes
+        long, so it is left to whoever takes the next problem.
         """
         from quorum.tools.lint.messages import Messages
         from quorum.tools.lint.resolver import Resolver

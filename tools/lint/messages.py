@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from quorum.knowledge.naming import reserved
 from quorum.tools.lint.names import nearest
 from quorum.tools.query import ErrorKind, QueryError
 
@@ -41,6 +42,8 @@ class Messages:
         return self._alias(issue) if issue.what == "alias" else self._column(issue)
 
     def _table(self, node: exp.Table) -> QueryError:
+        if keyword := self._keyword(node.parts[-1]):
+            return keyword
         written = ".".join(part.name for part in node.parts)
         same = [t for t in self.tables.catalog.tables if t.name.casefold() == node.name.casefold()]
         message = f"There is no table {written}."
@@ -102,6 +105,8 @@ class Messages:
         if case:
             message += f" {case} exists: upper and lower case count, so write it exactly so."
             return self._error(ErrorKind.COLUMN_NOT_FOUND, message, node.this, [case])
+        if not node.args.get("table") and (keyword := self._keyword(node.this)):
+            return keyword
         elsewhere = self._elsewhere(name, issue)
         if elsewhere:
             message += f" {elsewhere[0]}"
@@ -110,6 +115,13 @@ class Messages:
         close = elsewhere[1:] + nearest(name, [c for s in owners for c in s.names])
         written = [n if "." in n else self.names.written(n) for n in close]
         return self._error(ErrorKind.COLUMN_NOT_FOUND, message, node.this, written[:_LISTED])
+
+    def _keyword(self, at: exp.Expr) -> QueryError | None:
+        """The error of a bare word that the dialect reserves, which the parser took for a name."""
+        if at.args.get("quoted") or at.name.casefold() not in reserved(self.names.dialect):
+            return None
+        message = f"Syntax error near {at.name}: it is a keyword, and nothing here has it as a name."
+        return self._error(ErrorKind.SYNTAX, message, at, [])
 
     def _absence(self, issue: Issue, owners: tuple[Source, ...]) -> str:
         name = issue.node.name

@@ -1,0 +1,59 @@
+"""Three experts of known quality for weighted votes: scripts that give a benchmark's gold, or something else.
+
+    python -m tests.benchmarks.write_experts spider1 DATA experts
+    quorum eval run spider1 --data DATA --recipe single --votes 3 --strategy wma --concurrency 1 \\
+        --model scripted:experts/good.json --model scripted:experts/half.json \\
+        --model scripted:experts/poor.json --out RUN
+    quorum eval report RUN
+
+A script's replies are used up one by one, in the order in which an evaluation asks: one at a time, the
+questions of one database after each other. A wrong reply is one of two that all experts share, or (one in
+five) SQL that does not run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+from pathlib import Path
+
+from quorum.evals.questions import EvalQuestion
+from quorum.evals.suites import load_suite
+
+SKILL = {"good": 0.8, "half": 0.5, "poor": 0.15}
+"""How often each is right."""
+
+WRONG = ("SELECT -1 AS number", "SELECT -2 AS number")
+BROKEN = "SELECT number FROM nowhere"
+
+
+def replies(questions: list[EvalQuestion], name: str) -> dict[str, list[dict[str, str]]]:
+    """The script of an expert."""
+    draw = random.Random(name)
+
+    def reply(question: EvalQuestion) -> str:
+        if draw.random() < SKILL[name]:
+            return question.gold_sql[0]
+        return BROKEN if draw.random() < 0.2 else draw.choice(WRONG)
+
+    return {"sql_writer": [{"reasoning": "Scripted.", "sql": reply(question)} for question in questions]}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("suite")
+    parser.add_argument("data", type=Path)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--limit", type=int)
+    given = parser.parse_args()
+    asked = load_suite(given.suite, given.data).chosen(limit=given.limit)
+    places = {url: place for place, url in reversed([*enumerate(question.url for question in asked)])}
+    in_order = sorted(asked, key=lambda question: places[question.url])
+    given.folder.mkdir(parents=True, exist_ok=True)
+    for name in SKILL:
+        (given.folder / f"{name}.json").write_text(json.dumps(replies(in_order, name)), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,275 @@
+"""Weights learned after an evaluation: three experts of different quality, bounds, reports, the ledger."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quorum.cli import cli
+from quorum.evals.questions import Suite
+from quorum.evals.recorded.ballots import POOLED, RecordedBallots, Source
+from quorum.evals.recorded.learning import at_once, learn
+from quorum.evals.recorded.online import DRAWN_EXPERT, DRAWN_ONCE, OVERRULED, SEVERAL, UNLIKE
+from quorum.evals.reports.markdown import report
+from quorum.evals.reports.summary import Summary, summaries
+from quorum.evals.running.evaluation import Evaluation
+from quorum.evals.running.runner import run_evaluation
+from quorum.graph.ballots import Ballot
+from quorum.graph.options import RunOptions
+from quorum.graph.result_overlaps import ResultOverlaps
+from quorum.knowledge.errors import ModelUnavailable
+from quorum.tools.experts import ExpertLedger
+from tests.evals.running import Knowing, questions, shops
+from tests.evals.small_suite import SumScorer
+
+__all__ = ["shops"]
+
+WRONG: dict[str, Any] = {"reasoning": "Count.", "sql": "SELECT -1 AS orders"}
+BROKEN: dict[str, Any] = {"reasoning": "Count.", "sql": "SELECT nope FROM orders"}
+DOWN = ModelUnavailable("The endpoint is unreachable.")
+
+
+def expert(said: Mapping[int, Any]) -> Knowing:
+    """A model that knows the answers but for what is given."""
+    return Knowing(lambda _, number: said.get(number))
+
+
+EXPERTS = {
+    "good": expert(dict.fromkeys(range(0, 30, 10), WRONG)),
+    "half": expert(dict.fromkeys(range(1, 30, 2), WRONG) | {2: BROKEN}),
+    "poor": expert(dict.fromkeys(range(30), WRONG) | {5: BROKEN}),
+}
+
+
+async def evaluated(
+    folder: Path, experts: Mapping[str, Knowing], *, count: int = 30, **given: Any
+) -> tuple[Evaluation, Summary]:
+    """An evaluation of the recipe ``single`` with one candidate of each expert, and its summary."""
+    shard = given.pop("shard", (1, 1))
+    asked = questions(count)[shard[0] - 1 :: shard[1]]
+    usual: dict[str, Any] = {"recipe": "single", "votes": len(experts), "strategy": "wma"}
+    made = Evaluation(
+        suite=Suite("shops", folder, questions(count), SumScorer()),
+        options=RunOptions(models=[*experts], **(usual | given)),
+        questions=asked,
+        folder=folder,
+        shard=shard,
+        chat_models={name: each.chat for name, each in experts.items()},
+    )
+    await run_evaluation(made)
+    (found,) = summaries([folder])
+    return made, found
+
+
+async def votes(*arguments: str) -> Result:
+    result = await asyncio.to_thread(CliRunner().invoke, cli, ["votes", *arguments])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+@pytest.mark.usefixtures("shops")
+async def test_the_best_expert_of_three_is_found(tmp_path: Path) -> None:
+    _, found = await evaluated(tmp_path / "run", EXPERTS)
+    learned = found.learned["gold"]
+    right = {name: 30 - sum(lost) for name, lost in learned.experts.items()}
+    assert right == {"good": 27, "half": 14, "poor": 0}
+    assert learned.weights["good"] == 1.0
+    assert learned.weights["half"] > learned.weights["poor"] > 0
+    mistakes = {vote: sum(lost) for vote, lost in learned.votes.items()}
+    assert mistakes["wma"] == 5 < mistakes["majority"] == mistakes["sql_majority"] == 18
+    for vote in ("wma", DRAWN_EXPERT):
+        limit = learned.bound(vote)
+        assert limit is not None
+        assert mistakes[vote] <= limit
+    assert found.overall.ex is not None
+    assert found.overall.ex.count <= 15, "in the evaluation itself weights are level"
+
+
+@pytest.mark.usefixtures("shops")
+async def test_one_right_and_two_wrong_experts_are_right_in_the_end(tmp_path: Path) -> None:
+    wrong = dict.fromkeys(range(30), WRONG)
+    experts = {"good": expert({}), "bad": expert(wrong), "worse": expert(wrong)}
+    _, found = await evaluated(tmp_path / "run", experts)
+    learned = found.learned["gold"]
+    assert found.overall.ex is not None
+    assert found.overall.ex.count == 0
+    assert (sum(learned.votes["majority"]), sum(learned.votes["sql_majority"])) == (30, 30)
+    assert sum(learned.votes["wma"]) == 4  # 2 (1 - e)^3 > 1 > 2 (1 - e)^4, e = sqrt(ln 3 / 30)
+    text = report([found])
+    assert "| good | 30 | 100.0 |" in text
+    assert "| WMA, weights by gold | 86.7 | 4.0 |" in text
+    assert "In the evaluation itself experts vote with level weights" in text
+    assert json.loads(json.dumps(found.as_dict()))["learned"]["gold"]["rounds"] == 30
+
+
+@pytest.mark.usefixtures("shops")
+async def test_order_and_shards_make_no_difference(tmp_path: Path) -> None:
+    _, whole = await evaluated(tmp_path / "whole", EXPERTS, count=12)
+    for number in (1, 2):
+        await evaluated(tmp_path / f"part{number}", EXPERTS, count=12, shard=(number, 2))
+    (found,) = summaries([tmp_path / "part2", tmp_path / "part1"])
+    assert found.learned == whole.learned
+
+
+@pytest.mark.usefixtures("shops")
+async def test_from_execution_only_broken_sql_costs_weight_and_no_bound_holds(tmp_path: Path) -> None:
+    _, found = await evaluated(tmp_path / "run", EXPERTS)
+    learned = found.learned["execution"]
+    cost = 1 - learned.epsilon(1)
+    assert learned.weights == pytest.approx({"good": 1, "half": cost, "poor": cost})
+    assert learned.experts == found.learned["gold"].experts, "mistakes are counted by the gold"
+    assert learned.no_bound("wma") == UNLIKE.format("30 questions")
+    assert learned.bound(DRAWN_EXPERT) is None
+    assert "the weights were not learned from what counts as a mistake" in report([found])
+
+
+@pytest.mark.usefixtures("shops")
+async def test_an_endpoint_that_is_down_is_no_mistake_and_ends_the_bound(tmp_path: Path) -> None:
+    experts = {"fine": expert({}), "down": expert({0: DOWN, 1: DOWN}), "third": expert({1: WRONG})}
+    _, found = await evaluated(tmp_path / "run", experts, count=4)
+    for learned in found.learned.values():
+        assert learned.weights["down"] == 1.0
+        assert learned.told["down"] == [None, None, 0, 0]
+        assert learned.experts["down"] == [1, 1, 0, 0]
+    assert found.learned["gold"].no_bound("wma") == UNLIKE.format("2 questions")
+
+
+@pytest.mark.usefixtures("shops")
+async def test_of_several_candidates_the_first_of_each_expert_counts(tmp_path: Path) -> None:
+    experts = {name: EXPERTS[name] for name in ("good", "half")}
+    _, found = await evaluated(tmp_path / "run", experts, votes=4, count=6)
+    assert found.votes is not None
+    assert found.votes.candidates.mean == 4
+    assert found.learned["gold"].no_bound("wma") == ""
+    shown = await votes("replay", str(tmp_path / "run"), "--orders", "1", "--json")
+    assert SEVERAL in shown.stderr
+    assert "(bound" not in shown.stderr
+    assert (
+        "(bound"
+        in (await votes("replay", str(tmp_path / "run"), "--orders", "1", "--json", "--paper")).stderr
+    )
+
+
+@pytest.mark.usefixtures("shops")
+async def test_one_expert_has_no_weights(tmp_path: Path) -> None:
+    _, found = await evaluated(tmp_path / "run", {"good": EXPERTS["good"]}, count=3)
+    assert found.learned == {}
+    assert "Experts and learned weights" not in report([found])
+    assert "Of the experts in" in (await votes("teach", str(tmp_path / "run"))).output
+
+
+@pytest.mark.usefixtures("shops")
+async def test_the_page_draws_the_curves(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    from quorum.evals.reports.page import page_of
+    from quorum.evals.reports.plots import EXPERTS as CURVES
+
+    _, found = await evaluated(tmp_path / "run", EXPERTS, count=6)
+    page = page_of([found], tmp_path)
+    for title in CURVES:
+        assert f'alt="{title}: ' in page
+    assert "<h3>Experts and learned weights</h3>" in page
+
+
+@pytest.mark.usefixtures("shops")
+async def test_an_evaluation_is_replayed_and_teaches_the_ledger(tmp_path: Path) -> None:
+    _, found = await evaluated(tmp_path / "run", EXPERTS, count=10)
+    folder = str(tmp_path / "run")
+    shown = await votes("replay", folder, "--json", "--orders", "1", "--out", str(tmp_path / "curves"))
+    rows = {(r["model"], r["strategy"]): r for r in json.loads(shown.stdout) if r["stopping"] == "never"}
+    assert rows["good", "majority"]["ex"] == pytest.approx(0.9)
+    learned = found.learned["gold"]
+    assert rows[POOLED, "wma"]["ex"] == pytest.approx(learned.ex(learned.votes["wma"]))
+    assert rows[POOLED, "rwma"]["questions"] == 10
+    assert "leave out --gold" in (await votes("replay", folder, "--gold", folder)).stderr
+
+    home = tmp_path / "home"
+    assert (await votes("teach", folder, "--home", str(home))).exit_code == 0
+    ledger = ExpertLedger(home / "experts.json")
+    assert ledger.weights(EXPERTS) == pytest.approx(learned.weights)
+    assert (ledger.read().feedback, ledger.read().experts["poor"].mistakes) == ({"gold": 10}, 10)
+
+
+# Bounds, whatever experts say: 0 is right, 1 to 3 are wrong, 4 is right but blank, 5 fails, 6 had no endpoint
+
+ANSWERS = st.integers(2, 5).flatmap(
+    lambda experts: st.lists(
+        st.lists(st.integers(0, 6), min_size=experts, max_size=experts), min_size=1, max_size=40
+    )
+)
+NO_TROUBLE = st.integers(2, 5).flatmap(
+    lambda experts: st.lists(
+        st.lists(st.sampled_from([0, 1, 2, 3, 5]), min_size=experts, max_size=experts),
+        min_size=1,
+        max_size=40,
+    )
+)
+FAILED = {5: "syntax", 6: "model_unavailable"}
+
+
+def source(rounds: Sequence[Sequence[int]]) -> Source:
+    """Experts who answered so, one candidate each."""
+    names = [f"e{number}" for number in range(len(rounds[0]))]
+
+    def ballots(question: str) -> dict[str, RecordedBallots]:
+        said = rounds[int(question)]
+        cast = [
+            Ballot(
+                name, name, f"SELECT {answer}", error=FAILED.get(answer, ""), blank=answer == 4,
+                fingerprint="" if answer in FAILED else f"{answer}",
+            )
+            for name, answer in zip(names, said, strict=True)
+        ]  # fmt: skip
+        right = frozenset(b.candidate for b, answer in zip(cast, said, strict=True) if answer in (0, 4))
+        every = RecordedBallots(question, tuple(cast), ResultOverlaps({}), judged=True, right=right)
+        own = {b.expert: replace(every, ballots=(b,), right=right & {b.candidate}) for b in cast}
+        return {**own, POOLED: every}
+
+    asked = [f"{number:03}" for number in range(len(rounds))]
+    return Source(names, asked, True, (), False, lambda _: "sqlite", ballots)
+
+
+@given(NO_TROUBLE)
+def test_votes_stay_within_their_bounds(rounds: list[list[int]]) -> None:
+    learned = at_once(learn(source(rounds)))["gold"]
+    for vote in ("wma", DRAWN_EXPERT):
+        assert learned.no_bound(vote) == ""
+        for each in learned.bounds(vote):
+            assert each.mistakes <= (each.wma if vote == "wma" else each.rwma) + 1e-9
+    assert learned.no_bound("majority")
+    assert learned.no_bound(DRAWN_ONCE)
+
+
+@given(ANSWERS)
+def test_a_bound_is_shown_only_where_it_holds(rounds: list[list[int]]) -> None:
+    learned = at_once(learn(source(rounds)))["gold"]
+    for vote in ("wma", DRAWN_EXPERT):
+        limit = learned.bound(vote)
+        assert limit is None or sum(learned.votes[vote]) <= limit + 1e-9
+        if any(6 in said for said in rounds):
+            assert limit is None
+
+
+def test_right_results_that_do_not_vote_end_the_bound_of_wma_and_in_the_paper_they_vote() -> None:
+    made = source([[4, 4, 1]] * 20)
+    learned, paper = (at_once(learn(each))["gold"] for each in (made, made.as_in_paper()))
+    assert (sum(paper.votes["wma"]), paper.no_bound("wma")) == (0, "")
+    assert sum(learned.votes["wma"]) == 20, "two blank results do not vote beside another"
+    assert learned.no_bound("wma") == OVERRULED.format("20 questions")
+    assert learned.no_bound(DRAWN_EXPERT) == ""
+
+
+def test_the_draws_of_rwma_are_repeatable_and_near_their_expectation() -> None:
+    rounds = [[0, 1, 2]] * 200
+    learned, again = (at_once(learn(source(rounds)))["gold"] for _ in range(2))
+    assert learned == again
+    assert sum(learned.votes[DRAWN_ONCE]) == pytest.approx(sum(learned.votes[DRAWN_EXPERT]), abs=15)

@@ -1,0 +1,40 @@
+"""What engines say of faulty grouping has one kind, whichever of them says it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from quorum.tools.databases.base import GROUPING
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        'column "orders.town" must appear in the GROUP BY clause or be used in an aggregate function',
+        "aggregate functions are not allowed in WHERE",
+        "aggregate function calls cannot be nested",
+        "GROUP BY position 5 is not in select list",
+        "SELECT list expression references column town which is neither grouped nor aggregated at [1:8]",
+        "Aggregate function SUM not allowed in WHERE clause at [1:30]",
+        "Aggregations of aggregations are not allowed at [1:12]",
+        "SQL compilation error: [ORDERS.TOWN] is not a valid group by expression",
+        "'ORDERS.TOWN' in select clause is neither an aggregate nor in the group by clause.",
+        "Invalid aggregate function in where clause [SUM(ORDERS.TOTAL)]",
+        "Aggregate functions cannot be nested: [COUNT(*)] nested in [SUM(COUNT(*))]",
+        "'shop.orders.town' isn't in GROUP BY",
+        "In aggregated query without GROUP BY, expression #1 contains nonaggregated column 'town'",
+        "Invalid use of group function",
+    ],
+)
+def test_faults_of_grouping_are_told_apart(message: str) -> None:
+    assert re.search(GROUPING, message)
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["misuse of window function row_number()", "WHERE clause cannot contain window functions!"],
+)
+def test_windows_are_not_grouping(message: str) -> None:
+    assert not re.search(GROUPING, message)

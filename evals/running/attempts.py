@@ -121,10 +121,8 @@ class Attempts:
         """
         if self.evaluation.gold:
             return record
-        kept = None
-        if schema.text is not None:
-            shown = await asyncio.to_thread(schema.read, found)
-            kept = await asyncio.to_thread(linking_of_schema, shown, question, database.resources.catalog)
+        shown = await asyncio.to_thread(schema.read, found)
+        kept = await asyncio.to_thread(linking_of_schema, shown, question, database.resources.catalog)
         return dataclasses.replace(record, linked=schema.linked, schema_linking=kept)
 
     async def _gold_part(self, question: EvalQuestion, database: OpenDatabase) -> Catalog | None:

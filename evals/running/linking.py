@@ -21,12 +21,11 @@ class SchemaShown:
 
     Attributes:
         linked: It was linked, or linking was asked to.
-        text: Blob of the linked schema's text; empty for the whole schema, None where it is not known, as of
-            the SchemaLinker's words, which are no schema text.
+        text: Blob of the linked schema's text; empty for the whole schema.
     """
 
     linked: bool = False
-    text: str | None = ""
+    text: str = ""
 
     def learn(self, event: Mapping[str, Any]) -> None:
         """Read an event; what a candidate has linked for itself does not count."""
@@ -34,13 +33,12 @@ class SchemaShown:
             case "long_context":
                 self.linked = True
             case "linking" if not event.get("candidate"):
-                self.linked = True
-                self.text = None if event.get("linked_schema") else ""
+                self.linked, self.text = True, ""
             case "schema_shown":
-                self.text = event.get("ref")
+                self.text = event.get("ref", "")
 
     def read(self, run: RunFolder) -> Catalog | None:
-        """The linked part of the catalog; None for the whole, or for words.
+        """The linked part of the catalog; None for the whole.
 
         Raises:
             QuorumError: The run lacks its text.

@@ -14,7 +14,7 @@ from quorum.graph.nodes.results import keep_result, observation, summary
 from quorum.graph.nodes.step import Update, ask_role, known, record, try_role
 from quorum.graph.nodes.writing import explored
 from quorum.graph.state import Candidate, CandidateState, Failure, Remarks, RunState
-from quorum.knowledge.compress import render
+from quorum.knowledge.compress import SchemaText, render
 from quorum.tools.execute import execute
 from quorum.tools.linking import named, prune
 from quorum.tools.models import Model
@@ -167,15 +167,15 @@ async def link(state: CandidateState, context: Context, *, max_steps: int) -> Up
     """
     error = state.error.message if state.error else ""
     found = await link_schema(state, context, sql=state.sql, error=error, max_steps=max_steps)
-    text = await asyncio.to_thread(_linked_text, found, context)
-    return {"linked_ref": context.put(text) if text else ""}
+    linked = await asyncio.to_thread(linked_text, found, context)
+    return {"linked_ref": context.put(linked.text) if linked else ""}
 
 
-def _linked_text(found: str, context: Context) -> str:
-    """The schema text of what the SchemaLinker names; empty where the catalog has none of it."""
+def linked_text(found: str, context: Context) -> SchemaText | None:
+    """The schema text of what the SchemaLinker names; None where the catalog has none of it."""
     catalog = context.resources.catalog
     linked = named(found, catalog)
-    return render(prune(catalog, linked), budget=context.options.schema_tokens).text if linked.tables else ""
+    return render(prune(catalog, linked), budget=context.options.schema_tokens) if linked.tables else None
 
 
 async def link_schema(

@@ -7,8 +7,8 @@ from typing import Any
 
 from quorum.agents import knowledge_retriever, syntax_retriever
 from quorum.graph.context import Context
-from quorum.graph.nodes.candidate import NO_PLAN, link_schema
-from quorum.graph.nodes.narrowing import is_long
+from quorum.graph.nodes.candidate import NO_PLAN, link_schema, linked_text
+from quorum.graph.nodes.narrowing import is_long, show
 from quorum.graph.nodes.step import Update, lost, try_role
 from quorum.graph.state import RunState, fresh
 from quorum.knowledge import syntax
@@ -60,10 +60,11 @@ async def link_large_schema(state: RunState, context: Context, *, max_steps: int
     """SchemaLinker on the whole question, only where schema and documents exceed ``link_above`` tokens."""
     if not await is_long(state, context, context.options.link_above):
         return {}
-    linked = await link_schema(state, context, max_steps=max_steps)
-    if not linked:
+    found = await link_schema(state, context, max_steps=max_steps)
+    linked = await asyncio.to_thread(linked_text, found, context)
+    if linked is None:
         return {"warnings": ["The schema is large and linking found nothing; the whole schema was used."]}
-    return {"schema_ref": context.put(linked)}
+    return show(context, linked)
 
 
 async def retrieve_syntax(state: RunState, context: Context) -> Update:

@@ -213,10 +213,18 @@ async def test_an_expert_whose_sql_never_runs_loses_weight_for_later_runs(run: R
 async def test_a_schema_above_the_limit_is_linked_before_planning(run: Run) -> None:
     ran = await run(script(), link_above=10)
     assert ran.of("model_call")[0]["agent"] == "schema_linker"
-    prompt = ran.prompt("planner")
-    assert "customers(id:INTEGER, city:TEXT)" in prompt
-    assert "table customers" not in prompt
+    shown = ran.prompt("planner").split("\n<schema")[1].split("</schema>")[0]
+    assert "table customers" in shown
+    assert "total" not in shown, "only what was linked, in the notation of any schema"
     assert ran.answer.sql == GOOD
+
+
+@pytest.mark.parametrize("words", ["none", "I found no table that fits."])
+async def test_words_that_name_no_table_are_no_schema(words: str, run: Run) -> None:
+    linker = {"thought": "?", "command": None, "linked_schema": words}
+    ran = await run(script(schema_linker=linker), link_above=10)
+    assert "total" in ran.prompt("planner")
+    assert any("linking found nothing" in warning for warning in ran.answer.warnings)
 
 
 async def test_linking_that_finds_nothing_leaves_the_whole_schema_and_says_so(run: Run) -> None:

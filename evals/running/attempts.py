@@ -25,6 +25,7 @@ from quorum.graph.nodes import voting
 from quorum.graph.recipes import recipe_of
 from quorum.graph.runs import Event, RunFolder
 from quorum.knowledge.errors import ConfigurationError, MachineFailed, QuorumError
+from quorum.tools.ledger import usage_dict
 
 DISCARDED = "discarded"
 """Subfolder of the evaluation's folder with runs that are being deleted."""
@@ -212,5 +213,4 @@ def _usage(found: RunFolder) -> dict[str, Any]:
         spent = found.usage_so_far()
     except (QuorumError, OSError, KeyError, TypeError):
         return {}
-    accounts = {agent: usage.as_dict() for agent, usage in spent.by_agent.items()}
-    return spent.total.as_dict() | {"by_agent": accounts, "seconds": round(spent.seconds, 3)}
+    return usage_dict(spent.total, spent.by_agent, spent.by_model, spent.seconds)

@@ -32,6 +32,7 @@ def show_report(report: Report, out: Console, *, full: bool = False) -> None:
     facts = " · ".join(
         f"{key} {', '.join(value) if isinstance(value, list) else value}" for key, value in shown.items()
     )
+    facts += "".join(f" · {role} {spec}" for role, spec in (report.options.get("model_for") or {}).items())
     out.print(Text(printable(" · ".join(part for part in (report.started, facts) if part)), style="dim"))
     for section in report.sections:
         _show_section(section, out, full=full)

@@ -126,7 +126,7 @@ async def test_with_more_questions_it_goes_on(tmp_path: Path) -> None:
         ({"shard": (1, 2)}, "shard was '1/1' and is '1/2'"),
         ({"scorer": type("Other", (SumScorer,), {"rules": "other rules"})()}, "rules was 'the first cell'"),
         ({"abstain_below": 0.5}, "abstain_below was 0.0 and is 0.5"),
-        ({"model_for": {"judge": "offline"}}, "model_for was {} and is {'judge': 'offline'}"),
+        ({"model_for": {"writing": "offline"}}, "model_for was {} and is {'writing': 'offline'}"),
     ],
 )
 async def test_another_evaluation_in_the_folder_is_refused(

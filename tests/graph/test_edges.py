@@ -6,13 +6,16 @@ A new edge fails here until a scenario of its recipe takes it: add one to ``SCEN
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
+from langgraph.graph import END, START, StateGraph
+from langgraph.types import Send
 
 from quorum.graph.answering import answer_question
 from quorum.graph.context import Context, open_context
@@ -355,6 +358,49 @@ class Asking:
     async def context(self, options: RunOptions, said: Script, **run: str) -> Context:
         shared = await self.opened.resources(options, {"m": scripted(said)})
         return await open_context(options, recipe_of(options), QUESTION, resources=shared, **run)
+
+
+@dataclass(frozen=True)
+class Counted:
+    """The state of a small graph: ``first`` runs until ``n`` is 2, then ``second`` twice at once."""
+
+    n: int = 0
+    last: Annotated[str, lambda _, new: new] = ""
+
+
+def counting(last: Callable[[Counted], dict[str, Any]]) -> Any:
+    """A loop, two parallel tasks, and a last node."""
+
+    def onward(state: Counted) -> Any:
+        return "first" if state.n < 2 else [Send("second", Counted()), Send("second", Counted())]
+
+    graph = StateGraph(Counted)
+    graph.add_node("first", lambda state: {"n": state.n + 1})
+    graph.add_node("second", lambda _: {"last": "second"})
+    graph.add_node("third", last)
+    graph.add_edge(START, "first")
+    graph.add_conditional_edges("first", onward, ["first", "second"])
+    graph.add_edge("second", "third")
+    graph.add_edge("third", END)
+    return graph.compile()
+
+
+def test_the_recorder_follows_loops_and_parallel_tasks_to_the_end() -> None:
+    nodes = (START, "first", "second", "third", END)
+    once = {Edge("", *pair) for pair in itertools.pairwise(nodes)}
+    with recorded() as recorder:
+        counting(lambda _: {"last": "third"}).invoke(Counted())
+    assert recorder.edges == once | {Edge("", "first", "first")}
+
+
+def test_a_graph_that_fails_does_not_reach_its_end() -> None:
+    def fail(_: Counted) -> dict[str, Any]:
+        raise ValueError
+
+    with recorded() as recorder, pytest.raises(ValueError):
+        counting(fail).invoke(Counted())
+    assert not [edge for edge in recorder.edges if edge.target == END]
+    assert Edge("", "second", "third") in recorder.edges
 
 
 @pytest.mark.parametrize("recipe", list(RECIPES))

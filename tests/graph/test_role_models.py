@@ -9,6 +9,7 @@ import pytest
 
 from quorum.agents.role import GROUPS, by_role, find_role
 from quorum.graph.options import RunOptions
+from quorum.graph.recipes import RECIPES, recipe_of
 from quorum.graph.resources import open_models
 from quorum.knowledge.errors import ConfigurationError, ModelUnavailable
 from tests.graph.shop import Ran, Run, script, sql
@@ -110,6 +111,29 @@ async def test_an_expert_may_be_a_roles_model_too(run: Run) -> None:
 def test_an_unknown_name_is_refused_with_the_nearest_and_all_there_are(name: str, said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
         RunOptions(model_for={name: "offline"})
+
+
+@pytest.mark.parametrize(
+    ("recipe", "name", "asked"),
+    [
+        ("recap", "sql_writer", "action"),
+        ("single", "planning", "sql_writer"),
+        ("ssev", "judge", "self_refiner"),
+    ],
+)
+def test_a_model_for_a_role_that_the_recipe_never_asks_is_refused(recipe: str, name: str, asked: str) -> None:
+    """The writer of ``recap`` is Action: a model for the SqlWriter would be no writer."""
+    with pytest.raises(ConfigurationError, match=rf"{name!r}.*{recipe!r} never asks it.*{asked}"):
+        recipe_of(RunOptions(recipe=recipe, model_for={name: "offline"}))
+
+
+@pytest.mark.parametrize("recipe", list(RECIPES))
+def test_every_recipe_has_writers(recipe: str) -> None:
+    assert recipe_of(RunOptions(recipe=recipe, model_for={"writing": "offline"})).name == recipe
+
+
+def test_a_strategy_that_asks_the_judge_may_have_a_model_for_it() -> None:
+    assert recipe_of(RunOptions(recipe="single", strategy="judge", model_for={"judge": "offline"}))
 
 
 def test_a_role_wins_over_its_group() -> None:

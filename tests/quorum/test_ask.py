@@ -76,6 +76,7 @@ def test_a_trace_says_what_each_model_cost(shop: str, workplace: Path) -> None:
     terminal = CliRunner().invoke(cli, ["trace", "show", "last"]).stdout
     assert shown.exit_code == 0
     for text in (terminal, (workplace / "page.html").read_text()):
+        assert "writing scripted:said.json" in text
         after = text.lower().partition("cost by model")[2]
         assert "offline:demo" in after
         assert "scripted:said.json" in after

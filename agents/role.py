@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+import difflib
+import pkgutil
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from types import MappingProxyType
 from typing import Annotated, Any, Generic, TypeAlias, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
+from quorum.knowledge.errors import ConfigurationError
+
 R = TypeVar("R", bound=BaseModel)
+V = TypeVar("V")
 
 EVENT_FIELDS = frozenset({"t", "kind", "agent", "candidate", "node", "recipe", "prompt", "usage", "error"})
 """What events of a trace say beside a reply's fields."""
+
+GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "linking": ("schema_linker", "table_linker", "draft_linker"),
+        "planning": ("planner", "plan_critique"),
+        "exploration": ("column_explorer", "exploration_corrector"),
+        "writing": ("sql_writer", "action", "tool_user"),
+    }
+)
+"""Roles that do the same work, in one recipe or in several, under one name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +68,31 @@ def find_role(name: str) -> Role[Any] | None:
     module = f"{__package__}.{name}"
     role = getattr(import_module(module), "ROLE", None) if name.isidentifier() and find_spec(module) else None
     return role if isinstance(role, Role) else None
+
+
+def check_roles(names: Iterable[str]) -> None:
+    """Raise if one of ``names`` is neither a role nor one of ``GROUPS``.
+
+    Raises:
+        ConfigurationError: The hint suggests the nearest names and lists all.
+    """
+    for name in names:
+        if name in GROUPS or find_role(name):
+            continue
+        modules = pkgutil.iter_modules(import_module(str(__package__)).__path__)
+        roles = [module.name for module in modules if find_role(module.name)]
+        near = difflib.get_close_matches(name, [*GROUPS, *roles])
+        hint = f"Did you mean {' or '.join(map(repr, near))}? " if near else ""
+        raise ConfigurationError(
+            f"There is no role {name!r}.",
+            hint=f"{hint}Groups of roles: {', '.join(GROUPS)}. Roles: {', '.join(roles)}.",
+        )
+
+
+def by_role(given: Mapping[str, V]) -> dict[str, V]:
+    """What is given for roles and ``GROUPS`` of them, by role; what is given for a role itself wins."""
+    of_groups = {role: given[group] for group, roles in GROUPS.items() if group in given for role in roles}
+    return of_groups | {name: value for name, value in given.items() if name not in GROUPS}
 
 
 def _some_sql(sql: str) -> str:

@@ -83,7 +83,7 @@ class Answer(BaseModel):
         readings: What else the question could mean, say those who gave this answer; at most three sentences.
         disagreement: How the strong answers of a close vote differ, in words; empty if it is clear.
         confidence: 0 to 1, calibrated on recorded votes (``quorum.graph.confidence``).
-        usage: The ledger: totals, ``by_agent`` and ``seconds`` of wall clock. ``usd`` is None
+        usage: The ledger: totals, ``by_agent``, ``by_model`` and ``seconds`` of wall clock. ``usd`` is None
             when a model's price is unknown.
         stopped_by: The limit that ended the run, else empty.
         demonstration: True when the rule-based offline model took part.

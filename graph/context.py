@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from quorum.agents.base import PromptContext
@@ -42,7 +42,8 @@ class Context:
     """Live handles of one run; built once, shared by all its nodes.
 
     Attributes:
-        models: By spec, in the order given, bound to this run's ledger and trace.
+        models: Those that vote, by spec, in the order given, bound to this run's ledger and trace.
+        role_models: Those of roles that have their own, by role, bound likewise.
         weights: The experts' weights as the run found them; empty for a single model.
         resumed: The run was begun by another process.
         owned: True when the graph itself opened it (Studio) and so closes it.
@@ -54,6 +55,7 @@ class Context:
     resources: Resources
     database: Database
     models: Mapping[str, Model]
+    role_models: Mapping[str, Model]
     weights: Mapping[str, float]
     ledger: Ledger
     trace: Trace
@@ -104,7 +106,8 @@ class Context:
     @property
     def demonstration(self) -> bool:
         """Whether the rule-based offline model takes part."""
-        return any(model.backend.demonstration for model in self.models.values())
+        asked = (*self.models.values(), *self.role_models.values())
+        return any(model.backend.demonstration for model in asked)
 
     def put(self, text: str) -> str:
         """Keep a text for later nodes; returns its reference for the state.
@@ -181,7 +184,8 @@ async def open_context(
             recipe=recipe,
             resources=resources,
             database=database,
-            models={spec: _bound(model, ledger, trace) for spec, model in resources.models.items()},
+            models=_bound(resources.models, ledger, trace),
+            role_models=_bound(resources.role_models, ledger, trace),
             weights=weights,
             ledger=ledger,
             trace=trace,
@@ -212,8 +216,9 @@ def _database(options: RunOptions, resources: Resources, ledger: Ledger, trace: 
     )
 
 
-def _bound(model: Model, ledger: Ledger, trace: Trace) -> Model:
-    return model.at(ledger=ledger, record=trace.record, recall=trace.recorded_call)
+def _bound(models: Mapping[str, Model], ledger: Ledger, trace: Trace) -> dict[str, Model]:
+    run: dict[str, Any] = {"ledger": ledger, "record": trace.record, "recall": trace.recorded_call}
+    return {name: model.at(**run) for name, model in models.items()}
 
 
 def experts_in(home: Path) -> ExpertLedger:
@@ -252,4 +257,5 @@ def _ledger(options: RunOptions, spent: Spent | None) -> Ledger:
     budget = Budget(options.max_calls, options.max_usd, options.deadline)
     if spent is None:
         return Ledger(budget)
-    return Ledger(budget, spent_seconds=spent.seconds, total=spent.total, by_agent=spent.by_agent)
+    accounts: dict[str, Any] = {"by_agent": spent.by_agent, "by_model": spent.by_model}
+    return Ledger(budget, spent_seconds=spent.seconds, total=spent.total, **accounts)

@@ -26,6 +26,7 @@ from pydantic import (
 from pydantic import ModelWrapValidatorHandler as Validate
 from pydantic_core import CoreSchema
 
+from quorum.agents.role import GROUPS
 from quorum.graph import values
 from quorum.graph.strategies import STRATEGIES
 from quorum.graph.values import AUTO
@@ -96,6 +97,7 @@ def option(default: Any, meaning: str, **more: Any) -> Any:
 _ELSEWHERE: dict[str, Any] = {"anew": True, "measured": False}
 _PRICES = 'dollars per million tokens, e.g. `my-model={"input": 2.0, "cached": 0.5, "output": 8.0}`'
 _RECIPES = "the recipe's"
+_ROLES = ", ".join(f"`{group}`" for group in GROUPS)
 
 
 class Options(BaseModel):
@@ -129,6 +131,11 @@ class Options(BaseModel):
         unset="none",
         metavar="SPEC",
         flag="--model",
+    )
+    model_for: values.RoleModels = option(
+        {},
+        f"a role's own model, such as `self_refiner=openai:gpt-4.1`, or a group's ({_ROLES}); it has no vote",
+        metavar="ROLE=SPEC",
     )
     base_url: str = option(
         "",
@@ -261,6 +268,11 @@ class Options(BaseModel):
             source = f" ({sources[name]})" if sources and name in sources else ""
             lines.append(f"{where}{value}{source}: {in_words(problem)}.")
         return ConfigurationError("An option does not fit: " + " ".join(lines))
+
+    @property
+    def specs(self) -> list[str]:
+        """All the models: those that vote, then those of single roles."""
+        return list(dict.fromkeys([*self.models, *self.model_for.values()]))
 
     def as_dict(self) -> dict[str, Any]:
         """All values, ready for JSON."""

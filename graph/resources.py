@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 from pydantic import SecretStr
 
+from quorum.agents.role import by_role
 from quorum.graph.options import RunOptions
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.compress import SchemaText, render
@@ -47,7 +48,8 @@ class Resources:
 
     Attributes:
         schema_tokens: Budget of ``schema``.
-        models: By spec, in the order given; bound to no run's ledger yet.
+        models: Those that vote, by spec, in the order given; bound to no run's ledger yet.
+        role_models: Those of roles that have their own, by role; bound to no run's ledger yet.
         secrets: Texts that no trace may hold.
     """
 
@@ -61,6 +63,7 @@ class Resources:
     documents: Documents | None
     demonstrations: Demonstrations | None
     embedder: Embedder | None
+    role_models: Mapping[str, Model] = field(default_factory=dict)
     secrets: tuple[str, ...] = ()
     _closing: AsyncExitStack = field(default_factory=AsyncExitStack, repr=False)
 
@@ -80,11 +83,12 @@ class OpenModels:
     """The models of runs, bound to no ledger yet.
 
     Attributes:
-        models: By spec, in the order given.
+        models, role_models: As ``Resources``.
         secrets: Texts that no trace may hold.
     """
 
     models: Mapping[str, Model]
+    role_models: Mapping[str, Model]
     secrets: tuple[str, ...] = ()
     _closing: AsyncExitStack = field(default_factory=AsyncExitStack, repr=False)
 
@@ -112,7 +116,12 @@ async def open_models(
         for spec, model in models.items():
             if spec not in own:
                 stack.push_async_callback(model.aclose)
-        return OpenModels(models, secrets, stack.pop_all())
+        return OpenModels(
+            models={spec: models[spec] for spec in options.models},
+            role_models={role: models[spec] for role, spec in by_role(options.model_for).items()},
+            secrets=secrets,
+            _closing=stack.pop_all(),
+        )
 
 
 async def open_resources(
@@ -126,7 +135,7 @@ async def open_resources(
 
     Args:
         api_key: The models' key; without one, ``OPENAI_API_KEY`` counts.
-        chat_models: LangChain chat models of your own, by the spec that ``options.models`` names.
+        chat_models: LangChain chat models of your own, by the spec that ``options`` name.
         models: Models that are open already and stay so: several databases share them and one rate limit.
 
     Raises:
@@ -160,6 +169,7 @@ async def open_resources(
             schema_tokens=options.schema_tokens,
             files=SchemaFiles(catalog, documents.texts if documents else None),
             models=asked.models,
+            role_models=asked.role_models,
             documents=documents,
             demonstrations=demonstrations,
             embedder=_embedder(options),
@@ -221,9 +231,9 @@ def _models(options: RunOptions, key: str, own: Mapping[str, BaseChatModel]) -> 
         requests_per_second=options.requests_per_second,
         prices=options.prices,
     )
-    made = make_models([own.get(spec, spec) for spec in options.models], settings=settings)
+    made = make_models([own.get(spec, spec) for spec in options.specs], settings=settings)
     check_priced(made, Budget(max_usd=options.max_usd))
-    return dict(zip(options.models, made, strict=True))
+    return dict(zip(options.specs, made, strict=True))
 
 
 def _embedder(options: RunOptions) -> Embedder | None:

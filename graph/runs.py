@@ -61,6 +61,7 @@ class Spent:
 
     total: Usage
     by_agent: dict[str, Usage]
+    by_model: dict[str, Usage]
     seconds: float
 
 
@@ -189,14 +190,17 @@ class RunFolder:
             QuorumError: A line is no event.
         """
         known = {item.name for item in dataclasses.fields(Usage)}
-        total, by_agent, seconds = Usage(), dict[str, Usage](), 0.0
+        total, seconds = Usage(), 0.0
+        by_agent, by_model = dict[str, Usage](), dict[str, Usage]()
         for event in self.events():
             seconds = max(seconds, event["t"])
             if isinstance(used := event.get("usage"), dict):
                 usage = Usage(**{key: value for key, value in used.items() if key in known})
                 total.add(usage)
                 by_agent.setdefault(agent_of(event), Usage()).add(usage)
-        return Spent(total, by_agent, seconds)
+                if model := event.get("model"):
+                    by_model.setdefault(str(model), Usage()).add(usage)
+        return Spent(total, by_agent, by_model, seconds)
 
 
 def agent_of(event: Event) -> str:

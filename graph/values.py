@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from quorum.agents.role import check_roles
 from quorum.graph.stopping import find_stopping
 from quorum.graph.strategies import find_strategy
 from quorum.knowledge.errors import ConfigurationError
@@ -118,6 +119,9 @@ Names = Annotated[list[str], BeforeValidator(_names), AfterValidator(_once)]
 Switches = Annotated[dict[str, Any], BeforeValidator(_pairs)]
 Prices = Annotated[
     dict[str, dict[str, float]], BeforeValidator(_pairs), AfterValidator(partial(_checked, _check_prices))
+]
+RoleModels = Annotated[
+    dict[str, str], BeforeValidator(_pairs), AfterValidator(partial(_checked, check_roles))
 ]
 Strategy = Annotated[str, AfterValidator(partial(_checked, _check_strategy))]
 StoppingRule = Annotated[str, AfterValidator(partial(_checked, _check_stopping))]

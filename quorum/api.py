@@ -45,8 +45,8 @@ async def ask(
             question and options, and repeats no finished step. Leave the question out; limits and the way to
             the endpoint may be changed.
         settings: Instead of what environment and ``quorum.toml`` say.
-        chat_models: LangChain chat models of your own, by the spec that ``models`` names; without
-            ``models``, these are the models.
+        chat_models: LangChain chat models of your own, by the spec that ``models`` or ``model_for`` names;
+            without ``models``, these are the models.
         on_event: Hears each step of the run as it happens.
         on_clarify: Asked which answer is meant when strong ones disagree; sets ``clarify``. It (or
             what it returns, if that is awaitable) gives a label, an addition to the question, or
@@ -113,10 +113,10 @@ def _check_askable(
     _check_text(question)
     if not question.strip():
         raise ConfigurationError("The question is empty.")
-    if strangers := set(own) - set(options.models):
+    if strangers := set(own) - set(options.specs):
         raise ConfigurationError(
             f"chat_models has {', '.join(sorted(strangers))}, which is not among the models.",
-            hint=f"The models are: {', '.join(options.models)}.",
+            hint=f"The models are: {', '.join(options.specs)}.",
         )
     if options.clarify and on_clarify is None:
         raise ConfigurationError(

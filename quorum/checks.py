@@ -100,7 +100,7 @@ def _models(settings: Settings, *, online: bool) -> Iterator[Check]:
         yield Check("model", False, "none is configured", hint)
         return
     known = ModelSettings(base_url=settings.base_url, api_key=settings.api_key, prices=settings.prices)
-    for spec in settings.models:
+    for spec in settings.specs:
         try:
             model = make_model(spec, settings=known)
         except QuorumError as error:
@@ -111,7 +111,7 @@ def _models(settings: Settings, *, online: bool) -> Iterator[Check]:
         )
         offline = " a rule-based demonstration, no language model;" if spec.startswith("offline") else ""
         yield Check(f"model {spec}", True, f"can be asked;{offline} {priced}")
-    if any(spec.startswith("openai:") for spec in settings.models) and (online or settings.base_url):
+    if any(spec.startswith("openai:") for spec in settings.specs) and (online or settings.base_url):
         yield _endpoint(settings)
 
 

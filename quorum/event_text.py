@@ -309,5 +309,6 @@ WORDS: dict[str, Words] = {
     "model_call": _model_call,
     "model_retry": _model_trouble,
     "model_failed": _model_trouble,
+    "model_replaced": ("asks another model: {message}", "warn"),
     "model_adapted": ("{model}: {change}", "faint"),
 }

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from quorum.event_text import LOW_LEVEL, Step, step_of
 from quorum.graph.runs import Event, RunFolder
 from quorum.text import agreement, clusters_of, laid_out, one_line
+from quorum.tools.ledger import usage_dict
 from quorum.tools.sql import DIALECTS, format_sql
 
 _GIST = 400  # characters; pages and terminals wrap
@@ -99,6 +100,7 @@ class Report:
         answer: As a dict; its SQL is laid out.
         voices: The answer's candidates, the winner's first, each with the ``cluster`` that it voted for (1 is
             the winner's, 0 none).
+        accounts: What each used, by ``agent``, and by ``model`` where several were asked.
         error: What ended it, if an error did.
     """
 
@@ -113,7 +115,7 @@ class Report:
     standings: list[Standing]
     agreement: str
     usage: dict[str, Any]
-    by_agent: dict[str, dict[str, Any]]
+    accounts: dict[str, dict[str, dict[str, Any]]]
     error: str = ""
 
 
@@ -129,8 +131,8 @@ def report_of(run: RunFolder) -> Report:
     answer |= {"sql": laid_out(answer["sql"], dialect)} if answer.get("sql") else {}
     sections = _sections(events, answer, dialect)
     spent = run.usage_so_far()
-    usage = answer.get("usage") or spent.total.as_dict() | {"seconds": spent.seconds}
-    by_agent = usage.get("by_agent") or {name: used.as_dict() for name, used in spent.by_agent.items()}
+    so_far = usage_dict(spent.total, spent.by_agent, spent.by_model, spent.seconds)
+    usage = answer.get("usage") or so_far
     return Report(
         run_id=run.run_id,
         folder=str(run.folder),
@@ -143,9 +145,14 @@ def report_of(run: RunFolder) -> Report:
         standings=_standings(answer, sections, dialect),
         agreement=agreement(answer),
         usage=usage,
-        by_agent=by_agent,
+        accounts=_accounts(so_far | usage),
         error="" if answer else run.error(),
     )
+
+
+def _accounts(usage: dict[str, Any]) -> dict[str, dict[str, dict[str, Any]]]:
+    accounts = {"agent": usage["by_agent"], "model": usage["by_model"]}
+    return {by: used for by, used in accounts.items() if len(used) > (by == "model")}
 
 
 def entry_of(event: Event, dialect: str = "", before: str = "") -> Entry:

@@ -50,7 +50,7 @@ def options_for(recipe: str) -> type[RunOptions]:
     """``RunOptions`` with every default as the user set it, for one recipe; its form shows no password."""
     values = {name: getattr(_defaults, name) for name in RunOptions.model_fields} | {"recipe": recipe}
     if recipe != _defaults.recipe:
-        values |= {"switches": {}, "preset": ""}
+        values |= {"switches": {}, "preset": "", "model_for": {}}
     fields: dict[str, Any] = {}
     for name, value in values.items():
         field = copy.copy(RunOptions.model_fields[name])

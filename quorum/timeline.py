@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rich.console import Console
 from rich.padding import Padding
 from rich.rule import Rule
@@ -30,12 +32,13 @@ def show_report(report: Report, out: Console, *, full: bool = False) -> None:
     facts = " · ".join(
         f"{key} {', '.join(value) if isinstance(value, list) else value}" for key, value in shown.items()
     )
+    facts += "".join(f" · {role} {spec}" for role, spec in (report.options.get("model_for") or {}).items())
     out.print(Text(printable(" · ".join(part for part in (report.started, facts) if part)), style="dim"))
     for section in report.sections:
         _show_section(section, out, full=full)
     out.print()
-    if report.by_agent:
-        out.print(cost_table(report))
+    for by, accounts in report.accounts.items():
+        out.print(cost_table(by, accounts, report.usage))
     if report.answer:
         out.print()
         show_answer(report.answer, out)
@@ -46,16 +49,16 @@ def show_report(report: Report, out: Console, *, full: bool = False) -> None:
         out.print(Text(f"Go on with: quorum ask --resume {report.run_id}"))
 
 
-def cost_table(report: Report) -> Table:
-    """What each agent used."""
-    table = Table(title="cost by agent", title_justify="left", title_style="dim", border_style="dim")
-    table.add_column("agent")
+def cost_table(by: str, accounts: dict[str, dict[str, Any]], usage: dict[str, Any]) -> Table:
+    """What each agent, or each model, used, and all together."""
+    table = Table(title=f"cost by {by}", title_justify="left", title_style="dim", border_style="dim")
+    table.add_column(by)
     for name in ("calls", "tokens in", "cached", "out", "$", "queries", "rows", "seconds"):
         table.add_column(name, justify="right")
-    rows = [*report.by_agent.items(), ("all", report.usage)]
+    rows = [*accounts.items(), ("all", usage)]
     for name, used in rows:
         table.add_row(
-            Text(title_of(name)),
+            Text(title_of(name) if by == "agent" else printable(name)),
             f"{int(used.get('model_calls') or 0):,}",
             f"{int(used.get('input_tokens') or 0):,}",
             f"{int(used.get('cached_tokens') or 0):,}",

@@ -1,9 +1,9 @@
-"""The ledger: what a run has used, per agent and in all, and the hard limits on it."""
+"""The ledger: what a run has used, per agent, per model and in all, and the hard limits on it."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -65,21 +65,23 @@ class Ledger:
     clock: Callable[[], float] = time.monotonic
     total: Usage = field(default_factory=Usage)
     by_agent: dict[str, Usage] = field(default_factory=dict)
+    by_model: dict[str, Usage] = field(default_factory=dict)
     reserved_calls: int = 0
     reserved_usd: float = 0.0
 
     def __post_init__(self) -> None:
         self._start = self.clock()
 
-    def charge(self, agent: str, usage: Usage) -> None:
-        """Add ``usage`` to the agent's account and to the total."""
+    def charge(self, agent: str, usage: Usage, *, model: str = "") -> None:
+        """Add ``usage`` to the agent's account, to that of the model if one was asked, and to the total."""
         self.by_agent.setdefault(agent, Usage()).add(usage)
+        if model:
+            self.by_model.setdefault(model, Usage()).add(usage)
         self.total.add(usage)
 
     def as_dict(self) -> dict[str, Any]:
-        """Totals, accounts ``by_agent`` and ``seconds`` of wall clock, ready for JSON."""
-        accounts = {agent: usage.as_dict() for agent, usage in self.by_agent.items()}
-        return self.total.as_dict() | {"by_agent": accounts, "seconds": round(self.seconds(), 3)}
+        """Totals, accounts ``by_agent`` and ``by_model``, ``seconds`` of wall clock, ready for JSON."""
+        return usage_dict(self.total, self.by_agent, self.by_model, self.seconds())
 
     def seconds(self) -> float:
         """Wall clock of the run so far, in seconds."""
@@ -126,3 +128,11 @@ class Ledger:
         """Give a reservation back, with the same ``usd``; what the call used is charged apart."""
         self.reserved_calls -= 1
         self.reserved_usd = max(0.0, self.reserved_usd - usd)
+
+
+def usage_dict(
+    total: Usage, by_agent: Mapping[str, Usage], by_model: Mapping[str, Usage], seconds: float
+) -> dict[str, Any]:
+    """A ledger's totals and accounts as plain values; ``seconds`` of wall clock."""
+    agents, models = ({name: used.as_dict() for name, used in each.items()} for each in (by_agent, by_model))
+    return total.as_dict() | {"by_agent": agents, "by_model": models, "seconds": round(seconds, 3)}

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from quorum.evals.records import Manifest, Record
 from quorum.evals.reports.comparison import Comparison, Difference, Flip, Half, Measure, Pair, Side
-from quorum.evals.reports.costs import COSTS
+from quorum.evals.reports.costs import COSTS, figures
 from quorum.evals.reports.evaluations import Opened, names
 from quorum.evals.reports.format import gist
 from quorum.evals.reports.scores import metric_of, right, unscorable
@@ -125,7 +125,7 @@ def _metric(metric: Mapping[str, str], compared: Sequence[Both]) -> Pair:
 
 
 def _cost(name: str, title: str, unit: str, priced: Sequence[Both]) -> Pair:
-    left, right = (_mean([both[side].usage.get(name, 0) for both in priced]) for side in (0, 1))
+    left, right = (_mean([figures(both[side]).get(name, 0) for both in priced]) for side in (0, 1))
     return Pair(name, title, unit, left, right, right / left if left and right is not None else None)
 
 

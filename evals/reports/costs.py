@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from quorum.evals.records import Record
 from quorum.evals.reports.statistics import Spread, spread_of
@@ -15,13 +15,17 @@ COSTS = (
     ("input_tokens", "input tokens", "tokens"),
     ("cached_tokens", "of them cached", "tokens"),
     ("output_tokens", "output tokens", "tokens"),
+    ("tokens_per_call", "tokens a model call, in and out", "tokens a call"),
     ("queries", "database calls", "queries"),
     ("bytes", "result size", "bytes"),
     ("query_seconds", "time in the database", "seconds"),
     ("seconds", "wall clock", "seconds"),
     ("usd", "price", "dollars"),
 )
-"""Keys of the ledger, what tables call them, and their units."""
+"""Keys of the ledger, what tables call them, and their units; ``tokens_per_call`` follows from the ledger, a
+question's mean as in paper 000, Tables 6 and 7."""
+
+TOKENS = ("input_tokens", "output_tokens")
 
 Span: TypeAlias = tuple[datetime, datetime]
 
@@ -31,8 +35,10 @@ class Cost:
     """What one question takes of one resource.
 
     Attributes:
-        name: Key of the ledger (``quorum.tools.ledger.Usage``), or ``seconds`` of wall clock.
-        unit: ``calls``, ``tokens``, ``queries``, ``rows``, ``bytes``, ``seconds`` or ``dollars``.
+        name: Key of the ledger (``quorum.tools.ledger.Usage``), ``tokens_per_call``, or ``seconds`` of wall
+            clock.
+        unit: ``calls``, ``tokens``, ``tokens a call``, ``queries``, ``rows``, ``bytes``, ``seconds`` or
+            ``dollars``.
         spread: Over the records with a ledger. Where a price is unknown for some of them, ``total`` is
             None and ``unknown`` counts them.
     """
@@ -44,16 +50,20 @@ class Cost:
 
 
 @dataclass(frozen=True)
-class AgentCost:
-    """What an agent used in all questions together; ``usd`` is None if a price is unknown."""
+class Account:
+    """What an agent, or a model, used in all questions together; ``usd`` is None if a price is unknown.
 
-    agent: str
+    ``tokens_per_call`` are those in and out; None without a call.
+    """
+
+    name: str
     model_calls: int
     input_tokens: int
     output_tokens: int
     cached_tokens: int
     queries: int
     usd: float | None
+    tokens_per_call: float | None
 
 
 @dataclass(frozen=True)
@@ -99,24 +109,38 @@ class Throughput:
 
 def costs(records: Iterable[Record]) -> tuple[Cost, ...]:
     """What a question takes, over the records with a ledger."""
-    ledgers = [record.usage for record in records if record.usage]
+    ledgers = [figures(record) for record in records if record.usage]
     return tuple(Cost(name, title, unit, _spread(ledgers, name)) for name, title, unit in COSTS)
 
 
-def agents(records: Iterable[Record]) -> tuple[AgentCost, ...]:
-    """What each agent used, the one with the most calls first."""
-    accounts: dict[str, list[dict[str, Any]]] = {}
+def figures(record: Record) -> dict[str, Any]:
+    """A record's ledger with all of ``COSTS``."""
+    return record.usage | {"tokens_per_call": _tokens_per_call(record.usage)}
+
+
+def accounts(records: Iterable[Record], by: Literal["by_agent", "by_model"]) -> tuple[Account, ...]:
+    """What each agent, or each model, used, the one with the most calls first; ledgers of earlier versions
+    have no account of a model."""
+    ledgers: dict[str, list[dict[str, Any]]] = {}
     for record in records:
-        for agent, usage in (record.usage.get("by_agent") or {}).items():
-            accounts.setdefault(agent, []).append(usage)
-    found = [_agent(agent, own) for agent, own in accounts.items()]
-    return tuple(sorted(found, key=lambda each: (-each.model_calls, each.agent)))
+        for name, usage in (record.usage.get(by) or {}).items():
+            ledgers.setdefault(name, []).append(usage)
+    found = [_account(name, own) for name, own in ledgers.items()]
+    return tuple(sorted(found, key=lambda each: (-each.model_calls, each.name)))
 
 
-def _agent(agent: str, ledgers: Sequence[Mapping[str, Any]]) -> AgentCost:
-    names = ("model_calls", "input_tokens", "output_tokens", "cached_tokens", "queries")
-    counts = {name: int(_spread(ledgers, name).known_total or 0) for name in names}
-    return AgentCost(agent, **counts, usd=_spread(ledgers, "usd").total)
+def _account(name: str, ledgers: Sequence[Mapping[str, Any]]) -> Account:
+    amounts = ("model_calls", "input_tokens", "output_tokens", "cached_tokens", "queries")
+    counts = {amount: int(_spread(ledgers, amount).known_total or 0) for amount in amounts}
+    return Account(
+        name, **counts, usd=_spread(ledgers, "usd").total, tokens_per_call=_tokens_per_call(counts)
+    )
+
+
+def _tokens_per_call(usage: Mapping[str, Any]) -> float | None:
+    tokens = sum(_number(usage.get(part)) or 0.0 for part in TOKENS)
+    calls = _number(usage.get("model_calls"))
+    return tokens / calls if calls else None
 
 
 def _spread(ledgers: Iterable[Mapping[str, Any]], name: str) -> Spread:

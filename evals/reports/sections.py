@@ -12,7 +12,7 @@ from typing import TypeAlias
 from quorum.evals.recorded.learning import Feedback
 from quorum.evals.recorded.online import BOUNDED, DRAWN_EXPERT, DRAWN_ONCE, OnlineWeights
 from quorum.evals.reports.calibration import Calibration, RiskPoint
-from quorum.evals.reports.costs import Cost, Session, Throughput
+from quorum.evals.reports.costs import Account, Cost, Session, Throughput
 from quorum.evals.reports.format import (
     LONG,
     NONE,
@@ -350,21 +350,30 @@ def costs(summary: Summary) -> Iterator[str]:
         return
     head = f"over {count(ledgers, 'question')} | >mean | >p50 | >p95 | >highest | >total"
     yield table(head, map(_cost, summary.costs))
-    if summary.agents:
-        rows = [
-            (
-                markdown(it.agent),
-                it.model_calls,
-                it.input_tokens,
-                it.cached_tokens,
-                it.output_tokens,
-                it.queries,
-                "unknown" if it.usd is None else f"${it.usd:,.4f}",
-            )
-            for it in summary.agents
-        ]
-        head = "agent | >model calls | >tokens in | >of them cached | >tokens out | >database calls | >price"
-        yield folded("by agent, all questions together", table(head, rows))
+    yield from _accounts("agent", summary.by_agent)
+    yield from _accounts("model", summary.by_model)
+
+
+def _accounts(by: str, found: Sequence[Account]) -> Iterator[str]:
+    rows = [
+        (
+            markdown(it.name),
+            it.model_calls,
+            it.input_tokens,
+            it.cached_tokens,
+            it.output_tokens,
+            amount(it.tokens_per_call),
+            it.queries,
+            "unknown" if it.usd is None else f"${it.usd:,.4f}",
+        )
+        for it in found
+    ]
+    head = (
+        f"{by} | >model calls | >tokens in | >of them cached | >tokens out | >tokens a call | "
+        ">database calls | >price"
+    )
+    if rows:
+        yield folded(f"by {by}, all questions together", table(head, rows))
 
 
 def _cost(cost: Cost) -> tuple[str, ...]:
@@ -375,7 +384,8 @@ def _cost(cost: Cost) -> tuple[str, ...]:
     summed = shown if cost.unit in ("bytes", "seconds") else whole
     title = cost.title + (", s" if cost.unit == "seconds" else "")
     each = map(shown, (spread.mean, spread.p50, spread.p95))
-    return (title, *each, summed(spread.high), summed(spread.known_total))
+    total = NONE if cost.unit == "tokens a call" else summed(spread.known_total)
+    return (title, *each, summed(spread.high), total)
 
 
 def throughput(summary: Summary) -> Iterator[str]:

@@ -21,15 +21,13 @@ from quorum.evals.recorded.online import OnlineWeights
 from quorum.evals.records import Asked, Linking, Manifest, Record
 from quorum.evals.reports import taxonomy
 from quorum.evals.reports.calibration import Calibration, calibrate
-from quorum.evals.reports.costs import AgentCost, Cost, Throughput, agents, costs, throughput
+from quorum.evals.reports.costs import TOKENS, Account, Cost, Throughput, accounts, costs, throughput
 from quorum.evals.reports.evaluations import members_of, names, shards_of
 from quorum.evals.reports.notes import notes
 from quorum.evals.reports.scores import GoldGroup, Pair, Score, gold_groups, right, score, slices
 from quorum.evals.reports.statistics import Mean, Share, Spread, mean_of, share_of, spread_of
 from quorum.evals.reports.taxonomy import Category
 from quorum.graph.options import RunOptions
-
-TOKENS = ("input_tokens", "output_tokens")
 
 
 @dataclass(frozen=True)
@@ -185,7 +183,8 @@ class Summary:
     gold: tuple[GoldGroup, ...]
     execution: Execution
     costs: tuple[Cost, ...]
-    agents: tuple[AgentCost, ...]
+    by_agent: tuple[Account, ...]
+    by_model: tuple[Account, ...]
     unanswered: tuple[Category, ...]
     wrong: tuple[Category, ...]
     calibration: Calibration | None
@@ -284,7 +283,8 @@ def summarise(
         gold=gold_groups(kept),
         execution=_execution(kept),
         costs=costs(kept),
-        agents=agents(kept),
+        by_agent=accounts(kept, "by_agent"),
+        by_model=accounts(kept, "by_model"),
         unanswered=taxonomy.unanswered(kept),
         wrong=taxonomy.wrong(kept),
         calibration=calibrate(

@@ -28,6 +28,7 @@ from quorum.graph.resources import Resources
 from quorum.graph.runs import Event, RunFolder
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import ConfigurationError, MachineFailed, QuorumError
+from quorum.tools.ledger import usage_dict
 
 DISCARDED = "discarded"
 """Subfolder of the evaluation's folder with runs that are being deleted."""
@@ -256,5 +257,4 @@ def _usage(found: RunFolder) -> dict[str, Any]:
         spent = found.usage_so_far()
     except (QuorumError, OSError, KeyError, TypeError):
         return {}
-    accounts = {agent: usage.as_dict() for agent, usage in spent.by_agent.items()}
-    return spent.total.as_dict() | {"by_agent": accounts, "seconds": round(spent.seconds, 3)}
+    return usage_dict(spent.total, spent.by_agent, spent.by_model, spent.seconds)

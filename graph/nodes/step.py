@@ -112,8 +112,9 @@ async def ask_role(
 ) -> Reply:
     """Ask a role and record its reply: the one way from a node to an agent.
 
-    A candidate asks its own model. Roles that all candidates share ask the first of the run's models whose
-    endpoint answers; a substitution is recorded.
+    A role asks the model that the run has for it. Without one a candidate asks its own, and roles that all
+    candidates share the first of the run's models. Where an endpoint does not answer, the next of these is
+    asked; a substitution is recorded.
 
     Args:
         call: The agent's function with its arguments, over the model.
@@ -122,10 +123,7 @@ async def ask_role(
     Raises:
         MalformedReply, ModelUnavailable, BudgetExceeded: As the agent's function.
     """
-    if isinstance(state, CandidateState):
-        reply = await call(candidate_model(state, context))
-    else:
-        reply = await _first_available(context, call)
+    reply = await _first_available(state, context, role, call)
     record(context, state, event, role.name, **about, **_fields(reply))
     return reply
 
@@ -166,20 +164,37 @@ async def try_role(
         return cast("Reply | None", role.fallback)
 
 
-async def _first_available(context: Context, call: Callable[[Model], Awaitable[Reply]]) -> Reply:
-    *others, last = context.models.values()
+async def _first_available(
+    state: RunState | CandidateState,
+    context: Context,
+    role: Role[Any],
+    call: Callable[[Model], Awaitable[Reply]],
+) -> Reply:
+    *others, last = _models(state, context, role)
     for model in others:
         try:
             return await call(model)
         except ModelUnavailable as error:
-            context.trace.record("model_replaced", agent="run", model=model.name, message=str(error))
+            record(context, state, "model_replaced", role.name, model=model.name, message=str(error))
     return await call(last)
 
 
-def candidate_model(state: CandidateState, context: Context) -> Model:
-    """The candidate's model, sampled as its input says; a judgement asks ``.at(temperature=0.0)``."""
-    start = state.input
-    return context.models[start.model].at(temperature=start.temperature, seed=start.seed, candidate=start.id)
+def _models(state: RunState | CandidateState, context: Context, role: Role[Any]) -> list[Model]:
+    """Whom the role may ask, in order, each once.
+
+    In a candidate's branch they are sampled as its input says; a judgement asks ``.at(temperature=0.0)``.
+    """
+    own = context.role_models.get(role.name)
+    if isinstance(state, CandidateState):
+        usual = [context.models[state.input.model]]
+    else:
+        usual = list(context.models.values())
+    models = [own, *(model for model in usual if model.backend is not own.backend)] if own else usual
+    if isinstance(state, CandidateState):
+        start = state.input
+        about: dict[str, Any] = {"temperature": start.temperature, "seed": start.seed, "candidate": start.id}
+        models = [model.at(**about) for model in models]
+    return models
 
 
 def lost(role: Role[Any]) -> list[str]:

@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
+from quorum.agents.role import GROUPS, find_role
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.recipe import Recipe
 from quorum.knowledge.errors import ConfigurationError
@@ -53,6 +54,15 @@ def recipe_of(options: RunOptions) -> Recipe:
     """The recipe that a run's options name, with their preset and switches.
 
     Raises:
-        ConfigurationError: As ``find_recipe``.
+        ConfigurationError: As ``find_recipe``, or the options have a model for a role that is never asked.
     """
-    return find_recipe(options.recipe, options.switches, options.preset)
+    recipe = find_recipe(options.recipe, options.switches, options.preset)
+    roles = [agent for agent in recipe.agents if find_role(agent)]
+    roles += ["judge"] if options.strategy == "judge" and "judge" not in roles else []
+    for name in options.model_for:
+        if set(roles).isdisjoint(GROUPS.get(name, (name,))):
+            raise ConfigurationError(
+                f"There is a model for {name!r}, and the recipe {recipe.name!r} never asks it.",
+                hint=f"Its roles are {', '.join(roles)}.",
+            )
+    return recipe

@@ -151,6 +151,7 @@ def test_costs_are_means_over_what_both_answered(tmp_path: Path) -> None:
     assert (costs["model_calls"].a, costs["model_calls"].b, costs["model_calls"].ratio) == (2, 6, 3)
     assert costs["usd"].a == pytest.approx(0.01)
     assert (costs["usd"].b, costs["usd"].ratio) == (None, None)
+    assert (costs["tokens_per_call"].a, costs["tokens_per_call"].b) == (525, 175)
     assert costs["cached_tokens"].ratio is None  # of nothing
     assert "| wall clock, s | 4.00 | 4.00 | ×1.00 |" in markdown_of(found)
     assert "| result size | 64 B | 64 B | ×1.00 |" in markdown_of(found)

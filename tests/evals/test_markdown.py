@@ -73,9 +73,20 @@ def test_costs_and_an_unknown_price(tmp_path: Path) -> None:
     cells = {row[0]: row[1:] for row in rows(text, "Cost per question")}
     assert cells["over 2 questions"] == ["mean", "p50", "p95", "highest", "total"]
     assert cells["model calls"] == ["3.00", "3.00", "3.90", "4", "6"]
+    assert cells["tokens a model call, in and out"] == ["394", "394", "512", "525", "–"], "525 and 262.5"
     assert cells["price"] == ["unknown"] * 5
     assert cells["wall clock, s"][0] == "4.00"
     assert "| unknown |" in text.split("EX: execution accuracy")[0]
+
+
+def test_agents_and_models_have_their_calls_and_tokens_a_call(tmp_path: Path) -> None:
+    models = {"openai:small": usage(model_calls=3, input_tokens=300, output_tokens=30)}
+    ledger = usage(by_agent={"sql_writer": usage()}, by_model=models)
+    text = one(tmp_path, [record("a", usage=ledger), record("b", usage=ledger)])
+    cells = {row[0]: row[1:] for row in rows(text, "Cost per question")}
+    assert cells["agent"][:5] == ["model calls", "tokens in", "of them cached", "tokens out", "tokens a call"]
+    assert cells["sql_writer"] == ["4", "2,000", "0", "100", "525", "2", "$0.0200"]
+    assert cells["openai:small"] == ["6", "600", "0", "60", "110", "2", "$0.0200"]
 
 
 def test_a_known_price_is_in_dollars(tmp_path: Path) -> None:

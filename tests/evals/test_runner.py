@@ -27,6 +27,7 @@ from quorum.evals.running.memory import peak_memory
 from quorum.evals.running.runner import MAX_IN_A_ROW, Evaluation, GaveUp, run_evaluation
 from quorum.evals.running.writer import EvalWriter
 from quorum.knowledge.errors import ConfigurationError, MachineFailed, ModelUnavailable
+from quorum.tools.models.scripted import ScriptedChatModel
 from quorum.tools.query import Limits, QueryError
 from tests.evals.evaluations import differing
 from tests.evals.running import GOLD, MODEL, Knowing, ShopConnector, evaluation, questions, shops
@@ -125,6 +126,7 @@ async def test_with_more_questions_it_goes_on(tmp_path: Path) -> None:
         ({"shard": (1, 2)}, "shard was '1/1' and is '1/2'"),
         ({"scorer": type("Other", (SumScorer,), {"rules": "other rules"})()}, "rules was 'the first cell'"),
         ({"abstain_below": 0.5}, "abstain_below was 0.0 and is 0.5"),
+        ({"model_for": {"writing": "offline"}}, "model_for was {} and is {'writing': 'offline'}"),
     ],
 )
 async def test_another_evaluation_in_the_folder_is_refused(
@@ -136,6 +138,18 @@ async def test_another_evaluation_in_the_folder_is_refused(
     with pytest.raises(ConfigurationError, match=named):
         await run_evaluation(given)
     assert not model.asked
+
+
+async def test_a_roles_own_model_is_shared_by_all_questions_and_has_its_account(tmp_path: Path) -> None:
+    usual, writer = Knowing(), Knowing()
+    given = evaluation(tmp_path, usual, questions(3, shops=2), model_for={"writing": "own"})
+    own = ScriptedChatModel(script=writer, source="own")
+    records = await run_evaluation(dataclasses.replace(given, chat_models={**given.chat_models, "own": own}))
+    assert writer.numbers == {0, 1, 2}
+    assert not usual.asked
+    assert {record.usage["by_model"]["own"]["model_calls"] for record in records.values()} == {1}
+    assert {row.model for record in records.values() for row in record.candidates} == {MODEL}
+    assert EvalFolder(tmp_path).manifest().options["model_for"] == {"writing": "own"}
 
 
 async def test_a_result_that_the_limits_cut_is_none_in_the_record(

@@ -159,14 +159,17 @@ def test_an_unknown_price_makes_the_total_unknown(found: Summary) -> None:
     assert any("price of 1 question is not known" in note for note in found.notes)
 
 
-def test_what_agents_used(tmp_path: Path) -> None:
-    writer = usage(by_agent={"writer": usage(), "judge": usage(model_calls=1)})
+def test_what_agents_and_models_used(tmp_path: Path) -> None:
+    models = {"small": usage(input_tokens=500, output_tokens=40), "strong": usage(model_calls=1)}
+    writer = usage(by_agent={"writer": usage(), "judge": usage(model_calls=1)}, by_model=models)
     unpriced = usage(by_agent={"writer": usage(usd=None)})
     found = summary_of(
         tmp_path, [asked("a"), asked("b")], [record("a", usage=writer), record("b", usage=unpriced)]
     )
-    used = [(each.agent, each.model_calls, each.input_tokens, each.usd) for each in found.agents]
+    used = [(each.name, each.model_calls, each.input_tokens, each.usd) for each in found.by_agent]
     assert used == [("writer", 4, 2000, None), ("judge", 1, 1000, 0.01)]
+    calls = [(each.name, each.model_calls, each.tokens_per_call) for each in found.by_model]
+    assert calls == [("small", 2, 270.0), ("strong", 1, 1000 + usage()["output_tokens"])]
 
 
 def test_confidence_is_held_against_answers_known_to_be_right_or_wrong(found: Summary) -> None:

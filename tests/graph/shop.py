@@ -20,9 +20,8 @@ from quorum.graph.context import open_context
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import recipe_of
 from quorum.graph.recipes.recipe import Recipe
-from quorum.graph.resources import Resources, open_resources
-from quorum.tools.models import make_models
-from quorum.tools.models.scripted import Script, scripted
+from quorum.graph.resources import Resources, open_models, open_resources
+from quorum.tools.models.scripted import Script, ScriptedChatModel
 
 QUESTION = "How many orders did each city place?"
 GOOD = (
@@ -109,7 +108,8 @@ class Opened:
 
     async def resources(self, options: RunOptions, chat_models: Mapping[str, BaseChatModel]) -> Resources:
         """Open ones with these models."""
-        of_models = {"recipe", "switches", "models", "votes", "strategy", "stopping", "temperature", "seed"}
+        of_models = {"models", "model_for", "votes", "strategy", "stopping", "temperature", "seed"}
+        of_recipes = {"recipe", "preset", "switches"}
         of_runs = {
             "max_calls",
             "max_usd",
@@ -119,13 +119,13 @@ class Opened:
             "query_timeout",
             "abstain_below",
         }
-        own = {k: v for k, v in options.as_dict().items() if k not in of_models | of_runs | {"link_above"}}
-        key = json.dumps(own, sort_keys=True)
+        others = of_models | of_recipes | of_runs | {"link_above"}
+        key = json.dumps({k: v for k, v in options.as_dict().items() if k not in others}, sort_keys=True)
         if key not in self._resources:
             self._resources[key] = await open_resources(options, chat_models=chat_models)
             self._closing.push_async_callback(self._resources[key].aclose)
-        made = make_models([chat_models[spec] for spec in options.models])
-        return replace(self._resources[key], models=dict(zip(options.models, made, strict=True)))
+        asked = await open_models(options, chat_models=chat_models)
+        return replace(self._resources[key], models=asked.models, role_models=asked.role_models)
 
 
 async def run_graph(
@@ -141,7 +141,7 @@ async def run_graph(
     by_model = replies if "models" in given else {"scripted:test": replies}
     usual = {"models": list(by_model), "votes": 1, "recipe": "recap"}
     options = RunOptions(database=url, home=str(home), **(usual | given))
-    chat_models = {spec: scripted(said) for spec, said in by_model.items()}
+    chat_models = {spec: ScriptedChatModel(script=said, source=spec) for spec, said in by_model.items()}
     return await run_options(options, question, chat_models, opened)
 
 

@@ -55,6 +55,33 @@ def test_an_answer_for_people(shop: str, workplace: Path) -> None:
     assert len(list((workplace / ".quorum" / "runs").iterdir())) == 1
 
 
+def test_a_role_has_a_model_of_its_own(shop: str, workplace: Path) -> None:
+    """By flag; the recorded replies are one expert's, and the trace says what each model cost."""
+    (workplace / "said.json").write_text('{"sql_writer": {"reasoning": "So.", "sql": "SELECT 7 AS seven"}}')
+    own = ("--model-for", "sql_writer=scripted:said.json", "--model-for", "linking=scripted:said.json")
+    answer = json.loads(ask(QUESTION, "--db", shop, *OFFLINE, *own, "--votes", "1", "--json").stdout)
+    assert answer["rows"] == [[7]]
+    assert [candidate["model"] for candidate in answer["candidates"]] == ["offline"]
+    assert answer["usage"]["by_model"]["scripted:said.json"]["model_calls"] == 1
+    wrong = ask(QUESTION, "--db", shop, *OFFLINE, "--model-for", "self_refinr=offline")
+    assert wrong.exit_code == 2
+    assert "model_for" in wrong.stderr
+    assert "Did you mean 'self_refiner'" in wrong.stderr
+
+
+def test_a_trace_says_what_each_model_cost(shop: str, workplace: Path) -> None:
+    (workplace / "said.json").write_text('{"sql_writer": {"reasoning": "So.", "sql": "SELECT town"}}')
+    ask(QUESTION, "--db", shop, *OFFLINE, "--model-for", "writing=scripted:said.json", "--votes", "1")
+    shown = CliRunner().invoke(cli, ["trace", "show", "last", "--html", "page.html"])
+    terminal = CliRunner().invoke(cli, ["trace", "show", "last"]).stdout
+    assert shown.exit_code == 0
+    for text in (terminal, (workplace / "page.html").read_text()):
+        assert "writing scripted:said.json" in text
+        after = text.lower().partition("cost by model")[2]
+        assert "offline:demo" in after
+        assert "scripted:said.json" in after
+
+
 def test_quiet_says_nothing_on_standard_error(shop: str) -> None:
     assert ask(QUESTION, "--db", shop, *OFFLINE, "--quiet").stderr == ""
 

@@ -361,6 +361,17 @@ def test_doctor_asks_an_endpoint_for_its_models(
     assert "sk-hidden-here" not in result.stdout
 
 
+def test_doctor_looks_at_the_models_of_single_roles_too(database: str) -> None:
+    given = ("--model-for", "judge=openai:m", "--model-for", "linking=nobody:x")
+    url = "http://127.0.0.1:9/v1"
+    result = quorum("doctor", "--db", database, "--model", "offline", *given, "--base-url", url, "--json")
+    assert result.exit_code == 2
+    checks = {check["name"]: check["ok"] for check in json.loads(result.stdout)["checks"]}
+    assert checks["model openai:m"] is True
+    assert checks["model nobody:x"] is False
+    assert checks["endpoint"] is False, "it is asked for the role's model"
+
+
 def test_doctor_says_when_an_endpoint_is_not_there(database: str) -> None:
     url = "http://127.0.0.1:9/v1"
     result = quorum("doctor", "--db", database, "--model", "openai:m", "--base-url", url)

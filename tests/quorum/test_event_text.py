@@ -176,6 +176,7 @@ EVENTS: list[tuple[str, dict[str, Any], str, str]] = [
         "warn",
     ),
     ("model_failed", {"model": "a:b", "reason": "gone"}, "a:b: gone", "bad"),
+    ("model_replaced", {"model": "a:b", "message": "a:b: gone"}, "asks another model: a:b: gone", "warn"),
     ("model_adapted", {"model": "a:b", "change": "no seed"}, "a:b: no seed", "faint"),
 ]
 AGENTS = {

@@ -75,7 +75,7 @@ def _result(run: RunFolder) -> str:
     answer = run.answer()
     assert answer is not None
     usage = answer.pop("usage")
-    accounts = {"total": usage, **usage.pop("by_agent")}
+    accounts = {"total": usage, **usage.pop("by_agent"), **usage.pop("by_model")}
     kept = {agent: {k: v for k, v in used.items() if k not in TIMES} for agent, used in accounts.items()}
     text = json.dumps([answer, kept], sort_keys=True)
     return text.replace(str(run.folder), "RUN").replace(run.run_id, "RUN")

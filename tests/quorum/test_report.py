@@ -48,7 +48,7 @@ def test_an_unfinished_run_shows_what_it_has_and_how_to_go_on(workplace: Path) -
     report = report_of(RunFolder(trace.folder))
     trace.close()
     assert report.usage["model_calls"] == 3
-    assert report.by_agent["action"]["queries"] == 2
+    assert report.accounts["agent"]["action"]["queries"] == 2
     out = terminal()
     show_report(report, out)
     assert "quorum ask --resume killed" in printed(out)

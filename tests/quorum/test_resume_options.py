@@ -16,7 +16,8 @@ from quorum.graph.runs import RunFolder, list_runs
 from quorum.graph.trace import Trace
 from quorum.knowledge.errors import ConfigurationError, ModelUnavailable
 from quorum.resume import resumed_options
-from tests.graph.shop import QUESTION, make_shop
+from quorum.tools.models.scripted import ScriptedChatModel, scripted
+from tests.graph.shop import QUESTION, make_shop, script
 from tests.quorum.roles import by_role
 from tests.servers.chat_server import ChatServer, closed_port
 
@@ -92,6 +93,7 @@ def test_a_question_of_its_own_is_a_usage_error(failed: str) -> None:
     [
         ("--db", "shop.db", r"database (--db)"),
         ("--model", "openai:m", r"models (--model)"),
+        ("--model-for", "judge=openai:m", "model_for"),
         ("--votes", "2", "votes"),
         ("--recipe", "recap", "recipe"),
         ("--docs", ".", r"documents (--docs)"),
@@ -116,6 +118,27 @@ def test_what_only_the_environment_says_is_no_flag(failed: str, monkeypatch: pyt
     meta = RunFolder.open(Settings().home, failed).meta()
     options = resumed_options(meta, Settings())
     assert (options.votes, options.max_calls) == (1, None)
+
+
+async def test_a_role_keeps_its_model_and_its_account(workplace: Path) -> None:
+    """The Planner's model replied before the Critique's was gone: it is not asked again."""
+    shop = make_shop(workplace / "shop.db")
+    down = scripted(script(plan_critique=ModelUnavailable("Down.")))
+    own: dict[str, Any] = {"usual": down, "own": ScriptedChatModel(script=script(), source="own")}
+    given: dict[str, Any] = {"models": "usual", "model_for": {"planner": "own", "validator": "own"}}
+    given |= {"db": str(shop), "recipe": "recap", "votes": 1}
+    settings = Settings(home=workplace / "q")
+    with pytest.raises(ModelUnavailable):
+        await ask(QUESTION, settings=settings, chat_models=own, **given)
+    own["usual"] = scripted(script())
+    answer = await ask(resume="last", settings=settings, chat_models=own)
+    calls = [
+        event for event in RunFolder.open(settings.home, "last").events() if event["kind"] == "model_call"
+    ]
+    assert [event["agent"] for event in calls if event["model"] == "own"] == ["planner", "validator"]
+    assert answer.usage["by_model"]["own"]["model_calls"] == 2
+    assert answer.usage["model_calls"] == len(calls)
+    assert {candidate.model for candidate in answer.candidates} == {"usual"}
 
 
 async def test_an_endpoints_password_must_be_given_again(workplace: Path) -> None:

@@ -37,6 +37,7 @@ SET = {
     "QUORUM_SEED": "4",
     "QUORUM_RECIPE": "recap",
     "QUORUM_SWITCHES": '{"syntax": false}',
+    "QUORUM_MODEL_FOR": '{"planning": "offline"}',
     "QUORUM_PRICES": '{"offline": {"input": 1.0, "output": 2.0}}',
 }
 
@@ -90,9 +91,10 @@ def test_studio_starts_from_the_users_settings(root: Path) -> None:
     assert (options["seed"], options["switches"]) == (4, {"syntax": False})
     assert options["prices"]["offline"]["output"] == 2.0
     assert "SyntaxRetriever" not in seen["nodes"], "the graph is built with the user's switches"
+    assert options["model_for"] == {"planning": "offline"}
     other = seen["single"]
-    assert other == options | {"recipe": "single", "switches": {}}, (
-        "switches belong to the recipe that is set"
+    assert other == options | {"recipe": "single", "switches": {}, "model_for": {}}, (
+        "switches and roles belong to the recipe that is set"
     )
 
 
@@ -157,6 +159,7 @@ def served(recipe: str, context: dict[str, Any]) -> Graph:
         ({"votes": "many"}, "votes = 'many'"),
         ({"switches": {"sintax": False}}, "Recipe recap has no switch 'sintax'"),
         ({"switches": {"max_plans": -1}}, "max_plans"),
+        ({"model_for": {"judge": "offline"}}, "a model for 'judge', and the recipe 'recap' never asks it"),
         ({"recipe": "quorum"}, "The assistant 'recap' runs its own recipe only, not 'quorum'"),
     ],
 )

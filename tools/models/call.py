@@ -191,7 +191,7 @@ class Call:
     def charge_lost_try(self) -> dict[str, Any]:
         """Charge what a try without a reply cost at least; the event's field that says so."""
         usage = replace(self.least, model_seconds=self.seconds)
-        self.ledger.charge(self.role, usage)
+        self.ledger.charge(self.role, usage, model=self.model.name)
         return {"usage": usage.as_dict()}
 
     def out_of_time(self, message: str, used: Mapping[str, Any]) -> BudgetExceeded:
@@ -206,7 +206,7 @@ class Call:
         parsed = found if isinstance(found, BaseModel) else None
         usage = usage_of(self.sent, text, self.backend.price, message)
         usage.model_seconds = self.seconds
-        self.ledger.charge(self.role, usage)
+        self.ledger.charge(self.role, usage, model=self.model.name)
         reply = Reply(text, parsed, problem, usage, finish_reason(message), self.method)
         self.note(
             "model_call",

@@ -1,0 +1,176 @@
+"""A role may have a model of its own: it is asked like the others, and has no vote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quorum.agents.role import GROUPS, by_role, find_role
+from quorum.graph.options import RunOptions
+from quorum.graph.recipes import RECIPES, recipe_of
+from quorum.graph.resources import open_models
+from quorum.knowledge.errors import ConfigurationError, ModelUnavailable
+from tests.graph.shop import Ran, Run, script, sql
+
+WRONG = sql("SELECT town, COUNT(*) FROM customers GROUP BY town")
+DOWN = ModelUnavailable("The endpoint is unreachable.")
+
+
+def asked(ran: Ran) -> dict[str, set[str]]:
+    """The models that each role asked."""
+    found: dict[str, set[str]] = {}
+    for event in ran.of("model_call"):
+        found.setdefault(event["agent"], set()).add(event["model"])
+    return found
+
+
+async def test_a_small_writer_under_a_strong_rest(run: Run) -> None:
+    """Smaller models write the SQL, all else is the strong model's (paper 000, section 4, Table 2)."""
+    said = {"strong": script(sql_writer=DOWN), "small": script(sql_writer={"reasoning": "", "sql": "SELECT"})}
+    given = {"models": ["strong"], "model_for": {"sql_writer": "small"}, "recipe": "quorum", "votes": 3}
+    ran = await run(said, **given)
+    assert asked(ran) == {"sql_writer": {"small"}, "self_refiner": {"strong"}}
+    assert {candidate.model for candidate in ran.answer.candidates} == {"strong"}
+    assert ran.answer.vote is not None
+    assert ran.answer.vote.strategy == "mbr"
+    assert ran.answer.vote.weights == {}, "one expert"
+
+
+async def test_a_strong_refiner_and_linker_under_a_small_rest(run: Run) -> None:
+    said = {"small": script(action=WRONG), "strong": script()}
+    given = {"models": ["small"], "model_for": {"linking": "strong", "self_refiner": "strong"}}
+    ran = await run(said, **given, votes=2)
+    strong = [event for event in ran.of("model_call") if event["model"] == "strong"]
+    assert {event["agent"] for event in strong} == {"schema_linker", "self_refiner"}
+    assert {event["candidate"] for event in strong} == {"c1", "c2"}
+    assert ran.calls().keys() - {"schema_linker", "self_refiner"} == {
+        role for role, models in asked(ran).items() if models == {"small"}
+    }
+
+
+async def test_what_each_model_cost_adds_up(run: Run) -> None:
+    said = {"small": script(action=WRONG), "strong": script()}
+    ran = await run(said, models=["small"], model_for={"self_refiner": "strong"})
+    usage = ran.answer.usage
+    assert usage["by_model"].keys() == {"small", "strong"}
+    assert usage["by_model"]["strong"]["model_calls"] == 1
+    assert usage["by_model"]["strong"]["input_tokens"] == usage["by_agent"]["self_refiner"]["input_tokens"]
+    for name in ("model_calls", "input_tokens", "output_tokens"):
+        assert sum(used[name] for used in usage["by_model"].values()) == usage[name]
+
+
+async def test_sampling_is_the_candidates_and_judgements_stay_at_zero(run: Run) -> None:
+    roles = {"action": "own", "sql_critique": "own", "validator": "own"}
+    said = {"usual": script(), "own": script()}
+    ran = await run(said, models=["usual"], model_for=roles, votes=2, temperature=0.7, seed=5)
+    second = [event for event in ran.of("model_call") if event["candidate"] == "c2"]
+    sampling = {event["agent"]: (event["model"], event["temperature"], event["seed"]) for event in second}
+    assert sampling["action"] == ("own", 0.7, 6)
+    assert sampling["sql_critique"] == sampling["validator"] == ("own", 0.0, 6)
+
+
+@pytest.mark.parametrize("role", ["action", "planner"])
+async def test_where_its_endpoint_is_gone_the_usual_model_is_asked_and_that_is_recorded(
+    run: Run, role: str
+) -> None:
+    said = {"usual": script(), "own": script(**{role: DOWN})}
+    ran = await run(said, models=["usual"], model_for={role: "own"})
+    assert ran.answer.status == "answered"
+    assert asked(ran)[role] == {"usual"}
+    (replaced,) = ran.of("model_replaced")
+    assert (replaced["agent"], replaced["model"]) == (role, "own")
+    assert replaced.get("candidate") == ("c1" if role == "action" else None)
+    assert "unreachable" in replaced["message"]
+
+
+async def test_where_all_endpoints_are_gone_the_candidate_fails(run: Run) -> None:
+    said = {"usual": script(action=DOWN), "own": script(action=DOWN)}
+    with pytest.raises(ModelUnavailable, match="unreachable"):
+        await run(said, models=["usual"], model_for={"action": "own"})
+
+
+async def test_an_expert_may_be_a_roles_model_too(run: Run) -> None:
+    said: dict[str, Any] = {"a": script(planner=DOWN), "b": script()}
+    ran = await run(said, models=["a", "b"], model_for={"planner": "a"}, votes=2)
+    assert [candidate.model for candidate in ran.answer.candidates] == ["a", "b"]
+    assert asked(ran)["planner"] == {"b"}
+    assert len(ran.of("model_replaced")) == 1, "each is asked once"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("self_refinr", r"'self_refinr'.*'self_refiner'.*Groups of roles: linking, .*Roles: action, "),
+        ("link", r"'link'.*'linking'"),
+        ("knowledge_retriever", "'knowledge_retriever'"),
+        ("zzz", r"no role 'zzz'\. \(?Groups"),
+    ],
+)
+def test_an_unknown_name_is_refused_with_the_nearest_and_all_there_are(name: str, said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        RunOptions(model_for={name: "offline"})
+
+
+@pytest.mark.parametrize(
+    ("recipe", "name", "asked"),
+    [
+        ("recap", "sql_writer", "action"),
+        ("single", "planning", "sql_writer"),
+        ("ssev", "judge", "self_refiner"),
+    ],
+)
+def test_a_model_for_a_role_that_the_recipe_never_asks_is_refused(recipe: str, name: str, asked: str) -> None:
+    """The writer of ``recap`` is Action: a model for the SqlWriter would be no writer."""
+    with pytest.raises(ConfigurationError, match=rf"{name!r}.*{recipe!r} never asks it.*{asked}"):
+        recipe_of(RunOptions(recipe=recipe, model_for={name: "offline"}))
+
+
+@pytest.mark.parametrize("recipe", list(RECIPES))
+def test_every_recipe_has_writers(recipe: str) -> None:
+    assert recipe_of(RunOptions(recipe=recipe, model_for={"writing": "offline"})).name == recipe
+
+
+def test_a_strategy_that_asks_the_judge_may_have_a_model_for_it() -> None:
+    assert recipe_of(RunOptions(recipe="single", strategy="judge", model_for={"judge": "offline"}))
+
+
+def test_a_role_wins_over_its_group() -> None:
+    assert by_role({"draft_linker": "b", "linking": "a", "judge": "c"}) == {
+        "schema_linker": "a",
+        "table_linker": "a",
+        "draft_linker": "b",
+        "judge": "c",
+    }
+
+
+def test_groups_are_of_roles_and_share_none() -> None:
+    members = [role for roles in GROUPS.values() for role in roles]
+    assert all(find_role(name) for name in members)
+    assert len(set(members)) == len(members)
+    assert not any(map(find_role, GROUPS)), "a name means one thing"
+
+
+async def test_they_share_one_rate_limit_and_are_opened_once() -> None:
+    given: dict[str, Any] = {
+        "models": ["openai:a"],
+        "model_for": {"judge": "openai:b", "writing": "openai:a"},
+    }
+    opened = await open_models(RunOptions(**given), api_key="sk-test")
+    usual, own = opened.models["openai:a"], opened.role_models["judge"]
+    assert list(opened.models) == ["openai:a"]
+    assert own.paces is usual.paces
+    assert opened.role_models["sql_writer"] is usual
+    await opened.aclose()
+
+
+async def test_a_limit_of_dollars_needs_their_prices_too() -> None:
+    options = RunOptions(models=["openai:gpt-4.1"], model_for={"judge": "openai:mine"}, max_usd=1.0)
+    with pytest.raises(ConfigurationError, match="openai:mine"):
+        await open_models(options, api_key="sk-test")
+
+
+async def test_the_offline_model_makes_it_a_demonstration(run: Run, tmp_path: Path) -> None:
+    ran = await run({"usual": script()}, models=["usual"], model_for={"validator": "offline"})
+    assert ran.answer.demonstration

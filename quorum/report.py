@@ -20,7 +20,8 @@ _GIST = 400  # characters; pages and terminals wrap
 DetailKind = Literal["sql", "diff", "text", "prompt", "table"]
 
 _SQL_FIELDS = {"sql", "executed"}
-_TELLING = {("action", "sql"), ("writing", "sql"), ("result", "rows")}
+_TELLING = {("action", "sql"), ("writing", "sql"), ("result", "rows"), ("finding", "sql")}
+_TELLING |= {("exploration_given_up", "sql")}
 _REPAIRS = {"sql_review", "refinement", "stage_review", "correction", "revision"}
 _LOST = {"model_retry", "model_failed"}
 _HIDDEN = {

@@ -53,8 +53,8 @@ class Cells:
 
     @cached_property
     def blank(self) -> bool:
-        """Whether every cell is NULL, NaN or zero."""
-        return bool(((self.keys == NULL) | (self.numbers == 0)).all())
+        """Whether every cell is NULL, NaN, zero or a text of nothing but blanks."""
+        return bool(((self.keys == NULL) | (self.numbers == 0) | (self.keys == EMPTY_TEXT)).all())
 
     @cached_property
     def is_number(self) -> Mask:
@@ -136,3 +136,7 @@ def hash_texts(texts: pa.Array) -> Keys:
     place = np.arange(int(starts[-1])) - np.repeat(starts[:-1], words)
     mixed = mix(laid_out.view("<u8").astype(np.uint64) + mix((place + 1).astype(np.uint64) * NUMBER))
     return mix(np.add.reduceat(mixed, starts[:-1]) + mix(lengths.astype(np.uint64)))
+
+
+EMPTY_TEXT = hash_texts(pa.array([""], pa.large_string()))[0]
+"""The key of a text of nothing but blanks, which canonical text lacks at its end."""

@@ -31,9 +31,9 @@ async def write_sql(state: CandidateState, context: Context, *, styles: Sequence
         style = "plan-led" if led else "" if style == "plan-led" else style
     prompt, syntax = await context.prompt(state), await context.text(state.syntax_ref)
     rows = await context.text(extras.rows)
-    demonstrations = [Demonstration(**shot) for shot in await _items(context, extras.demonstrations)]
-    findings = [Finding(**finding) for finding in await _items(context, extras.findings)]
-    differences = await _items(context, extras.differences)
+    demonstrations = [Demonstration(**shot) for shot in await items(context, extras.demonstrations)]
+    findings = [Finding(**finding) for finding in await items(context, extras.findings)]
+    differences = await items(context, extras.differences)
     written = await ask_role(
         state,
         context,
@@ -60,7 +60,7 @@ async def write_sql(state: CandidateState, context: Context, *, styles: Sequence
     return {"sql": written.sql, "remarks": remarks, "ordered": written.ordered, "error": None}
 
 
-async def _items(context: Context, ref: str) -> list[Any]:
+async def items(context: Context, ref: str) -> list[Any]:
     """The JSON list behind a reference; empty for none."""
     items: list[Any] = json.loads(await context.text(ref) or "[]")
     return items

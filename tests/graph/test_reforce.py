@@ -404,6 +404,16 @@ async def test_switch_model_vote(run: Run) -> None:
     assert not (await run(TIE, votes=2, exploration="never")).calls()["judge"]
 
 
+async def test_the_model_compares_all_answers_that_tie(run: Run) -> None:
+    five = [f"SELECT {n} AS n" for n in range(1, 6)]
+    said = replies(sql_writer=taking_turns(*five), judge={"reason": "", "choice": "E"})
+    ran = await run(said, votes=5, model_vote=True, exploration="never")
+    answers = ran.of("judgement")[0]["answers"]
+    assert len({name for names in answers.values() for name in names}) == 5
+    assert winner(ran) in answers["E"]
+    assert all(sql in ran.prompt("judge") for sql in five)
+
+
 async def test_switch_max_refinements(run: Run) -> None:
     broken = [f"SELECT nowhere_{n} FROM orders" for n in range(20)]
     said = replies(

@@ -54,6 +54,11 @@ def number(prompt: Prompt) -> int:
     return int((prompt.candidate or "c0")[1:])
 
 
+def in_turn(*queries: str) -> Callable[[Prompt], Any]:
+    """A writer of whose candidates each has its own query."""
+    return lambda prompt: written(queries[number(prompt) - 1])
+
+
 def taking_turns(*queries: str, found: str = "") -> Callable[[Prompt], Any]:
     """A writer whose candidates take turns; with findings before it, it writes ``found``."""
 

@@ -10,11 +10,14 @@ from typing import Any
 
 import pytest
 
+from quorum.agents.column_explorer import hints
 from quorum.graph.confidence import BLANK
+from quorum.graph.nodes import prepare
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import find_recipe
 from quorum.graph.recipes.reforce import Reforce
 from quorum.knowledge.errors import ConfigurationError
+from quorum.knowledge.syntax import card
 from quorum.tools.models.scripted import Prompt
 from tests.graph import test_reforce_rounds
 from tests.graph.reforce_script import (
@@ -28,6 +31,7 @@ from tests.graph.reforce_script import (
     as_reforce,
     corrected,
     explored,
+    in_turn,
     number,
     replies,
     taking_turns,
@@ -40,6 +44,11 @@ from tests.graph.shop import GOOD, Ran, Run, run_options
 def run(run: Run) -> Run:
     """``await run(replies(…), votes=…, switch=…)`` over the shop with the recipe ``reforce``."""
     return as_reforce(run)
+
+
+def same_again(prompt: Prompt) -> Any:
+    """A SelfChecker that stands by every query."""
+    return {"reasoning": "", "sql": prompt.text.rpartition("<sql>")[2].partition("</sql>")[0].strip()}
 
 
 TIE = replies(sql_writer=taking_turns(GOOD, OTHER))
@@ -96,6 +105,62 @@ async def test_an_empty_exploration_is_corrected_once_and_then_told(run: Run) ->
     ran = await run(said, votes=2)
     assert ran.calls()["exploration_corrector"] == 2, "once by each candidate"
     assert "(0 rows)" in ran.prompt("sql_writer", 2)
+
+
+MATCHING = {"snowflake": "ILIKE '%meat%lovers%'", "bigquery": "LIKE '%meat%lovers%'", "sqlite": "LIKE '%meat"}
+NESTED = {"snowflake": "LATERAL FLATTEN", "bigquery": "UNNEST", "sqlite": "json_each"}
+
+
+async def test_writer_and_refiner_are_told_how_values_are_matched(run: Run) -> None:
+    """Paper 000, Listing 1; the exploration is told more, and nobody the same twice."""
+    said = replies(sql_writer=taking_turns(BROKEN, OTHER, found=GOOD))
+    ran = await run(said, votes=2)
+    for role in ("sql_writer", "self_refiner", "column_explorer"):
+        assert ran.prompt(role).count(MATCHING["sqlite"]) == 1, role
+        assert ran.prompt(role).count("substr(s, start, length)") == 1, role
+
+
+@pytest.mark.parametrize("dialect", list(MATCHING))
+def test_what_listing_1_says_of_a_dialect_is_said(dialect: str) -> None:
+    """Quoting in the card, which every prompt has; matching and nested columns beside it."""
+    beside = hints(dialect, nested=True, plain=prepare.MATCHING)
+    assert "quotes" in card(dialect)
+    assert MATCHING[dialect] in beside
+    assert NESTED[dialect] in beside
+    assert NESTED[dialect] not in hints(dialect, nested=False, plain=prepare.MATCHING)
+
+
+# Presets.
+
+
+async def test_the_preset_of_the_first_version(run: Run) -> None:
+    """Three threads, each with its own exploration; a form of the answer; a result counts that came twice."""
+    ran = await run(replies(), votes=None, preset="v1")
+    assert ran.calls() == {"format_writer": 1, "column_explorer": 3, "sql_writer": 3, "self_checker": 3}
+    assert all(each.confirmed for each in ran.answer.candidates)
+    assert ran.answer.sql == GOOD
+    said = replies(sql_writer=in_turn(GOOD, OTHER, THIRD), self_checker=same_again)
+    tied = await run(said, votes=None, preset="v1")
+    assert tied.calls()["judge"] == 1
+    assert not tied.of("draw")
+    fewer = await run(replies(), votes=1, preset="v1", exploration="never")
+    assert fewer.calls() == {"format_writer": 1, "sql_writer": 1, "self_checker": 1}, "switches go before it"
+
+
+async def test_the_preset_refines_an_empty_result_once_and_then_stage_by_stage(run: Run) -> None:
+    said = replies(
+        sql_writer=staged_writer,
+        self_refiner=lambda prompt: {"explanation": "", "sql": f"{NOTHING} OR id = -{prompt.turn + 1}"},
+        cte_refiner=stage_judge,
+    )
+    ran = await run(said, votes=1, preset="v1")
+    assert ran.calls()["self_refiner"] == 1
+    assert len(ran.answer.rows) == 2
+
+
+def test_a_preset_that_is_not_there_is_named() -> None:
+    with pytest.raises(ConfigurationError, match=r"'v9'.*v1"):
+        find_recipe("reforce", {}, "v9")
 
 
 # Every switch has a test that shows that it changes what it names.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from quorum.graph.checkpoints import open_checkpoints
 from quorum.graph.context import open_context
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import recipe_of
-from quorum.tools.models.scripted import Prompt, scripted
+from quorum.tools.models.scripted import scripted
 from tests.graph.reforce_script import (
     BROKEN,
     CITIES,
@@ -25,6 +24,7 @@ from tests.graph.reforce_script import (
     as_reforce,
     corrected,
     explored,
+    in_turn,
     number,
     replies,
     taking_turns,
@@ -39,11 +39,6 @@ FOURTH = "SELECT COUNT(*) AS customers FROM customers"
 @pytest.fixture
 def run(run: Run) -> Run:
     return as_reforce(run)
-
-
-def in_turn(*queries: str) -> Callable[[Prompt], Any]:
-    """Each candidate writes its own query."""
-    return lambda prompt: written(queries[number(prompt) - 1])
 
 
 def voters(ran: Ran) -> list[list[str]]:

@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.records import ENDPOINTS, Record
+from quorum.evals.running.course import course_of
 from quorum.evals.running.databases import Databases, OpenDatabase, replace_options
 from quorum.evals.running.evaluation import Evaluation
 from quorum.evals.running.failures import OUTSIDE, kind_of, message_of, wanted
@@ -91,7 +92,8 @@ class Attempts:
             context = await self._open(question, database, listener, resumed=resumed)
             answer = await _answer(context, question, resumed=resumed)
         scorer = self.evaluation.suite.scorer
-        return await judge(question, answer, scorer, database, self.folder, refusals=listener.refusals)
+        made = await judge(question, answer, scorer, database, self.folder, refusals=listener.refusals)
+        return dataclasses.replace(made, course=await asyncio.to_thread(course_of, found))
 
     async def _open(
         self, question: EvalQuestion, database: OpenDatabase, listener: _RunListener, *, resumed: bool

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quorum.evals.records import CandidateRow, Record
+from quorum.evals.records import CandidateRow, Course, Effort, Record
 from quorum.evals.reports.calibration import calibrate
 from quorum.evals.reports.format import clock, interval, plus_minus, price, size
 from quorum.evals.reports.markdown import report
@@ -120,6 +120,16 @@ def test_confidence_linking_votes_and_throughput_have_their_sections(tmp_path: P
     assert sessions[1][2:] == ["2026-01-01 12:00:06", "2026-01-01 12:00:10", "4.00", "15.0", "0 B"]
     assert sessions[2][-1] == "210 MB"
     assert "went on: 1." in text
+
+
+def test_exploration_and_repairs_have_their_section_where_there_were_any(tmp_path: Path) -> None:
+    took = Effort(repairs=2, explored=False, calls=3, tokens=4500, queries=2)
+    course = Course(explored=True, first_tie=True, efforts=(took,))
+    text = one(tmp_path, [record("a", course=course), record("b")])
+    assert rows(text, "Exploration and repairs")[1][:4] == ["questions that were explored", "1", "1", "100.0"]
+    assert "| one or two repairs | 1 | 3.00 | 2.00 | 1,500 |" in text
+    assert "some candidate of the first is right" not in text, "there was one round"
+    assert "Exploration and repairs" not in one(tmp_path / "other", [record("a")])
 
 
 def test_the_demonstration_is_said_first(tmp_path: Path) -> None:

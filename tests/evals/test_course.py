@@ -1,4 +1,4 @@
-"""How runs went: who explored, what repairs cost, what a second round is worth (paper 000, Tables 6 and 7)."""
+"""How runs went: who explored, what repairs cost, what rounds are worth (paper 000, Tables 6 and 7)."""
 
 from __future__ import annotations
 

@@ -142,6 +142,7 @@ class Candidate:
         remarks: Its writer's; None if it wrote none.
         ordered: Whether its writer says that the question asks for an order of the rows; None if it did not
             say.
+        warnings: For the answer's reader.
     """
 
     id: str
@@ -158,6 +159,7 @@ class Candidate:
     informed: bool = False
     ordered: bool | None = None
     confirmed: bool | None = None
+    warnings: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -330,6 +332,7 @@ class CandidateState(Known):
     stage_ref: str = ""
     rewrites: int = 0
     stopped_by: str = ""
+    warnings: Annotated[list[str], gather] = field(default_factory=list)
     candidates: list[Candidate] = field(default_factory=list)
 
 

@@ -233,6 +233,7 @@ async def finish(state: CandidateState, context: Context) -> Update:
         remarks=state.answer_remarks or state.remarks,
         informed=bool(start.extras.findings),
         ordered=state.ordered,
+        warnings=state.warnings,
     )
     about = asdict(done)
     del about["id"]

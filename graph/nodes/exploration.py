@@ -168,7 +168,7 @@ async def keep_findings(state: Exploring, context: Context) -> Update:
         for finding in state.exploration.findings
     ]
     if not findings:
-        return _warning(state, "Column exploration found nothing.")
+        return {"warnings": ["Column exploration found nothing."]}
     ref = _put(context, findings)
     if isinstance(state, RunState):
         return {"extras": replace(state.extras, findings=ref)}
@@ -210,13 +210,10 @@ def _given_up(state: Exploring, context: Context, message: str) -> Update:
 
 def _ended(state: Exploring, context: Context, message: str) -> Update:
     record(context, state, "exploration_ended", EXPLORER, message=message)
-    ended = {"exploration": Exploration(findings=state.exploration.findings)}
-    return ended | _warning(state, f"Column exploration ended early: {message}")
-
-
-def _warning(state: Exploring, text: str) -> Update:
-    """A warning of the answer; a candidate's trace says it by an event."""
-    return {"warnings": [text]} if isinstance(state, RunState) else {}
+    return {
+        "exploration": Exploration(findings=state.exploration.findings),
+        "warnings": [f"Column exploration ended early: {message}"],
+    }
 
 
 def _put(context: Context, found: Sequence[object]) -> str:

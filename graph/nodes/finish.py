@@ -208,6 +208,9 @@ def _candidate(candidate: Candidate, state: RunState, context: Context) -> Answe
 def _warnings(state: RunState, shown: Candidate | None) -> Iterator[str]:
     """Warnings of the answer, beside the vote's and the nodes' own."""
     winner, lacking = state.winner, state.vote.unanswerable if state.vote else ()
+    told = [(text, candidate.id) for candidate in state.candidates for text in candidate.warnings]
+    for text in dict.fromkeys(text for text, _ in told):
+        yield f"{text} ({', '.join(name for said, name in told if said == text)})"
     if shown is None and lacking:
         return
     if lacking:

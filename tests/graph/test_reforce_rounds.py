@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-from pathlib import Path
-from typing import Any
-
 import pytest
 
-from quorum.graph.answer import Answer
-from quorum.graph.builder import build_graph
-from quorum.graph.checkpoints import open_checkpoints
-from quorum.graph.context import open_context
-from quorum.graph.options import RunOptions
-from quorum.graph.recipes import recipe_of
-from quorum.tools.models.scripted import scripted
 from tests.graph.reforce_script import (
     BROKEN,
     CITIES,
     OTHER,
     THIRD,
-    TOWNS,
     as_reforce,
-    corrected,
     explored,
     in_turn,
     number,
@@ -30,7 +17,7 @@ from tests.graph.reforce_script import (
     taking_turns,
     written,
 )
-from tests.graph.shop import GOOD, QUESTION, Ran, Run
+from tests.graph.shop import GOOD, Ran, Run
 
 NAMED = {"purpose": "Who is there?", "sql": "SELECT DISTINCT name FROM customers LIMIT 20"}
 FOURTH = "SELECT COUNT(*) AS customers FROM customers"
@@ -147,43 +134,3 @@ async def test_a_candidate_whose_exploration_fails_writes_all_the_same(run: Run)
         "c3": False,
         "c4": True,
     }
-
-
-async def test_a_run_that_broke_off_in_a_candidates_exploration_repeats_none_of_it(
-    shop: Path, tmp_path: Path
-) -> None:
-    options = RunOptions(
-        database=f"sqlite:///{shop}",
-        recipe="reforce",
-        home=str(tmp_path),
-        models=["scripted:test"],
-        votes=2,
-    )
-    usual: dict[str, Any] = {
-        "sql_writer": taking_turns(GOOD, OTHER, found=GOOD),
-        "column_explorer": explored(CITIES, TOWNS, NAMED),
-    }
-    broken = replies(**usual, exploration_corrector=RuntimeError("power cut"))
-    run_id, output = "", None
-    mended = replies(**usual, exploration_corrector=corrected("SELECT id FROM customers LIMIT 20"))
-    for said in (broken, mended):
-        chat_models = {"scripted:test": scripted(said)}
-        context = await open_context(
-            options, recipe_of(options), QUESTION, resume=run_id, chat_models=chat_models
-        )
-        config: Any = {"configurable": {"thread_id": context.trace.run_id}}
-        async with open_checkpoints(context.trace.checkpoint) as saver:
-            graph = build_graph(context.recipe, checkpointer=saver)
-            given = None if run_id else {"question": QUESTION}
-            with contextlib.suppress(RuntimeError):
-                output = await graph.ainvoke(given, config, context=context, durability="sync")
-        run_id = context.trace.run_id
-        await context.aclose()
-    assert output is not None
-    ran = Ran(Answer.model_validate(output["answer"]), list(context.trace.events()))
-    assert ran.answer.sql == GOOD
-    assert ran.calls()["column_explorer"] == 2
-    found = [(event["candidate"], event["sql"]) for event in ran.of("finding")]
-    assert len(found) == len(set(found)) == 6, "three of each candidate"
-    run_once = [event["executed"] for event in ran.of("query") if "usage" in event]
-    assert len(run_once) == len(set(run_once)) + 3, "two candidates ask the same three"

@@ -27,7 +27,7 @@ from quorum.graph.state import CandidateState, Exploration, Failure, Finding, Pr
 from quorum.graph.strategies import RIVALS
 from quorum.knowledge.errors import MalformedReply, ModelUnavailable
 from quorum.tools.excerpt import MAX_ROWS, excerpt, row_limit
-from quorum.tools.execute import QueryCache, execute
+from quorum.tools.execute import execute
 from quorum.tools.models import Model
 from quorum.tools.query import ErrorKind, QueryError
 
@@ -92,7 +92,7 @@ async def run_query(state: Exploring, context: Context) -> Update:
     now = state.exploration
     query, *rest = now.waiting
     limits = replace(context.database.limits, rows=min(MAX_ROWS, context.database.limits.rows))
-    bounded = replace(context.database, limits=limits, cache=QueryCache())  # its rows are cut: not shared
+    bounded = replace(context.database, limits=limits, cache=context.explored)
     asker = state.input.id if isinstance(state, CandidateState) else ""
     outcome = await execute(bounded, query.sql, agent=EXPLORER, candidate=asker)
     if isinstance(outcome, QueryError):

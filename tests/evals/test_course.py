@@ -38,7 +38,7 @@ async def test_a_run_that_explored(tmp_path: Path) -> None:
         (0, True, 2)
     ] * 2
     assert all(effort.tokens > 0 for effort in found.efforts)
-    assert sum(effort.queries for effort in found.efforts) == 4, "two answers, and what two explored"
+    assert sum(effort.queries for effort in found.efforts) == 3, "two answers, and what both explored"
 
 
 async def test_a_run_with_repairs(tmp_path: Path) -> None:

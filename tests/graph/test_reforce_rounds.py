@@ -105,6 +105,12 @@ async def test_each_candidate_explores_for_itself(run: Run) -> None:
     assert ran.answer.usage["by_agent"]["column_explorer"]["queries"] == 2
 
 
+async def test_what_two_candidates_explore_alike_runs_once(run: Run) -> None:
+    ran = await run(replies(sql_writer=taking_turns(GOOD, OTHER, found=GOOD)), votes=2)
+    assert [event["candidate"] for event in ran.of("finding")] == ["c3", "c4"]
+    assert ran.answer.usage["by_agent"]["column_explorer"]["queries"] == 1
+
+
 async def test_switch_explorations(run: Run) -> None:
     said = replies(sql_writer=taking_turns(GOOD, OTHER, found=GOOD))
     ran = await run(said, votes=4, explorations="shared")

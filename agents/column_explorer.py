@@ -21,7 +21,7 @@ ROW_LIMIT = 20  # rows a query asks for; ReFoRCE, Figure 4
 
 PLAIN_TOPICS = ("Identifiers and quoting", "Strings", "Dates and time")
 NESTED_TOPICS = ("JSON", "Arrays")
-"""Topics of the dialect's reference that stand for the hints of ReFoRCE's Listing 1."""
+"""Topics of the dialect's reference that stand for the hints of ReFoRCE's Listing 1 and Figure 4."""
 
 
 class Exploration(BaseModel):
@@ -33,13 +33,14 @@ class Exploration(BaseModel):
 ROLE = Role("column_explorer", "ColumnExplorer", "wants to run {queries:query|queries}", Exploration)
 
 
-def hints(dialect: str, *, nested: bool) -> str:
+def hints(dialect: str, *, nested: bool, plain: Sequence[str] = PLAIN_TOPICS) -> str:
     """The sections of the dialect's reference that exploration needs; reads files when first called.
 
     Args:
         nested: Whether the catalog has columns with paths inside.
+        plain: Topics beside those of nested columns.
     """
-    topics = (*PLAIN_TOPICS, *(NESTED_TOPICS if nested else ()))
+    topics = (*plain, *(NESTED_TOPICS if nested else ()))
     return "\n\n".join(section.text for section in syntax.lookup(dialect, topics, k=len(topics)))
 
 

@@ -1,7 +1,7 @@
 """DraftLinker: drafts SQL against each part of a schema that is too large to be shown at once.
 
 The tables that the drafts use are the linked schema: what a model reaches for when it writes says more
-than what it claims to need (linking by drafting, an option of ReFoRCE, paper 000, section 3.2.1).
+than what it claims to need. Ours, after SSEV's PreSQL, by which it links (paper 004, section 3.1.1).
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias, get_args
 
 from pydantic import BaseModel, Field
 
@@ -17,8 +17,10 @@ from quorum.agents.prompting import show_row
 from quorum.agents.role import Role
 from quorum.tools.models import Model
 
-LABELS: tuple[Literal["A", "B", "C"], ...] = ("A", "B", "C")
-"""What the answers are called; no more than these are compared."""
+Label: TypeAlias = Literal["A", "B", "C", "D", "E", "F", "G", "H"]
+
+LABELS: tuple[Label, ...] = get_args(Label)
+"""What the answers are called; no more than these are compared, which a prompt can hold."""
 
 CANNOT_TELL: Literal["cannot tell"] = "cannot tell"
 
@@ -29,7 +31,7 @@ class Judgement(BaseModel):
     """The Judge's decision."""
 
     reason: str = Field(description="The difference that decides, in three sentences at most.")
-    choice: Literal["A", "B", "C", "cannot tell"] = Field(
+    choice: Literal[Label, "cannot tell"] = Field(
         description="The label of the right answer; `cannot tell` if the question fits several equally "
         "well, or none of them."
     )
@@ -66,7 +68,7 @@ async def judge(
     *,
     expected_format: str = "",
 ) -> Judgement:
-    """Decide between two or three answers.
+    """Decide between two answers or more.
 
     A model prefers what stands first: give the rivals in an order that says nothing about them.
 

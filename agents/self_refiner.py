@@ -12,7 +12,7 @@ from quorum.agents.role import Role, Said, SqlText
 from quorum.tools.models import Model
 from quorum.tools.query import ErrorKind
 
-MAX_ROUNDS = 5  # the paper leaves it open; ReFoRCE (000, section 4) allows five
+MAX_ROUNDS = 5  # the paper leaves it open; ReFoRCE (000, Appendix B, Table 6) allows five iterations in all
 
 
 class Refinement(BaseModel):

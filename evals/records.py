@@ -23,6 +23,7 @@ class CandidateRow:
     Attributes:
         match: Whether its result meets the gold; None if unknown.
         error: Kind of error if it has no result (``quorum.tools.query.ErrorKind`` and others); else empty.
+        superseded: A second round voted without it.
     """
 
     id: str
@@ -31,6 +32,40 @@ class CandidateRow:
     match: bool | None = None
     error: str = ""
     weight: float = 1.0
+    superseded: bool = False
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What a candidate took.
+
+    Attributes:
+        repairs: Queries that replaced an earlier one.
+        explored: It explored the database itself, or was shown what an exploration found.
+        calls, tokens: Of models; tokens in and out.
+        queries: That ran on the database for it.
+    """
+
+    repairs: int
+    explored: bool
+    calls: int
+    tokens: int
+    queries: int
+
+
+@dataclass(frozen=True)
+class Course:
+    """How a run went, by its events.
+
+    Attributes:
+        explored: Whether a column exploration was begun.
+        first_tie: Whether the first vote was a tie; None without a vote.
+        efforts: Of its candidates that ended.
+    """
+
+    explored: bool = False
+    first_tie: bool | None = None
+    efforts: tuple[Effort, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -74,6 +109,7 @@ class Record:
         restricted: The run was shown the parts of the schema that its gold needs, as ``Manifest.options``
             says under ``gold``.
         usage: The run's ledger.
+        course: How the run went; None where nobody looked, as in earlier versions.
         run: The run's folder relative to the evaluation's folder.
         resumed: It was interrupted and went on; its seconds and counts cover both.
         session: The process that ended it.
@@ -109,6 +145,7 @@ class Record:
     schema_linking: Linking | None = None
     restricted: bool = False
     usage: dict[str, Any] = field(default_factory=dict)
+    course: Course | None = None
     run: str = ""
     resumed: bool = False
     demonstration: bool = False
@@ -123,9 +160,14 @@ class Record:
 
     @property
     def possible(self) -> bool | None:
-        """Whether any candidate is right (pass@k); None if unknown."""
-        known = [row.match for row in self.candidates if row.match is not None]
+        """Whether any candidate of the last round is right (pass@k); None if unknown."""
+        known = [row.match for row in self.voters if row.match is not None]
         return any(known) if known else self.match
+
+    @property
+    def voters(self) -> tuple[CandidateRow, ...]:
+        """The candidates of the last round."""
+        return tuple(row for row in self.candidates if not row.superseded)
 
     def as_dict(self) -> dict[str, Any]:
         return dataclasses.asdict(self)

@@ -51,7 +51,8 @@ class AnswerCandidate(BaseModel):
 
     ``error`` and ``error_kind`` (``quorum.tools.query.ErrorKind``, or why it could not go on) are empty if it
     has a result, which lies in ``result_file`` (Parquet). ``row_count`` rows are kept; with ``truncated``
-    there were more. ``reading`` is what else the question could mean, as its writer says.
+    there were more. ``confirmed`` is whether its result came twice, where that was asked for; ``superseded``
+    that a second round voted without it; ``reading`` what else the question could mean, as its writer says.
     """
 
     id: str
@@ -64,6 +65,8 @@ class AnswerCandidate(BaseModel):
     result_file: str = ""
     fingerprint: str
     approved: bool | None
+    confirmed: bool | None = None
+    superseded: bool = False
     repairs: int
     weight: float = 1.0
     assumptions: list[str] = []

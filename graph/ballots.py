@@ -38,7 +38,7 @@ class Ballot:
         expert: The model that wrote it.
         sql: Its final SQL.
         fingerprint: Of its result (``quorum.tools.results.fingerprint``); empty without a result.
-        blank: Its result is empty, all NULL or all zero.
+        blank: Its result is empty, or all NULL, empty text or zero.
         error: Kind of its ``QueryError``; empty if it ran.
         approved: The validator's verdict; None if it was not asked.
         repairs: Refinement rounds it took.
@@ -117,7 +117,7 @@ class Vote:
         share: That of the winner's cluster.
         tie: The heaviest clusters weighed the same; the winner is the best of them by the
             tie rule, and the answer is of low confidence.
-        blank: Every result was empty, all NULL or all zero, so those voted after all.
+        blank: Every result was blank, so those voted after all.
         seed: Of a draw; None if nothing was drawn.
         approved: The Validator's verdict on the winner; None if it was not asked.
         cast: Candidates in all, voting or not.

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from quorum.agents.judge import LABELS
 from quorum.graph.ballots import Cluster, Vote
 from quorum.graph.disagreement import Side
 from quorum.graph.state import Candidate, order_counts
 from quorum.graph.strategies import CLOSE, RIVALS
 from quorum.tools.results import read_result
-
-LABELS = ("A", "B", "C")
 
 
 def close_rivals(vote: Vote | None) -> list[Cluster]:
@@ -41,7 +40,7 @@ def close_rivals(vote: Vote | None) -> list[Cluster]:
 def sides(
     clusters: Sequence[Cluster], candidates: Sequence[Candidate], folder: Path
 ) -> list[tuple[Side, Candidate]]:
-    """The best candidate of each cluster as a side called A, B or C in this order; reads the results.
+    """The best candidate of each cluster as a side called A, B, … in this order; reads the results.
 
     Raises:
         QuorumError: A result's file cannot be read.

@@ -124,7 +124,7 @@ def _notes(box: Vote, voters: int) -> tuple[str, ...]:
     if voters == 0 and not lacking:
         notes.append("No candidate has a result.")
     if box.blank:
-        notes.append("Every result is empty, all NULL or all zero; these voted because there is no other.")
+        notes.append("Every result is empty, or all NULL, empty text or zero; so these voted.")
     reasons = ", ".join(f"{name} ({why})" for name, why in box.excluded if why != UNANSWERABLE)
     if voters and reasons:
         notes.append(f"Did not vote: {reasons}.")

@@ -23,7 +23,7 @@ from quorum.graph.state import VERSION, Known
 from quorum.graph.stopping import Stopping, find_stopping
 from quorum.graph.trace import Trace
 from quorum.knowledge.errors import ConfigurationError
-from quorum.tools.execute import Database
+from quorum.tools.execute import Database, QueryCache
 from quorum.tools.experts import ExpertLedger
 from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.models import Model
@@ -48,6 +48,7 @@ class Context:
         resumed: The run was begun by another process.
         owned: True when the graph itself opened it (Studio) and so closes it.
         session: Id of this opening; a resumed run has another one.
+        explored: Outcomes of exploration queries, whose rows are cut: each text runs once for all candidates.
     """
 
     options: RunOptions
@@ -62,6 +63,7 @@ class Context:
     resumed: bool = False
     owned: bool = False
     session: str = field(default_factory=lambda: uuid4().hex)
+    explored: QueryCache = field(default_factory=QueryCache, repr=False)
     _closing: AsyncExitStack = field(default_factory=AsyncExitStack, repr=False)
     _texts: dict[str, str] = field(default_factory=dict, repr=False)
 

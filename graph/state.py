@@ -47,7 +47,8 @@ class Result:
 
     Attributes:
         fingerprint: Ignores the order of rows; ``ordered_fingerprint`` does not.
-        blank: Empty, or nothing but NULL or zero.
+        blank: Empty, or nothing but NULL, empty text or zero.
+        blank_column: Some column is.
         no_values: Empty, or nothing but NULL.
         columns: The first columns; ``columns_left_out`` more are in the file.
         preview: The first rows, long cells shortened.
@@ -67,6 +68,7 @@ class Result:
     nulls: list[int]
     distinct: list[int | None]
     types: list[str]
+    blank_column: bool = False
 
     def mark(self, *, ordered: bool) -> str:
         """The fingerprint with or without the order of rows."""
@@ -82,6 +84,7 @@ class PromptExtras:
         samples: The same as data, from which ``rows`` of a smaller schema are made.
         demonstrations: A JSON list of questions with their SQL.
         findings: A JSON list of what exploration found: purpose, sql, result.
+        rivals: A JSON list of queries that answer the question differently, which exploration is aimed at.
         differences: A JSON list of sentences on how earlier answers disagree.
         revision: The Reviser's query.
     """
@@ -90,6 +93,7 @@ class PromptExtras:
     samples: str = ""
     demonstrations: str = ""
     findings: str = ""
+    rivals: str = ""
     differences: str = ""
     revision: str = ""
 
@@ -133,9 +137,12 @@ class Candidate:
     Attributes:
         informed: Its prompts showed the findings of an exploration.
         approved: The Validator's verdict; None if it was not asked.
+        confirmed: Its result came twice; None where it need not (``quorum.graph.nodes.consistency``).
+        refinements: Queries that replaced an earlier one.
         remarks: Its writer's; None if it wrote none.
         ordered: Whether its writer says that the question asks for an order of the rows; None if it did not
             say.
+        warnings: For the answer's reader.
     """
 
     id: str
@@ -151,6 +158,8 @@ class Candidate:
     remarks: Remarks | None = None
     informed: bool = False
     ordered: bool | None = None
+    confirmed: bool | None = None
+    warnings: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -247,7 +256,7 @@ class RunState(Known):
         plans: Times a plan was asked for.
         critique: Of the plan; empty if it stands.
         batch: Candidate inputs to be sent now; ``dispatched`` counts all so far.
-        presql: Candidates of SSEV's first round, while they do not vote.
+        first_round: Candidates of a first round of writing, while they do not vote.
         explored: An exploration took place, or none is possible.
         objection: The Validator's, to the winner; ``revision`` is the Reviser's query.
         stopped_by: The limit that ended the run.
@@ -262,7 +271,7 @@ class RunState(Known):
     batch: list[CandidateInput] = field(default_factory=list)
     dispatched: int = 0
     candidates: Annotated[list[Candidate], merge] = field(default_factory=list)
-    presql: list[Candidate] = field(default_factory=list)
+    first_round: list[Candidate] = field(default_factory=list)
     vote: Vote | None = None
     exploration: Exploration = field(default_factory=Exploration)
     explored: bool = False
@@ -296,7 +305,9 @@ class CandidateState(Known):
         writer: The role that wrote ``sql``.
         linked_ref: The schema text of what the SchemaLinker found for this candidate, if it did.
         earlier: Queries that failed, were rejected or replaced, each with the reason.
-        seen: Fingerprints of plausible results (``quorum.graph.nodes.consistency``).
+        exploration: Its own, where each candidate explores by itself.
+        seen, confirmed, checks: Files of plausible results, whether one came twice, and how often the model
+            stood by its query (``quorum.graph.nodes.consistency``).
         stage, stage_error, stage_ref, rewrites: Of CTE-based refinement (``quorum.graph.nodes.stages``).
     """
 
@@ -318,13 +329,17 @@ class CandidateState(Known):
     refinements: int = 0
     validations: int = 0
     earlier: list[Attempt] = field(default_factory=list)
+    exploration: Exploration = field(default_factory=Exploration)
     seen: list[str] = field(default_factory=list)
+    confirmed: bool | None = None
+    checks: int = 0
     errors_in_a_row: int = 0
     stage: int = 0
     stage_error: str = ""
     stage_ref: str = ""
     rewrites: int = 0
     stopped_by: str = ""
+    warnings: Annotated[list[str], gather] = field(default_factory=list)
     candidates: list[Candidate] = field(default_factory=list)
 
     @property

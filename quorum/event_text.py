@@ -145,7 +145,9 @@ def _result(e: Event) -> Gist:
 
 def _candidate(e: Event) -> Gist:
     if e.get("result"):
-        verdict = {True: "approved", False: "not approved", None: "not validated"}[e.get("approved")]
+        twice = {True: "its result came twice", False: "no result came twice", None: "not validated"}
+        verdicts = {True: "approved", False: "not approved", None: twice[e.get("confirmed")]}
+        verdict = verdicts[e.get("approved")]
         repairs = _filled(", {refinements:repair|repairs}", e) if e.get("refinements") else ""
         return f"done, {verdict}{repairs}", "good"
     return f"gave up: {_error(e.get('error'))[1] or text_of(e.get('stopped_by'))}", "bad"

@@ -21,9 +21,11 @@ _GIST = 400  # characters; pages and terminals wrap
 DetailKind = Literal["sql", "diff", "text", "prompt", "table"]
 
 _SQL_FIELDS = {"sql", "executed"}
-_TELLING = {("action", "sql"), ("writing", "sql"), ("result", "rows")}
+_TELLING = {("action", "sql"), ("writing", "sql"), ("result", "rows"), ("finding", "sql")}
+_TELLING |= {("exploration_given_up", "sql")}
 _REPAIRS = {"sql_review", "refinement", "stage_review", "correction", "revision"}
 _LOST = {"model_retry", "model_failed"}
+_ROUND_ENDS = {"vote", "linking"}
 _HIDDEN = {
     *("t", "kind", "agent", "role", "candidate", "usage", "messages", "reply", "parsed", "preview"),
     *("columns", "types", "nulls", "file", "fingerprint", "blank", "seconds", "attempt", "method", "seed"),
@@ -90,6 +92,15 @@ class Section:
     candidate: str
     entries: list[Entry]
     outcome: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class _Round:
+    """Candidates that run side by side, and what follows: ``over`` once that is a vote, or a linking."""
+
+    candidates: dict[str, list[Entry]] = field(default_factory=dict)
+    after: list[Entry] = field(default_factory=list)
+    over: bool = False
 
 
 @dataclass(frozen=True)
@@ -171,9 +182,9 @@ def entry_of(event: Event, dialect: str = "", before: str = "") -> Entry:
 
 
 def _sections(events: Iterable[Event], answer: dict[str, Any], dialect: str) -> list[Section]:
+    """By round: its candidates, then the vote that followed, and what that called for."""
     before: list[Entry] = []
-    after: list[Entry] = []
-    candidates: dict[str, list[Entry]] = {}
+    rounds: list[_Round] = []
     latest: dict[str, str] = {}
     for event in events:
         candidate = str(event.get("candidate") or "")
@@ -181,16 +192,24 @@ def _sections(events: Iterable[Event], answer: dict[str, Any], dialect: str) -> 
         if isinstance(event.get("sql"), str):
             latest[candidate] = event["sql"]
         if candidate:
-            candidates.setdefault(candidate, []).append(entry)
+            own = next((each for each in rounds if candidate in each.candidates), None)
+            if own is None and (not rounds or rounds[-1].over):
+                rounds.append(_Round())
+            (own or rounds[-1]).candidates.setdefault(candidate, []).append(entry)
+        elif not rounds or event["kind"] == "begun":
+            before.append(entry)
         else:
-            (after if candidates and event["kind"] != "begun" else before).append(entry)
+            rounds[-1].after.append(entry)
+            rounds[-1].over |= event["kind"] in _ROUND_ENDS
     outcomes = {str(c.get("id")): c for c in answer.get("candidates") or []}
-    named = [
-        Section(f"Candidate {name}", name, candidates[name], outcomes.get(name, {}))
-        for name in sorted(candidates, key=lambda name: (len(name), name))
-    ]
-    ends = [Section("Before the candidates", "", before), *named, Section("Consensus and answer", "", after)]
-    return [section for section in ends if section.entries]
+    sections = [Section("Before the candidates", "", before)]
+    for each in rounds:
+        for name in sorted(each.candidates, key=lambda name: (len(name), name)):
+            own_entries, outcome = each.candidates[name], outcomes.get(name, {})
+            sections.append(Section(f"Candidate {name}", name, own_entries, outcome))
+        title = "Consensus and answer" if each is rounds[-1] else "Consensus"
+        sections.append(Section(title, "", each.after))
+    return [section for section in sections if section.entries]
 
 
 def _voices(answer: dict[str, Any]) -> list[dict[str, Any]]:

@@ -79,10 +79,11 @@ def clusters_of(answer: dict[str, Any]) -> list[dict[str, Any]]:
 
 def agreement(answer: dict[str, Any]) -> str:
     """``2 of 3 candidates agree; 1 differs``, from an answer's vote and candidates."""
-    total = len(answer.get("candidates") or [])
+    cast = [each for each in answer.get("candidates") or [] if not each.get("superseded")]
+    total = len(cast)
     clusters = clusters_of(answer)
     if answer.get("status") == "unanswerable":
-        saying = [each for each in answer["candidates"] if each.get("error_kind") == "unanswerable"]
+        saying = [each for each in cast if each.get("error_kind") == "unanswerable"]
         verb = "says" if len(saying) == 1 else "say"
         return f"{len(saying)} of {count(total, 'candidate')} {verb} that the data cannot answer this"
     if not clusters:

@@ -6,7 +6,7 @@ The hashes are stable across machines, and not for secrets.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -53,8 +53,8 @@ class Cells:
 
     @cached_property
     def blank(self) -> bool:
-        """Whether every cell is NULL, NaN or zero."""
-        return bool(((self.keys == NULL) | (self.numbers == 0)).all())
+        """Whether every cell is NULL, NaN, zero or a text of nothing but blanks."""
+        return bool(((self.keys == NULL) | (self.numbers == 0) | (self.keys == _empty_text())).all())
 
     @cached_property
     def is_number(self) -> Mask:
@@ -136,3 +136,9 @@ def hash_texts(texts: pa.Array) -> Keys:
     place = np.arange(int(starts[-1])) - np.repeat(starts[:-1], words)
     mixed = mix(laid_out.view("<u8").astype(np.uint64) + mix((place + 1).astype(np.uint64) * NUMBER))
     return mix(np.add.reduceat(mixed, starts[:-1]) + mix(lengths.astype(np.uint64)))
+
+
+@cache
+def _empty_text() -> np.uint64:
+    """The key of a text of nothing but blanks: canonical text has none at its end. (Arrow loads pandas.)"""
+    return np.uint64(hash_texts(pa.array([""], pa.large_string()))[0])

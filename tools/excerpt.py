@@ -8,7 +8,7 @@ from quorum.tools.sql import SyntaxProblem, dialect_name, parse_one_statement
 
 MAX_ROWS = 100
 MAX_BYTES = 5_000
-"""Of one exploration result (ReFoRCE, paper 000, Appendix C: 100 rows or 5 KB)."""
+"""Of one exploration result (ReFoRCE's first version, paper 003, section 3.2.3: 100 rows or 5 KB)."""
 
 
 def excerpt(

@@ -26,6 +26,7 @@ __all__ = [
     "csv_lines",
     "equal",
     "fingerprint",
+    "has_blank_column",
     "is_blank",
     "plain_column",
     "plain_rows",
@@ -40,10 +41,11 @@ BATCH_ROWS = 10_000
 
 
 def blank_reason(table: pa.Table, form: Canonical | None = None) -> str:
-    """Why a result says nothing: ``empty``, ``all NULL`` or ``all zero``; empty text if it does.
+    """Why a result says nothing: ``empty``, ``all NULL``, ``all empty text`` or ``all zero``; else empty.
 
-    Such results do not vote (ReFoRCE, section 3.3). NaN counts as NULL, numeric text as its
-    number; NULLs beside zeros are ``all zero``. A boolean is an answer, never blank.
+    Such results do not vote (ReFoRCE's first version, paper 003, section 3.2.4, of self-consistency). NaN
+    counts as NULL, numeric text as its number; a zero among the others makes it ``all zero``. A boolean is
+    an answer, never blank.
 
     Args:
         form: Of the table, where it is at hand.
@@ -57,12 +59,20 @@ def blank_reason(table: pa.Table, form: Canonical | None = None) -> str:
         columns = (form if form and whole else canonical(table.slice(0, rows))).columns
         if not all(cells.blank for cells in columns):
             return ""
-    return "all NULL" if all(cells.null for cells in columns) else "all zero"
+    if all(cells.null for cells in columns):
+        return "all NULL"
+    return "all zero" if any(cells.is_number.any() for cells in columns) else "all empty text"
 
 
 def is_blank(table: pa.Table, form: Canonical | None = None) -> bool:
-    """Whether a result is empty, all NULL or all zero (see ``blank_reason``)."""
+    """Whether a result is empty, or all NULL, empty text or zero (see ``blank_reason``)."""
     return bool(blank_reason(table, form))
+
+
+def has_blank_column(table: pa.Table, form: Canonical | None = None) -> bool:
+    """Whether some column holds nothing but NULL, empty text or zero; of booleans, nothing but NULL."""
+    columns = zip(table.columns, canonical(form or table).columns, strict=True)
+    return any(cells.null if pa.types.is_boolean(column.type) else cells.blank for column, cells in columns)
 
 
 def write_result(table: pa.Table, folder: Path) -> Path:

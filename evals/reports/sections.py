@@ -341,6 +341,31 @@ def _learned_votes(by_feedback: Mapping[Feedback, OnlineWeights]) -> Iterator[st
     )
 
 
+def courses(summary: Summary) -> Iterator[str]:
+    """Who explored, what a second round is worth, and what candidates took by their repairs."""
+    found = summary.courses
+    if found is None:
+        return
+    yield "### Exploration and repairs"
+    rows = {
+        "questions that were explored": found.explored,
+        "first votes that were a tie": found.first_ties,
+        "of two rounds: some candidate of the first is right": found.first_round,
+        "of two rounds: some candidate of the last is right (pass@k)": found.last_round,
+    }
+    yield table(
+        "questions | >here | >of | >% | >s.e. | >95 % interval, %",
+        [(title, *_share(share)) for title, share in rows.items() if share.n],
+    )
+    yield table(
+        "a candidate | >candidates | >model calls each | >database calls each | >tokens a model call",
+        [
+            (it.title, it.candidates, amount(it.calls.mean), amount(it.queries.mean), amount(it.tokens))
+            for it in found.levels
+        ],
+    )
+
+
 def costs(summary: Summary) -> Iterator[str]:
     """What a question takes."""
     ledgers = summary.overall.recorded - summary.without_ledger
@@ -426,6 +451,6 @@ def throughput(summary: Summary) -> Iterator[str]:
 
 SECTIONS: tuple[Section, ...] = (
     scores, metrics, slices, gold, execution, errors, confidence,
-    linking, schema_linking, votes, experts, costs, throughput
+    linking, schema_linking, votes, experts, courses, costs, throughput
 )  # fmt: skip
 """What a report holds, in its order."""

@@ -22,6 +22,7 @@ from quorum.evals.records import Asked, Linking, Manifest, Record
 from quorum.evals.reports import taxonomy
 from quorum.evals.reports.calibration import Calibration, calibrate
 from quorum.evals.reports.costs import TOKENS, Account, Cost, Throughput, accounts, costs, throughput
+from quorum.evals.reports.courses import Courses, courses
 from quorum.evals.reports.evaluations import members_of, names, shards_of
 from quorum.evals.reports.notes import notes
 from quorum.evals.reports.scores import GoldGroup, Pair, Score, gold_groups, right, score, slices
@@ -88,7 +89,7 @@ class Votes:
 
     Attributes:
         questions: Records with a vote.
-        candidates: Per question, failed ones included.
+        candidates: Per question, of its last round, failed ones included.
         agreeing: Share of a question's candidates that stand in the winner's cluster.
         ties: Questions whose vote was a tie.
         saved: Candidates that the stopping rule spared, per question.
@@ -155,7 +156,7 @@ class Summary:
         unanswered: Questions without an answer by kind of error; ``wrong`` answers by what is wrong.
             Each question stands in one category. Empty categories are left out.
         calibration: Of the confidence, over answers known to be right or wrong; None without any.
-        linking: Of the answers' SQL; None if no record has it, as ``votes``.
+        linking: Of the answers' SQL; None if no record has it, as ``votes`` and ``courses``.
         schema_linking: None if no schema was linked.
         learned: Of several experts, by feedback, the weights that they earn where their first candidates
             vote again afterwards (``quorum.evals.recorded.learning``); empty with a single expert.
@@ -192,6 +193,7 @@ class Summary:
     schema_linking: SchemaLinking | None
     votes: Votes | None
     learned: dict[Feedback, OnlineWeights]
+    courses: Courses | None
     throughput: Throughput
     missing: tuple[str, ...]
     notes: tuple[str, ...]
@@ -299,6 +301,7 @@ def summarise(
         schema_linking=_schema_linking(kept),
         votes=_votes(kept),
         learned=_learned(kept, {id: folders[place] for id, place in places.items()}),
+        courses=courses(kept),
         throughput=throughput(kept),
         missing=manifest.missing,
         notes=tuple(notes(overall, kept, numbers, count, str(manifest.options.get("gold") or ""))),
@@ -355,7 +358,7 @@ def _votes(records: Iterable[Record]) -> Votes | None:
     settled = Counter(str(vote["settled"]) for _, vote in voted if vote.get("settled"))
     return Votes(
         questions=len(voted),
-        candidates=mean_of(len(record.candidates) for record, _ in voted),
+        candidates=mean_of(len(record.voters) for record, _ in voted),
         agreeing=mean_of(_agreeing(record, vote) for record, vote in voted),
         ties=share_of(bool(vote.get("tie")) for _, vote in voted),
         saved=spread_of(vote.get("saved") for _, vote in voted),
@@ -364,12 +367,12 @@ def _votes(records: Iterable[Record]) -> Votes | None:
 
 
 def _agreeing(record: Record, vote: Mapping[str, Any]) -> float | None:
-    """Share of the candidates that stand in the winner's cluster; None where nobody won."""
-    if not record.candidates or not vote.get("winner"):
+    """Share of the last round's candidates that stand in the winner's cluster; None where nobody won."""
+    if not record.voters or not vote.get("winner"):
         return None
     clusters = [cluster.get("candidates") or [] for cluster in vote.get("clusters") or []]
     own = next((members for members in clusters if vote.get("winner") in members), [])
-    return len(own) / len(record.candidates)
+    return len(own) / len(record.voters)
 
 
 def _learned(records: Sequence[Record], folders: Mapping[str, Path]) -> dict[Feedback, OnlineWeights]:

@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.records import ENDPOINTS, Record
+from quorum.evals.running.course import course_of
 from quorum.evals.running.databases import Databases, OpenDatabase, replace_options
 from quorum.evals.running.evaluation import Evaluation
 from quorum.evals.running.failures import OUTSIDE, kind_of, message_of, wanted
@@ -96,15 +97,10 @@ class Attempts:
             resources = await asyncio.to_thread(database.resources_for, question, part)
             context = await self._open(question, resources, listener, resumed=resumed)
             answer = await _answer(context, question, resumed=resumed)
-        made = await judge(
-            question,
-            answer,
-            self.evaluation.suite.scorer,
-            database,
-            self.folder,
-            refusals=listener.refusals,
-        )
-        made = dataclasses.replace(made, restricted=part is not None)
+        scorer = self.evaluation.suite.scorer
+        made = await judge(question, answer, scorer, database, self.folder, refusals=listener.refusals)
+        course = await asyncio.to_thread(course_of, found)
+        made = dataclasses.replace(made, restricted=part is not None, course=course)
         return await self._with_linking(made, question, database, found, listener.schema)
 
     async def _with_linking(

@@ -183,6 +183,7 @@ async def _row(candidate: AnswerCandidate, verdicts: _Verdicts) -> CandidateRow:
         sql=candidate.sql,
         match=verdict.match,
         error=candidate.error_kind,
+        superseded=candidate.superseded,
         weight=candidate.weight,
     )
 

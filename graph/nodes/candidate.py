@@ -291,11 +291,13 @@ async def finish(state: CandidateState, context: Context) -> Update:
         result=result,
         error=None if result else error,
         approved=state.approved,
+        confirmed=state.confirmed,
         refinements=state.refinements,
         stopped_by=state.stopped_by,
         remarks=state.answer_remarks or state.remarks,
         informed=bool(start.extras.findings),
         ordered=state.ordered,
+        warnings=state.warnings,
     )
     about = asdict(done)
     del about["id"]

@@ -12,10 +12,10 @@ from typing import Literal
 
 from langgraph.types import interrupt
 
-from quorum.agents.judge import SAMPLE_ROWS
+from quorum.agents.judge import LABELS, SAMPLE_ROWS
 from quorum.graph.ballots import Cluster, Vote
 from quorum.graph.clarification import MAX_ASKED, Choice, Clarification, Reply, extended, read_reply
-from quorum.graph.close_rivals import LABELS, close_rivals, sides
+from quorum.graph.close_rivals import close_rivals, sides
 from quorum.graph.context import Context
 from quorum.graph.disagreement import Side, describe, disagreement, disagreements
 from quorum.graph.nodes.step import Update

@@ -1,8 +1,9 @@
 """Self-consistency inside a candidate: a result counts once it was returned twice.
 
-An option of ReFoRCE's first version (paper 003, section 3.2.4 and Appendix B): empty and all-zero results
-are not plausible, three errors in a row end the loop, and a result that was never confirmed is treated
-as an empty one: it votes only where nothing better does.
+An option of ReFoRCE's first version (paper 003, section 3.2.4 and Appendix B): a result that is empty, or has
+a column of nothing but NULL, empty text or zero, is not plausible; numbers agree as in the vote; three errors
+in a row end the loop, and a result that was never confirmed is treated as an empty one: it votes only where
+nothing better does.
 """
 
 from __future__ import annotations
@@ -18,18 +19,18 @@ from quorum.agents.self_checker import Try
 from quorum.agents.self_refiner import Attempt
 from quorum.graph.context import Context
 from quorum.graph.nodes import candidate
-from quorum.graph.nodes.routes import Routes, halted
+from quorum.graph.nodes.routes import MAX_EMPTY, Routes, halted
 from quorum.graph.nodes.step import Update, ask_role, known, record
 from quorum.graph.state import PREVIEW_ROWS, CandidateState, Result
+from quorum.tools.canonical import canonical
 from quorum.tools.excerpt import excerpt, row_limit
 from quorum.tools.query import QueryResult
-from quorum.tools.results import read_result
+from quorum.tools.results import equal, read_result
 
 EARLIER_ROWS = 3
 """Rows shown of a result that a later query has replaced."""
 
 ERRORS_IN_A_ROW = 3  # paper 003, Appendix B
-TWICE = 2  # times that a result must come; paper 003, section 3.2.4
 
 
 async def run_and_compare(state: CandidateState, context: Context, *, agent: str) -> Update:
@@ -38,12 +39,19 @@ async def run_and_compare(state: CandidateState, context: Context, *, agent: str
     if update["error"] is not None:
         return {**update, "errors_in_a_row": state.errors_in_a_row + 1}
     result: Result = update["result"]
-    mark = result.mark(ordered=bool(state.ordered))
-    seen = state.seen if result.blank else [*state.seen, mark]
-    update |= {"errors_in_a_row": 0, "seen": seen}
-    if seen.count(mark) >= TWICE:
-        update["approved"] = True
-    return update
+    update |= {"errors_in_a_row": 0, "confirmed": False}
+    if result.blank or result.blank_column:
+        return update
+    again = await asyncio.to_thread(_came, result, state, context.trace.folder)
+    return update | {"confirmed": again, "seen": [*state.seen, result.file]}
+
+
+def _came(result: Result, state: CandidateState, folder: Path) -> bool:
+    """Whether the result was returned before, by the vote's tolerance; reads the results' files."""
+    if result.file in state.seen:
+        return True
+    now = canonical(read_result(folder / result.file))
+    return any(equal(now, read_result(folder / file), ordered=bool(state.ordered)) for file in state.seen)
 
 
 async def answer_again(state: CandidateState, context: Context) -> Update:
@@ -67,8 +75,10 @@ async def answer_again(state: CandidateState, context: Context) -> Update:
         ),
         event="second_answer",
     )
-    tried = [] if known(again.sql, [state.sql]) else [Attempt(state.sql, kept)]
-    return {"sql": again.sql, "refinements": state.refinements + 1, "earlier": [*state.earlier, *tried]}
+    if known(again.sql, [state.sql]):
+        return {"checks": state.checks + 1}
+    earlier = [*state.earlier, Attempt(state.sql, kept)]
+    return {"sql": again.sql, "refinements": state.refinements + 1, "earlier": earlier}
 
 
 def _excerpts(result: Result, sql: str, dialect: str, folder: Path) -> tuple[str, str]:
@@ -81,21 +91,27 @@ def _excerpts(result: Result, sql: str, dialect: str, folder: Path) -> tuple[str
 
 async def conclude(state: CandidateState, context: Context) -> Update:
     """A result that was never confirmed is treated as an empty one."""
-    if state.result is None or state.approved:
+    if state.result is None or state.confirmed:
         return {}
     record(context, state, "unconfirmed", "self_checker", fingerprint=state.result.fingerprint)
     return {"result": replace(state.result, blank=True)}
 
 
-def after_run(max_refinements: int) -> Callable[[CandidateState], Literal["again", "refine", "end"]]:
-    """The router after a query: confirmed or out of rounds to the end, an error to its repair, else again."""
-    plain = Routes(max_refinements)
+def after_run(
+    max_refinements: int, max_empty: int = MAX_EMPTY
+) -> Callable[[CandidateState], Literal["again", "refine", "end"]]:
+    """The router after a query: confirmed or out of rounds to the end, an error to its repair, else again.
+
+    Rounds are repairs and further answers together.
+    """
+    plain = Routes(max_refinements, max_empty=max_empty)
 
     def route(state: CandidateState) -> Literal["again", "refine", "end"]:
+        if state.refinements + state.checks >= max_refinements:
+            return "end"
         if state.error:
             ended = state.errors_in_a_row >= ERRORS_IN_A_ROW or plain.after_run(state) == "finish"
             return "end" if ended else "refine"
-        over = state.refinements >= max_refinements or state.approved or halted(state)
-        return "end" if over else "again"
+        return "end" if state.confirmed or halted(state) else "again"
 
     return route

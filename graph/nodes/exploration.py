@@ -1,5 +1,6 @@
 """Column exploration: small queries run one by one, corrected where they fail (ReFoRCE, Algorithm 1).
 
+It works for a run, whose later candidates share its findings, or in the branch of one candidate, for itself.
 Every query and every correction is a step of the graph, so a killed run repeats none. A failing model or
 database ends the exploration with what it found, never the run.
 """
@@ -8,46 +9,60 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from quorum.agents import column_explorer, exploration_corrector
 from quorum.agents.column_explorer import MAX_QUERIES
 from quorum.agents.exploration_corrector import MAX_TRIES, FailedTry
 from quorum.agents.turns import ExplorationQuery
-from quorum.graph.close_rivals import LABELS, close_rivals, sides
+from quorum.graph.close_rivals import close_rivals, sides
 from quorum.graph.context import Context
 from quorum.graph.disagreement import Side, disagreements
+from quorum.graph.nodes.prepare import hints
 from quorum.graph.nodes.step import Update, ask_role, known, record
-from quorum.graph.state import Exploration, Failure, Finding, RunState
+from quorum.graph.nodes.writing import items
+from quorum.graph.state import CandidateState, Exploration, Failure, Finding, PromptExtras, RunState
+from quorum.graph.strategies import RIVALS
 from quorum.knowledge.errors import MalformedReply, ModelUnavailable
 from quorum.tools.excerpt import MAX_ROWS, excerpt, row_limit
-from quorum.tools.execute import QueryCache, execute
+from quorum.tools.execute import execute
 from quorum.tools.models import Model
 from quorum.tools.query import ErrorKind, QueryError
 
+Exploring: TypeAlias = RunState | CandidateState
+"""Who explores."""
+
 EXPLORER = column_explorer.ROLE.name
 EMPTY = "The query ran and returned no row."
+ONLY_SCHEMA = "only the schema of the database is here."
 NO_ROW = "(0 rows)"
 
 
-async def begin(state: RunState, context: Context, *, max_queries: int = MAX_QUERIES) -> Update:
+async def aimed(state: RunState, context: Context) -> PromptExtras:
+    """The run's extras with what strong answers disagree on: explorations are aimed at it, and candidates
+    dispatched later see it."""
+    found = await asyncio.to_thread(_rivals, state, context)
+    differences = await asyncio.to_thread(disagreements, found, context.dialect) if found else []
+    rivals = [side.sql for side in found]
+    return replace(state.extras, rivals=_put(context, rivals), differences=_put(context, differences))
+
+
+async def begin(state: Exploring, context: Context, *, max_queries: int = MAX_QUERIES) -> Update:
     """ColumnExplorer: write the queries, aimed at what strong answers disagree on.
 
-    Candidates dispatched later see how the answers disagree. Where only the schema is available no query
-    could run, so none is written.
+    Where only the schema is available no query could run, so none is written.
     """
+    begun: Update = {"explored": True} if isinstance(state, RunState) else {}
     if not context.live:
-        return {**_ended(state, context, "only the schema of the database is here."), "explored": True}
-    prompt, syntax = await context.prompt(state), await _hints(context)
-    found = await asyncio.to_thread(_rivals, state, context)
-    rivals = [side.sql for side in found]
-    differences = await asyncio.to_thread(disagreements, found, context.dialect) if found else []
-    begun: Update = {"explored": True}
-    if differences:
-        ref = context.put(json.dumps(differences, ensure_ascii=False))
-        begun["extras"] = replace(state.extras, differences=ref)
+        return {**_ended(state, context, ONLY_SCHEMA), **begun}
+    if isinstance(state, RunState):
+        begun["extras"] = extras = await aimed(state, context)
+    else:
+        extras = state.input.extras
+    prompt, syntax = await context.prompt(state), await hints(context)
+    rivals, differences = await items(context, extras.rivals), await items(context, extras.differences)
 
     async def call(model: Model) -> dict[str, list[ExplorationQuery]]:
         queries = await column_explorer.write_queries(
@@ -69,7 +84,7 @@ async def begin(state: RunState, context: Context, *, max_queries: int = MAX_QUE
     return {"exploration": Exploration(waiting=written["queries"]), **begun}
 
 
-async def run_query(state: RunState, context: Context) -> Update:
+async def run_query(state: Exploring, context: Context) -> Update:
     """Run the first of the queries that wait; one that gives rows, as it is or corrected, is kept.
 
     An empty result is corrected once; after that it counts as a finding.
@@ -77,8 +92,9 @@ async def run_query(state: RunState, context: Context) -> Update:
     now = state.exploration
     query, *rest = now.waiting
     limits = replace(context.database.limits, rows=min(MAX_ROWS, context.database.limits.rows))
-    bounded = replace(context.database, limits=limits, cache=QueryCache())  # its rows are cut: not shared
-    outcome = await execute(bounded, query.sql, agent=EXPLORER)
+    bounded = replace(context.database, limits=limits, cache=context.explored)
+    asker = state.input.id if isinstance(state, CandidateState) else ""
+    outcome = await execute(bounded, query.sql, agent=EXPLORER, candidate=asker)
     if isinstance(outcome, QueryError):
         if outcome.kind is ErrorKind.UNAVAILABLE:
             return _ended(state, context, outcome.describe())
@@ -91,7 +107,7 @@ async def run_query(state: RunState, context: Context) -> Update:
     return _found(state, context, text, now.mended if mended else rest)
 
 
-async def correct_query(state: RunState, context: Context) -> Update:
+async def correct_query(state: Exploring, context: Context) -> Update:
     """Correct the failed query and, in the same call, waiting ones with the same fault.
 
     Corrections of waiting queries apply once the corrected query works. A reply that finds nothing wrong
@@ -100,7 +116,7 @@ async def correct_query(state: RunState, context: Context) -> Update:
     now, error = state.exploration, state.exploration.error
     failed, rest = now.waiting[0], now.waiting[1:]
     assert error is not None  # the router comes here with an error only
-    prompt, syntax = await context.prompt(state), await _hints(context)
+    prompt, syntax = await context.prompt(state), await hints(context)
     try:
         correction = await ask_role(
             state,
@@ -139,30 +155,33 @@ async def correct_query(state: RunState, context: Context) -> Update:
     }
 
 
-async def give_up_query(state: RunState, context: Context) -> Update:
+async def give_up_query(state: Exploring, context: Context) -> Update:
     """Give up a query whose corrections are used up."""
     error = state.exploration.error
     return _given_up(state, context, error.message if error else "")
 
 
-async def keep_findings(state: RunState, context: Context) -> Update:
-    """Show the findings to the candidates dispatched from now on."""
+async def keep_findings(state: Exploring, context: Context) -> Update:
+    """Show the findings to the candidates dispatched from now on, or to the one that explored."""
     findings = [
         {"purpose": finding.purpose, "sql": finding.sql, "result": await context.text(finding.ref)}
         for finding in state.exploration.findings
     ]
     if not findings:
         return {"warnings": ["Column exploration found nothing."]}
-    ref = context.put(json.dumps(findings, ensure_ascii=False))
-    return {"extras": replace(state.extras, findings=ref)}
+    ref = _put(context, findings)
+    if isinstance(state, RunState):
+        return {"extras": replace(state.extras, findings=ref)}
+    start = state.input
+    return {"input": replace(start, extras=replace(start.extras, findings=ref))}
 
 
 def after_query(
     max_tries: int = MAX_TRIES,
-) -> Callable[[RunState], Literal["run", "correct", "drop", "done"]]:
+) -> Callable[[Exploring], Literal["run", "correct", "drop", "done"]]:
     """The router of the loop: the next query, a correction, giving up, or the end."""
 
-    def route(state: RunState) -> Literal["run", "correct", "drop", "done"]:
+    def route(state: Exploring) -> Literal["run", "correct", "drop", "done"]:
         now = state.exploration
         if state.stopped_by or not now.waiting:
             return "done"
@@ -173,7 +192,7 @@ def after_query(
     return route
 
 
-def _found(state: RunState, context: Context, text: str, waiting: list[ExplorationQuery]) -> Update:
+def _found(state: Exploring, context: Context, text: str, waiting: list[ExplorationQuery]) -> Update:
     """The current query has a finding; ``waiting`` are the remaining queries."""
     now = state.exploration
     query, corrected = now.waiting[0], bool(now.tried)
@@ -182,14 +201,14 @@ def _found(state: RunState, context: Context, text: str, waiting: list[Explorati
     return {"exploration": Exploration(waiting=waiting, findings=findings)}
 
 
-def _given_up(state: RunState, context: Context, message: str) -> Update:
+def _given_up(state: Exploring, context: Context, message: str) -> Update:
     now = state.exploration
     about = now.waiting[0].model_dump()
     record(context, state, "exploration_given_up", EXPLORER, message=message, **about)
     return {"exploration": Exploration(waiting=now.waiting[1:], findings=now.findings)}
 
 
-def _ended(state: RunState, context: Context, message: str) -> Update:
+def _ended(state: Exploring, context: Context, message: str) -> Update:
     record(context, state, "exploration_ended", EXPLORER, message=message)
     return {
         "exploration": Exploration(findings=state.exploration.findings),
@@ -197,13 +216,13 @@ def _ended(state: RunState, context: Context, message: str) -> Update:
     }
 
 
+def _put(context: Context, found: Sequence[object]) -> str:
+    """The reference to a list; empty for an empty one."""
+    return context.put(json.dumps(found, ensure_ascii=False)) if found else ""
+
+
 def _rivals(state: RunState, context: Context) -> list[Side]:
     """The strong answers of a close vote, else the heaviest; the order says nothing about them."""
-    heaviest = state.vote.clusters[: len(LABELS)] if state.vote else ()
+    heaviest = state.vote.clusters[:RIVALS] if state.vote else ()
     clusters = sorted(close_rivals(state.vote) or heaviest, key=lambda cluster: cluster.key)
     return [side for side, _ in sides(clusters, state.candidates, context.trace.folder)]
-
-
-async def _hints(context: Context) -> str:
-    nested = any(column.fields for _, column in context.resources.catalog.columns())
-    return await asyncio.to_thread(column_explorer.hints, context.dialect, nested=nested)

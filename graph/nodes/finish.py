@@ -109,7 +109,7 @@ def _answer(state: RunState, context: Context, warnings: list[str], disagreement
         assumptions=_distinct([*state.assumptions, *remarks.assumptions], MAX_ASSUMPTIONS) if shown else [],
         readings=_readings(state),
         disagreement=disagreement,
-        candidates=[_candidate(candidate, state, context) for candidate in state.candidates],
+        candidates=[_candidate(each, state, context) for each in (*state.first_round, *state.candidates)],
         usage=context.ledger.as_dict(),
         run_id=context.trace.run_id,
         trace=str(context.trace.folder),
@@ -200,6 +200,8 @@ def _candidate(candidate: Candidate, state: RunState, context: Context) -> Answe
         result_file=str(context.trace.folder / result.file) if result else "",
         fingerprint=result.mark(ordered=order_counts(state.candidates)) if result else "",
         approved=candidate.approved,
+        confirmed=candidate.confirmed,
+        superseded=candidate in state.first_round,
         repairs=candidate.refinements,
         weight=vote.weights.get(candidate.model, 1.0) if vote else 1.0,
         assumptions=candidate.remarks.assumptions if candidate.remarks else [],
@@ -210,6 +212,9 @@ def _candidate(candidate: Candidate, state: RunState, context: Context) -> Answe
 def _warnings(state: RunState, shown: Candidate | None) -> Iterator[str]:
     """Warnings of the answer, beside the vote's and the nodes' own."""
     winner, lacking = state.winner, state.vote.unanswerable if state.vote else ()
+    told = [(text, candidate.id) for candidate in state.candidates for text in candidate.warnings]
+    for text in dict.fromkeys(text for text, _ in told):
+        yield f"{text} ({', '.join(name for said, name in told if said == text)})"
     if shown is None and lacking:
         return
     if lacking:

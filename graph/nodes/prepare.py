@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
-from quorum.agents import knowledge_retriever, syntax_retriever
+from quorum.agents import column_explorer, knowledge_retriever, syntax_retriever
 from quorum.graph.context import Context
 from quorum.graph.nodes.candidate import NO_PLAN, link_schema, linked_text
 from quorum.graph.nodes.narrowing import is_long, show
@@ -14,6 +15,9 @@ from quorum.graph.state import RunState, fresh
 from quorum.knowledge import syntax
 from quorum.knowledge.tokens import estimate_tokens
 from quorum.tools.models import Model
+
+MATCHING = ("Strings",)
+"""What ReFoRCE's writers and refiners are told of a dialect beside its card and nested columns."""
 
 
 async def open_run(state: RunState, context: Context) -> Update:
@@ -84,3 +88,18 @@ async def retrieve_syntax(state: RunState, context: Context) -> Update:
     if found is None:
         return {"warnings": lost(syntax_retriever.ROLE)}
     return {"syntax_ref": context.put(found["text"]) if found["text"] else ""}
+
+
+async def show_guidance(_: RunState, context: Context) -> Update:
+    """Show writers and refiners how values are matched and nested columns read (paper 000, Listing 1).
+
+    The Listing's third point, how names are quoted, stands in the dialect's card.
+    """
+    text = await hints(context, MATCHING)
+    return {"syntax_ref": context.put(text) if text else ""}
+
+
+async def hints(context: Context, plain: Sequence[str] = column_explorer.PLAIN_TOPICS) -> str:
+    """The dialect's reference on ``plain`` topics, and on nested columns where the catalog has any."""
+    nested = any(column.fields for _, column in context.resources.catalog.columns())
+    return await asyncio.to_thread(column_explorer.hints, context.dialect, nested=nested, plain=plain)

@@ -96,18 +96,18 @@ def _link(queries: list[str], catalog: Catalog) -> tuple[Linked, list[str]]:
 
 async def begin_postsql(state: RunState, _: Context, *, presql_votes: bool) -> Update:
     """Begin the second round; candidates of the first do not vote in it, unless the recipe says so."""
-    again: Update = {"dispatched": 0, "vote": None, "presql": []}
-    return again if presql_votes else {**again, "candidates": None, "presql": state.candidates}
+    again: Update = {"dispatched": 0, "vote": None, "first_round": []}
+    return again if presql_votes else {**again, "candidates": None, "first_round": state.candidates}
 
 
 async def recall_presql(state: RunState, context: Context) -> Update:
     """Let PreSQL vote where no PostSQL has a result and no more is coming."""
     to_come = state.dispatched < context.votes and not state.limited
-    if to_come or any(c.result for c in state.candidates) or not any(c.result for c in state.presql):
+    if to_come or any(c.result for c in state.candidates) or not any(c.result for c in state.first_round):
         return {}
     return {
-        "candidates": state.presql,
-        "presql": [],
+        "candidates": state.first_round,
+        "first_round": [],
         "warnings": ["No PostSQL has a result, so the vote was on PreSQL."],
     }
 

@@ -15,7 +15,7 @@ from quorum.agents.validator import SAMPLE_ROWS, ColumnSummary, ResultSummary, s
 from quorum.graph.state import PREVIEW_ROWS, Result
 from quorum.tools.canonical import canonical
 from quorum.tools.query import QueryResult
-from quorum.tools.results import fingerprint, is_blank, write_result
+from quorum.tools.results import fingerprint, has_blank_column, is_blank, write_result
 
 MAX_CELL = 200
 """Characters of a cell that state and checkpoints hold; the file holds all of it."""
@@ -75,6 +75,7 @@ def _described(result: QueryResult, file: Path) -> Result:
         nulls=[int(column.null_count) for column in shown.columns],
         distinct=[_distinct(column) for column in shown.columns],
         types=[str(column.type) for column in shown.columns],
+        blank_column=has_blank_column(result.table, form),
     )
 
 

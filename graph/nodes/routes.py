@@ -51,24 +51,31 @@ def after_refinement(state: CandidateState) -> Literal["go_on", "finish"]:
     return "finish" if halted(state) or state.error else "go_on"
 
 
-class Routes:
-    """Routers that depend on a recipe's limits."""
+MAX_EMPTY = 1
+"""A second empty result in a row of repairs is believed: an empty answer can be right."""
 
-    def __init__(self, max_refinements: int, max_validations: int = 0) -> None:
+
+class Routes:
+    """Routers that depend on a recipe's limits.
+
+    Args:
+        max_empty: Repairs of a result without rows, or without values, before it is believed.
+    """
+
+    def __init__(self, max_refinements: int, max_validations: int = 0, *, max_empty: int = MAX_EMPTY) -> None:
         self.max_refinements, self.max_validations = max_refinements, max_validations
+        self.max_empty = max_empty
 
     def after_run(self, state: CandidateState) -> Literal["validate", "link", "refine", "finish"]:
-        """A schema error is linked, unless the query before had the same; all others are refined.
-
-        A second empty result in a row of repairs is believed: an empty answer can be right.
-        """
+        """A schema error is linked, unless the query before had the same; all others are refined."""
         error = state.error
         if halted(state) or unavailable(state):
             return "finish"
         if error is None:
             return "validate"
         kind = ErrorKind(error.kind)
-        if kind is ErrorKind.EMPTY_RESULT and any(tried.error == error.message for tried in state.earlier):
+        before = sum(tried.error == error.message for tried in state.earlier)
+        if kind is ErrorKind.EMPTY_RESULT and before >= self.max_empty:
             return "finish"
         if state.refinements >= self.max_refinements:
             return "finish"

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from math import isclose
 from typing import Any, Literal, TypeAlias
 
-from quorum.graph.ballots import Cluster, Vote
+from quorum.agents.judge import LABELS
+from quorum.graph.ballots import UNANSWERABLE, Cluster, Vote
 from quorum.graph.context import Context
+from quorum.graph.nodes import exploration
 from quorum.graph.nodes.judging import ModelJudge
 from quorum.graph.nodes.step import Update
 from quorum.graph.nodes.voting import changed, dispatched, draw_seed
-from quorum.graph.state import RunState
+from quorum.graph.state import Candidate, RunState
 
 Among: TypeAlias = Literal["tied", "all"]
 """Draw an answer from the tied clusters, or from all candidates that can vote."""
@@ -25,9 +28,46 @@ def unresolved(state: RunState) -> bool:
     return vote is not None and not vote.cannot_answer and (vote.tie or vote.blank or vote.winner is None)
 
 
-async def dispatch_again(state: RunState, context: Context) -> Update:
-    """Dispatch as many candidates as at first, with the findings; the earlier ones keep their votes."""
-    return dispatched(state, context, context.votes, greedy=False)
+async def dispatch_again(
+    state: RunState, context: Context, *, merge_rounds: bool = False, explore: bool = False
+) -> Update:
+    """Dispatch as many candidates as at first, with the findings.
+
+    Where only the schema is available, exploration would find nothing: none is dispatched.
+
+    Args:
+        merge_rounds: The first round keeps its votes; else it is set aside.
+        explore: Each of them is to explore by itself, aimed at what tied.
+    """
+    if explore and not context.live:
+        warning = f"Column exploration was left out: {exploration.ONLY_SCHEMA}"
+        return {"explored": True, "batch": [], "warnings": [warning]}
+    begun: Update = {"explored": True}
+    if explore:
+        begun["extras"] = extras = await exploration.aimed(state, context)
+        state = replace(state, extras=extras)
+    if not merge_rounds:
+        begun |= {"candidates": None, "first_round": state.candidates}
+    return begun | dispatched(state, context, context.votes, greedy=False)
+
+
+async def recall_first_round(state: RunState, _: Context) -> Update:
+    """Let the first round vote again where the second neither has a result nor says that the data has none.
+
+    What tied then is drawn among, as the paper does with whatever stays unresolved (equation 7).
+    """
+    replies = [c for c in state.candidates if (c.result and not c.result.blank) or _lacks(c)]
+    if replies or not state.first_round:
+        return {}
+    recalled: Update = {"candidates": state.first_round, "first_round": []}
+    if any(candidate.result for candidate in state.first_round):
+        recalled["warnings"] = ["No candidate of the second round has a result; the first round voted again."]
+    return recalled
+
+
+def _lacks(candidate: Candidate) -> bool:
+    """Whether it says that the data cannot answer."""
+    return candidate.error is not None and candidate.error.kind == UNANSWERABLE
 
 
 async def draw(state: RunState, context: Context, *, among: Among = "tied") -> Update:
@@ -67,7 +107,8 @@ async def ask_judge(state: RunState, context: Context) -> Update:
     chosen = next((cluster for cluster in clusters if cluster.key == key), None)
     if chosen is None:
         return {}
-    decision = f"{len(clusters)} answers tied; a model compared them and chose this one."
+    compared = "them" if len(clusters) <= len(LABELS) else f"{len(LABELS)} of them"
+    decision = f"{len(clusters)} answers tied; a model compared {compared} and chose this one."
     decided = {"decided": "judge", "decision": decision, "tie": False, "tied": (), "judged": True}
     return {"vote": _decided(state, chosen.candidates[0], chosen, **decided)}
 

@@ -32,7 +32,7 @@ async def write_sql(state: CandidateState, context: Context, *, styles: Sequence
         style = "plan-led" if led else "" if style == "plan-led" else style
     prompt, syntax = await context.prompt(state), await context.text(state.syntax_ref)
     rows = await context.text(extras.rows)
-    demonstrations = [Demonstration(**shot) for shot in await _items(context, extras.demonstrations)]
+    demonstrations = [Demonstration(**shot) for shot in await items(context, extras.demonstrations)]
     findings, differences = await explored(extras, context)
     written = await ask_role(
         state,
@@ -62,11 +62,11 @@ async def write_sql(state: CandidateState, context: Context, *, styles: Sequence
 
 async def explored(extras: PromptExtras, context: Context) -> tuple[list[Finding], list[str]]:
     """What exploration found, and the differences between earlier answers that it was aimed at."""
-    findings = [Finding(**finding) for finding in await _items(context, extras.findings)]
-    return findings, await _items(context, extras.differences)
+    findings = [Finding(**finding) for finding in await items(context, extras.findings)]
+    return findings, await items(context, extras.differences)
 
 
-async def _items(context: Context, ref: str) -> list[Any]:
+async def items(context: Context, ref: str) -> list[Any]:
     """The JSON list behind a reference; empty for none."""
     items: list[Any] = json.loads(await context.text(ref) or "[]")
     return items

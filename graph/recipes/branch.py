@@ -6,7 +6,7 @@ write → run → finish
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from functools import partial, update_wrapper
 from typing import Any, Self
 
@@ -16,7 +16,7 @@ from langgraph.types import Send
 
 from quorum.graph.live import streaming
 from quorum.graph.nodes import candidate, clarifying, exploration, finish, prepare, voting
-from quorum.graph.nodes.routes import Routes, after_model, after_refinement
+from quorum.graph.nodes.routes import MAX_EMPTY, Routes, after_model, after_refinement
 from quorum.graph.nodes.step import Step, make_node
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.recipe import Recipe
@@ -122,6 +122,21 @@ class RecipeGraph(StateGraph[Any, RunOptions, Any, Any]):
             self.add_conditional_edges(name, route, loop)
         return "ColumnExplorer", "keep_findings"
 
+    def add_writer(self, writer: str, write: Step, explored: Mapping[str, int] | None = None) -> None:
+        """How a candidate begins: it writes its first query, on to ``run_sql``.
+
+        Args:
+            explored: The limits of an exploration of its own before (``add_exploration``); None for none.
+        """
+        self.add_step(writer, write)
+        self.add_conditional_edges(writer, after_model, {"go_on": "run_sql", "finish": "finish"})
+        if explored is None:
+            self.add_edge(START, writer)
+            return
+        first, last = self.add_exploration(**explored)
+        self.add_edge(START, first)
+        self.add_conditional_edges(last, after_model, {"go_on": writer, "finish": "finish"})
+
 
 def _routed(route: Callable[[Any], Any]) -> Callable[[Any], Any]:
     async def routed(state: Any) -> Any:
@@ -155,20 +170,26 @@ def fan_out(node: str) -> Callable[[RunState], list[Send]]:
 
 
 def wire_branch(
-    recipe: Recipe, write: Step, *, max_refinements: int, writer: str = "SqlWriter"
+    recipe: Recipe,
+    write: Step,
+    *,
+    max_refinements: int,
+    max_empty: int = MAX_EMPTY,
+    writer: str = "SqlWriter",
+    explored: Mapping[str, int] | None = None,
 ) -> RecipeGraph:
     """The plain branch: ``write`` gives the first ``sql``, the SelfRefiner repairs it.
 
     Args:
         max_refinements: 0 for a single try.
+        max_empty: Of them, repairs of empty results (``Routes``).
         writer: The node of ``write``.
+        explored: ``add_writer``.
     """
     graph = branch_graph(recipe)
-    graph.add_step(writer, write)
+    graph.add_writer(writer, write, explored)
     graph.add_step("run_sql", partial(candidate.run_sql, agent="sql_writer"))
     graph.add_step("finish", candidate.finish)
-    graph.add_edge(START, writer)
-    graph.add_conditional_edges(writer, after_model, {"go_on": "run_sql", "finish": "finish"})
     graph.add_edge("finish", END)
     if not max_refinements:
         graph.add_edge("run_sql", "finish")
@@ -180,6 +201,6 @@ def wire_branch(
         "refine": "SelfRefiner",
         "finish": "finish",
     }
-    graph.add_conditional_edges("run_sql", Routes(max_refinements).after_run, after_run)
+    graph.add_conditional_edges("run_sql", Routes(max_refinements, max_empty=max_empty).after_run, after_run)
     graph.add_conditional_edges("SelfRefiner", after_refinement, {"go_on": "run_sql", "finish": "finish"})
     return graph

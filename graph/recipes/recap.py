@@ -181,7 +181,7 @@ def _add_exploration(graph: RecipeGraph, recipe: Recap, ways: Paths) -> str:
     if recipe.exploration == "always":
         graph.add_edge(end, "send_candidates")
         return begin
-    graph.add_step("send_more", tie_breaking.dispatch_again)
+    graph.add_step("send_more", partial(tie_breaking.dispatch_again, merge_rounds=True))
     graph.add_conditional_edges("send_more", fan_out("candidate"), ["candidate"])
     more: Paths = {"dispatch": "send_more", "answer": ways["answer"]}
     graph.add_conditional_edges(end, after_findings, more)

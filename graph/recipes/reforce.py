@@ -1,14 +1,14 @@
 """ReFoRCE (paper 000, section 3): compress, write and refine candidates, vote, explore what ties.
 
-    open → documents → schema (→ explore) (→ format) ─ Send × 8 ─ consensus ┬─ answer
-                                                    tie or no answer: explore ⇄ correct
-                                       findings ─ Send × 8 more ─ consensus ┘   still a tie: draw
-    one candidate:  write → run ⇄ refine → finish
+    open → documents → guidance → schema (→ format) ─ Send × 8 ─ consensus ┬─ answer
+                                  tie or no answer ─ Send × 8 more ─ consensus ┘   still a tie: draw
+    one candidate:           write → run ⇄ refine → finish
+    one of the second round: explore ⇄ correct → write → run ⇄ refine → finish
 
-Kept from the paper: k = 8 at temperature 1, five refinements, linking above 50K tokens, at most ten
-exploration queries with three corrections each, votes of both rounds merged, the draw at the end.
-Ours: the schema text is lossless, one correction is one call, and what exploration is aimed at are the
-answers that tie. Options of the first version (papers 002 and 003) are switches.
+Kept from the paper: k = 8 at temperature 1, five iterations a candidate, linking above 50K tokens, an
+exploration for each candidate of the second round with at most ten queries and three corrections of each, a
+vote of that round alone, the draw at the end. What is ours stands in ``DEVIATIONS``. Options of the first
+version (papers 002 and 003) are switches; the preset ``v1`` sets them all.
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
+from langgraph.types import Send
 from pydantic import Field
 
 from quorum.agents import column_explorer, cte_refiner, exploration_corrector, self_refiner, table_linker
-from quorum.graph.nodes import narrowing, planning, tie_breaking, voting
+from quorum.graph.nodes import narrowing, planning, prepare, tie_breaking, voting
 from quorum.graph.nodes.narrowing import Linking
 from quorum.graph.nodes.step import Step
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.branch import LINKERS, Paths, RecipeGraph, fan_out, run_graph
-from quorum.graph.recipes.recipe import Count, Recipe, switch
+from quorum.graph.recipes.recipe import Count, Deviation, Recipe, switch
 from quorum.graph.recipes.reforce_branch import wire_candidate
 from quorum.graph.state import RunState
 
@@ -47,13 +48,25 @@ class Reforce(Recipe):
     exploration: Literal["ties", "always", "never"] = switch(
         "ties", "look into the database where the vote ties or has no answer; `always`: at once (Table 3)"
     )
+    explorations: Literal["each", "shared"] = switch(
+        "each",
+        "every candidate explores by itself, or one exploration serves all (ours: far fewer calls)",
+    )
+    merge_rounds: bool = switch(
+        False, "the first round votes beside the second (ours: no vote that was paid for is lost)"
+    )
     majority_vote: bool = switch(True, "off: one of all candidates that have an answer is drawn (Table 3)")
     random_selection: bool = switch(True, "draw what still ties; off: it has no answer (Table 3)")
     expected_format: bool = switch(False, "say the answer's form before any SQL (first version)")
     self_consistency: bool = switch(False, "an answer counts once it came twice (first version)")
     cte_refinement: bool = switch(False, "without an answer, build it stage by stage (first version)")
     model_vote: bool = switch(False, "a model decides what still ties, before any draw (first version)")
-    max_refinements: Count = switch(self_refiner.MAX_ROUNDS, "repairs of one candidate")
+    max_refinements: Count = switch(
+        self_refiner.MAX_ROUNDS - 1, "repairs after a candidate's first try: five iterations in all (App. B)"
+    )
+    max_empty: Count = switch(
+        self_refiner.MAX_ROUNDS - 1, "of them, repairs of an empty result, which is then believed (Table 6)"
+    )
     max_queries: Count = switch(column_explorer.MAX_QUERIES, "exploration queries")
     max_corrections: Count = switch(exploration_corrector.MAX_TRIES, "corrections of one exploration query")
     max_rewrites: Count = switch(cte_refiner.MAX_REWRITES, "stages rewritten", paper="open")
@@ -64,18 +77,30 @@ class Reforce(Recipe):
         return self.exploration != "never" and self.max_queries > 0
 
     @property
+    def explores_alone(self) -> bool:
+        """Whether candidates explore by themselves."""
+        return self.explores and self.explorations == "each"
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """Those of one exploration."""
+        return {"max_queries": self.max_queries, "max_corrections": self.max_corrections}
+
+    @property
     def recursion_limit(self) -> int:
         queries = self.max_queries * (2 * self.max_corrections + 2)
-        branch = 3 * self.max_refinements + 4 * self.max_rewrites
-        return 200 + max(queries, branch)
+        return 200 + queries + 3 * self.max_refinements + 4 * self.max_rewrites
 
 
 def wire(recipe: Reforce, options: type[RunOptions] = RunOptions) -> RecipeGraph:
     """The uncompiled graph of a run; ``options`` is its context schema."""
     graph = run_graph(recipe, options)
-    graph.add_batch(partial(voting.dispatch, greedy=False), wire_candidate(recipe))
+    at_once = recipe.explores_alone and recipe.exploration == "always"
+    twice = recipe.explores and recipe.exploration == "ties"
+    branch = wire_candidate(recipe, explores=at_once)
+    graph.add_batch(partial(voting.dispatch, greedy=False), branch, vote=not twice)
     chain, again = ["open_run", "KnowledgeRetriever"], "send_candidates"
-    for name, step in _schema(recipe).items():
+    for name, step in ({"show_guidance": prepare.show_guidance} | _schema(recipe)).items():
         graph.add_step(name, step)
         chain.append(name)
     if recipe.expected_format:
@@ -85,10 +110,11 @@ def wire(recipe: Reforce, options: type[RunOptions] = RunOptions) -> RecipeGraph
     ways: Paths = {"dispatch": "send_candidates", "answer": graph.add_answer(again=again)}
     ways |= _add_tie_breaking(graph, recipe, ways["answer"])
     first = "send_candidates"
-    if recipe.explores:
-        begin = _add_exploration(graph, recipe, ways)
-        first = begin if recipe.exploration == "always" else first
-        ways["explore"] = begin
+    if twice:
+        ways["explore"] = _add_second_round(graph, recipe, ways)
+    elif recipe.explores and not at_once:
+        first, end = graph.add_exploration(**recipe.limits)
+        graph.add_edge(end, "send_candidates")
     graph.add_chain(*chain, first)
     graph.add_conditional_edges("Consensus", after_reforce_vote(recipe), ways)
     return graph
@@ -104,16 +130,39 @@ def _schema(recipe: Reforce) -> dict[str, Step]:
     return {LINKERS[recipe.linking]: link}
 
 
-def _add_exploration(graph: RecipeGraph, recipe: Reforce, ways: Paths) -> str:
-    """The loop of exploration and the candidates that follow; the name of its first node."""
-    begin, end = graph.add_exploration(max_queries=recipe.max_queries, max_corrections=recipe.max_corrections)
-    if recipe.exploration == "always":
-        graph.add_edge(end, "send_candidates")
+def _add_second_round(graph: RecipeGraph, recipe: Reforce, ways: Paths) -> str:
+    """Exploration, by each candidate of a second round or before it, and that round; its first node."""
+    alone, merge = recipe.explores_alone, recipe.merge_rounds
+    again = partial(tie_breaking.dispatch_again, merge_rounds=merge, explore=alone)
+    graph.add_step("send_more", again)
+    voters = ["candidate"]
+    if alone:
+        begin, node = "send_more", "exploring_candidate"
+        graph.add_branch(node, wire_candidate(recipe, explores=True))
+        graph.add_conditional_edges("send_more", after_sending(node), {node: node, "answer": ways["answer"]})
+        voters.append(node)
     else:
-        graph.add_step("send_more", tie_breaking.dispatch_again)
-        graph.add_conditional_edges("send_more", fan_out("candidate"), ["candidate"])
+        begin, end = graph.add_exploration(**recipe.limits)
         graph.add_conditional_edges(end, after_exploration(recipe), {**ways, "dispatch": "send_more"})
+        graph.add_conditional_edges("send_more", fan_out("candidate"), ["candidate"])
+    vote = "Consensus"
+    if not merge:
+        vote = "recall_first_round"
+        graph.add_step(vote, tie_breaking.recall_first_round)
+        graph.add_edge(vote, "Consensus")
+    for node in voters:
+        graph.add_edge(node, vote)
     return begin
+
+
+def after_sending(node: str) -> Callable[[RunState], list[Send] | Literal["answer"]]:
+    """The router that starts a second round, or leaves the vote as it is where there is none to be sent."""
+    start = fan_out(node)
+
+    def route(state: RunState) -> list[Send] | Literal["answer"]:
+        return start(state) or "answer"
+
+    return route
 
 
 def _add_tie_breaking(graph: RecipeGraph, recipe: Reforce, answer: str) -> Paths:
@@ -150,7 +199,7 @@ def after_reforce_vote(recipe: Reforce) -> Callable[[RunState], Way]:
         if voting.route_vote(state) == "dispatch":
             return "dispatch"
         open_still = tie_breaking.unresolved(state) and not state.limited
-        if open_still and recipe.explores and not state.explored:
+        if open_still and recipe.explores and recipe.exploration == "ties" and not state.explored:
             return "explore"
         return _end(recipe, state)
 
@@ -174,6 +223,71 @@ def _end(recipe: Reforce, state: RunState) -> Way:
     return "judge" if recipe.model_vote and vote.tie else _last(recipe)
 
 
+DEVIATIONS = (
+    Deviation(
+        "the schema text keeps every column of every table",
+        "one table of a group in full, the others by name (000, 3.2.1)",
+        "tables of one group differ in columns, and what is not shown cannot be used",
+    ),
+    Deviation(
+        "an exploration is aimed at the answers that tied, and writers see how these differ",
+        "it starts from question and schema alone (000, 3.2.3 and Figure 4)",
+        "ten queries are few: they go where the answers part",
+    ),
+    Deviation(
+        "one call corrects a query and those that wait with the same fault",
+        "two calls: self_correct, then similar_error_refine (000, Algorithm 1)",
+        "half the calls",
+    ),
+    Deviation(
+        "the SelfRefiner sees how many rows each condition leaves, and may confirm an empty result",
+        "an empty result is refined to the limit (000, Table 6)",
+        "an empty answer can be right",
+    ),
+    Deviation(
+        "results that are all zero, NULL or empty text do not vote while there are others",
+        "so in self-consistency (003, 3.2.4); of the vote it is not said",
+        "they agree by chance",
+    ),
+    Deviation(
+        "numbers agree within a hundredth, and small ones within 0.5 %",
+        "rounded to two decimals (003, Appendix B)",
+        "ratios such as 0.012 and 0.014 are not the same",
+    ),
+    Deviation(
+        "where the second round has no result the first votes again, and what tied there is drawn among",
+        "unresolved examples are drawn among, of which round is not said (000, equation 7)",
+        "an answer that ran is better than none",
+    ),
+    Deviation(
+        "that the data cannot answer is a reply, and counts against the answers",
+        "every candidate is a result",
+        "a question may ask for what is not there",
+    ),
+    Deviation(
+        "the model that decides a tie (model_vote) may say that it cannot tell; then a draw decides",
+        "the model decides (003, 3.2.5)",
+        "a guess of the model is a draw without a seed",
+    ),
+    Deviation(
+        "ten exploration queries at most in the preset v1, too",
+        "more than ten, not said how many (003, 3.2.3)",
+        "the second version's number",
+    ),
+)
+
+V1: dict[str, Any] = {
+    "votes": 3,
+    "linking": "none",
+    "exploration": "always",
+    "expected_format": True,
+    "self_consistency": True,
+    "cte_refinement": True,
+    "model_vote": True,
+    "max_empty": 1,
+}
+"""The first version (003, 3.2): three threads, each with an exploration; two empty results end one."""
+
 RECIPE = Reforce(
     name="reforce",
     summary="Write and refine eight candidates, vote, explore columns where they tie (ReFoRCE).",
@@ -195,4 +309,6 @@ RECIPE = Reforce(
     votes=8,
     strategy="majority",
     temperature=1.0,
+    deviations=DEVIATIONS,
+    presets={"v1": V1},
 )

@@ -1,6 +1,6 @@
 """A candidate of ReFoRCE, with the options of its first version.
 
-write → run ⇄ refine                      on an error, and on a first empty result
+(explore →) write → run ⇄ refine          on an error, and on an empty result
         run ⇄ again                       self-consistency: until a result has come twice
         no answer: decompose → stage ⇄ review → whole → finish
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from langgraph.graph import END, START
+from langgraph.graph import END
 
 from quorum.graph.context import Context
 from quorum.graph.nodes import candidate, consistency, stages, writing
@@ -25,23 +25,28 @@ if TYPE_CHECKING:
 WRITER = "sql_writer"
 
 
-def wire_candidate(recipe: Reforce) -> RecipeGraph:
-    """The uncompiled graph of one candidate's branch; the plain one where no option is on."""
+def wire_candidate(recipe: Reforce, *, explores: bool = False) -> RecipeGraph:
+    """The uncompiled graph of one candidate's branch; the plain one where no option is on.
+
+    Args:
+        explores: It begins with an exploration of its own.
+    """
+    explored = recipe.limits if explores else None
+    repairs, empty = recipe.max_refinements, recipe.max_empty
     if not (recipe.self_consistency or recipe.cte_refinement):
-        return wire_branch(recipe, writing.write_sql, max_refinements=recipe.max_refinements)
+        write = writing.write_sql
+        return wire_branch(recipe, write, max_refinements=repairs, max_empty=empty, explored=explored)
     graph = branch_graph(recipe)
-    graph.add_step("SqlWriter", writing.write_sql)
+    graph.add_writer("SqlWriter", writing.write_sql, explored)
     graph.add_step("SelfRefiner", candidate.refine)
     graph.add_step("conclude", consistency.conclude if recipe.self_consistency else accept)
     graph.add_step("finish", candidate.finish)
-    graph.add_edge(START, "SqlWriter")
-    graph.add_conditional_edges("SqlWriter", after_model, {"go_on": "run_sql", "finish": "finish"})
     graph.add_conditional_edges("SelfRefiner", after_refinement, {"go_on": "run_sql", "finish": "conclude"})
     if recipe.self_consistency:
         graph.add_step("run_sql", partial(consistency.run_and_compare, agent=WRITER))
         graph.add_step("SelfChecker", consistency.answer_again)
         again: Paths = {"again": "SelfChecker", "refine": "SelfRefiner", "end": "conclude"}
-        graph.add_conditional_edges("run_sql", consistency.after_run(recipe.max_refinements), again)
+        graph.add_conditional_edges("run_sql", consistency.after_run(repairs, empty), again)
         graph.add_conditional_edges("SelfChecker", after_model, {"go_on": "run_sql", "finish": "finish"})
     else:
         graph.add_step("run_sql", partial(candidate.run_sql, agent=WRITER))
@@ -51,7 +56,7 @@ def wire_candidate(recipe: Reforce) -> RecipeGraph:
             "refine": "SelfRefiner",
             "finish": "conclude",
         }
-        graph.add_conditional_edges("run_sql", Routes(recipe.max_refinements).after_run, routes)
+        graph.add_conditional_edges("run_sql", Routes(repairs, max_empty=empty).after_run, routes)
     if recipe.cte_refinement:
         _add_stages(graph, recipe)
     else:

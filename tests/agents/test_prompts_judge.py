@@ -8,7 +8,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from quorum.agents.base import PromptContext
-from quorum.agents.judge import CANNOT_TELL, Judgement, Rival, judge
+from quorum.agents.judge import CANNOT_TELL, LABELS, Judgement, Rival, judge
 from quorum.agents.reviser import SAMPLE_ROWS, revise
 from quorum.knowledge.errors import MalformedReply
 from quorum.tools.models import make_model
@@ -41,6 +41,13 @@ async def test_the_prompt(snapshot: SnapshotAssertion) -> None:
 async def test_a_label_that_nobody_has_is_no_choice() -> None:
     verdict, _ = await judged({"reason": "", "choice": "C"})
     assert verdict.choice == CANNOT_TELL
+
+
+async def test_as_many_answers_are_compared_as_there_are_labels() -> None:
+    many = [Rival(f"SELECT {n}", ["n"], 1, [[n]]) for n in range(len(LABELS))]
+    verdict, prompts = await judged({"reason": "", "choice": "H"}, many)
+    assert verdict.choice == "H"
+    assert all(f'<answer label="{label}">\nSELECT {n}\n' in prompts[0].text for n, label in enumerate(LABELS))
 
 
 async def test_a_choice_that_is_no_label_is_sent_back() -> None:

@@ -35,15 +35,19 @@ BY_SQL = "SELECT COUNT(*) FROM orders WHERE total > 3"
 MARK = "sold between dawn and dusk"
 
 
+ANSWER = {"thought": "So.", "action": "answer", "sql": BY_SQL, "command": None}
+
+
 class Asked:
     """A model that writes ``BY_SQL`` and keeps what it was shown, by question."""
 
     def __init__(self, **roles: Any) -> None:
         self.prompts: dict[str, str] = {}
-        self._reply = replies(**{"sql_writer": {"reasoning": "", "sql": BY_SQL}, **roles})
+        usual = {"sql_writer": {"reasoning": "", "sql": BY_SQL}, "tool_user": ANSWER}
+        self._reply = replies(**(usual | roles))
 
     def __call__(self, prompt: Prompt) -> Any:
-        if prompt.role == "sql_writer":
+        if prompt.role in ("sql_writer", "tool_user"):
             self.prompts[next(id for id in ("q1", "q2", "q3") if f"What is {id}?" in prompt.text)] = (
                 prompt.text
             )
@@ -229,14 +233,13 @@ def test_what_linking_kept(linked: Linked | None, question: dict[str, Any], expe
             True,
             "r",
         ),
-        ([{"kind": "linking", "tables": ["a"]}, {"kind": "schema_shown", "tokens": 9}], True, None),
         ([{"kind": "linking", "tables": []}], True, ""),
-        ([{"kind": "linking", "linked_schema": "a(b)"}], True, None),
+        ([{"kind": "linking", "linked_schema": "none of them"}], True, ""),
         ([{"kind": "linking", "linked_schema": "a(b)"}, {"kind": "schema_shown", "ref": "r"}], True, "r"),
         ([{"kind": "linking", "candidate": "c1", "linked_schema": "a(b)"}], False, ""),
     ],
 )
-def test_what_a_run_shows_is_learned_from_its_events(events: Any, linked: bool, text: str | None) -> None:
+def test_what_a_run_shows_is_learned_from_its_events(events: Any, linked: bool, text: str) -> None:
     shown = SchemaShown()
     for event in events:
         shown.learn(event)
@@ -246,11 +249,13 @@ def test_what_a_run_shows_is_learned_from_its_events(events: Any, linked: bool, 
 LINKS = {
     "reforce": {"recipe": "reforce", "switches": {"link_above": 0}},
     "quorum": {"recipe": "quorum", "link_above": 1, "switches": {"validation": "never"}},
+    "react": {"recipe": "react", "link_above": 1},
     "ssev": {"recipe": "ssev"},
 }
 KEPT = {
     "reforce": Linking(1.0, 1.0, 1.0, 1 / 3),
     "quorum": Linking(1.0, 1.0, 1.0, 1 / 3),
+    "react": Linking(1.0, 1.0, 1.0, 1.0),
     "ssev": Linking(1.0, 1.0, 1.0, 1.0),
 }
 
@@ -263,7 +268,8 @@ def judged(prompt: Prompt) -> Any:
 async def test_the_record_says_what_linking_kept(
     tmp_path: Path, asked: tuple[EvalQuestion, ...], recipe: str
 ) -> None:
-    model = Asked(table_linker=judged, draft_linker={"missing": "", "sql": BY_SQL})
+    linked = {"thought": "Seen.", "command": None, "linked_schema": "orders(total: TEXT)"}
+    model = Asked(table_linker=judged, draft_linker={"missing": "", "sql": BY_SQL}, schema_linker=linked)
     records = await run(tmp_path / "run", asked[:1], model, **LINKS[recipe])
     assert tables(model.prompts["q1"]) == {"orders"}
     assert records["q1"].linked

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quorum.evals.records import CandidateRow, Linking, Record
+from quorum.evals.records import CandidateRow, Course, Effort, Linking, Record
 from quorum.evals.reports.calibration import calibrate
 from quorum.evals.reports.format import clock, interval, plus_minus, price, size
 from quorum.evals.reports.markdown import report
@@ -153,6 +153,16 @@ def test_what_linked_schemas_keep_stands_apart_from_the_answers_linking(tmp_path
     assert "3 questions linked. 1 of them in no figure" in text
     assert rows(text, "Linking of the answers' SQL")[1][:2] == ["tables", "50.0"]
     assert "### Schema linking" not in one(tmp_path / "other", [record("a", linking=linking(1.0, 1.0))])
+
+
+def test_exploration_and_repairs_have_their_section_where_there_were_any(tmp_path: Path) -> None:
+    took = Effort(repairs=2, explored=False, calls=3, tokens=4500, queries=2)
+    course = Course(explored=True, first_tie=True, efforts=(took,))
+    text = one(tmp_path, [record("a", course=course), record("b")])
+    assert rows(text, "Exploration and repairs")[1][:4] == ["questions that were explored", "1", "1", "100.0"]
+    assert "| one or two repairs | 1 | 3.00 | 2.00 | 1,500 |" in text
+    assert "some candidate of the first is right" not in text, "there was one round"
+    assert "Exploration and repairs" not in one(tmp_path / "other", [record("a")])
 
 
 def test_the_demonstration_is_said_first(tmp_path: Path) -> None:

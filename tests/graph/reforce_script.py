@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from quorum.graph.recipes.reforce import Reforce
 from quorum.tools.models.scripted import Prompt
-from tests.graph.shop import GOOD
+from tests.graph.shop import GOOD, Ran, Run
 
 OTHER = (
     "SELECT c.name, COUNT(*) AS orders FROM orders o JOIN customers c ON c.id = o.customer_id GROUP BY c.name"
@@ -20,6 +21,16 @@ TOWNS = {"purpose": "Which towns?", "sql": "SELECT DISTINCT town FROM customers 
 NAMES = {"purpose": "Who is where?", "sql": "SELECT town, name FROM customers LIMIT 20"}
 
 Said = dict[str, Any] | str | Exception
+
+
+def as_reforce(run: Run) -> Run:
+    """``run`` of the recipe, whose switches are given by name beside the options."""
+
+    async def asked(said: Any, **given: Any) -> Ran:
+        switches = {name: given.pop(name) for name in Reforce.switches() if name in given}
+        return await run(said, recipe="reforce", switches=switches, **given)
+
+    return asked
 
 
 def written(sql: str) -> dict[str, Any]:
@@ -41,6 +52,11 @@ def corrected(sql: str, **later: str) -> dict[str, Any]:
 def number(prompt: Prompt) -> int:
     """Which candidate asks, from 1."""
     return int((prompt.candidate or "c0")[1:])
+
+
+def in_turn(*queries: str) -> Callable[[Prompt], Any]:
+    """A writer of whose candidates each has its own query."""
+    return lambda prompt: written(queries[number(prompt) - 1])
 
 
 def taking_turns(*queries: str, found: str = "") -> Callable[[Prompt], Any]:

@@ -30,6 +30,9 @@ def test_the_drawn_graph(name: str, snapshot: SnapshotAssertion) -> None:
         ("quorum", {"validation": "never", "judge": False, "exploration": False, "plan": "never"}),
         ("recap", {"plan_critique": False, "sql_critique": False, "validation": False, "syntax": False}),
         ("reforce", {"exploration": "always", "model_vote": True, "expected_format": True}),
+        ("reforce", {"explorations": "shared", "merge_rounds": True}),
+        ("reforce", {"explorations": "shared", "exploration": "always"}),
+        ("reforce", {"merge_rounds": True, "self_consistency": True, "cte_refinement": True}),
     ],
 )
 def test_a_drawn_graph_has_the_declared_edges_and_no_others(name: str, switches: dict[str, Any]) -> None:

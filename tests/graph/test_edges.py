@@ -250,16 +250,18 @@ RECAP = {
     ),
 }
 
+EXPLORING = explored(CITIES, TOWNS, NAMES, TOWNS | {"sql": "SELECT village FROM customers"})
+CORRECTING = turns(
+    corrected("SELECT city FROM customers"), corrected("SELECT a FROM orders"), corrected("SELECT b")
+)
+"""Of one query a correction works, of the next none, and of the last it is no query that helps."""
+
 TEAM = RECAP | {
     "a dispute is explored": Scenario(
         acting(
             action=each(c1=sql(OTHER), c2=sql(THIRD), others=sql(GOOD)),
-            column_explorer=explored(CITIES, TOWNS, NAMES, TOWNS | {"sql": "SELECT village FROM customers"}),
-            exploration_corrector=turns(
-                corrected("SELECT city FROM customers"),
-                corrected("SELECT a FROM orders"),
-                corrected("SELECT b"),
-            ),
+            column_explorer=EXPLORING,
+            exploration_corrector=CORRECTING,
         ),
         switched(max_corrections=1),
     ),
@@ -301,7 +303,45 @@ REFORCE: dict[str, Scenario] = {
     "no answer, and none found": Scenario(
         replies(sql_writer=written(BROKEN), self_refiner=SAME, column_explorer="no json"), {"votes": 2}
     ),
-    "explored at once": Scenario(replies(), {"votes": 2} | switched(exploration="always")),
+    "explored at once": Scenario(
+        replies(
+            column_explorer=each(c1="no json", c2=EXPLORING, c3=explored(CITIES), others=explored(TOWNS)),
+            exploration_corrector=each(c2=CORRECTING, others="no json"),
+        ),
+        {"votes": 4} | switched(exploration="always", max_corrections=1),
+    ),
+    "explored at once by one": Scenario(
+        replies(), {"votes": 2} | switched(exploration="always", explorations="shared")
+    ),
+    "a limit while candidates explore at once": Scenario(
+        replies(column_explorer=explored(TOWNS)),
+        {"votes": 2, "max_calls": 2} | switched(exploration="always"),
+    ),
+    "a limit while candidates explore": Scenario(
+        replies(sql_writer=TIE, column_explorer=explored(TOWNS)), {"votes": 2, "max_calls": 4}
+    ),
+    "faults of the second round": Scenario(
+        replies(
+            sql_writer=each(c1=written(GOOD), c2=written(OTHER), c3=DOWN, others=written(BROKEN)),
+        ),
+        {"votes": 2},
+    ),
+    "one exploration for all": Scenario(
+        replies(sql_writer=TIE, column_explorer=EXPLORING, exploration_corrector=CORRECTING),
+        {"votes": 2} | switched(explorations="shared", max_corrections=1),
+    ),
+    "one exploration for all, of no use": Scenario(
+        replies(sql_writer=TIE, column_explorer="no json"), {"votes": 2} | switched(explorations="shared")
+    ),
+    "one exploration for all, and its last correction of no use": Scenario(
+        replies(sql_writer=TIE, column_explorer=explored(TOWNS), exploration_corrector="no json"),
+        {"votes": 2} | switched(explorations="shared"),
+    ),
+    "no answer, and one exploration finds none": Scenario(
+        replies(sql_writer=written(BROKEN), self_refiner=SAME, column_explorer="no json"),
+        {"votes": 2} | switched(explorations="shared"),
+    ),
+    "both rounds vote": Scenario(replies(sql_writer=TIE), {"votes": 2} | switched(merge_rounds=True)),
     "a model decides": Scenario(
         replies(sql_writer=TIE), {"votes": 2} | switched(model_vote=True, exploration="never")
     ),
@@ -355,6 +395,7 @@ NEVER: dict[str, dict[Edge, str]] = {
     },
     "reforce": {
         Edge("candidate", "run_stage", "finish"): "it asks no model: only a deadline that passes just there",
+        Edge("", "send_more", "clarify"): "only over a schema without data: tests/graph/test_schema_only.py",
     },
 }
 """Edges that no scenario takes, and why."""

@@ -26,10 +26,11 @@ TIED = taking_turns(GOOD, OTHER, found=GOOD)
 
 @pytest.fixture
 def tied(run: Run) -> Run:
-    """Over the shop, with two candidates of the recipe ``reforce`` that tie until exploration is done."""
+    """Over the shop, with two candidates of ``reforce`` that tie until an exploration for both is done."""
 
     async def asked(**roles: Any) -> Ran:
-        return await run(replies(sql_writer=TIED, **roles), recipe="reforce", votes=2)
+        shared = {"explorations": "shared"}
+        return await run(replies(sql_writer=TIED, **roles), recipe="reforce", votes=2, switches=shared)
 
     return asked
 

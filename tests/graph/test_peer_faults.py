@@ -47,10 +47,11 @@ MENDED = {
 
 @pytest.fixture
 def run(run: Run) -> Run:
-    """Over the shop, with two candidates of the recipe ``reforce``."""
+    """Over the shop, with two candidates of the recipe ``reforce``, which share an exploration."""
 
-    async def asked(said: Any, **given: Any) -> Ran:
-        return await run(said, **{"recipe": "reforce", "votes": 2, **given})
+    async def asked(said: Any, switches: dict[str, Any] | None = None, **given: Any) -> Ran:
+        shared = {"explorations": "shared", **(switches or {})}
+        return await run(said, **{"recipe": "reforce", "votes": 2, "switches": shared, **given})
 
     return asked
 
@@ -82,11 +83,16 @@ async def test_corrected_exploration_queries_are_kept(run: Run) -> None:
 
 
 @pytest.mark.parametrize("role", ["column_explorer", "exploration_corrector"])
-async def test_exploration_ends_when_no_model_answers(run: Run, role: str) -> None:
-    ran = await run(replies(sql_writer=TIED, **{**MENDED, role: DOWN}))
+@pytest.mark.parametrize(("explorations", "who"), [("shared", ""), ("each", " (c3, c4)")])
+async def test_exploration_ends_when_no_model_answers(
+    run: Run, role: str, explorations: str, who: str
+) -> None:
+    ran = await run(
+        replies(sql_writer=TIED, **{**MENDED, role: DOWN}), switches={"explorations": explorations}
+    )
     assert ran.calls()[role] <= 1
     assert ran.answer.status == "answered"
-    assert any("ended early: The endpoint is unreachable" in said for said in ran.answer.warnings)
+    assert f"Column exploration ended early: The endpoint is unreachable.{who}" in ran.answer.warnings
 
 
 async def test_a_correction_that_cannot_be_read_loses_one_query(run: Run) -> None:
@@ -202,10 +208,20 @@ class Killed(Exception):
     """The process dies."""
 
 
-async def test_a_run_that_was_killed_half_way_goes_on_where_it_was(shop: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("explorations", "calls"), [("shared", 2 + 1 + 1 + 1 + 2), ("each", 2 + 2 + 2 + 2 + 2)]
+)
+async def test_a_run_that_was_killed_half_way_goes_on_where_it_was(
+    shop: Path, tmp_path: Path, explorations: str, calls: int
+) -> None:
     """The second exploration query's correction is under way; what came before is not asked again."""
     options = RunOptions(
-        database=f"sqlite:///{shop}", home=str(tmp_path), models=["m"], votes=2, recipe="reforce"
+        database=f"sqlite:///{shop}",
+        home=str(tmp_path),
+        models=["m"],
+        votes=2,
+        recipe="reforce",
+        switches={"explorations": explorations},
     )
     roles = {"sql_writer": TIED, "column_explorer": explored(TOWNS, NAMES)}
 
@@ -222,7 +238,7 @@ async def test_a_run_that_was_killed_half_way_goes_on_where_it_was(shop: Path, t
     answer = output["answer"]
     assert (answer["status"], answer["sql"]) == ("answered", GOOD)
     assert len(answer["candidates"]) == 4
-    assert answer["usage"]["model_calls"] == 2 + 1 + 1 + 1 + 2, "none but the call under way is made again"
+    assert answer["usage"]["model_calls"] == calls, "none but the call under way is made again"
 
 
 async def one_session(options: RunOptions, said: Any, resume: str) -> tuple[str, dict[str, Any] | None]:

@@ -10,21 +10,28 @@ from typing import Any
 
 import pytest
 
+from quorum.agents.column_explorer import hints
 from quorum.graph.confidence import BLANK
+from quorum.graph.nodes import prepare
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import find_recipe
 from quorum.graph.recipes.reforce import Reforce
 from quorum.knowledge.errors import ConfigurationError
+from quorum.knowledge.syntax import card
 from quorum.tools.models.scripted import Prompt
+from tests.graph import test_reforce_rounds
 from tests.graph.reforce_script import (
     BROKEN,
     CITIES,
     NAMES,
     NOTHING,
     OTHER,
+    THIRD,
     TOWNS,
+    as_reforce,
     corrected,
     explored,
+    in_turn,
     number,
     replies,
     taking_turns,
@@ -36,12 +43,12 @@ from tests.graph.shop import GOOD, Ran, Run, run_options
 @pytest.fixture
 def run(run: Run) -> Run:
     """``await run(replies(…), votes=…, switch=…)`` over the shop with the recipe ``reforce``."""
+    return as_reforce(run)
 
-    async def asked(said: Any, **given: Any) -> Ran:
-        switches = {name: given.pop(name) for name in Reforce.switches() if name in given}
-        return await run(said, recipe="reforce", switches=switches, **given)
 
-    return asked
+def same_again(prompt: Prompt) -> Any:
+    """A SelfChecker that stands by every query."""
+    return {"reasoning": "", "sql": prompt.text.rpartition("<sql>")[2].partition("</sql>")[0].strip()}
 
 
 TIE = replies(sql_writer=taking_turns(GOOD, OTHER))
@@ -65,33 +72,16 @@ async def test_candidates_that_agree_need_one_call_each(run: Run) -> None:
     assert len({event["seed"] for event in ran.of("candidate")}) == 8
 
 
-async def test_a_tie_is_explored_and_both_rounds_vote(run: Run) -> None:
-    ran = await run(RESOLVED, votes=4)
-    assert ran.calls() == {"sql_writer": 8, "column_explorer": 1}
-    assert [len(event["clusters"]) for event in ran.of("vote")] == [2, 2]
-    assert len(ran.answer.candidates) == 8
-    assert ran.answer.sql == GOOD
-    assert ran.answer.vote is not None
-    assert [cluster.weight for cluster in ran.answer.vote.clusters] == [6, 2]
-    assert not ran.answer.vote.tie
-    prompt = ran.prompt("column_explorer")
-    assert GOOD in prompt
-    assert OTHER in prompt
-    later = ran.prompt("sql_writer", 4)
-    assert CITIES["sql"] in later
-    assert "Lyon" in later
-
-
-async def test_a_failed_candidate_is_refined_and_an_empty_one_only_once(run: Run) -> None:
+async def test_a_failed_candidate_is_refined_and_so_is_an_empty_one(run: Run) -> None:
     said = replies(
         sql_writer=taking_turns(BROKEN, NOTHING),
         self_refiner=lambda prompt: {
             "explanation": "",
-            "sql": GOOD if 'kind="column_not_found"' in prompt.text else f"{NOTHING} OR city = 'None'",
+            "sql": GOOD if 'kind="column_not_found"' in prompt.text else f"{NOTHING} OR id = -{prompt.turn}",
         },
     )
     ran = await run(said, votes=2)
-    assert ran.calls() == {"sql_writer": 2, "self_refiner": 2}
+    assert ran.calls() == {"sql_writer": 2, "self_refiner": 1 + 4}, "five tries in all"
     assert ran.answer.sql == GOOD
     assert ran.answer.confidence <= 0.4
 
@@ -101,15 +91,8 @@ async def test_no_answer_at_all_is_explored_too(run: Run) -> None:
         sql_writer=taking_turns(BROKEN, found=GOOD), self_refiner={"explanation": "", "sql": BROKEN}
     )
     ran = await run(said, votes=2)
-    assert ran.calls()["column_explorer"] == 1
+    assert ran.calls()["column_explorer"] == 2
     assert ran.answer.sql == GOOD
-
-
-async def test_exploration_that_finds_nothing_asks_no_further_candidates(run: Run) -> None:
-    said = replies(sql_writer=taking_turns(GOOD, OTHER), column_explorer=explored())
-    ran = await run(said, votes=2)
-    assert ran.calls() == {"sql_writer": 2, "column_explorer": 1}
-    assert "Column exploration found nothing." in ran.answer.warnings
 
 
 async def test_an_empty_exploration_is_corrected_once_and_then_told(run: Run) -> None:
@@ -120,16 +103,73 @@ async def test_an_empty_exploration_is_corrected_once_and_then_told(run: Run) ->
         exploration_corrector=corrected("SELECT city FROM customers WHERE city LIKE '%nowhere%'"),
     )
     ran = await run(said, votes=2)
-    assert ran.calls()["exploration_corrector"] == 1
+    assert ran.calls()["exploration_corrector"] == 2, "once by each candidate"
     assert "(0 rows)" in ran.prompt("sql_writer", 2)
+
+
+MATCHING = {"snowflake": "ILIKE '%meat%lovers%'", "bigquery": "LIKE '%meat%lovers%'", "sqlite": "LIKE '%meat"}
+NESTED = {"snowflake": "LATERAL FLATTEN", "bigquery": "UNNEST", "sqlite": "json_each"}
+
+
+async def test_writer_and_refiner_are_told_how_values_are_matched(run: Run) -> None:
+    """Paper 000, Listing 1; the exploration is told more, and nobody the same twice."""
+    said = replies(sql_writer=taking_turns(BROKEN, OTHER, found=GOOD))
+    ran = await run(said, votes=2)
+    for role in ("sql_writer", "self_refiner", "column_explorer"):
+        assert ran.prompt(role).count(MATCHING["sqlite"]) == 1, role
+        assert ran.prompt(role).count("substr(s, start, length)") == 1, role
+
+
+@pytest.mark.parametrize("dialect", list(MATCHING))
+def test_what_listing_1_says_of_a_dialect_is_said(dialect: str) -> None:
+    """Quoting in the card, which every prompt has; matching and nested columns beside it."""
+    beside = hints(dialect, nested=True, plain=prepare.MATCHING)
+    assert "quotes" in card(dialect)
+    assert MATCHING[dialect] in beside
+    assert NESTED[dialect] in beside
+    assert NESTED[dialect] not in hints(dialect, nested=False, plain=prepare.MATCHING)
+
+
+# Presets.
+
+
+async def test_the_preset_of_the_first_version(run: Run) -> None:
+    """Three threads, each with its own exploration; a form of the answer; a result counts that came twice."""
+    ran = await run(replies(), votes=None, preset="v1")
+    assert ran.calls() == {"format_writer": 1, "column_explorer": 3, "sql_writer": 3, "self_checker": 3}
+    assert all(each.confirmed for each in ran.answer.candidates)
+    assert ran.answer.sql == GOOD
+    said = replies(sql_writer=in_turn(GOOD, OTHER, THIRD), self_checker=same_again)
+    tied = await run(said, votes=None, preset="v1")
+    assert tied.calls()["judge"] == 1
+    assert not tied.of("draw")
+    fewer = await run(replies(), votes=1, preset="v1", exploration="never")
+    assert fewer.calls() == {"format_writer": 1, "sql_writer": 1, "self_checker": 1}, "switches go before it"
+
+
+async def test_the_preset_refines_an_empty_result_once_and_then_stage_by_stage(run: Run) -> None:
+    said = replies(
+        sql_writer=staged_writer,
+        self_refiner=lambda prompt: {"explanation": "", "sql": f"{NOTHING} OR id = -{prompt.turn + 1}"},
+        cte_refiner=stage_judge,
+    )
+    ran = await run(said, votes=1, preset="v1")
+    assert ran.calls()["self_refiner"] == 1
+    assert len(ran.answer.rows) == 2
+
+
+def test_a_preset_that_is_not_there_is_named() -> None:
+    with pytest.raises(ConfigurationError, match=r"'v9'.*v1"):
+        find_recipe("reforce", {}, "v9")
 
 
 # Every switch has a test that shows that it changes what it names.
 
 
 def test_every_switch_has_a_test() -> None:
+    known = globals() | vars(test_reforce_rounds)
     for name in Reforce.switches():
-        assert f"test_switch_{name}" in globals(), name
+        assert f"test_switch_{name}" in known, name
 
 
 @pytest.mark.parametrize("wrong", [{"linking": "some"}, {"exploration": True}, {"max_queries": -1}, {"k": 3}])
@@ -144,10 +184,15 @@ async def test_switch_exploration(run: Run) -> None:
     assert never.answer.vote is not None
     assert never.answer.vote.tie
     always = await run(RESOLVED, votes=2, exploration="always")
-    assert always.calls() == {"column_explorer": 1, "sql_writer": 2}
+    assert always.calls() == {"column_explorer": 2, "sql_writer": 2}, "each candidate explores first"
     assert next(event["agent"] for event in always.of("model_call")) == "column_explorer"
     assert "rival_sql" not in always.prompt("column_explorer")
     assert always.answer.sql == GOOD
+    shared = await run(RESOLVED, votes=2, exploration="always", explorations="shared")
+    assert shared.calls() == {"column_explorer": 1, "sql_writer": 2}
+    tied = await run(TIE, votes=2, exploration="always")
+    assert tied.calls() == {"column_explorer": 2, "sql_writer": 2}, "what still ties is drawn"
+    assert len(tied.of("draw")) == 1
 
 
 async def test_switch_random_selection(run: Run) -> None:
@@ -251,11 +296,14 @@ async def test_switch_expected_format(run: Run) -> None:
 async def test_switch_self_consistency(run: Run) -> None:
     sure = await run(replies(), self_consistency=True)
     assert sure.calls() == {"sql_writer": 1, "self_checker": 1}
-    assert sure.answer.candidates[0].approved is True
+    assert sure.answer.candidates[0].confirmed is True
+    assert sure.answer.candidates[0].approved is None, "the Validator's word"
+    assert sure.answer.candidates[0].repairs == 0
     assert sure.answer.usage["queries"] == 1
     changed = await run(replies(sql_writer=written(OTHER)), self_consistency=True)
     assert changed.calls() == {"sql_writer": 1, "self_checker": 2}
     assert changed.answer.sql == GOOD
+    assert changed.answer.candidates[0].repairs == 1
     without = await run(replies())
     assert without.calls() == {"sql_writer": 1}
 
@@ -266,7 +314,8 @@ async def test_a_result_that_never_comes_twice_is_treated_as_an_empty_one(run: R
 
     said = replies(sql_writer=taking_turns("SELECT 1 AS n", GOOD), self_checker=restless)
     alone = await run(said, votes=1, self_consistency=True, exploration="never")
-    assert alone.calls() == {"sql_writer": 1, "self_checker": 5}
+    assert alone.calls() == {"sql_writer": 1, "self_checker": 4}
+    assert alone.answer.candidates[0].confirmed is False
     assert alone.answer.confidence <= BLANK
 
     def one_sure(prompt: Prompt) -> Any:
@@ -278,7 +327,16 @@ async def test_a_result_that_never_comes_twice_is_treated_as_an_empty_one(run: R
     assert winner(both) == "c2"
 
 
-@pytest.mark.parametrize("blank", ["SELECT 0 AS n", "SELECT NULL AS n"])
+@pytest.mark.parametrize(
+    "blank",
+    [
+        "SELECT 0 AS n",
+        "SELECT NULL AS n",
+        "SELECT '' AS n",
+        "SELECT 7 AS m, '' AS n",
+        "SELECT 7 AS m, 0 AS n",
+    ],
+)
 async def test_blank_results_confirm_nothing(run: Run, blank: str) -> None:
     again = {"reasoning": "", "sql": blank}
     said = replies(
@@ -287,8 +345,17 @@ async def test_blank_results_confirm_nothing(run: Run, blank: str) -> None:
         self_refiner=lambda prompt: {"explanation": "", "sql": f"{blank}, {prompt.turn} * 0"},
     )
     ran = await run(said, self_consistency=True, exploration="never", max_refinements=3)
-    assert ran.answer.candidates[0].approved is None
+    assert not ran.answer.candidates[0].confirmed
     assert ran.answer.confidence <= BLANK
+
+
+async def test_results_confirm_each_other_as_they_vote_for_each_other(run: Run) -> None:
+    """To two decimals (paper 003, Appendix B)."""
+    again = {"reasoning": "", "sql": "SELECT 10.334 AS mean"}
+    said = replies(sql_writer=written("SELECT 10.331 AS mean"), self_checker=again)
+    ran = await run(said, self_consistency=True)
+    assert ran.calls() == {"sql_writer": 1, "self_checker": 1}
+    assert ran.answer.candidates[0].confirmed
 
 
 async def test_three_errors_in_a_row_end_a_candidate(run: Run) -> None:
@@ -326,12 +393,12 @@ async def test_switch_cte_refinement(run: Run) -> None:
         cte_refiner=stage_judge,
     )
     ran = await run(said, cte_refinement=True, exploration="never")
-    assert ran.calls() == {"sql_writer": 2, "self_refiner": 1, "cte_refiner": 4}
+    assert ran.calls() == {"sql_writer": 2, "self_refiner": 2, "cte_refiner": 4}
     assert sorted(map(list, ran.answer.rows)) == [["Ghent", 1], ["Lyon", 3]]
     assert "total > 1000" not in ran.answer.sql
     assert [event["name"] for event in ran.of("stage")] == ["placed", "placed", "per_city", "result"]
     without = await run(said, exploration="never")
-    assert without.calls() == {"sql_writer": 1, "self_refiner": 1}
+    assert without.calls() == {"sql_writer": 1, "self_refiner": 2}
     assert without.answer.rows == []
     fine = await run(replies(), cte_refinement=True)
     assert fine.calls() == {"sql_writer": 1}, "a candidate with an answer is left alone"
@@ -382,14 +449,34 @@ async def test_switch_model_vote(run: Run) -> None:
     assert not (await run(TIE, votes=2, exploration="never")).calls()["judge"]
 
 
+async def test_the_model_compares_all_answers_that_tie(run: Run) -> None:
+    five = [f"SELECT {n} AS n" for n in range(1, 6)]
+    said = replies(sql_writer=taking_turns(*five), judge={"reason": "", "choice": "E"})
+    ran = await run(said, votes=5, model_vote=True, exploration="never")
+    answers = ran.of("judgement")[0]["answers"]
+    assert len({name for names in answers.values() for name in names}) == 5
+    assert winner(ran) in answers["E"]
+    assert all(sql in ran.prompt("judge") for sql in five)
+
+
 async def test_switch_max_refinements(run: Run) -> None:
     broken = [f"SELECT nowhere_{n} FROM orders" for n in range(20)]
     said = replies(
         sql_writer=written(BROKEN),
         self_refiner=lambda prompt: {"explanation": "", "sql": broken[prompt.turn]},
     )
-    for given, rounds in (({}, 5), ({"max_refinements": 2}, 2), ({"max_refinements": 0}, 0)):
+    for given, rounds in (({}, 4), ({"max_refinements": 2}, 2), ({"max_refinements": 0}, 0)):
         ran = await run(said, exploration="never", **given)
+        assert ran.calls()["self_refiner"] == rounds, "five iterations in all (Appendix B)"
+
+
+async def test_switch_max_empty(run: Run) -> None:
+    still = replies(
+        sql_writer=written(NOTHING),
+        self_refiner=lambda prompt: {"explanation": "", "sql": f"{NOTHING} OR id = -{prompt.turn + 1}"},
+    )
+    for given, rounds in (({}, 4), ({"max_empty": 1}, 1), ({"max_empty": 0}, 0)):
+        ran = await run(still, exploration="never", **given)
         assert ran.calls()["self_refiner"] == rounds
 
 
@@ -398,7 +485,7 @@ async def test_switch_max_queries(run: Run) -> None:
     said = replies(sql_writer=taking_turns(GOOD, OTHER), column_explorer=explored(*many))
     for given, queries in (({}, 10), ({"max_queries": 3}, 3)):
         ran = await run(said, votes=2, **given)
-        assert len(ran.of("finding")) == queries
+        assert len(ran.of("finding")) == 2 * queries, "of each candidate of the second round"
     assert (await run(said, votes=2, max_queries=0)).calls() == {"sql_writer": 2}
 
 
@@ -410,8 +497,8 @@ async def test_switch_max_corrections(run: Run) -> None:
     )
     for given, tries in (({}, 3), ({"max_corrections": 1}, 1), ({"max_corrections": 0}, 0)):
         ran = await run(said, votes=2, **given)
-        assert ran.calls()["exploration_corrector"] == tries
-        assert len(ran.of("finding")) == 1, "the next query is run all the same"
+        assert ran.calls()["exploration_corrector"] == 2 * tries
+        assert len(ran.of("finding")) == 2, "the next query is run all the same"
 
 
 async def test_switch_max_rewrites(run: Run) -> None:

@@ -68,12 +68,21 @@ async def test_each_candidate_costs_what_writing_it_costs(
 
 @pytest.mark.parametrize(
     "switches",
-    [{"exploration": "always"}, {"self_consistency": True}, {"cte_refinement": True}, {"model_vote": True}],
+    [
+        {"exploration": "always"},
+        {"explorations": "shared"},
+        {"exploration": "always", "explorations": "shared"},
+        {"self_consistency": True},
+        {"cte_refinement": True},
+        {"model_vote": True},
+    ],
 )
 async def test_no_option_of_reforce_asks_for_what_cannot_be_seen(switches: dict[str, Any], run: Run) -> None:
     ran = await run(VALID, recipe="reforce", votes=2, switches=switches)
     assert ran.calls() == {"sql_writer": 2}
     assert_unrun(ran)
+    told = [*ran.answer.warnings, *(event["message"] for event in ran.of("exploration_ended"))]
+    assert any("only the schema of the database is here" in said for said in told)
 
 
 async def test_what_the_lint_finds_is_repaired(run: Run) -> None:

@@ -118,6 +118,18 @@ def test_a_question_without_end_is_refused_before_anything_is_done(shop: str, wo
     assert not (workplace / ".quorum" / "runs").exists()
 
 
+def test_a_preset_is_asked_for_by_name_and_an_unknown_one_is_named(shop: str) -> None:
+    first = ("--recipe", "reforce", "--preset", "v1")
+    answer = json.loads(ask(QUESTION, "--db", shop, *OFFLINE, *first, "--json").stdout)
+    assert answer["rows"] == [[50]]
+    assert [each["confirmed"] for each in answer["candidates"]] == [True] * 3
+    assert {"column_explorer", "format_writer", "self_checker"} <= answer["usage"]["by_agent"].keys()
+    unknown = ask(QUESTION, "--db", shop, *OFFLINE, "--recipe", "reforce", "--preset", "v9")
+    assert unknown.exit_code == 2
+    assert "'v9'" in unknown.stderr
+    assert "v1" in unknown.stderr
+
+
 def test_csv_holds_every_row_not_only_the_preview(shop: str) -> None:
     result = ask("List all names of customers", "--db", shop, *OFFLINE, "--csv")
     assert result.exit_code == 0

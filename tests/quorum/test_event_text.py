@@ -99,6 +99,8 @@ EVENTS: list[tuple[str, dict[str, Any], str, str]] = [
     ("candidate", {"result": None, "error": None, "stopped_by": "max_calls"}, "gave up: max_calls", "bad"),
     ("candidate", {"result": {"x": 1}, "approved": True}, "done, approved", "good"),
     ("candidate", {"result": {"x": 1}, "refinements": 2}, "done, not validated, 2 repairs", "good"),
+    ("candidate", {"result": {"x": 1}, "confirmed": True}, "done, its result came twice", "good"),
+    ("candidate", {"result": {"x": 1}, "confirmed": False}, "done, no result came twice", "good"),
     ("candidate_failed", {"message": "No reply."}, "No reply.", "bad"),
     ("exploration", {"queries": [{}]}, "wants to run 1 query", "plain"),
     ("finding", {"purpose": "Cities.", "corrected": True}, "learns (corrected): Cities.", "good"),

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from quorum.graph.runs import RunFolder
+from tests.graph.reforce_script import CITIES, TOWNS, corrected, explored
 from tests.graph.shop import GOOD, QUESTION, make_shop, sql
 from tests.quorum.forked import Forked
 from tests.quorum.roles import by_role
@@ -23,7 +24,11 @@ LONG = "Count the orders of each city. " * 100
 REPLIES = {
     "action": sql(GOOD) | {"thought": LONG},
     "sql_writer": {"reasoning": LONG, "sql": GOOD, "readings": [f"{LONG} Or customers."]},
+    "column_explorer": explored(CITIES, TOWNS),
+    "exploration_corrector": corrected("SELECT name FROM customers LIMIT 20"),
 }
+ALONE = ("--switch", "exploration=always")
+"""Each candidate explores for itself."""
 
 
 @pytest.fixture
@@ -34,12 +39,16 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatServer]:
         yield server
 
 
-@pytest.mark.parametrize(("recipe", "votes", "every"), [("quorum", 2, 6), ("recap", 1, 9)])
+@pytest.mark.parametrize(
+    ("recipe", "votes", "every"),
+    [(("quorum",), 2, 6), (("recap",), 1, 9), (("reforce", *ALONE), 2, 7)],
+    ids=lambda value: value[0] if isinstance(value, tuple) else None,
+)
 def test_a_run_killed_after_any_event_repeats_no_call(
-    tmp_path: Path, root: Path, server: ChatServer, recipe: str, votes: int, every: int
+    tmp_path: Path, root: Path, server: ChatServer, recipe: tuple[str, ...], votes: int, every: int
 ) -> None:
     shop = make_shop(tmp_path / "shop.db")
-    asked = (QUESTION, "--db", f"sqlite:///{shop}", "--model", "openai:test", "--recipe", recipe)
+    asked = (QUESTION, "--db", f"sqlite:///{shop}", "--model", "openai:test", "--recipe", *recipe)
     with Forked(tmp_path, root) as quorum:
 
         def ask(*arguments: str, home: str, events: float = math.inf) -> int:

@@ -17,7 +17,7 @@ from quorum.progress import Progress
 from quorum.render import show_answer
 from quorum.report import report_of
 from quorum.timeline import show_report
-from tests.quorum.conftest import HOSTILE, SQL, candidate, unfinished_run
+from tests.quorum.conftest import HOSTILE, SQL, VOTE, candidate, unfinished_run
 
 
 def terminal() -> Console:
@@ -120,6 +120,30 @@ def test_terminal_and_page_say_where_a_step_comes_from(workplace: Path) -> None:
     html = page_of(report)
     assert html.count(said) == 1
     assert "<summary>node</summary>" not in html
+
+
+def test_a_second_round_stands_below_the_vote_that_called_for_it(workplace: Path) -> None:
+    trace = unfinished_run(workplace, "twice")
+    probe = "SELECT DISTINCT rating FROM films LIMIT 20"
+    trace.record("model_adapted", agent="consensus", model="openai:a", change="no seed")
+    for name in ("c3", "c4"):
+        about = {"purpose": "What ratings are there?", "sql": probe, "text": "rating", "corrected": False}
+        trace.record("finding", agent="column_explorer", candidate=name, **about)
+        trace.record("writing", agent="sql_writer", candidate=name, sql=SQL, reasoning="so")
+        trace.record("model_retry", agent="run", model="openai:a", reason="slow", wait=1.0)
+    trace.record("vote", agent="consensus", **VOTE)
+    trace.flush()
+    report = report_of(RunFolder(trace.folder))
+    trace.close()
+    titles = [section.title for section in report.sections]
+    rounds = ["Candidate c1", "Candidate c2", "Consensus", "Candidate c3", "Candidate c4"]
+    assert titles == ["Before the candidates", *rounds, "Consensus and answer"]
+    out = terminal()
+    show_report(report, out)
+    text = printed(out)
+    assert text.count(probe) == 2, "what was explored is shown, and by whom"
+    assert text.index("against c1, c2") < text.index("Candidate c3") < text.rindex("against c1, c2")
+    assert page_of(report).index("candidate-c2") < page_of(report).index('id="candidate-c3"')
 
 
 def test_full_shows_whole_prompts(run: Trace) -> None:

@@ -76,6 +76,13 @@ def test_that_the_data_cannot_answer_is_said_of_those_who_say_so() -> None:
     assert agreement(answer) == "2 of 3 candidates say that the data cannot answer this"
 
 
+def test_a_round_that_was_set_aside_is_not_counted() -> None:
+    answer = voted(["c3"], ["c4"], total=4)
+    for each in answer["candidates"][:2]:
+        each["superseded"] = True
+    assert agreement(answer) == "1 of 2 candidates agrees; 1 differs"
+
+
 def test_the_answers_cluster_counts_as_agreeing_even_if_it_is_smaller() -> None:
     answer = voted(["c1", "c2"], ["c3"], total=3)
     answer["vote"]["winner"] = "c3"  # drawn at random, by weight

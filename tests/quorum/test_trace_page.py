@@ -95,6 +95,15 @@ def test_the_page_holds_the_whole_story(html: str) -> None:
         assert part in html
 
 
+def test_a_candidate_of_a_round_that_was_set_aside_is_said_to_have_no_vote(
+    workplace: Path, answer: dict[str, Any]
+) -> None:
+    first = candidate("c0", superseded=True)
+    html = finished(workplace, answer | {"candidates": [first, *answer["candidates"]]})
+    assert html.count("nothing: a second round voted") == 1
+    assert "2 of 3 candidates agree; 1 differs" in html
+
+
 def test_sql_is_laid_out_as_in_the_terminal(workplace: Path, answer: dict[str, Any]) -> None:
     html = re.sub(r"<[^>]+>", "", finished(workplace, answer | {"sql": LONG}))
     assert "SELECT\n  name,\n  AVG(rating)" in html

@@ -18,6 +18,7 @@ from quorum.tools.results import (
     blank_reason,
     csv_lines,
     fingerprint,
+    has_blank_column,
     is_blank,
     plain_rows,
     read_result,
@@ -82,7 +83,10 @@ def test_a_table_without_columns_keeps_its_rows() -> None:
         ({"a": ["0", "0.0"]}, "all zero"),
         ({"a": [False]}, ""),
         ({"a": [None], "b": pa.array([None], pa.bool_())}, "all NULL"),
-        ({"a": [""]}, ""),
+        ({"a": [""], "b": ["  "]}, "all empty text"),
+        ({"a": ["", None]}, "all empty text"),
+        ({"a": [""], "b": [0]}, "all zero"),
+        ({"a": ["", "x"]}, ""),
         ({"a": [0] * 5000 + [1]}, ""),
         ({"a": [0.004]}, ""),
         ({"a": [0], "b": ["x"]}, ""),
@@ -91,6 +95,20 @@ def test_a_table_without_columns_keeps_its_rows() -> None:
 def test_blank_results(table: dict[str, Any], reason: str) -> None:
     assert blank_reason(pa.table(table)) == reason
     assert is_blank(pa.table(table)) == bool(reason)
+
+
+@pytest.mark.parametrize(
+    ("table", "blank"),
+    [
+        ({"a": [1, 2], "b": ["", None]}, True),
+        ({"a": [1, 2], "b": [0, 0.0]}, True),
+        ({"a": [1, 2], "b": pa.array([None, None], pa.bool_())}, True),
+        ({"a": [1, 2], "b": [False, False]}, False),
+        ({"a": [1, 0], "b": ["", "x"]}, False),
+    ],
+)
+def test_a_column_may_be_blank(table: dict[str, Any], blank: bool) -> None:
+    assert has_blank_column(pa.table(table)) is blank
 
 
 def test_csv_can_be_read_back() -> None:

@@ -1,0 +1,142 @@
+"""ReFoRCE's second round: who explores, and who votes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.graph.reforce_script import (
+    BROKEN,
+    CITIES,
+    OTHER,
+    THIRD,
+    as_reforce,
+    explored,
+    in_turn,
+    number,
+    replies,
+    taking_turns,
+    written,
+)
+from tests.graph.shop import GOOD, Ran, Run
+
+NAMED = {"purpose": "Who is there?", "sql": "SELECT DISTINCT name FROM customers LIMIT 20"}
+FOURTH = "SELECT COUNT(*) AS customers FROM customers"
+
+
+@pytest.fixture
+def run(run: Run) -> Run:
+    return as_reforce(run)
+
+
+def voters(ran: Ran) -> list[list[str]]:
+    """Of each vote, who voted, by cluster."""
+    return [[*map(",".join, (cluster["candidates"] for cluster in v["clusters"]))] for v in ran.of("vote")]
+
+
+TWO_ROUNDS = replies(sql_writer=in_turn(GOOD, GOOD, OTHER, OTHER, THIRD, THIRD, GOOD, FOURTH))
+"""A, A, B, B; then C, C, A, D."""
+
+
+async def test_the_second_round_votes_alone(run: Run) -> None:
+    ran = await run(TWO_ROUNDS, votes=4)
+    assert ran.answer.sql == THIRD, "with both rounds it would be the first query"
+    assert ran.answer.vote is not None
+    assert [cluster.weight for cluster in ran.answer.vote.clusters] == [2, 1, 1]
+    assert [each.id for each in ran.answer.candidates] == [f"c{n}" for n in range(1, 9)]
+    assert [each.superseded for each in ran.answer.candidates] == [True] * 4 + [False] * 4
+    assert {name for cluster in voters(ran)[1] for name in cluster.split(",")} == {"c5", "c6", "c7", "c8"}
+
+
+async def test_switch_merge_rounds(run: Run) -> None:
+    ran = await run(TWO_ROUNDS, votes=4, merge_rounds=True)
+    assert ran.answer.sql == GOOD
+    assert ran.answer.vote is not None
+    assert [cluster.weight for cluster in ran.answer.vote.clusters] == [3, 2, 2, 1]
+    assert not any(each.superseded for each in ran.answer.candidates)
+
+
+@pytest.mark.parametrize("second", [BROKEN, "SELECT '' AS city"])
+@pytest.mark.parametrize("explorations", ["each", "shared"])
+async def test_a_second_round_without_results_leaves_the_first_to_a_draw(
+    run: Run, second: str, explorations: str
+) -> None:
+    said = replies(
+        sql_writer=in_turn(GOOD, OTHER, second, second), self_refiner={"explanation": "", "sql": BROKEN}
+    )
+    ran = await run(said, votes=2, explorations=explorations)
+    assert len(ran.of("draw")) == 1
+    assert ran.answer.sql in (GOOD, OTHER)
+    assert any("the first round voted again" in warning for warning in ran.answer.warnings)
+    assert not any(each.superseded for each in ran.answer.candidates)
+
+
+async def test_that_the_data_has_no_answer_is_a_result_of_the_second_round(run: Run) -> None:
+    lacking = {"reasoning": "", "sql": None, "missing": "There is no profit."}
+    said = replies(
+        sql_writer=lambda prompt: (
+            written((GOOD, OTHER)[number(prompt) - 1]) if number(prompt) < 3 else lacking
+        )
+    )
+    ran = await run(said, votes=2)
+    assert ran.answer.status == "unanswerable"
+
+
+async def test_each_candidate_explores_for_itself(run: Run) -> None:
+    """With its own sampling, and its own findings before it; aimed at what tied."""
+    said = replies(
+        sql_writer=taking_turns(GOOD, OTHER, found=GOOD),
+        column_explorer=lambda prompt: explored(CITIES if number(prompt) == 3 else NAMED),
+    )
+    ran = await run(said, votes=2)
+    assert ran.calls() == {"sql_writer": 4, "column_explorer": 2}
+    asked = [event for event in ran.of("model_call") if event["agent"] == "column_explorer"]
+    assert [event["candidate"] for event in asked] == ["c3", "c4"]
+    assert len({event["seed"] for event in asked}) == 2
+    assert {event["temperature"] for event in asked} == {1.0}
+    for turn, own, others in ((2, CITIES, NAMED), (3, NAMED, CITIES)):
+        prompt = ran.prompt("sql_writer", turn)
+        assert own["sql"] in prompt
+        assert others["sql"] not in prompt
+        assert "<differences>" in prompt
+    rivals = ran.prompt("column_explorer")
+    assert GOOD in rivals
+    assert OTHER in rivals
+    assert sorted(event["candidate"] for event in ran.of("finding")) == ["c3", "c4"]
+    assert ran.answer.usage["by_agent"]["column_explorer"]["queries"] == 2
+
+
+async def test_what_two_candidates_explore_alike_runs_once(run: Run) -> None:
+    ran = await run(replies(sql_writer=taking_turns(GOOD, OTHER, found=GOOD)), votes=2)
+    assert sorted(event["candidate"] for event in ran.of("finding")) == ["c3", "c4"]
+    assert ran.answer.usage["by_agent"]["column_explorer"]["queries"] == 1
+
+
+async def test_switch_explorations(run: Run) -> None:
+    said = replies(sql_writer=taking_turns(GOOD, OTHER, found=GOOD))
+    ran = await run(said, votes=4, explorations="shared")
+    assert ran.calls() == {"sql_writer": 8, "column_explorer": 1}
+    assert [len(event["clusters"]) for event in ran.of("vote")] == [2, 1]
+    assert ran.answer.sql == GOOD
+    for turn in range(4, 8):
+        assert CITIES["sql"] in ran.prompt("sql_writer", turn)
+
+
+async def test_a_shared_exploration_that_finds_nothing_asks_no_further_candidates(run: Run) -> None:
+    said = replies(sql_writer=taking_turns(GOOD, OTHER), column_explorer=explored())
+    ran = await run(said, votes=2, explorations="shared")
+    assert ran.calls() == {"sql_writer": 2, "column_explorer": 1}
+    assert "Column exploration found nothing." in ran.answer.warnings
+
+
+async def test_a_candidate_whose_exploration_fails_writes_all_the_same(run: Run) -> None:
+    said = replies(
+        sql_writer=taking_turns(GOOD, OTHER, found=GOOD),
+        column_explorer=lambda prompt: "no JSON" if number(prompt) == 3 else explored(CITIES),
+    )
+    ran = await run(said, votes=2)
+    assert [event["candidate"] for event in ran.of("exploration_ended")] == ["c3"]
+    assert sorted(event["candidate"] for event in ran.of("writing")) == ["c1", "c2", "c3", "c4"]
+    assert {event["candidate"]: event["informed"] for event in ran.of("candidate")[2:]} == {
+        "c3": False,
+        "c4": True,
+    }

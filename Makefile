@@ -42,7 +42,7 @@ bench: $(VENV)/.full  ## run the benchmarks of speed and overhead
 dev: $(VENV)/.studio  ## serve the graph for LangGraph Studio (make dev PORT=2025)
 	@LANGGRAPH_CLI_NO_ANALYTICS=1 LANGGRAPH_NO_VERSION_CHECK=true \
 	    LANGSMITH_TRACING=$${LANGSMITH_TRACING:-false} \
-	    $(BIN)/langgraph dev --no-browser $(if $(PORT),--port $(PORT))
+	    $(BIN)/langgraph dev --no-browser --n-jobs-per-worker 10 $(if $(PORT),--port $(PORT))
 
 clean:  ## remove .venv and caches; traces stay
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

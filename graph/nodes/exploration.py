@@ -26,7 +26,7 @@ from quorum.graph.nodes.writing import items
 from quorum.graph.state import CandidateState, Exploration, Failure, Finding, PromptExtras, RunState
 from quorum.graph.strategies import RIVALS
 from quorum.knowledge.errors import MalformedReply, ModelUnavailable
-from quorum.tools.excerpt import MAX_ROWS, excerpt, row_limit
+from quorum.tools.excerpt import excerpt, row_limit
 from quorum.tools.execute import execute
 from quorum.tools.models import Model
 from quorum.tools.query import ErrorKind, QueryError
@@ -91,10 +91,8 @@ async def run_query(state: Exploring, context: Context) -> Update:
     """
     now = state.exploration
     query, *rest = now.waiting
-    limits = replace(context.database.limits, rows=min(MAX_ROWS, context.database.limits.rows))
-    bounded = replace(context.database, limits=limits, cache=context.explored)
     asker = state.input.id if isinstance(state, CandidateState) else ""
-    outcome = await execute(bounded, query.sql, agent=EXPLORER, candidate=asker)
+    outcome = await execute(context.bounded, query.sql, agent=EXPLORER, candidate=asker)
     if isinstance(outcome, QueryError):
         if outcome.kind is ErrorKind.UNAVAILABLE:
             return _ended(state, context, outcome.describe())
@@ -167,8 +165,8 @@ async def keep_findings(state: Exploring, context: Context) -> Update:
         {"purpose": finding.purpose, "sql": finding.sql, "result": await context.text(finding.ref)}
         for finding in state.exploration.findings
     ]
-    if not findings:
-        return {"warnings": ["Column exploration found nothing."]}
+    if not findings:  # what a limit ended may never have looked
+        return {} if state.stopped_by else {"warnings": ["Column exploration found nothing."]}
     ref = _put(context, findings)
     if isinstance(state, RunState):
         return {"extras": replace(state.extras, findings=ref)}

@@ -404,6 +404,17 @@ async def test_switch_cte_refinement(run: Run) -> None:
     assert fine.calls() == {"sql_writer": 1}, "a candidate with an answer is left alone"
 
 
+async def test_a_stage_that_candidates_share_runs_once(run: Run) -> None:
+    said = replies(
+        sql_writer=staged_writer, self_refiner={"explanation": "", "sql": None}, cte_refiner=stage_judge
+    )
+    ran = await run(said, votes=2, cte_refinement=True, exploration="never")
+    stages = [event["name"] for event in ran.of("stage")]
+    assert sorted(stages) == sorted(["placed", "placed", "per_city", "result"] * 2)
+    charged = [event["executed"] for event in ran.of("query") if "usage" in event]
+    assert len(charged) == len(set(charged))
+
+
 async def test_both_options_of_the_first_version_go_together(run: Run) -> None:
     said = replies(
         sql_writer=staged_writer,

@@ -21,7 +21,7 @@ from quorum.graph.close_rivals import close_rivals, sides
 from quorum.graph.context import Context
 from quorum.graph.disagreement import Side, disagreements
 from quorum.graph.nodes.prepare import hints
-from quorum.graph.nodes.step import Update, ask_role, known, record
+from quorum.graph.nodes.step import Update, ask_role, known, one_line, record
 from quorum.graph.nodes.writing import items
 from quorum.graph.state import CandidateState, Exploration, Failure, Finding, PromptExtras, RunState
 from quorum.graph.strategies import RIVALS
@@ -160,10 +160,14 @@ async def give_up_query(state: Exploring, context: Context) -> Update:
 
 
 async def keep_findings(state: Exploring, context: Context) -> Update:
-    """Show the findings to the candidates dispatched from now on, or to the one that explored."""
+    """Show the findings to the candidates dispatched from now on, or to the one that explored.
+
+    Several queries may have become the same one by correction: that is shown once.
+    """
+    distinct = {one_line(finding.sql): finding for finding in state.exploration.findings}
     findings = [
         {"purpose": finding.purpose, "sql": finding.sql, "result": await context.text(finding.ref)}
-        for finding in state.exploration.findings
+        for finding in distinct.values()
     ]
     if not findings:  # what a limit ended may never have looked
         return {} if state.stopped_by else {"warnings": ["Column exploration found nothing."]}

@@ -9,7 +9,9 @@ from tests.graph.reforce_script import (
     CITIES,
     OTHER,
     THIRD,
+    TOWNS,
     as_reforce,
+    corrected,
     explored,
     in_turn,
     number,
@@ -149,3 +151,14 @@ async def test_what_a_limit_kept_from_exploring_has_not_found_nothing(run: Run) 
     ran = await run(replies(sql_writer=taking_turns(GOOD, OTHER)), votes=2, max_calls=2)
     assert ran.answer.status == "stopped"
     assert not any("exploration" in warning for warning in ran.answer.warnings)
+
+
+@pytest.mark.parametrize("explorations", ["each", "shared"])
+async def test_what_corrections_make_the_same_query_is_shown_once(run: Run, explorations: str) -> None:
+    said = replies(
+        sql_writer=taking_turns(GOOD, OTHER, found=GOOD),
+        column_explorer=explored(CITIES, TOWNS),
+        exploration_corrector=corrected(CITIES["sql"]),
+    )
+    ran = await run(said, votes=2, explorations=explorations)
+    assert ran.prompt("sql_writer", 2).count(CITIES["sql"]) == 1

@@ -231,7 +231,8 @@ async def refine(state: CandidateState, context: Context) -> Update:
     update: Update = {"refinements": state.refinements + 1}
     if not refined.sql:
         return update
-    if repeats("sql", refined.sql, state.history):
+    confirms = state.seen and known(refined.sql, [state.answer_sql])  # where a result must come twice
+    if repeats("sql", refined.sql, state.history) and not confirms:
         _not_again(state, context, self_refiner.ROLE.name, "sql", refined.sql)
         return update  # nothing new will come: the error stands
     earlier = [*state.earlier, Attempt(state.sql, error.message)]

@@ -404,6 +404,16 @@ async def test_switch_cte_refinement(run: Run) -> None:
     assert fine.calls() == {"sql_writer": 1}, "a candidate with an answer is left alone"
 
 
+async def test_a_repair_that_returns_to_a_plausible_query_confirms_it(run: Run) -> None:
+    """The same reasonable answer is obtained twice (003, 3.2.4)."""
+    said = replies(
+        self_checker={"reasoning": "Hm.", "sql": BROKEN}, self_refiner={"explanation": "", "sql": GOOD}
+    )
+    ran = await run(said, self_consistency=True, exploration="never")
+    assert ran.calls() == {"sql_writer": 1, "self_checker": 1, "self_refiner": 1}
+    assert [candidate.confirmed for candidate in ran.answer.candidates] == [True]
+
+
 async def test_a_stage_that_candidates_share_runs_once(run: Run) -> None:
     said = replies(
         sql_writer=staged_writer, self_refiner={"explanation": "", "sql": None}, cte_refiner=stage_judge

@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field
 
 from quorum.agents.base import PromptContext, ask
 from quorum.agents.role import Role, SqlText
+from quorum.agents.turns import Finding
 from quorum.tools.models import Model
 
 
@@ -45,12 +46,15 @@ async def answer_again(
     *,
     expected_format: str = "",
     earlier: Sequence[Try] = (),
+    findings: Sequence[Finding] = (),
+    differences: Sequence[str] = (),
 ) -> SecondAnswer:
     """Show a query's result and ask for the query that answers the question.
 
     Args:
         result: What ``sql`` returned as text, which says what is not shown (``quorum.tools.excerpt``).
         earlier: Queries before this one, oldest first.
+        findings, differences: As ``quorum.agents.sql_writer.write_sql``.
     """
     return await ask(
         model,
@@ -61,4 +65,6 @@ async def answer_again(
         result=result,
         expected_format=expected_format,
         earlier=list(earlier),
+        findings=list(findings),
+        differences=list(differences),
     )

@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 
 from quorum.agents.base import PromptContext, ask
 from quorum.agents.role import Role, Said, SqlText
+from quorum.agents.turns import Finding
 from quorum.tools.models import Model
 from quorum.tools.query import ErrorKind
 
@@ -60,6 +61,8 @@ async def refine(
     plan: Sequence[str] = (),
     near_misses: Sequence[str] = (),
     earlier: Sequence[Attempt] = (),
+    findings: Sequence[Finding] = (),
+    differences: Sequence[str] = (),
 ) -> Refinement:
     """Repair ``sql``, which failed with ``error`` of the given kind.
 
@@ -67,6 +70,7 @@ async def refine(
         plan: Steps, where the query is to follow one.
         near_misses: Of an empty result: how many rows each condition leaves.
         earlier: Attempts before this one that failed, were rejected or replaced, oldest first.
+        findings, differences: As ``quorum.agents.sql_writer.write_sql``.
     """
     return await ask(
         model,
@@ -81,4 +85,6 @@ async def refine(
         plan=list(plan),
         near_misses=list(near_misses),
         earlier=list(earlier),
+        findings=list(findings),
+        differences=list(differences),
     )

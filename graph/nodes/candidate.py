@@ -208,6 +208,7 @@ async def refine(state: CandidateState, context: Context) -> Update:
     prompt, syntax = await context.prompt(state), await context.text(state.syntax_ref)
     empty = error.kind == ErrorKind.EMPTY_RESULT
     misses = await near_misses(context.database, state.sql, state.input.id) if empty else []
+    findings, differences = await explored(state.input.extras, context)
     refined = await ask_role(
         state,
         context,
@@ -224,6 +225,8 @@ async def refine(state: CandidateState, context: Context) -> Update:
             plan=state.steps if state.linked_ref else [],
             near_misses=misses,
             earlier=state.earlier,
+            findings=findings,
+            differences=differences,
         ),
         event="refinement",
         repaired=error,

@@ -18,7 +18,7 @@ from quorum.agents import self_checker
 from quorum.agents.self_checker import Try
 from quorum.agents.self_refiner import Attempt
 from quorum.graph.context import Context
-from quorum.graph.nodes import candidate
+from quorum.graph.nodes import candidate, writing
 from quorum.graph.nodes.routes import MAX_EMPTY, Routes, halted
 from quorum.graph.nodes.step import Update, ask_role, known, record
 from quorum.graph.state import PREVIEW_ROWS, CandidateState, Result
@@ -60,6 +60,7 @@ async def answer_again(state: CandidateState, context: Context) -> Update:
     assert result is not None  # the router comes here with a result only
     shown, kept = await asyncio.to_thread(_excerpts, result, state.sql, context.dialect, context.trace.folder)
     prompt = await context.prompt(state)
+    findings, differences = await writing.explored(state.input.extras, context)
     again = await ask_role(
         state,
         context,
@@ -72,6 +73,8 @@ async def answer_again(state: CandidateState, context: Context) -> Update:
             shown,
             expected_format=state.expected_format,
             earlier=[Try(tried.sql, tried.error) for tried in state.earlier],
+            findings=findings,
+            differences=differences,
         ),
         event="second_answer",
     )

@@ -162,3 +162,13 @@ async def test_what_corrections_make_the_same_query_is_shown_once(run: Run, expl
     )
     ran = await run(said, votes=2, explorations=explorations)
     assert ran.prompt("sql_writer", 2).count(CITIES["sql"]) == 1
+
+
+@pytest.mark.parametrize("role", ["self_refiner", "self_checker"])
+async def test_who_writes_after_the_first_query_sees_the_findings_too(run: Run, role: str) -> None:
+    """What was explored is in the model's session while it refines (003, 3.2.4)."""
+    wrong = {"self_refiner": BROKEN, "self_checker": OTHER}[role]
+    said = replies(sql_writer=written(wrong), self_checker={"reasoning": "", "sql": OTHER})
+    ran = await run(said, votes=1, exploration="always", self_consistency=role == "self_checker")
+    assert CITIES["sql"] in ran.prompt(role)
+    assert "<exploration_result>" in ran.prompt(role)

@@ -17,11 +17,11 @@ MAX_STEPS = 30  # ReCAPAgent-SQL, section 3.3.4
 class LinkStep(BaseModel):
     """A command over the schema files, or the linked schema that ends the search."""
 
-    thought: str = Field(description="What is still missing, in one sentence.")
+    thought: str = Field(description="What is still missing, or why this is enough, in one sentence.")
     command: str | None = Field(description="The next command; null once you know enough.")
     linked_schema: str | None = Field(
         description="What is needed and no more, keys for joins included, as `table1(col1:TYPE[value, "
-        "value], col2:TYPE); table2(col3:TYPE)`; null until you know enough."
+        "value], col2:TYPE); table2(col3:TYPE)`, with sample values where they help; null with a command."
     )
 
     @model_validator(mode="after")

@@ -76,7 +76,7 @@ FORMS: dict[str, tuple[type[BaseModel], dict[str, Any]]] = {
     ),
     "schema_linker": (
         LinkStep,
-        {"sql": "", "error": "", "listing": "customers.txt", "history": [], "steps_left": 9},
+        {"sql": "", "error": "", "listing": "customers.txt", "ddl": "", "history": [], "steps_left": 9},
     ),
     "self_refiner": (
         Refinement,
@@ -292,7 +292,12 @@ def test_the_schema_linker_explores_and_ends_with_columns(schema_text: str, cont
     error = "orders has no column total_amt. Did you mean: total_amount?"
     history: list[Look] = []
     for steps_left in range(8, 0, -1):
-        variables = {"sql": "SELECT total_amt FROM orders", "error": error, "listing": files.run("ls")}
+        variables = {
+            "sql": "SELECT total_amt FROM orders",
+            "error": error,
+            "listing": files.run("ls"),
+            "ddl": "",
+        }
         step = ask(context, "schema_linker", question, **variables, history=history, steps_left=steps_left)
         if step["command"] is None:
             break

@@ -18,6 +18,7 @@ class Turn:
         text: The query or the command.
         thought: Why it was taken, where the agent is shown its own thoughts again.
         by: The role that wrote the query, where it was another than the agent itself.
+        done: False for a query that was replaced before it ran: it has not failed, and may be run yet.
     """
 
     action: str
@@ -25,15 +26,16 @@ class Turn:
     observation: str
     thought: str = ""
     by: str = ""
+    done: bool = True
 
 
 def repeats(action: str, text: str, history: Sequence[Turn]) -> bool:
-    """Whether the very same action stands in the history; white space and a final ``;`` don't count."""
+    """Whether the very same action was done before; white space and a final ``;`` don't count."""
 
     def key(kind: str, text: str) -> tuple[str, str]:
         return kind, " ".join(text.rstrip("; \n").split())
 
-    return key(action, text) in {key(turn.action, turn.text) for turn in history}
+    return key(action, text) in {key(turn.action, turn.text) for turn in history if turn.done}
 
 
 @dataclass(frozen=True)

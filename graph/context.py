@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -23,6 +23,7 @@ from quorum.graph.state import VERSION, Known
 from quorum.graph.stopping import Stopping, find_stopping
 from quorum.graph.trace import Trace
 from quorum.knowledge.errors import ConfigurationError
+from quorum.tools.excerpt import MAX_ROWS
 from quorum.tools.execute import Database, QueryCache
 from quorum.tools.experts import ExpertLedger
 from quorum.tools.ledger import Budget, Ledger
@@ -48,7 +49,7 @@ class Context:
         resumed: The run was begun by another process.
         owned: True when the graph itself opened it (Studio) and so closes it.
         session: Id of this opening; a resumed run has another one.
-        explored: Outcomes of exploration queries, whose rows are cut: each text runs once for all candidates.
+        explored: Outcomes of queries of ``bounded``: each text runs once for all candidates.
     """
 
     options: RunOptions
@@ -76,6 +77,12 @@ class Context:
     def live(self) -> bool:
         """Whether queries can run; False where only the schema is available."""
         return self.database.connector.live
+
+    @property
+    def bounded(self) -> Database:
+        """The database for queries of which few rows are shown: outcomes are cut, and kept apart."""
+        limits = replace(self.database.limits, rows=min(MAX_ROWS, self.database.limits.rows))
+        return replace(self.database, limits=limits, cache=self.explored)
 
     @property
     def votes(self) -> int:

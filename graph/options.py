@@ -311,6 +311,12 @@ class RunOptions(Options):
                 f"{len(self.models)} models cannot share {self.votes} votes: some would never be asked.",
                 hint=f"Ask for at least {len(self.models)} votes, or name fewer models.",
             )
+        writing = [name for name in self.model_for if name in ("writing", *GROUPS["writing"])]
+        if len(self.models) > 1 and writing:
+            raise ConfigurationError(
+                f"Several models vote, and model_for names one that writes for all ({', '.join(writing)}).",
+                hint="Each is weighed by what it wrote: name one model, or none for the writer.",
+            )
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> RunOptions:

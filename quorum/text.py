@@ -96,7 +96,7 @@ def agreement(answer: dict[str, Any]) -> str:
     if differing:
         parts.append(f"{differing} {'differs' if differing == 1 else 'differ'}")
     if silent > 0:
-        parts.append(f"{silent} gave no result")
+        parts.append(f"{silent} did not vote")
     if (answer.get("vote") or {}).get("tie"):
         parts.append("a tie")
     return "; ".join(parts)

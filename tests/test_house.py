@@ -189,7 +189,7 @@ def test_make_help_lists_every_target_that_people_expect(root: Path) -> None:
 
 def test_serving_installs_what_serving_needs_and_takes_a_port(root: Path, tmp_path: Path) -> None:
     command = ["make", "--dry-run", "dev", f"VENV={tmp_path}/new"]
-    for given, flag in (([], "--no-browser\n"), (["PORT=2025"], "--no-browser --port 2025\n")):
+    for given, flag in (([], "-worker 10\n"), (["PORT=2025"], "-worker 10 --port 2025\n")):
         result = subprocess.run([*command, *given], cwd=root, capture_output=True, text=True, check=True)
         assert re.findall(r'--editable "(.*?)"', result.stdout) == [".[studio]"]
         assert flag in re.sub(r" *\n", "\n", result.stdout)

@@ -83,6 +83,10 @@ def named(text: str, catalog: Catalog) -> Linked:
     """
     text = text.casefold()
     found = sorted(_tables_named(text, catalog))
+    longest: dict[int, int] = {}  # of "customer orders"(…) and orders(…), which end alike, the first is meant
+    for start, body, _ in found:
+        longest.setdefault(body, start)
+    found = [each for each in found if each[0] == longest[each[1]]]
     starts = [start for start, _, _ in found]
     columns = [
         (table.full_name, column.name)

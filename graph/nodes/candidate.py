@@ -75,6 +75,7 @@ async def review_sql(state: CandidateState, context: Context) -> Update:
     """SQLCritique: of Action's query before it runs, of a refined one with its result (3.3.3, 3.3.6).
 
     A corrected query replaces the faulty one, unless it was tried before; Action and SelfRefiner learn why.
+    A query that was replaced before it ran may be brought back: the critique may be wrong.
     """
     result = observation(state.result) if state.ran and state.result else ""
     prompt, syntax = await context.prompt(state), await context.text(state.syntax_ref)
@@ -107,7 +108,8 @@ def _replaced(state: CandidateState, context: Context, sql: str, reasoning: str)
         wanted = f"Not run again. Why it was wanted: {reasoning}"
         return {"history": [*state.history, Turn("sql", sql, wanted, by=critique)]}
     reason = f"A reviewer put another query in its place: {reasoning}"
-    history = [*state.history, Turn("sql", state.sql, f"Not run. {reason}", by=_colleague(state))]
+    turn = Turn("sql", state.sql, f"Not run. {reason}", by=_colleague(state), done=False)
+    history = [*state.history, turn]
     if state.ran:
         history = _remarked(state.history, state.sql, reason)
     earlier = [*state.earlier, Attempt(state.sql, reason)]
@@ -117,7 +119,7 @@ def _replaced(state: CandidateState, context: Context, sql: str, reasoning: str)
 def _remarked(history: list[Turn], sql: str, remark: str) -> list[Turn]:
     """The history with a remark under what a query returned."""
     return [
-        replace(turn, observation=f"{turn.observation}\n{remark}") if turn.text == sql else turn
+        replace(turn, observation=f"{turn.observation}\n{remark}") if turn.text == sql and turn.done else turn
         for turn in history
     ]
 
@@ -231,7 +233,8 @@ async def refine(state: CandidateState, context: Context) -> Update:
     update: Update = {"refinements": state.refinements + 1}
     if not refined.sql:
         return update
-    if repeats("sql", refined.sql, state.history):
+    confirms = state.seen and known(refined.sql, [state.answer_sql])  # where a result must come twice
+    if repeats("sql", refined.sql, state.history) and not confirms:
         _not_again(state, context, self_refiner.ROLE.name, "sql", refined.sql)
         return update  # nothing new will come: the error stands
     earlier = [*state.earlier, Attempt(state.sql, error.message)]

@@ -21,12 +21,12 @@ from quorum.graph.close_rivals import close_rivals, sides
 from quorum.graph.context import Context
 from quorum.graph.disagreement import Side, disagreements
 from quorum.graph.nodes.prepare import hints
-from quorum.graph.nodes.step import Update, ask_role, known, record
+from quorum.graph.nodes.step import Update, ask_role, known, one_line, record
 from quorum.graph.nodes.writing import items
 from quorum.graph.state import CandidateState, Exploration, Failure, Finding, PromptExtras, RunState
 from quorum.graph.strategies import RIVALS
 from quorum.knowledge.errors import MalformedReply, ModelUnavailable
-from quorum.tools.excerpt import MAX_ROWS, excerpt, row_limit
+from quorum.tools.excerpt import excerpt, row_limit
 from quorum.tools.execute import execute
 from quorum.tools.models import Model
 from quorum.tools.query import ErrorKind, QueryError
@@ -91,10 +91,8 @@ async def run_query(state: Exploring, context: Context) -> Update:
     """
     now = state.exploration
     query, *rest = now.waiting
-    limits = replace(context.database.limits, rows=min(MAX_ROWS, context.database.limits.rows))
-    bounded = replace(context.database, limits=limits, cache=context.explored)
     asker = state.input.id if isinstance(state, CandidateState) else ""
-    outcome = await execute(bounded, query.sql, agent=EXPLORER, candidate=asker)
+    outcome = await execute(context.bounded, query.sql, agent=EXPLORER, candidate=asker)
     if isinstance(outcome, QueryError):
         if outcome.kind is ErrorKind.UNAVAILABLE:
             return _ended(state, context, outcome.describe())
@@ -162,13 +160,17 @@ async def give_up_query(state: Exploring, context: Context) -> Update:
 
 
 async def keep_findings(state: Exploring, context: Context) -> Update:
-    """Show the findings to the candidates dispatched from now on, or to the one that explored."""
+    """Show the findings to the candidates dispatched from now on, or to the one that explored.
+
+    Several queries may have become the same one by correction: that is shown once.
+    """
+    distinct = {one_line(finding.sql): finding for finding in state.exploration.findings}
     findings = [
         {"purpose": finding.purpose, "sql": finding.sql, "result": await context.text(finding.ref)}
-        for finding in state.exploration.findings
+        for finding in distinct.values()
     ]
-    if not findings:
-        return {"warnings": ["Column exploration found nothing."]}
+    if not findings:  # what a limit ended may never have looked
+        return {} if state.stopped_by else {"warnings": ["Column exploration found nothing."]}
     ref = _put(context, findings)
     if isinstance(state, RunState):
         return {"extras": replace(state.extras, findings=ref)}

@@ -58,12 +58,12 @@ async def link_schema(
     linked, notes = await link(state, context, above)
     if not linked.tables:
         notes = [*notes, "The schema is large and linking found nothing; the whole schema was used."]
-        context.trace.record("linking", agent="table_linker", tables=[], notes=notes)
+    role = table_linker.ROLE if linking == "tables" else draft_linker.ROLE
+    context.trace.record("linking", agent=role.name, tables=list(linked.tables), notes=notes)
+    if not linked.tables:
         return {"warnings": notes}
     chosen = await asyncio.to_thread(prune, context.resources.catalog, linked)
     text = await asyncio.to_thread(_text, chosen, context)
-    agent = "table_linker" if linking == "tables" else "draft_linker"
-    context.trace.record("linking", agent=agent, tables=list(linked.tables), notes=notes)
     return {**show(context, text), "warnings": notes}
 
 

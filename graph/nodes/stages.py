@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Literal
 
 from quorum.agents import cte_refiner
@@ -18,13 +17,13 @@ from quorum.graph.nodes.routes import halted, unavailable
 from quorum.graph.nodes.step import Update, ask_role, record
 from quorum.graph.state import CandidateState
 from quorum.tools.excerpt import excerpt, row_limit
-from quorum.tools.execute import Database, QueryCache, execute
+from quorum.tools.execute import execute
 from quorum.tools.query import QueryError
 from quorum.tools.sql import SyntaxProblem
 from quorum.tools.stages import replace_stage, split_stages
 
 STAGE_ROWS = 20
-"""Rows of a stage that are fetched and shown."""
+"""Rows of a stage that are shown."""
 
 
 async def decompose(state: CandidateState, context: Context) -> Update:
@@ -41,7 +40,7 @@ async def run_stage(state: CandidateState, context: Context) -> Update:
         return {"stage_error": str(problem), "stage_ref": ""}
     except IndexError:  # a rewrite left fewer stages
         return {"stage_error": "The rewritten query has lost this stage.", "stage_ref": ""}
-    database = context.database if stage.last else _bounded(context.database)
+    database = context.database if stage.last else context.bounded
     outcome = await execute(database, stage.sql, agent="cte_refiner", candidate=state.input.id)
     if isinstance(outcome, QueryError):
         return {"stage_error": outcome.describe(), "stage_ref": ""}
@@ -106,9 +105,3 @@ def fruitless(state: CandidateState) -> bool:
     """
     nothing = state.result is None or state.result.blank
     return nothing and not (halted(state) or unavailable(state))
-
-
-def _bounded(database: Database) -> Database:
-    """The database with few rows a query; its outcomes are cut, so they are not shared."""
-    limits = replace(database.limits, rows=min(STAGE_ROWS, database.limits.rows))
-    return replace(database, limits=limits, cache=QueryCache())

@@ -52,7 +52,7 @@ async def dispatch_again(
 
 
 async def recall_first_round(state: RunState, _: Context) -> Update:
-    """Let the first round vote again where the second neither has a result nor says that the data has none.
+    """Let the first round vote again where the second has no result with values, and does not say why.
 
     What tied then is drawn among, as the paper does with whatever stays unresolved (equation 7).
     """
@@ -61,7 +61,8 @@ async def recall_first_round(state: RunState, _: Context) -> Update:
         return {}
     recalled: Update = {"candidates": state.first_round, "first_round": []}
     if any(candidate.result for candidate in state.first_round):
-        recalled["warnings"] = ["No candidate of the second round has a result; the first round voted again."]
+        lacking = "No candidate of the second round has a result with values"
+        recalled["warnings"] = [f"{lacking}; the first round voted again."]
     return recalled
 
 

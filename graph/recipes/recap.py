@@ -7,7 +7,7 @@
 
 Kept from the paper: roles and triggers (Table 1), three reviews of the plan, 30 linker steps, the whole
 of the feedback: what the critique and the Validator said reaches Action and SelfRefiner, and no query
-that they sent back is run again. Five refinements are ours: its Termination Criteria leave the number
+is run twice. Five refinements are ours: its Termination Criteria leave the number
 open. ``DEVIATIONS`` says where the recipe departs from the paper.
 """
 
@@ -260,6 +260,8 @@ RECIPE = Recap(
         "planner",
         "plan_critique",
         "syntax_retriever",
+        "column_explorer",
+        "exploration_corrector",
         "action",
         "sql_critique",
         "schema_linker",

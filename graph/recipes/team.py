@@ -30,6 +30,6 @@ RECIPE = Team(
     name="team",
     summary="Plan, criticise, link, act, refine and validate in parallel, vote, explore what is disputed.",
     paper="none: ReCAPAgent-SQL's agents with ReFoRCE's column exploration",
-    agents=(*recap.RECIPE.agents, "column_explorer", "exploration_corrector"),
+    agents=recap.RECIPE.agents,
     wire=recap.wire,
 )

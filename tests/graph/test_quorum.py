@@ -322,6 +322,13 @@ async def test_max_refinements_limits_the_repairs_of_a_candidate(run: Run, limit
 async def test_a_large_schema_is_linked(run: Run, linking: str, role: str) -> None:
     assert (await run(replies(), linking=linking, link_above=10)).calls()[role] > 0
     assert role not in (await run(replies(), linking="none", link_above=10)).calls()
+    nothing = {
+        "draft_linker": written("SELECT 1") | {"missing": ""},
+        "table_linker": {"think": "", "answer": "N", "columns": []},
+    }
+    ran = await run(replies(**nothing), linking=linking, link_above=10)
+    assert ran.of("linking")[-1]["tables"] == []
+    assert ran.of("linking")[-1]["agent"] == role, "who found nothing"
 
 
 async def test_a_limit_ends_the_run_with_the_best_so_far(run: Run) -> None:

@@ -149,6 +149,19 @@ async def test_the_critique_cannot_bring_back_a_rejected_query(run: Run) -> None
     assert len(ran.of("not_run")) == 1
 
 
+@pytest.mark.parametrize("back", ["self_refiner", "action"])
+async def test_a_query_that_was_replaced_before_it_ran_can_be_brought_back(run: Run, back: str) -> None:
+    """The critique was wrong: the database says so of its query, or the Validator."""
+    wrong = FAULT | {"sql": TOWN if back == "self_refiner" else BY_NAME}
+    said = script(action=sql(GOOD), sql_critique=[wrong, wrong, RIGHT], validator=[REJECTED, FINE])
+    if back == "self_refiner":
+        said |= {"self_refiner": repair(GOOD), "validator": FINE}
+    ran = await run(said)
+    assert ran.answer.sql == GOOD
+    assert ran.answer.candidates[0].approved
+    assert [event["agent"] for event in ran.of("not_run")] == ["sql_critique"], "its query is not run again"
+
+
 async def test_the_refiner_cannot_bring_back_a_rejected_query(run: Run) -> None:
     ran = await run(
         script(action=[sql(BY_NAME), sql(TOWN)], self_refiner=repair(BY_NAME), validator=REJECTED)

@@ -404,6 +404,27 @@ async def test_switch_cte_refinement(run: Run) -> None:
     assert fine.calls() == {"sql_writer": 1}, "a candidate with an answer is left alone"
 
 
+async def test_a_repair_that_returns_to_a_plausible_query_confirms_it(run: Run) -> None:
+    """The same reasonable answer is obtained twice (003, 3.2.4)."""
+    said = replies(
+        self_checker={"reasoning": "Hm.", "sql": BROKEN}, self_refiner={"explanation": "", "sql": GOOD}
+    )
+    ran = await run(said, self_consistency=True, exploration="never")
+    assert ran.calls() == {"sql_writer": 1, "self_checker": 1, "self_refiner": 1}
+    assert [candidate.confirmed for candidate in ran.answer.candidates] == [True]
+
+
+async def test_a_stage_that_candidates_share_runs_once(run: Run) -> None:
+    said = replies(
+        sql_writer=staged_writer, self_refiner={"explanation": "", "sql": None}, cte_refiner=stage_judge
+    )
+    ran = await run(said, votes=2, cte_refinement=True, exploration="never")
+    stages = [event["name"] for event in ran.of("stage")]
+    assert sorted(stages) == sorted(["placed", "placed", "per_city", "result"] * 2)
+    charged = [event["executed"] for event in ran.of("query") if "usage" in event]
+    assert len(charged) == len(set(charged))
+
+
 async def test_both_options_of_the_first_version_go_together(run: Run) -> None:
     said = replies(
         sql_writer=staged_writer,

@@ -9,7 +9,9 @@ from tests.graph.reforce_script import (
     CITIES,
     OTHER,
     THIRD,
+    TOWNS,
     as_reforce,
+    corrected,
     explored,
     in_turn,
     number,
@@ -66,7 +68,10 @@ async def test_a_second_round_without_results_leaves_the_first_to_a_draw(
     ran = await run(said, votes=2, explorations=explorations)
     assert len(ran.of("draw")) == 1
     assert ran.answer.sql in (GOOD, OTHER)
-    assert any("the first round voted again" in warning for warning in ran.answer.warnings)
+    assert (
+        "No candidate of the second round has a result with values; the first round voted again."
+        in ran.answer.warnings
+    )
     assert not any(each.superseded for each in ran.answer.candidates)
 
 
@@ -140,3 +145,20 @@ async def test_a_candidate_whose_exploration_fails_writes_all_the_same(run: Run)
         "c3": False,
         "c4": True,
     }
+
+
+async def test_what_a_limit_kept_from_exploring_has_not_found_nothing(run: Run) -> None:
+    ran = await run(replies(sql_writer=taking_turns(GOOD, OTHER)), votes=2, max_calls=2)
+    assert ran.answer.status == "stopped"
+    assert not any("exploration" in warning for warning in ran.answer.warnings)
+
+
+@pytest.mark.parametrize("explorations", ["each", "shared"])
+async def test_what_corrections_make_the_same_query_is_shown_once(run: Run, explorations: str) -> None:
+    said = replies(
+        sql_writer=taking_turns(GOOD, OTHER, found=GOOD),
+        column_explorer=explored(CITIES, TOWNS),
+        exploration_corrector=corrected(CITIES["sql"]),
+    )
+    ran = await run(said, votes=2, explorations=explorations)
+    assert ran.prompt("sql_writer", 2).count(CITIES["sql"]) == 1

@@ -127,6 +127,26 @@ def test_a_model_for_a_role_that_the_recipe_never_asks_is_refused(recipe: str, n
         recipe_of(RunOptions(recipe=recipe, model_for={name: "offline"}))
 
 
+@pytest.mark.parametrize("recipe", ["recap", "team", "reforce"])
+async def test_who_explores_may_have_a_model_wherever_a_switch_lets_a_recipe_explore(
+    recipe: str, run: Run
+) -> None:
+    explores = {"queries": [{"purpose": "?", "sql": "SELECT city FROM customers"}]}
+    said = {"usual": script(), "own": script(column_explorer=explores)}
+    switches = {"exploration": "always"}
+    ran = await run(
+        said, models=["usual"], model_for={"exploration": "own"}, recipe=recipe, switches=switches
+    )
+    assert asked(ran)["column_explorer"] == {"own"}
+
+
+@pytest.mark.parametrize("role", ["writing", "action"])
+def test_one_writer_for_all_the_models_that_vote_is_refused(role: str) -> None:
+    """They would be weighed by what another wrote."""
+    with pytest.raises(ConfigurationError, match=rf"Several models vote.*{role}"):
+        RunOptions(models=["openai:a", "openai:b"], model_for={role: "openai:c"})
+
+
 @pytest.mark.parametrize("recipe", list(RECIPES))
 def test_every_recipe_has_writers(recipe: str) -> None:
     assert recipe_of(RunOptions(recipe=recipe, model_for={"writing": "offline"})).name == recipe

@@ -58,7 +58,7 @@ def voted(*clusters: list[str], total: int, tie: bool = False) -> dict[str, Any]
     [
         (voted(["c1", "c2", "c3"], total=3), "3 of 3 candidates agree"),
         (voted(["c2"], ["c1", "c3"], total=3), "2 of 3 candidates agree; 1 differs"),
-        (voted(["c1"], total=3), "1 of 3 candidates agrees; 2 gave no result"),
+        (voted(["c1"], total=3), "1 of 3 candidates agrees; 2 did not vote"),
         (voted(["c1"], ["c2"], total=2, tie=True), "1 of 2 candidates agrees; 1 differs; a tie"),
         (voted(total=3), "none of 3 candidates has a result to vote with"),
         (voted(["c1"], total=1), "a single candidate, no vote"),

@@ -261,6 +261,15 @@ def test_a_linked_tables_schema_decides_between_two_of_a_name() -> None:
     assert named('A."Order Details"(ID)', TWICE).tables == ("A.Order Details",)
 
 
+@pytest.mark.parametrize("text", ['"big orders"(total)', "big orders(total)"])
+def test_a_table_whose_name_ends_like_another_s_is_read_as_itself(text: str) -> None:
+    columns = tuple(Column(name, "INTEGER") for name in ("id", "total"))
+    catalog = Catalog("shop", "sqlite", (Table("big orders", columns), Table("orders", columns)))
+    assert named(text, catalog) == Linked(("big orders",), (("big orders", "total"),))
+    both = named(f"{text}; orders(id)", catalog)
+    assert both.columns == (("big orders", "total"), ("orders", "id"))
+
+
 def test_a_table_linked_without_its_columns_stays_whole() -> None:
     assert len(prune(SHOP, named("orders(...)", SHOP)).tables[0].columns) == 5
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pydantic import BaseModel, Field
 
 from quorum.agents.base import PromptContext, ask
@@ -30,9 +32,20 @@ ROLE = Role(
 
 
 async def critique_plan(
-    model: Model, context: PromptContext, question: str, steps: list[str], expected_format: str
+    model: Model,
+    context: PromptContext,
+    question: str,
+    steps: list[str],
+    expected_format: str,
+    assumptions: Sequence[str] = (),
 ) -> PlanReview:
-    """Judge a plan against the question and the schema."""
+    """Judge a plan, with what it assumes, against the question and the schema."""
     return await ask(
-        model, ROLE, context=context, question=question, steps=steps, expected_format=expected_format
+        model,
+        ROLE,
+        context=context,
+        question=question,
+        steps=steps,
+        expected_format=expected_format,
+        assumptions=list(assumptions),
     )

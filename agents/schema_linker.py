@@ -13,15 +13,18 @@ from quorum.tools.models import Model
 
 MAX_STEPS = 30  # ReCAPAgent-SQL, section 3.3.4
 
+SHORT = 6_000
+"""Characters of ``DDL.sql`` that every prompt shows at once: it saves the turn that would ask for it."""
+
 
 class LinkStep(BaseModel):
     """A command over the schema files, or the linked schema that ends the search."""
 
-    thought: str = Field(description="What is still missing, in one sentence.")
+    thought: str = Field(description="What is still missing, or why this is enough, in one sentence.")
     command: str | None = Field(description="The next command; null once you know enough.")
     linked_schema: str | None = Field(
         description="What is needed and no more, keys for joins included, as `table1(col1:TYPE[value, "
-        "value], col2:TYPE); table2(col3:TYPE)`; null until you know enough."
+        "value], col2:TYPE); table2(col3:TYPE)`, with sample values where they help; null with a command."
     )
 
     @model_validator(mode="after")
@@ -61,7 +64,7 @@ async def link_schema(
         The compact form ``table(col:TYPE[values], ...); ...``; empty if the model never gave it.
     """
     history: list[Look] = []
-    listing = files.run("ls")
+    listing, ddl = files.run("ls"), files.run("cat DDL.sql")
     for steps_left in range(max_steps, 0, -1):
         step = await ask(
             model,
@@ -71,6 +74,7 @@ async def link_schema(
             sql=sql,
             error=error,
             listing=listing,
+            ddl=ddl if len(ddl) <= SHORT else "",
             history=history,
             steps_left=steps_left,
         )

@@ -314,7 +314,6 @@ class CandidateState(Known):
     input: CandidateInput = field(default_factory=lambda: CandidateInput("", 0, "", 0.0, 0))
     history: list[Turn] = field(default_factory=list)
     actions: int = 0
-    feedback: str = ""
     next: str = ""
     sql: str = ""
     writer: str = ""

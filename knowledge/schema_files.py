@@ -241,14 +241,27 @@ class SchemaFiles:
             " any of their names opens it."
         )
         yield "A line: column TYPE, keys, [sample values], -- description; nested paths are indented."
-        yield "DDL.sql: names and types of all tables. docs/: documents, where there are any."
+        yield "DDL.sql: names, types and keys of all tables. docs/: documents, where there are any."
         yield from (f"Note: {one_line(note)}" for note in catalog.notes)
 
     def _ddl(self) -> Iterator[str]:
         dialect = self._catalog.dialect
         for table in self._catalog.tables:
-            columns = ", ".join(f"{write_name(c.name, dialect)} {c.type}".rstrip() for c in table.columns)
-            yield f"CREATE {table.kind.upper()} {full_name(table, dialect)} ({columns});"
+            parts = [f"{write_name(c.name, dialect)} {c.type}".rstrip() for c in table.columns]
+            if table.primary_key:
+                parts.append(f"PRIMARY KEY ({_names(table.primary_key, dialect)})")
+            for key in table.foreign_keys:
+                there = (
+                    f"{key.ref_table} ({_names(key.ref_columns, dialect)})"
+                    if key.ref_columns
+                    else key.ref_table
+                )
+                parts.append(f"FOREIGN KEY ({_names(key.columns, dialect)}) REFERENCES {there}")
+            yield f"CREATE {table.kind.upper()} {full_name(table, dialect)} ({', '.join(parts)});"
+
+
+def _names(columns: Sequence[str], dialect: str) -> str:
+    return ", ".join(write_name(column, dialect) for column in columns)
 
 
 class _CommandError(Exception):

@@ -87,7 +87,7 @@ class Writer:
             "cut": f"the ends (…) of {count['cut']:,} descriptions",
             "disputed": f"{count['disputed']:,} descriptions in which tables of one group differ",
             "unsampled": f"sample values of {count['unsampled']:,} of {count['sampled']:,} columns",
-            "rows": f"the rows of {count['rows']:,} small tables",
+            "rows": f"the rows of {count['rows']:,} small table{'s' * (count['rows'] != 1)}",
         }
         return tuple(text for what, text in parts.items() if count[what])
 

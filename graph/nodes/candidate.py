@@ -10,7 +10,7 @@ from quorum.agents.self_refiner import Attempt
 from quorum.agents.turns import Turn, repeats
 from quorum.graph.ballots import UNANSWERABLE
 from quorum.graph.context import Context
-from quorum.graph.nodes.results import keep_result, observation, summary
+from quorum.graph.nodes.results import keep_result, observation, summary, tables_of
 from quorum.graph.nodes.step import Update, ask_role, known, record, try_role
 from quorum.graph.nodes.writing import explored
 from quorum.graph.state import Candidate, CandidateState, Failure, Remarks, RunState
@@ -23,6 +23,9 @@ from quorum.tools.query import ErrorKind, QueryError
 
 NO_PLAN = ["Answer the question with one query."]
 """What Action and its critics are shown where nobody planned."""
+
+REJECTED = "Its result was rejected:"
+"""Before the Validator's objection, under the result in Action's history."""
 
 REPEATED = "You have done exactly this before, so it was not done again. Do something else or terminate."
 
@@ -46,7 +49,6 @@ async def act(state: CandidateState, context: Context, *, max_actions: int) -> U
             expected_format=state.expected_format,
             syntax=syntax,
             history=state.history,
-            feedback=state.feedback,
             steps_left=steps_left,
             findings=findings,
             differences=differences,
@@ -247,13 +249,14 @@ async def refine(state: CandidateState, context: Context) -> Update:
 
 
 async def validate(state: CandidateState, context: Context, *, max_validations: int) -> Update:
-    """Validator: after a successful execution; a rejected result goes back to Action as feedback.
+    """Validator: after a successful execution; a rejected result goes back to Action, whose history says why.
 
     The SelfRefiner learns of it, too.
     """
     result = state.result
     assert result is not None  # the router comes here with a result only
     documents = await context.text(state.documents_ref)
+    schema = await asyncio.to_thread(tables_of, state.sql, context)
     verdict = await try_role(
         state,
         context,
@@ -265,6 +268,7 @@ async def validate(state: CandidateState, context: Context, *, max_validations: 
             state.sql,
             summary(result),
             expected_format=state.expected_format,
+            schema=schema,
             documents=documents,
         ),
         event="validation",
@@ -273,10 +277,10 @@ async def validate(state: CandidateState, context: Context, *, max_validations: 
         return {"validations": max_validations}
     update: Update = {"approved": verdict.accepted, "validations": state.validations + 1}
     if not verdict.accepted:
-        rejected = f"Its result was rejected: {verdict.objection}"
+        rejected = f"{REJECTED} {verdict.objection}"
         update["earlier"] = [*state.earlier, Attempt(state.sql, rejected)]
         update["history"] = _remarked(state.history, state.sql, rejected)
-    return update | {"feedback": verdict.objection}
+    return update
 
 
 async def finish(state: CandidateState, context: Context) -> Update:

@@ -73,7 +73,7 @@ async def review_plan(state: RunState, context: Context) -> Update:
         context,
         plan_critique.ROLE,
         lambda model: plan_critique.critique_plan(
-            model, prompt, state.question, state.steps, state.expected_format
+            model, prompt, state.question, state.steps, state.expected_format, state.assumptions
         ),
         event="plan_review",
     )

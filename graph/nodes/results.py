@@ -12,10 +12,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quorum.agents.validator import SAMPLE_ROWS, ColumnSummary, ResultSummary, shown
+from quorum.graph.context import Context
 from quorum.graph.state import PREVIEW_ROWS, Result
+from quorum.knowledge.compress import render
 from quorum.tools.canonical import canonical
+from quorum.tools.linking import Linked, prune, used
 from quorum.tools.query import QueryResult
 from quorum.tools.results import fingerprint, has_blank_column, is_blank, write_result
+from quorum.tools.sql import SyntaxProblem
+
+SCHEMA_TOKENS = 2_000
+"""Budget for descriptions and samples of the tables that the Validator sees."""
 
 MAX_CELL = 200
 """Characters of a cell that state and checkpoints hold; the file holds all of it."""
@@ -135,3 +142,13 @@ def observation(result: Result) -> str:
     """A result as an action's observation: columns, row count and the first rows."""
     head = f"{result.row_count} rows; columns: {', '.join(result.columns)}"
     return "\n".join([head, *(str(row) for row in result.preview[:SAMPLE_ROWS])])
+
+
+def tables_of(sql: str, context: Context) -> str:
+    """The schema text of the tables that a query uses, each whole; empty where it cannot be read."""
+    catalog = context.resources.catalog
+    try:
+        tables = used(sql, catalog).tables
+    except SyntaxProblem:
+        return ""
+    return render(prune(catalog, Linked(tables=tables)), budget=SCHEMA_TOKENS).text if tables else ""

@@ -11,16 +11,10 @@ from quorum.agents import reviser, validator
 from quorum.graph.ballots import Vote
 from quorum.graph.context import Context
 from quorum.graph.nodes.judging import ModelJudge
-from quorum.graph.nodes.results import summary
+from quorum.graph.nodes.results import summary, tables_of
 from quorum.graph.nodes.step import UNUSABLE_OR_GONE, Update, known, record, try_role
 from quorum.graph.nodes.voting import candidate_input, changed, hold
 from quorum.graph.state import Candidate, CandidateState, Result, RunState
-from quorum.knowledge.compress import render
-from quorum.tools.linking import Linked, prune, used
-from quorum.tools.sql import SyntaxProblem
-
-SCHEMA_TOKENS = 2_000
-"""Budget for descriptions and samples of the tables that the Validator sees."""
 
 
 async def validate_winner(state: RunState, context: Context) -> Update:
@@ -29,7 +23,7 @@ async def validate_winner(state: RunState, context: Context) -> Update:
     if state.winner is None or state.winner.result is None:
         return {"objection": ""}
     winner, result, vote = _winner(state)
-    schema = await asyncio.to_thread(_tables_of, winner.sql, context)
+    schema = await asyncio.to_thread(tables_of, winner.sql, context)
     documents = await context.text(state.documents_ref)
     verdict = await try_role(
         state,
@@ -66,16 +60,6 @@ def _winner(state: RunState) -> tuple[Candidate, Result, Vote]:
     assert winner.result is not None
     assert vote is not None
     return winner, winner.result, vote
-
-
-def _tables_of(sql: str, context: Context) -> str:
-    """The schema text of the tables that a query uses, each whole; empty where it cannot be read."""
-    catalog = context.resources.catalog
-    try:
-        tables = used(sql, catalog).tables
-    except SyntaxProblem:
-        return ""
-    return render(prune(catalog, Linked(tables=tables)), budget=SCHEMA_TOKENS).text if tables else ""
 
 
 async def revise_winner(state: RunState, context: Context) -> Update:

@@ -77,8 +77,8 @@ DEVIATIONS = (
         why="An empty answer can be right.",
     ),
     Deviation(
-        ours="The Validator sees types and numbers of distinct values, up to ten rows, the documents and the "
-        "expected format as well.",
+        ours="The Validator sees the tables used, types and numbers of distinct values, up to ten rows, the "
+        "documents and the expected format as well.",
         paper="column names, NULL counts, number of rows, three rows (3.3.7)",
         why="It cannot judge a business term or a small result without them.",
     ),

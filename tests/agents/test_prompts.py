@@ -53,7 +53,7 @@ async def _first_plan(model: Model) -> object:
 
 
 async def _plan_critique(model: Model) -> object:
-    return await plan_critique.critique_plan(model, CONTEXT, QUESTION, STEPS, FORMAT)
+    return await plan_critique.critique_plan(model, CONTEXT, QUESTION, STEPS, FORMAT, ["A return counts."])
 
 
 async def _syntax(model: Model) -> object:
@@ -74,7 +74,6 @@ async def _action(model: Model) -> object:
         expected_format=FORMAT,
         syntax="## Text\nComparison is case-sensitive.",
         history=history,
-        feedback="Cities are spelt with a capital.",
         steps_left=8,
     )
 
@@ -164,7 +163,7 @@ async def test_the_linker_is_told_of_a_repeated_command_and_of_its_last_turn() -
 
     def reply(prompt: Prompt) -> dict[str, Any]:
         prompts.append(prompt)
-        last = "This is the last turn" in prompt.text
+        last = "This is your last turn" in prompt.text
         return {
             "thought": "",
             "command": None if last else "ls",

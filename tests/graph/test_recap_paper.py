@@ -110,7 +110,7 @@ async def test_action_learns_that_its_query_was_replaced_and_why(run: Run) -> No
     assert "Per city, not per name." in wrote
     assert ran_instead.startswith('action="sql" by="sql_critique">')
     assert GOOD in ran_instead
-    assert "Count per city." in prompt.split("<feedback>")[1]
+    assert "Count per city." in prompt.split("<step ")[-1]
     assert gists(ran, "sql_review")[0] == "corrects it: Per city, not per name."
 
 
@@ -187,7 +187,7 @@ async def test_action_is_told_all_that_the_validator_says(
     ran = await run(script(action=[sql(BY_NAME), sql(GOOD)], validator=[verdict, FINE]))
     prompt = ran.prompt("action", 1)
     for words in told:
-        assert words in prompt.split("<feedback>")[1]
+        assert words in prompt.split("<step ")[-1]
     assert PLAN["expected_format"] in prompt
 
 

@@ -95,11 +95,12 @@ async def test_each_candidate_explores_for_itself(run: Run) -> None:
     ran = await run(said, votes=2)
     assert ran.calls() == {"sql_writer": 4, "column_explorer": 2}
     asked = [event for event in ran.of("model_call") if event["agent"] == "column_explorer"]
-    assert [event["candidate"] for event in asked] == ["c3", "c4"]
+    assert {event["candidate"] for event in asked} == {"c3", "c4"}
     assert len({event["seed"] for event in asked}) == 2
     assert {event["temperature"] for event in asked} == {1.0}
-    for turn, own, others in ((2, CITIES, NAMED), (3, NAMED, CITIES)):
-        prompt = ran.prompt("sql_writer", turn)
+    wrote = {event["candidate"]: event for event in ran.of("model_call") if event["agent"] == "sql_writer"}
+    for candidate, own, others in (("c3", CITIES, NAMED), ("c4", NAMED, CITIES)):
+        prompt = "\n".join(message["content"] for message in wrote[candidate]["messages"])
         assert own["sql"] in prompt
         assert others["sql"] not in prompt
         assert "<differences>" in prompt

@@ -284,7 +284,7 @@ def test_rows_samples_of_members_and_nulls_give_way_before_descriptions() -> Non
     assert "NULLs" not in less.text
     assert "  label TEXT [all: a]\n" in less.text
     assert described.description.strip() in less.text
-    assert less.left_out == ("the rows of 1 small tables",)
+    assert less.left_out == ("the rows of 1 small table",)
 
 
 def test_each_table_of_a_group_shows_what_it_holds() -> None:

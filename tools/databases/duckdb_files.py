@@ -59,7 +59,7 @@ class FilesConnector(DuckdbConnector):
         sources, self._left_out = await asyncio.to_thread(sources_of, self.path)
         self._notes = []
         files = [file for source in sources for file in source.files]
-        self._made = TemporaryDirectory(prefix="quorum-")
+        self._made = await asyncio.to_thread(TemporaryDirectory, prefix="quorum-")
         made = str(Path(self._made.name, "files.duckdb"))
         try:
             await self._serve(made, files, BUILDER)

@@ -141,10 +141,11 @@ def syntax_retriever(prompt: Prompt) -> dict[str, Any]:
 def action(prompt: Prompt) -> dict[str, Any]:
     """First the query; if its result was questioned, another reading of the question; else an end."""
     reading, steps = prompt.read(), prompt.all("step")
+    questioned = "was rejected: " in "".join(prompt.all("result")[-1:])
     why, sql = READ, prompt.other_sql(steps) if steps else reading.sql()
     if reading.unread:
         why, sql = UNREAD, None
-    elif steps and not prompt.get("feedback"):
+    elif steps and not questioned:
         why, sql = "The result stands.", None
     return {"thought": f"{why} {NOTE}", "action": "sql" if sql else "terminate", "sql": sql, "command": None}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -31,6 +32,7 @@ from quorum.agents.table_linker import TableVerdict
 from quorum.agents.tool_user import ToolStep
 from quorum.agents.turns import ExplorationQuery, Turn
 from quorum.agents.validator import ColumnSummary, Verdict
+from quorum.graph.nodes.candidate import REJECTED
 from quorum.knowledge.errors import ConfigurationError
 from quorum.knowledge.schema_files import SchemaFiles
 from quorum.knowledge.schema_text import parse_schema
@@ -57,12 +59,12 @@ TABLE = "# database shop (sqlite): 1 tables, 2 columns\n\ntable customers\n  id 
 
 FORMS: dict[str, tuple[type[BaseModel], dict[str, Any]]] = {
     "planner": (Plan, {"previous_steps": [], "critique": ""}),
-    "plan_critique": (PlanReview, PLAN),
+    "plan_critique": (PlanReview, {**PLAN, "assumptions": []}),
     "syntax_retriever": (
         SyntaxRequest,
         {"steps": STEPS, "dialect": "sqlite", "topics": ["Dates and times", "JSON", "Strings"]},
     ),
-    "action": (Action, {**PLAN, **EXPLORED, "syntax": "", "history": [], "feedback": "", "steps_left": 3}),
+    "action": (Action, {**PLAN, **EXPLORED, "syntax": "", "history": [], "steps_left": 3}),
     "sql_writer": (
         Draft,
         {"expected_format": "", "plan": [], "syntax": "", "rows": "", "demonstrations": [], "findings": [],
@@ -74,7 +76,7 @@ FORMS: dict[str, tuple[type[BaseModel], dict[str, Any]]] = {
     ),
     "schema_linker": (
         LinkStep,
-        {"sql": "", "error": "", "listing": "customers.txt", "history": [], "steps_left": 9},
+        {"sql": "", "error": "", "listing": "customers.txt", "ddl": "", "history": [], "steps_left": 9},
     ),
     "self_refiner": (
         Refinement,
@@ -238,7 +240,7 @@ def test_the_plan_tells_tables_joins_and_filters(context: PromptContext) -> None
 
 
 def test_a_plan_without_any_table_is_sent_back(context: PromptContext) -> None:
-    vague: dict[str, Any] = {"steps": ["Think hard."], "expected_format": "answer (text)"}
+    vague: dict[str, Any] = {"steps": ["Think hard."], "expected_format": "answer", "assumptions": []}
     review = ask(context, "plan_critique", **vague)
     assert review["update_plan"]
     assert "customers" in review["feedback"]
@@ -257,12 +259,13 @@ def test_dates_and_shards_call_for_their_topics(context: PromptContext) -> None:
 def test_a_questioned_result_leads_to_another_reading_and_then_to_an_end(context: PromptContext) -> None:
     question = "Show the name and the number of orders of customers in each country"
     common = {**PLAN, **EXPLORED, "syntax": "", "steps_left": 2}
-    first = ask(context, "action", question, **common, history=[], feedback="")
+    first = ask(context, "action", question, **common, history=[])
     history = [Turn("sql", first["sql"], "5 rows")]
-    second = ask(context, "action", question, **common, history=history, feedback="Drop a column.")
+    rejected = [replace(history[0], observation=f"5 rows\n{REJECTED} Drop a column.")]
+    second = ask(context, "action", question, **common, history=rejected)
     assert second["action"] == "sql"
     assert second["sql"] != first["sql"]
-    assert ask(context, "action", question, **common, history=history, feedback="")["action"] == "terminate"
+    assert ask(context, "action", question, **common, history=history)["action"] == "terminate"
 
 
 @pytest.mark.parametrize(
@@ -289,7 +292,12 @@ def test_the_schema_linker_explores_and_ends_with_columns(schema_text: str, cont
     error = "orders has no column total_amt. Did you mean: total_amount?"
     history: list[Look] = []
     for steps_left in range(8, 0, -1):
-        variables = {"sql": "SELECT total_amt FROM orders", "error": error, "listing": files.run("ls")}
+        variables = {
+            "sql": "SELECT total_amt FROM orders",
+            "error": error,
+            "listing": files.run("ls"),
+            "ddl": "",
+        }
         step = ask(context, "schema_linker", question, **variables, history=history, steps_left=steps_left)
         if step["command"] is None:
             break

@@ -81,7 +81,8 @@ FORMS: dict[str, tuple[type[BaseModel], dict[str, Any]]] = {
     "self_refiner": (
         Refinement,
         {"expected_format": "", "syntax": "", "earlier": [], "sql": "SELECT x", "plan": [],
-         "kind": "other", "error": "It failed.", "near_misses": []},
+         "kind": "other", "error": "It failed.", "near_misses": [],
+         "findings": [], "differences": []},
     ),
     "validator": (Verdict, RESULT),
     "column_explorer": (
@@ -103,7 +104,8 @@ FORMS: dict[str, tuple[type[BaseModel], dict[str, Any]]] = {
     "format_writer": (AnswerFormat, {}),
     "self_checker": (
         SecondAnswer,
-        {"expected_format": "", "earlier": [], "sql": "SELECT 1", "result": "[1]"},
+        {"expected_format": "", "earlier": [], "sql": "SELECT 1", "result": "[1]",
+         "findings": [], "differences": []},
     ),
     "tool_user": (ToolStep, {"history": [], "steps_left": 20, "documents": False}),
     "reviser": (

@@ -74,7 +74,7 @@ class Forked:
         """Run ``quorum`` with these arguments; returns its process id.
 
         Args:
-            events: It kills itself as soon as so many are recorded; engine and guard are in it, not in children.
+            events: It kills itself as soon as so many are recorded; engine and guard are inside it.
         """
         assert self._process.stdin is not None
         print(json.dumps([events, *arguments]), file=self._process.stdin, flush=True)

@@ -165,8 +165,10 @@ def _descriptions(
 
 def _holds_object(value: Any) -> bool:
     """An object with fields of its own in the source; a GeoJSON shape is one plain value there."""
-    parts = _elements(parse_nested(value))
-    return any(isinstance(part, dict) and not part.keys() <= _GEOJSON for part in parts)
+    parsed = parse_nested(value)
+    return parsed is not None and any(
+        isinstance(part, dict) and not part.keys() <= _GEOJSON for part in _elements(parsed)
+    )
 
 
 def _elements(value: Any) -> Iterator[Any]:

@@ -48,10 +48,12 @@ def infer_fields(values: Iterable[Any]) -> tuple[Field, ...]:
     segment. An array of name/value pairs lists the names seen in the description of its name
     field. Values that are not JSON objects or arrays teach nothing.
     """
+    nested = [parsed for parsed in map(parse_nested, values) if parsed is not None]
+    if not nested:  # as of nearly all columns
+        return ()
     root = _Node()
-    for parsed in map(parse_nested, values):
-        if parsed is not None:
-            _add(root, parsed, 0)
+    for parsed in nested:
+        _add(root, parsed, 0)
     _fold(root)
     fields = list(_leaves(root, ""))
     if len(fields) > MAX_FIELDS:

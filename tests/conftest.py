@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,10 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 
+# What a hundred tests start in processes of their own is compiled once, whatever the machine's settings say.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 ROOT = Path(__file__).resolve().parent.parent
 
 SLOW = (ROOT / "tests" / "slow.txt").read_text().split()
@@ -23,6 +29,7 @@ SLOW = (ROOT / "tests" / "slow.txt").read_text().split()
 evaluations, read the shared data, or try hundreds of examples."""
 
 
+@cache
 def is_slow(path: Path) -> bool:
     """Whether a module is one of ``SLOW``."""
     return any(path.is_relative_to(ROOT / "tests" / name) for name in SLOW)

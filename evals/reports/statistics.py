@@ -140,7 +140,10 @@ def mcnemar(gained: int, lost: int) -> float:
         How probable a split at least as uneven is if both are equally good; 1 where none differs.
     """
     differing = gained + lost
-    tail = sum(math.comb(differing, count) for count in range(min(gained, lost) + 1))
+    tail = splits = 1  # of the differing questions, how many splits give one side at most so many
+    for count in range(min(gained, lost)):
+        splits = splits * (differing - count) // (count + 1)
+        tail += splits
     return min(1.0, 2 * tail / (1 << differing))
 
 

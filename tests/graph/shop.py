@@ -64,6 +64,7 @@ def make_shop(path: Path) -> Path:
     with sqlite3.connect(path) as database:
         database.executescript(
             """
+            PRAGMA synchronous = OFF;  -- hundreds of tests make one
             CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT, city TEXT);
             CREATE TABLE orders (id INTEGER PRIMARY KEY, customer_id INTEGER REFERENCES customers(id),
                                  total REAL, note TEXT);

@@ -86,6 +86,25 @@ def test_a_converted_snowflake_folder(tmp_path: Path) -> None:
     assert events.columns[2].samples == ("1.5",)
 
 
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [('[{"key": "page"}]', False), ('{"type": "Point", "coordinates": [1, 2]}', True), ("[1, 2]", True)],
+)
+def test_text_that_holds_objects_had_fields_in_the_source(value: str, kept: bool, tmp_path: Path) -> None:
+    snowflake(tmp_path)
+    (schema,) = tmp_path.glob("**/PUBLIC")
+    (schema / "DDL.csv").write_text((schema / "DDL.csv").read_text().replace("PARAMS VARIANT", "PARAMS TEXT"))
+    path = schema / "EVENTS.json"
+    table = json.loads(path.read_text())
+    table["column_types"] = ["TEXT" if kind == "VARIANT" else kind for kind in table["column_types"]]
+    table["sample_rows"][0]["PARAMS"] = value
+    del table["sample_rows"][1:]
+    path.write_text(json.dumps(table))
+    described = [column.description for column in load(tmp_path)["EVENTS"].columns]
+    assert described[:2] == ["day of the event", "the params record"]
+    assert described[2:] == (["a nested key", "name of the parameter"] if kept else ["", ""])
+
+
 def test_what_was_missing_or_dropped_is_noted(tmp_path: Path) -> None:
     snowflake(tmp_path)
     said = " / ".join(load_folder(tmp_path).notes)

@@ -21,9 +21,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import pyarrow as pa
+
 from quorum.cli import main as command
 from quorum.graph.trace import Trace
+from quorum.tools import guard
 from quorum.tools.databases import process
+from quorum.tools.guard.worker import _judged
 from tests.engines import Inside
 
 OUTPUT = "output.txt"
@@ -32,13 +36,23 @@ IMPORTED = (
     "quorum.evals.suites.spider1",
     "quorum.graph.recipes.quorum",
     "quorum.api",
+    "quorum.clarify",
+    "quorum.commands.ask",
     "quorum.commands.eval_run",
     "quorum.eval_progress",
+    "quorum.event_text",
+    "quorum.progress",
     "quorum.render",
     "quorum.graph.recipes.recap",
     "quorum.tools.databases.sqlite",
+    "quorum.tools.databases.sqlite_catalog",
+    "quorum.tools.databases.sqlite_session",
     "quorum.tools.models.openai_chat",
     "quorum.tools.offline.model",
+    "anyio._backends._asyncio",
+    "httpcore2",
+    "pygments.lexers.sql",
+    "rich.syntax",
 )
 
 
@@ -46,6 +60,7 @@ class Forked:
     """The process that forks; a context manager."""
 
     def __init__(self, folder: Path, root: Path) -> None:
+        self.folder = folder
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.quorum.forked"],
             cwd=folder,
@@ -59,7 +74,7 @@ class Forked:
         """Run ``quorum`` with these arguments; returns its process id.
 
         Args:
-            events: It kills itself as soon as so many are recorded; the engine is in it, not in a child.
+            events: It kills itself as soon as so many are recorded; engine and guard are inside it.
         """
         assert self._process.stdin is not None
         print(json.dumps([events, *arguments]), file=self._process.stdin, flush=True)
@@ -99,6 +114,7 @@ def _die_after(events: float) -> None:
 def main() -> None:
     for module in IMPORTED:
         import_module(module)
+    pa.array([1])  # imports pandas, where it is installed
     for line in sys.stdin:
         child = os.fork()
         if child == 0:
@@ -110,6 +126,7 @@ def main() -> None:
             sys.argv = ["quorum", *arguments]
             if events is not None:
                 process.Child = Inside  # type: ignore[misc]
+                guard.ask = lambda sql, dialect, linter=None: _judged(sql, dialect, linter)
                 _die_after(events)
             command()
         print(child, flush=True)

@@ -15,7 +15,7 @@ import pytest
 from quorum.graph.runs import RunFolder
 from tests.graph.reforce_script import CITIES, TOWNS, corrected, explored
 from tests.graph.shop import GOOD, QUESTION, make_shop, sql
-from tests.quorum.forked import Forked
+from tests.quorum.forked import OUTPUT, Forked
 from tests.quorum.roles import by_role
 from tests.servers.chat_server import ChatServer
 
@@ -31,12 +31,20 @@ ALONE = ("--switch", "exploration=always")
 """Each candidate explores for itself."""
 
 
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatServer]:
+@pytest.fixture(scope="module")
+def server() -> Iterator[ChatServer]:
     with ChatServer(by_role(**REPLIES)) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        monkeypatch.setenv("OPENAI_API_KEY", "test-key")
         yield server
+
+
+@pytest.fixture(scope="module")
+def quorum(server: ChatServer, root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forked]:
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("OPENAI_BASE_URL", server.url)
+        environment.setenv("OPENAI_API_KEY", "test-key")
+        started = Forked(tmp_path_factory.mktemp("forked"), root)
+    with started:
+        yield started
 
 
 @pytest.mark.parametrize(
@@ -45,27 +53,27 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatServer]:
     ids=lambda value: value[0] if isinstance(value, tuple) else None,
 )
 def test_a_run_killed_after_any_event_repeats_no_call(
-    tmp_path: Path, root: Path, server: ChatServer, recipe: tuple[str, ...], votes: int, every: int
+    tmp_path: Path, quorum: Forked, server: ChatServer, recipe: tuple[str, ...], votes: int, every: int
 ) -> None:
     shop = make_shop(tmp_path / "shop.db")
+    server.requests.clear()
     asked = (QUESTION, "--db", f"sqlite:///{shop}", "--model", "openai:test", "--recipe", *recipe)
-    with Forked(tmp_path, root) as quorum:
 
-        def ask(*arguments: str, home: str, events: float = math.inf) -> int:
-            quorum.start("ask", "-q", "--home", str(tmp_path / home), *arguments, events=events)
-            return quorum.wait()
+    def ask(*arguments: str, home: str, events: float = math.inf) -> int:
+        quorum.start("ask", "-q", "--home", str(tmp_path / home), *arguments, events=events)
+        return quorum.wait()
 
-        assert ask(*asked, "--votes", str(votes), home="whole") == 0
-        whole = _left(tmp_path / "whole")
-        once = len(server.requests)
-        for events in range(1, len(list(whole.events())) + 1, every):
-            server.requests.clear()
-            assert ask(*asked, "--votes", str(votes), home=f"{events}", events=events) == -signal.SIGKILL
-            assert ask("--resume", "last", home=f"{events}") == 0, (tmp_path / "output.txt").read_text()
-            killed = _left(tmp_path / f"{events}")
-            assert _paid(killed) == _paid(whole), events
-            assert _result(killed) == _result(whole), events
-            assert once <= len(server.requests) < once + votes, "but for calls that were under way"
+    assert ask(*asked, "--votes", str(votes), home="whole") == 0
+    whole = _left(tmp_path / "whole")
+    once = len(server.requests)
+    for events in range(1, len(list(whole.events())) + 1, every):
+        server.requests.clear()
+        assert ask(*asked, "--votes", str(votes), home=f"{events}", events=events) == -signal.SIGKILL
+        assert ask("--resume", "last", home=f"{events}") == 0, (quorum.folder / OUTPUT).read_text()
+        killed = _left(tmp_path / f"{events}")
+        assert _paid(killed) == _paid(whole), events
+        assert _result(killed) == _result(whole), events
+        assert once <= len(server.requests) < once + votes, "but for calls that were under way"
 
 
 def _left(home: Path) -> RunFolder:

@@ -11,6 +11,9 @@ import threading
 from collections import Counter
 from pathlib import Path
 
+from click.testing import CliRunner
+
+from quorum.cli import cli
 from tests.graph.shop import QUESTION, make_shop
 from tests.quorum.roles import by_role, role_of
 from tests.servers.chat_server import Answer, ChatServer, Request, say
@@ -73,7 +76,5 @@ def test_a_killed_run_resumes_without_repeating_a_finished_node(tmp_path: Path, 
     assert answer["usage"]["queries"] == 1
     assert answer["usage"]["input_tokens"] == 6 * 1200
 
-    again = subprocess.run(
-        _command("--resume", answer["run_id"]), cwd=tmp_path, env=environment, capture_output=True, text=True
-    )
+    again = CliRunner().invoke(cli, ["ask", "--json", "--resume", answer["run_id"]])
     assert json.loads(again.stdout) == answer, "a finished run answers from its folder"

@@ -91,6 +91,16 @@ Make = Callable[..., Harness]
 # The good path
 
 
+async def test_models_share_the_certificates_which_are_read_once(
+    harness: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (await harness([say(GOOD)]).plan()).parsed
+    read: list[str] = []
+    monkeypatch.setattr("ssl.SSLContext.load_verify_locations", lambda *_, **__: read.append("again"))
+    assert (await harness([say(GOOD)]).plan()).parsed
+    assert read == []
+
+
 async def test_a_structured_reply_with_usage_and_cost(harness: Make) -> None:
     table = {"test": {"input": 2.0, "cached": 0.5, "output": 8.0}}
     one = harness([say(GOOD, usage=tokens(1000, 200, cached=400))], prices=table, temperature=0.3)

@@ -26,6 +26,7 @@ async def database(tmp_path: Path) -> AsyncIterator[Database]:
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(
             """
+            PRAGMA synchronous = OFF;
             CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT, age INTEGER);
             CREATE TABLE orders (id INTEGER PRIMARY KEY, customer_id INTEGER, status TEXT, total REAL);
             INSERT INTO customers VALUES (1, 'Ada', 30), (2, 'Bo', 40), (3, 'Cy', 50);

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import warnings
 from collections.abc import AsyncIterator
+from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import parse_qsl, urlsplit
 from weakref import WeakKeyDictionary
 
@@ -47,6 +49,12 @@ _BODY = ("max_tokens", "max_completion_tokens", "response_format")
 They go into ``extra_body``, which is merged into the request unchanged."""
 
 
+@cache
+def _certificates() -> ssl.SSLContext:
+    """The authorities that are trusted; all clients share them, for reading them takes some 20 ms."""
+    return cast("ssl.SSLContext", _httpx.create_ssl_context())
+
+
 class OpenAIBackend(ChatBackend):
     """One model behind one endpoint.
 
@@ -82,7 +90,7 @@ class OpenAIBackend(ChatBackend):
         self.learned = Capabilities((settings.method,) if settings.method else LADDER, limits)
         silence = settings.timeout
         self._timeouts = openai.Timeout(silence, connect=min(CONNECT_SECONDS, silence))
-        self._certificates = _httpx.create_ssl_context()  # reads files: here, and not inside the loop
+        certificates = _certificates()  # reads files: here, and not inside the loop
         self._idle: WeakKeyDictionary[asyncio.AbstractEventLoop, list[ChatOpenAI]] = WeakKeyDictionary()
         self._chat = _Chat(
             model=model,
@@ -93,6 +101,9 @@ class OpenAIBackend(ChatBackend):
             max_retries=0,  # the one retry layer is Model.complete
             use_responses_api=False,
             stream_chunk_timeout=silence,
+            # never used, see ``_connected``; LangChain's own would read the certificates twice more
+            http_client=openai.DefaultHttpxClient(verify=certificates),
+            http_async_client=openai.DefaultAsyncHttpxClient(verify=certificates),
         )
 
     def _connected(self) -> ChatOpenAI:
@@ -101,7 +112,7 @@ class OpenAIBackend(ChatBackend):
             http_client=openai.DefaultAsyncHttpxClient(
                 timeout=self._timeouts,
                 limits=_httpx.Limits(keepalive_expiry=IDLE_SECONDS),
-                verify=self._certificates,
+                verify=_certificates(),
                 event_hooks={"response": [_stay, _cap]},
             )
         )

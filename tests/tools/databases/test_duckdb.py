@@ -45,7 +45,7 @@ CREATE TEMP TABLE passing AS SELECT 1;
 
 def build(path: Path, script: str) -> None:
     with duckdb.connect(str(path)) as connection:
-        connection.execute(script)
+        connection.execute(f"BEGIN; {script}; COMMIT")  # each statement waits for the disk otherwise
 
 
 class TestDuckdb(ConnectorContract):

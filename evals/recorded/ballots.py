@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -26,8 +26,7 @@ class RecordedBallots:
     Attributes:
         ballots: By model, then by number; ids are ``model/number``, experts are models.
         overlaps: Compares their results.
-        judged: It is known which candidates are right.
-        right: Ids of the candidates that meet the gold.
+        right: Ids of the candidates that are known to meet the gold.
         final: Whether the recorded pipeline's own choice meets the gold; None where nothing is recorded, and
             for the pool, which no pipeline chose from.
         as_final: Ids of the candidates whose result equals that choice's.
@@ -36,21 +35,22 @@ class RecordedBallots:
     question: str
     ballots: tuple[Ballot, ...]
     overlaps: ResultOverlaps
-    judged: bool
     right: frozenset[str]
     final: bool | None = None
     as_final: frozenset[str] = frozenset()
 
+    def of(self, expert: str) -> RecordedBallots:
+        """Only the candidates of one expert."""
+        return self._only([ballot for ballot in self.ballots if ballot.expert == expert])
+
+    def _only(self, kept: Collection[Ballot]) -> RecordedBallots:
+        own = {ballot.candidate for ballot in kept}
+        return replace(self, ballots=tuple(kept), right=self.right & own, as_final=self.as_final & own)
+
     def as_in_paper(self) -> RecordedBallots:
         """Only the first candidate of each expert, and blank results vote too."""
-        kept = {ballot.expert: ballot for ballot in reversed(self.ballots)}
-        own = frozenset(ballot.candidate for ballot in kept.values())
-        return replace(
-            self,
-            ballots=tuple(replace(each, blank=False) for each in self.ballots if each.candidate in own),
-            right=self.right & own,
-            as_final=self.as_final & own,
-        )
+        first = {ballot.expert: ballot for ballot in reversed(self.ballots)}
+        return self._only([replace(each, blank=False) for each in self.ballots if each in first.values()])
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +62,7 @@ class Source:
         questions: Ids, sorted.
         known: Something says which candidates are right.
         unknown: Questions of which nothing says so.
+        learnable: Questions that say something of every expert: weights are learned from these.
         several: A model may have several candidates in a question.
         dialect_of: The SQL dialect of a question.
         ballots: A question's, in each of ``names``.
@@ -71,6 +72,7 @@ class Source:
     questions: Sequence[str]
     known: bool
     unknown: Sequence[str]
+    learnable: Sequence[str]
     several: bool
     dialect_of: Callable[[str], str]
     ballots: Callable[[str], Mapping[str, RecordedBallots]]
@@ -116,6 +118,7 @@ def source_of(
         questions=asked,
         known=gold is not None,
         unknown=unknown,
+        learnable=[question for question in asked if question not in unknown] if gold else [],
         several=any(len(each.candidates) > 1 for each in recorded),
         dialect_of=lambda _: dialect,
         ballots=lambda question: ballots_of(recorded, question, gold),
@@ -147,8 +150,7 @@ def ballots_of(
     """
     from quorum.tools.results import equal
 
-    judged = gold is not None and question in gold.files
-    scorer = gold if judged else None
+    scorer = gold if gold and question in gold.files else None
     answers = [asked[question] for asked in recorded.models.values() if question in asked]
     read = [_read(candidate, scorer) for answer in answers for candidate in answer.candidates]
     finals = {answer.model: _read(answer.final, scorer) for answer in answers if answer.final}
@@ -159,7 +161,7 @@ def ballots_of(
         own = [each for each in read if group in (each[0].expert, POOLED)]
         right = frozenset(ballot.candidate for ballot, _, is_right in own if is_right)
         voting = _clustered([ballot for ballot, _, _ in own], forms)
-        made[group] = RecordedBallots(question, voting, overlaps, judged, right)
+        made[group] = RecordedBallots(question, voting, overlaps, right)
         if group in finals:
             _, chosen, is_right = finals[group]
             like = [ballot.candidate for ballot, form, _ in own if form and chosen and equal(form, chosen)]

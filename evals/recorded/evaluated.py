@@ -16,63 +16,85 @@ from quorum.graph.runs import RunFolder
 def source_of_records(records: Mapping[str, Record], places: Mapping[str, Path]) -> Source:
     """The candidates of an evaluation, each right or wrong as its scorer said.
 
-    A question whose candidates have no verdict, or whose run folder is gone, is unknown.
+    A question whose candidates have no verdict, or whose run folder was cleared, is unknown. Only
+    candidates that the last vote counted vote again. Where that vote lacked an expert (votes stopped early,
+    say), nothing is learned from the question: what the expert would have said is not known.
 
     Args:
         places: By question, the folder of the evaluation that holds its run.
+
+    Raises:
+        QuorumError: An answer is damaged.
     """
     asked = {id: records[id] for id in sorted(records)}
-    judged = {
-        id
+    read = {
+        id: answer
         for id, record in asked.items()
         if any(row.match is not None for row in record.candidates)
-        and (places[id] / record.run / "answer.json").is_file()
+        and (answer := _answer(places[id] / record.run))
     }
-    voted = [[row.model for row in asked[id].candidates] for id in judged]
-    models = sorted({model for each in voted for model in each})
+    voted = {id: [each.model for each in _voted(answer)] for id, answer in read.items()}
+    models = sorted({model for each in voted.values() for model in each})
 
     def ballots(id: str) -> dict[str, RecordedBallots]:
-        if id in judged:
-            return _ballots(asked[id], places[id] / asked[id].run, models)
-        nothing = RecordedBallots(id, (), ResultOverlaps({}), judged=False, right=frozenset())
-        return dict.fromkeys([*models, POOLED], nothing)
+        every = (
+            _ballots(asked[id], read[id], places[id] / asked[id].run)
+            if id in read
+            else RecordedBallots(id, (), ResultOverlaps({}), frozenset())
+        )
+        return {**{model: every.of(model) for model in models}, POOLED: every}
 
     return Source(
         models=models,
         questions=list(asked),
-        known=bool(judged),
-        unknown=[id for id in asked if id not in judged],
-        several=any(len(each) > len(set(each)) for each in voted),
+        known=bool(read),
+        unknown=[id for id in asked if id not in read],
+        learnable=[id for id, each in voted.items() if set(each) == set(models)],
+        several=any(len(each) > len(set(each)) for each in voted.values()),
         dialect_of=lambda id: asked[id].dialect,
         ballots=ballots,
     )
 
 
-def _ballots(record: Record, run: Path, models: list[str]) -> dict[str, RecordedBallots]:
-    """The candidates of a question, for each model and for all pooled.
+def _answer(run: Path) -> Answer | None:
+    """A run's answer; None if it is gone, or a result of its candidates."""
+    found = RunFolder(run).answer()
+    answer = Answer.model_validate(found) if found else None
+    return answer if answer and all(file.is_file() for file in _results(answer, run).values()) else None
+
+
+def _voted(answer: Answer) -> list[AnswerCandidate]:
+    return [each for each in answer.candidates if not each.superseded]
+
+
+def _results(answer: Answer, run: Path) -> dict[str, Path]:
+    """Files by fingerprint."""
+    return {
+        each.fingerprint: run / "results" / Path(each.result_file).name
+        for each in _voted(answer)
+        if each.result_file
+    }
+
+
+def _ballots(record: Record, answer: Answer, run: Path) -> RecordedBallots:
+    """The candidates of a question that voted.
 
     Raises:
-        QuorumError: The answer or a result is damaged.
+        QuorumError: A result is damaged.
     """
     from quorum.tools.canonical import canonical
     from quorum.tools.results import fingerprint, is_blank, read_result
 
-    answer = Answer.model_validate(RunFolder(run).answer())
-    files = {each.fingerprint: Path(each.result_file).name for each in answer.candidates if each.result_file}
+    files = _results(answer, run)
     # where all results are the same, nothing hangs on what they hold
-    tables = {mark: read_result(run / "results" / name) for mark, name in files.items() if len(files) > 1}
+    tables = {mark: read_result(file) for mark, file in files.items() if len(files) > 1}
     forms = {mark: canonical(table) for mark, table in tables.items()}
     blank = {mark for mark, table in tables.items() if is_blank(table, forms[mark])}
     ordered = any(fingerprint(form) != mark for mark, form in forms.items())
     overlaps = ResultOverlaps.from_tables(forms, ordered=ordered)
-    made = [_ballot(each, overlaps.clusters, blank) for each in answer.candidates]
-    right = {row.id for row in record.candidates if row.match}
-    found = {}
-    for group in (*models, POOLED):
-        own = tuple(ballot for ballot in made if group in (ballot.expert, POOLED))
-        of_them = frozenset(ballot.candidate for ballot in own if ballot.candidate in right)
-        found[group] = RecordedBallots(record.id, own, overlaps, judged=True, right=of_them)
-    return found
+    made = tuple(_ballot(each, overlaps.clusters, blank) for each in _voted(answer))
+    right = frozenset(row.id for row in record.candidates if row.match and not row.superseded)
+    return RecordedBallots(record.id, made, overlaps, right)
 
 
 def _ballot(candidate: AnswerCandidate, clusters: Mapping[str, str], blank: set[str]) -> Ballot:

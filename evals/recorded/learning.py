@@ -29,10 +29,9 @@ NEVER = "never"
 
 def start(source: Source, compared: Iterable[str] = COMPARED) -> OnlineWeights | None:
     """Level weights of the source's experts; None where there is a single one, or nothing is known."""
-    if not source.known or POOLED not in source.names:
+    if not source.learnable or POOLED not in source.names:
         return None
-    judged = len(source.questions) - len(source.unknown)
-    return OnlineWeights.of(source.models, None if source.several else judged, compared)
+    return OnlineWeights.of(source.models, None if source.several else len(source.learnable), compared)
 
 
 def learn_question(
@@ -69,10 +68,8 @@ async def learn(
     """
     every = {name: learned for name in FEEDBACKS if (learned := start(source, compared))}
     weighted = [name for name in compared if name in WEIGHTED]
-    for question in source.questions if every else ():
+    for question in source.learnable if every else ():
         found = source.ballots(question)
-        if not found[POOLED].judged:
-            continue
         rules = Rules(seed=0, dialect=source.dialect_of(question))
         lost = {name: await _lost(found.get(name), "majority", rules) for name in source.models}
         level = {name: await _lost(found[POOLED], name, rules) for name in compared if name not in weighted}

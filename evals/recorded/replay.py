@@ -147,6 +147,7 @@ async def replay(
         ConfigurationError: A dialect is unknown.
     """
     names, asked, learned = source.names, source.questions, start(source)
+    learnable = frozenset(source.learnable)
     results = {name: _Results() for name in names}
     for done, question in enumerate(asked, start=1):
         found = source.ballots(question)
@@ -155,7 +156,7 @@ async def replay(
             weights = learned.weights if learned and group == POOLED else {}
             rules = Rules(weights, seed=0, dialect=source.dialect_of(question), overlaps=ballots.overlaps)
             await results[group].add(ballots, rules, orders)
-        if learned and found[POOLED].judged:  # an expert's answer is the majority of its own candidates
+        if learned and question in learnable:  # an expert's answer is the majority of its own candidates
             lost = {name: results[name].latest("majority") for name in learned.experts}
             votes = {name: results[POOLED].latest(name) for name in COMPARED}
             learn_question(learned, found, lost, votes, feedback)

@@ -300,8 +300,9 @@ def experts(summary: Summary) -> Iterator[str]:
         "In the evaluation itself experts vote with level weights in every question, whatever its strategy: "
         "learned ones would depend on the order in which questions end. Here the first candidate of each "
         "expert votes again, blank results too, in the order of ids, over the "
-        f"{count(gold.questions, 'question')} (of {summary.overall.questions:,}) whose candidates are known "
-        "to be right or wrong; a mistake costs the factor 1 - ε, ε = √(ln N / T) = "
+        f"{count(gold.questions, 'question')} (of {summary.overall.questions:,}) that every expert was "
+        "asked and whose candidates are known to be right or wrong; a mistake costs the factor 1 - ε, "
+        "ε = √(ln N / T) = "
         f"{gold.epsilon(1):.3f} (SSEV, 3.1.2). An expert is wrong by the gold, or if its SQL did not run "
         "(execution); mistakes are counted by the gold."
     )

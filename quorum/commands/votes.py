@@ -303,7 +303,7 @@ def _learned(learned: OnlineWeights) -> Iterator[str]:
         made.append(f"{sum(learned.votes[vote]):.1f} {words}{limit}")
     best = min(map(sum, learned.experts.values()))
     asked = count(learned.questions, "question")
-    yield f"Pooled, mistakes in {asked} with gold: {', '.join(made)}, {best:.1f} the best expert."
+    yield f"Pooled, mistakes in {asked} with gold and all experts: {', '.join(made)}, {best:.1f} the best."
     yield f"Weights at the end: {', '.join(f'{name} {each:.3g}' for name, each in learned.weights.items())}."
     for why in dict.fromkeys(filter(None, map(learned.no_bound, BOUNDED))):
         yield f"Where no bound is shown, none holds: {why}."

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,10 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quorum.cli import cli
+from quorum.evals.folder import EvalFolder
 from quorum.evals.questions import Suite
 from quorum.evals.recorded.ballots import POOLED, RecordedBallots, Source
 from quorum.evals.recorded.learning import at_once, learn
 from quorum.evals.recorded.online import DRAWN_EXPERT, DRAWN_ONCE, OVERRULED, SEVERAL, UNLIKE
+from quorum.evals.records import Record
 from quorum.evals.reports.markdown import report
 from quorum.evals.reports.summary import Summary, summaries
 from quorum.evals.running.evaluation import Evaluation
@@ -68,6 +72,19 @@ async def evaluated(
     await run_evaluation(made)
     (found,) = summaries([folder])
     return made, found
+
+
+def records(folder: Path) -> list[Record]:
+    found = EvalFolder(folder).records()
+    return [found[id] for id in sorted(found)]
+
+
+@contextmanager
+def answer_of(run: Path) -> Iterator[dict[str, Any]]:
+    """A run's answer, to be changed."""
+    answer = json.loads((run / "answer.json").read_text())
+    yield answer
+    (run / "answer.json").write_text(json.dumps(answer))
 
 
 async def votes(*arguments: str) -> Result:
@@ -160,6 +177,44 @@ async def test_of_several_candidates_the_first_of_each_expert_counts(tmp_path: P
 
 
 @pytest.mark.usefixtures("shops")
+async def test_nothing_is_learned_where_an_expert_was_not_asked(tmp_path: Path) -> None:
+    experts = {"first": expert({}), "second": expert({1: WRONG}), "third": expert({})}
+    await evaluated(tmp_path / "run", experts, count=4)
+    for record in records(tmp_path / "run")[2:]:
+        with answer_of(tmp_path / "run" / record.run) as answer:
+            answer["candidates"] = [each for each in answer["candidates"] if each["model"] != "third"]
+    (found,) = summaries([tmp_path / "run"])
+    learned = found.learned["gold"]
+    assert learned.questions == learned.rounds == 2
+    assert learned.experts == {"first": [0, 0], "second": [0, 1], "third": [0, 0]}
+    assert "the 2 questions (of 4) that every expert was asked" in report([found])
+    shown = await votes("replay", str(tmp_path / "run"), "--orders", "1", "--json")
+    assert "mistakes in 2 questions with gold and all experts" in shown.stderr
+
+
+@pytest.mark.usefixtures("shops")
+async def test_only_candidates_of_the_last_vote_teach(tmp_path: Path) -> None:
+    _, found = await evaluated(tmp_path / "run", EXPERTS, count=3)
+    with answer_of(tmp_path / "run" / records(tmp_path / "run")[1].run) as answer:
+        poor = next(each for each in answer["candidates"] if each["model"] == "poor")
+        answer["candidates"].insert(0, {**poor, "id": "first", "model": "good", "superseded": True})
+    (again,) = summaries([tmp_path / "run"])
+    assert again.learned == found.learned
+
+
+@pytest.mark.usefixtures("shops")
+async def test_a_question_whose_run_was_cleared_is_not_known(tmp_path: Path) -> None:
+    await evaluated(tmp_path / "run", EXPERTS, count=4)
+    first, second = (tmp_path / "run" / record.run for record in records(tmp_path / "run")[:2])
+    (first / "answer.json").unlink()
+    shutil.rmtree(second / "results")
+    (again,) = summaries([tmp_path / "run"])
+    assert again.learned["gold"].questions == 2
+    shown = await votes("replay", str(tmp_path / "run"), "--orders", "1", "--json")
+    assert "lacks 2 questions" in shown.stderr
+
+
+@pytest.mark.usefixtures("shops")
 async def test_one_expert_has_no_weights(tmp_path: Path) -> None:
     _, found = await evaluated(tmp_path / "run", {"good": EXPERTS["good"]}, count=3)
     assert found.learned == {}
@@ -230,12 +285,12 @@ def source(rounds: Sequence[Sequence[int]]) -> Source:
             for name, answer in zip(names, said, strict=True)
         ]  # fmt: skip
         right = frozenset(b.candidate for b, answer in zip(cast, said, strict=True) if answer in (0, 4))
-        every = RecordedBallots(question, tuple(cast), ResultOverlaps({}), judged=True, right=right)
+        every = RecordedBallots(question, tuple(cast), ResultOverlaps({}), right)
         own = {b.expert: replace(every, ballots=(b,), right=right & {b.candidate}) for b in cast}
         return {**own, POOLED: every}
 
     asked = [f"{number:03}" for number in range(len(rounds))]
-    return Source(names, asked, True, (), False, lambda _: "sqlite", ballots)
+    return Source(names, asked, True, (), asked, False, lambda _: "sqlite", ballots)
 
 
 @given(NO_TROUBLE)

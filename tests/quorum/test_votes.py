@@ -75,7 +75,10 @@ def test_a_bound_is_printed_for_one_candidate_a_model_only(runs: str, gold: str)
     assert "(bound" not in several
     assert "Where no bound is shown, none holds: an expert has several candidates" in several
     first = quorum(runs, "--gold", gold, "--json", "--orders", "1", "--paper").stderr
-    assert re.search(r"mistakes in 2 questions with gold and all experts: \S+ wma \(bound \S+\), \S+ an expert drawn", first)
+    assert re.search(
+        r"mistakes in 2 questions with gold and all experts: \S+ wma \(bound \S+\), \S+ an expert drawn",
+        first,
+    )
     assert "none holds" not in first
 
 

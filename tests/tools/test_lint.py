@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sqlite3
+from contextlib import closing
 
 import pytest
 from sqlglot.dialects.dialect import Dialect
@@ -13,6 +15,7 @@ from quorum.knowledge.naming import write_name
 from quorum.tools.guard import Passed
 from quorum.tools.guard.verdict import verdict_on
 from quorum.tools.lint import Linter
+from quorum.tools.lint.messages import KEYWORDS
 from quorum.tools.lint.names import likeness, nearest
 from quorum.tools.query import ErrorKind, QueryError
 from quorum.tools.sql import DIALECTS
@@ -162,6 +165,22 @@ def test_a_keyword_where_a_name_should_stand_is_an_error_of_syntax(
     assert error.kind is ErrorKind.SYNTAX
     assert f"Syntax error near {word}" in error.message
     assert error.column == sql.rindex(word) + 1
+
+
+@pytest.mark.parametrize("word", ["offset", "user", "row", "key", "current", "partition"])
+def test_a_word_that_some_engine_takes_for_a_name_is_one_that_is_missing(word: str) -> None:
+    for linter in (SHOP, POSTGRES):
+        assert only(f"SELECT o.id, {word} FROM orders o", linter).kind is ErrorKind.COLUMN_NOT_FOUND
+
+
+@pytest.mark.parametrize("word", sorted(KEYWORDS))
+def test_no_engine_here_reads_a_keyword_as_a_name(word: str) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    sql = f'SELECT id FROM (SELECT 1 AS id, 2 AS "{word}") AS t WHERE {word} > 1'
+    with closing(sqlite3.connect(":memory:")) as database, pytest.raises(sqlite3.OperationalError):
+        database.execute(sql)
+    with duckdb.connect() as database, pytest.raises(duckdb.ParserException):
+        database.execute(sql)
 
 
 def test_a_keyword_in_quotes_is_a_name() -> None:

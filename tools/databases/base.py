@@ -10,12 +10,14 @@ from quorum.knowledge.catalog import Catalog
 from quorum.tools.query import Limits, QueryError, QueryResult
 
 GROUPING = (
-    r"(?i)must appear in the GROUP BY clause|aggregate functions? (\w+ )?(are )?not allowed|"
+    r"(?i)must appear in the GROUP BY clause|aggregate functions? (\w+ )?(are )?not (allowed|supported here)|"
     r"aggregate function(s| calls) cannot be nested|cannot contain aggregates|GROUP BY (term|position)|"
+    r"uses ungrouped column|arguments to GROUPING|must be a grouping column|"  # PostgreSQL, DuckDB
     r"misuse of aggregate|HAVING clause on a non-aggregate|"  # SQLite
     r"neither grouped nor aggregated|aggregations of aggregations|"  # BigQuery
     r"not a valid GROUP BY expression|nor in the GROUP BY clause|invalid aggregate function|"  # Snowflake
-    r"isn't in GROUP BY|aggregated query without GROUP BY|invalid use of group function"  # MySQL
+    r"(isn't|is not) in GROUP BY|aggregated query without GROUP BY|invalid use of group function|"  # MySQL
+    r"can't group on|in 'group statement'"
 )
 """What engines say of a query that groups or aggregates what it may not (``ErrorKind.GROUPING``)."""
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from quorum.knowledge.naming import reserved
 from quorum.tools.lint.names import nearest
 from quorum.tools.query import ErrorKind, QueryError
 
@@ -18,6 +17,12 @@ if TYPE_CHECKING:
 
 _CLAUSES = {"expressions": "SELECT list", "joins": "ON"}
 _LISTED = 3  # other tables that are named
+_KEYWORDS = """
+    all and as case create distinct else from group having in intersect into is join not on or order
+    select then to union using when where
+"""
+KEYWORDS = frozenset(_KEYWORDS.split())
+"""Words that no engine reads as a name, though sqlglot does. Others are reserved here and columns there."""
 
 
 class Messages:
@@ -117,8 +122,8 @@ class Messages:
         return self._error(ErrorKind.COLUMN_NOT_FOUND, message, node.this, written[:_LISTED])
 
     def _keyword(self, at: exp.Expr) -> QueryError | None:
-        """The error of a bare word that the dialect reserves, which the parser took for a name."""
-        if at.args.get("quoted") or at.name.casefold() not in reserved(self.names.dialect):
+        """The error of a bare keyword, which the parser took for a name."""
+        if at.args.get("quoted") or at.name.casefold() not in KEYWORDS:
             return None
         message = f"Syntax error near {at.name}: it is a keyword, and nothing here has it as a name."
         return self._error(ErrorKind.SYNTAX, message, at, [])

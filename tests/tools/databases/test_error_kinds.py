@@ -26,6 +26,14 @@ from quorum.tools.databases.base import GROUPING
         "'shop.orders.town' isn't in GROUP BY",
         "In aggregated query without GROUP BY, expression #1 contains nonaggregated column 'town'",
         "Invalid use of group function",
+        "Expression #2 of SELECT list is not in GROUP BY clause and contains nonaggregated column 'o.town' "
+        "which is not functionally dependent on columns in GROUP BY clause",
+        "Can't group on 'sum(total)'",
+        "Unknown column '5' in 'group statement'",
+        'subquery uses ungrouped column "o.town" from outer query',
+        "arguments to GROUPING must be grouping expressions of the associated query level",
+        'GROUPING child ""town"" must be a grouping column',
+        "Aggregate functions are not supported here",
     ],
 )
 def test_faults_of_grouping_are_told_apart(message: str) -> None:

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from quorum.knowledge.errors import ConfigurationError, QuorumError, install_hint
 from quorum.settings import Settings, unknown_variables
 from quorum.text import count
-from quorum.tools.urls import mask_url
+from quorum.tools.urls import SAMPLE, mask_url
 
 if TYPE_CHECKING:
     from quorum.knowledge.documents import Documents
@@ -59,6 +59,7 @@ def all_checks(settings: Settings, *, online: bool = False) -> Iterator[Check]:
     yield from _extras()
     yield from _strangers()
     yield _home(settings)
+    yield _recipe(settings)
     yield from _models(settings, online=online)
     documents, found = _documents(settings.documents)
     yield from _database(settings, documents)
@@ -90,6 +91,18 @@ def _home(settings: Settings) -> Check:
         text = f"cannot be written to {settings.home}: {error.strerror}"
         return Check("traces", False, text, "Set QUORUM_HOME to another folder.")
     return Check("traces", True, f"go to {settings.home}")
+
+
+def _recipe(settings: Settings) -> Check:
+    """Whether recipe, preset, switches, votes and the models of roles fit together."""
+    from quorum.graph.recipes import recipe_of
+
+    missing = {"models": settings.models or ["offline"], "database": settings.database or SAMPLE}
+    try:
+        recipe = recipe_of(settings.changed(**missing).run_options())
+    except ConfigurationError as error:
+        return Check("recipe", False, str(error))
+    return Check("recipe", True, f"{recipe.name}: {recipe.summary}")
 
 
 def _models(settings: Settings, *, online: bool) -> Iterator[Check]:

@@ -372,6 +372,24 @@ def test_doctor_looks_at_the_models_of_single_roles_too(database: str) -> None:
     assert checks["endpoint"] is False, "it is asked for the role's model"
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--recipe", "ssev", "--preset", "v1"], "Recipe ssev has no preset 'v1'"),
+        (["--recipe", "team", "--switch", "nope=1"], "Recipe team has no switch 'nope'"),
+        (["--recipe", "single", "--model-for", "planner=offline"], "never asks it"),
+        (["--votes", "1", "--model", "openai:m"], "cannot share 1 votes"),
+    ],
+)
+def test_doctor_holds_together_what_a_question_holds_together(
+    database: str, given: list[str], said: str
+) -> None:
+    result = quorum("doctor", "--db", database, "--model", "offline", *given, "--json")
+    assert result.exit_code == 2
+    (found,) = [check for check in json.loads(result.stdout)["checks"] if check["name"] == "recipe"]
+    assert (found["ok"], said in found["text"]) == (False, True)
+
+
 def test_doctor_says_when_an_endpoint_is_not_there(database: str) -> None:
     url = "http://127.0.0.1:9/v1"
     result = quorum("doctor", "--db", database, "--model", "openai:m", "--base-url", url)

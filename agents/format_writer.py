@@ -18,8 +18,8 @@ class AnswerFormat(BaseModel):
 
     header: str = Field(
         description="The columns, only those that the question asks for, as `name:type`, separated by "
-        "commas, each type one of integer, real, text, date, boolean. A place given by coordinates has a "
-        "column for each. Where a word of the question can mean two columns, name both."
+        "commas, each type one of integer, real, text, date, datetime, boolean. A place given by coordinates "
+        "has a column for each. Where a word of the question can mean two columns, name both."
     )
     rows: str = Field(
         description="What one row stands for, and how many there are: one for a superlative or a single "

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
+from quorum.agents.prompting import prompts
 from quorum.knowledge.documents import Documents
 from quorum.knowledge.index import Embedder
+from quorum.knowledge.verified import VerifiedPair
 
 TOP_K = 5
+PAIRS = 3
+"""Verified questions that prompts show, the most similar ones."""
 WHOLE_TOKENS = 1_500  # documents below this cost less whole than a wrong choice
 
 
@@ -31,3 +36,8 @@ async def retrieve(
         return text
     chunks = await asyncio.to_thread(documents.search, question, top_k, embedder=embedder)
     return "\n\n".join(f"[{chunk.source}]\n{chunk.text}" for chunk in chunks)
+
+
+def show_pairs(pairs: Sequence[VerifiedPair]) -> str:
+    """Verified questions with their queries, as text for the prompt."""
+    return prompts().render("verified", {"pairs": pairs})

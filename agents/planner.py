@@ -19,8 +19,8 @@ class Plan(BaseModel):
     )
     expected_format: str = Field(
         description="The result's columns as `name (type), name (type)`, only what the question asks for, "
-        "each type one of integer, real, text, date, boolean; then `one row`, or `one row per …`, and the "
-        "order if the question asks for one."
+        "each type one of integer, real, text, date, datetime, boolean; then `one row`, or `one row per …`, "
+        "and the order if the question asks for one."
     )
     assumptions: Assumptions = Field(default_factory=list)
 

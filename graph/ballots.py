@@ -25,7 +25,7 @@ NO_VERDICT = ("stopped", UNANSWERABLE, UNAVAILABLE, ErrorKind.UNAVAILABLE.value)
 """Errors of a candidate of whose SQL nothing is known: a limit, the data, the model's endpoint or the
 database kept it from running. Its expert gains and loses nothing."""
 
-Decided: TypeAlias = Literal["", "vote", "tie_rule", "draw", "judge", "revision", "user"]
+Decided: TypeAlias = Literal["", "vote", "tie_rule", "draw", "judge", "revision", "user", "verified"]
 """What chose the winner: the weights, the tie rule, a draw, a model, or the user; empty without a winner."""
 
 

@@ -120,6 +120,12 @@ class Options(BaseModel):
         metavar="DIR",
         flag="--docs",
     )
+    kb: values.MaybePlace = option(
+        None,
+        "folder of verified answers and notes (`quorum keep`, `quorum kb`)",
+        unset="`kb` in home",
+        metavar="DIR",
+    )
     demonstrations: values.MaybePlace = option(
         None,
         "questions with their SQL, as JSON lines or as Spider and BIRD publish theirs; for few-shot recipes",
@@ -273,6 +279,11 @@ class Options(BaseModel):
     def specs(self) -> list[str]:
         """All the models: those that vote, then those of single roles."""
         return list(dict.fromkeys([*self.models, *self.model_for.values()]))
+
+    @property
+    def knowledge(self) -> Path:
+        """The folder of verified answers; of an evaluation, whose home is its own folder, none by default."""
+        return self.kb or self.home / "kb"
 
     def as_dict(self) -> dict[str, Any]:
         """All values, ready for JSON."""

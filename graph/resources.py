@@ -11,6 +11,7 @@ import os
 from collections.abc import Awaitable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar, cast
 from urllib.parse import quote
 
@@ -26,6 +27,7 @@ from quorum.knowledge.described import FOLDER, with_descriptions
 from quorum.knowledge.documents import Documents
 from quorum.knowledge.index import Embedder, SentenceTransformerEmbedder
 from quorum.knowledge.schema_files import SchemaFiles
+from quorum.knowledge.verified import KnowledgeBase
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.embedded import EmbeddedConnector
@@ -50,6 +52,7 @@ class Resources:
         schema_tokens: Budget of ``schema``.
         models: Those that vote, by spec, in the order given; bound to no run's ledger yet.
         role_models: Those of roles that have their own, by role; bound to no run's ledger yet.
+        knowledge: What was verified of this database.
         secrets: Texts that no trace may hold.
     """
 
@@ -63,6 +66,7 @@ class Resources:
     documents: Documents | None
     demonstrations: Demonstrations | None
     embedder: Embedder | None
+    knowledge: KnowledgeBase
     role_models: Mapping[str, Model] = field(default_factory=dict)
     secrets: tuple[str, ...] = ()
     _closing: AsyncExitStack = field(default_factory=AsyncExitStack, repr=False)
@@ -144,6 +148,7 @@ async def open_resources(
     """
     url, documents = await asyncio.to_thread(_sources, options)
     demonstrations = await asyncio.to_thread(_demonstrations, options)
+    knowledge = await asyncio.to_thread(KnowledgeBase.load, options.knowledge, cache=options.home / "index")
     async with AsyncExitStack() as stack:
 
         async def all_models() -> OpenModels:
@@ -173,6 +178,7 @@ async def open_resources(
             documents=documents,
             demonstrations=demonstrations,
             embedder=_embedder(options),
+            knowledge=knowledge.of(catalog.name, catalog.dialect),
             secrets=(*asked.secrets, *(secret for secret in url_secrets(url) if secret)),
             _closing=stack.pop_all(),
         )
@@ -189,11 +195,18 @@ async def _both(first: Awaitable[S], second: Awaitable[T]) -> tuple[S, T]:
 
 def _sources(options: RunOptions) -> tuple[str, Documents | None]:
     """The database's URL and the documents; the sample brings its own documents."""
-    url, folder, home = options.database, options.documents, options.home
-    if url == SAMPLE:
-        url = f"sqlite:///{quote(str(sample_database(home / 'sample').resolve()))}"
+    folder, home = options.documents, options.home
+    if options.database == SAMPLE:
         folder = folder or sample_documents()
+    url = database_url(options.database, home)
     return url, Documents.load(folder, cache=home / "index") if folder else None
+
+
+def database_url(url: str, home: Path) -> str:
+    """The URL that can be opened; the sample database is made where it is missing."""
+    if url != SAMPLE:
+        return url
+    return f"sqlite:///{quote(str(sample_database(home / 'sample').resolve()))}"
 
 
 async def read_catalog(connector: Connector, documents: Documents | None, *, samples: int = 3) -> Catalog:

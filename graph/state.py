@@ -262,6 +262,7 @@ class RunState(Known):
         stopped_by: The limit that ended the run.
         reopened: ``Context.session`` in which all candidates were asked again because no model had answered.
         clarified: The user has made the question more precise.
+        verified: Verified questions that the prompts show, with who stands for them.
     """
 
     assumptions: list[str] = field(default_factory=list)
@@ -280,6 +281,7 @@ class RunState(Known):
     stopped_by: str = ""
     reopened: str = ""
     clarified: bool = False
+    verified: list[str] = field(default_factory=list)
     warnings: Annotated[list[str], gather] = field(default_factory=list)
     answer: dict[str, Any] | None = None
 

@@ -13,10 +13,11 @@ if TYPE_CHECKING:
     from quorum.graph.answer import Answer
     from quorum.graph.clarification import Clarification
     from quorum.settings import Settings
+    from quorum.teaching import correct, keep
 
 __version__ = "0.1.0"
 
-__all__ = ["Answer", "Clarification", "Settings", "ask", "ask_sync"]
+__all__ = ["Answer", "Clarification", "Settings", "ask", "ask_sync", "correct", "keep"]
 
 _HOMES = {
     "Answer": "quorum.graph.answer",
@@ -24,6 +25,8 @@ _HOMES = {
     "Settings": "quorum.settings",
     "ask": "quorum.api",
     "ask_sync": "quorum.api",
+    "correct": "quorum.teaching",
+    "keep": "quorum.teaching",
 }
 
 

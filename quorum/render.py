@@ -93,6 +93,7 @@ def show_answer(answer: dict[str, Any], out: Console) -> None:
     for line in [
         *_texts("It assumes:", answer.get("assumptions")),
         *_texts("The question could also mean:", answer.get("readings")),
+        *_texts("Like verified questions:", answer.get("verified")),
         *_texts("The candidates disagree:", answer.get("disagreement"), STYLES["warn"], folds=False),
     ]:
         out.print(line)
@@ -139,7 +140,8 @@ def _facts(answer: dict[str, Any]) -> Table:
     facts.add_column()
     vote = answer.get("vote") or {}
     if agreed := agreement(answer):
-        facts.add_row("votes", Text(f"{agreed}" + (f" ({vote['strategy']})" if vote.get("strategy") else "")))
+        strategy = f" ({vote['strategy']})" if vote.get("strategy") else ""
+        facts.add_row("votes", Text(f"{agreed}{strategy}"))
     for note in (vote.get("notes") or []) if vote.get("clusters") else []:
         facts.add_row("", Text(printable(str(note))))
     if answer.get("columns") or answer.get("confidence"):

@@ -90,6 +90,8 @@ def agreement(answer: dict[str, Any]) -> str:
         return f"none of {count(total, 'candidate')} has a result to vote with" if total else ""
     sizes = [len(cluster["candidates"]) for cluster in clusters]
     differing, silent = sum(sizes[1:]), total - sum(sizes)
+    if (answer.get("vote") or {}).get("settled") == "verified":
+        return "none: a person verified the query"
     if total == 1:
         return "a single candidate, no vote"
     parts = [f"{sizes[0]} of {count(total, 'candidate')} {'agrees' if sizes[0] == 1 else 'agree'}"]

@@ -6,6 +6,7 @@ sqlglot is imported when first used, so that importing this module costs nothing
 from __future__ import annotations
 
 import logging
+import re
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ MAX_NODES = 20_000
 MAX_GUESSES = 10_000
 """Most readings of nested types that the parser may have to try: each may be a type or a call."""
 
+_DAY = re.compile(r"\d{4}-\d{2}(-\d{2})?([ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?")
 _ALIASES = {"postgresql": "postgres", "mariadb": "mysql", "sqlite3": "sqlite"}
 
 
@@ -113,6 +115,35 @@ def parse_one_statement(sql: str, dialect: str) -> exp.Expr:
     if len(trees) != 1:
         raise SyntaxProblem(f"One statement is expected; there are {len(trees)}.")
     return trees[0]
+
+
+def tables_in(sql: str, dialect: str) -> list[str]:
+    """Names of the tables that a query reads, as it writes them, each once, sorted; CTEs are none.
+
+    Raises:
+        SyntaxProblem: It cannot be read.
+        ConfigurationError: The dialect is unknown.
+    """
+    from sqlglot import exp
+
+    tree = parse_one_statement(sql, dialect_name(dialect))
+    own = {cte.alias.casefold() for cte in tree.find_all(exp.CTE)}
+    names = {".".join(part.name for part in table.parts) for table in tree.find_all(exp.Table) if table.name}
+    return sorted(name for name in names if name.casefold() not in own)
+
+
+def fixed_dates(sql: str, dialect: str) -> list[str]:
+    """Literals of a query that are a day or a month, such as ``2024-05`` or ``2024-05-31``, each once.
+
+    Raises:
+        SyntaxProblem: It cannot be read.
+        ConfigurationError: The dialect is unknown.
+    """
+    from sqlglot import exp
+
+    tree = parse_one_statement(sql, dialect_name(dialect))
+    texts = (literal.name for literal in tree.find_all(exp.Literal) if literal.is_string)
+    return list(dict.fromkeys(text for text in texts if _DAY.fullmatch(text)))
 
 
 def without_hints(tree: exp.Expr) -> exp.Expr:

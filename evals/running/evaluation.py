@@ -18,6 +18,7 @@ from quorum.graph.options import RunOptions
 from quorum.graph.recipes import recipe_of
 from quorum.knowledge.documents import Documents
 from quorum.knowledge.errors import ConfigurationError
+from quorum.knowledge.verified import KnowledgeBase
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -143,6 +144,8 @@ def _kept(options: RunOptions) -> dict[str, Any]:
     kept = {name: value for name, value in options.as_dict().items() if declared[name].measured}
     if options.documents:
         kept["documents"] = f"{options.documents.name} {Documents.load(options.documents).hash[:_DIGITS]}"
+    if options.kb:
+        kept["kb"] = f"{options.kb.name} {KnowledgeBase.load(options.kb).hash[:_DIGITS]}"
     if options.demonstrations:
         kept["demonstrations"] = f"{options.demonstrations.name} {_file_digest(options.demonstrations)}"
     return kept

@@ -119,8 +119,9 @@ def _answer(state: RunState, context: Context, warnings: list[str], disagreement
             *_warnings(state, shown),
             *warnings,
         ],
+        verified=state.verified,
         stopped_by=stopped_by,
-        demonstration=context.demonstration,
+        demonstration=context.demonstration and not (vote and vote.decided == "verified"),
     )
 
 
@@ -177,7 +178,7 @@ def _vote(vote: Vote) -> AnswerVote:
         winner=None if vote.cannot_answer else vote.winner,
         clusters=clusters,
         tie=vote.tie,
-        settled="user" if vote.decided == "user" else "",
+        settled=vote.decided if vote.decided in ("user", "verified") else "",
         weights=dict(vote.weights),
         seed=vote.seed,
         stopping=vote.stopping,

@@ -13,7 +13,9 @@ from quorum.graph.nodes.narrowing import is_long, show
 from quorum.graph.nodes.step import Update, lost, try_role
 from quorum.graph.state import RunState, fresh
 from quorum.knowledge import syntax
+from quorum.knowledge.documents import Documents
 from quorum.knowledge.tokens import estimate_tokens
+from quorum.knowledge.verified import VerifiedPair
 from quorum.tools.models import Model
 
 MATCHING = ("Strings",)
@@ -47,17 +49,42 @@ async def retrieve_documents(state: RunState, context: Context) -> Update:
     """External Knowledge Retriever: before the plan (ReCAPAgent-SQL, Table 1).
 
     A question's own documents are shown whole as far as ``document_tokens`` go: ReFoRCE's prompts hold all
-    of its external knowledge (paper 000, equation 1).
+    of its external knowledge (paper 000, equation 1). After them come the team's notes and, nearest to the
+    question, verified ones like it.
     """
-    documents = context.resources.documents
-    if documents is None:
+    documents, known = context.resources.documents, context.resources.knowledge
+    if documents is None and known.empty:
         return {}
-    embedder = context.resources.embedder
+    pairs = await _verified(state, context)
+    texts = [await _passages(each, state, context) for each in (documents, known.notes) if each]
+    texts += [knowledge_retriever.show_pairs(pairs)] if pairs else []
+    text = "\n\n".join(filter(None, texts))
+    verified = [f"{pair.question} ({pair.credit})" for pair in pairs]
+    context.trace.record(
+        "retrieval",
+        agent="knowledge_retriever",
+        text=text,
+        tokens=estimate_tokens(text),
+        verified=[pair.file for pair in pairs],
+    )
+    notes = [f"Documents: {note}" for note in (documents.notes if documents else [])]
+    notes += [f"Knowledge base: {problem}" for problem in known.problems]
+    return {"documents_ref": context.put(text) if text else "", "verified": verified, "warnings": notes}
+
+
+async def _passages(documents: Documents, state: RunState, context: Context) -> str:
     whole = context.options.document_tokens if documents.own else knowledge_retriever.WHOLE_TOKENS
-    text = await knowledge_retriever.retrieve(documents, state.question, whole=whole, embedder=embedder)
-    context.trace.record("retrieval", agent="knowledge_retriever", text=text, tokens=estimate_tokens(text))
-    notes = [f"Documents: {note}" for note in documents.notes]
-    return {"documents_ref": context.put(text) if text else "", "warnings": notes}
+    embedder = context.resources.embedder
+    return await knowledge_retriever.retrieve(documents, state.question, whole=whole, embedder=embedder)
+
+
+async def _verified(state: RunState, context: Context) -> list[VerifiedPair]:
+    """The verified questions most like this one whose queries the schema still allows."""
+    known, most = context.resources.knowledge, knowledge_retriever.PAIRS
+    embedder = context.resources.embedder
+    found = await asyncio.to_thread(known.similar, state.question, 3 * most, embedder=embedder)
+    fits = [pair for pair in found if isinstance(await context.database.judge(pair.sql), str)]
+    return fits[:most]
 
 
 async def link_large_schema(state: RunState, context: Context, *, max_steps: int) -> Update:

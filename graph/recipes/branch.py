@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from functools import partial, update_wrapper
+from itertools import pairwise
 from typing import Any, Self
 
 from langgraph.graph import END, START, StateGraph
@@ -15,7 +16,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Send
 
 from quorum.graph.live import streaming
-from quorum.graph.nodes import candidate, clarifying, exploration, finish, prepare, voting
+from quorum.graph.nodes import candidate, clarifying, exploration, finish, prepare, recall, voting
 from quorum.graph.nodes.routes import MAX_EMPTY, Routes, after_model, after_refinement
 from quorum.graph.nodes.step import Step, make_node
 from quorum.graph.options import RunOptions
@@ -74,8 +75,8 @@ class RecipeGraph(StateGraph[Any, RunOptions, Any, Any]):
         return super().add_conditional_edges(source, _routed(path), path_map)
 
     def add_chain(self, *names: str) -> None:
-        """Edges from each node to the next; the first follows START."""
-        for before, after in zip((START, *names), names, strict=False):
+        """Edges from the KnowledgeRetriever on, from each node to the next."""
+        for before, after in pairwise(("KnowledgeRetriever", *names)):
             self.add_edge(before, after)
 
     def add_batch(self, dispatch: Step, branch: RecipeGraph, *, vote: bool = True) -> None:
@@ -151,7 +152,12 @@ def run_graph(recipe: Recipe, options: type[RunOptions]) -> RecipeGraph:
         recipe, RunState, context_schema=options, input_schema=RunInput, output_schema=RunOutput
     )
     graph.add_step("open_run", prepare.open_run, first=True)
+    graph.add_step("recall", recall.recall)
     graph.add_step("KnowledgeRetriever", prepare.retrieve_documents)
+    graph.add_edge(START, "open_run")
+    graph.add_edge("open_run", "recall")
+    ways: Paths = {"go_on": "KnowledgeRetriever", "answer": "answer"}
+    graph.add_conditional_edges("recall", recall.after_recall, ways)
     return graph
 
 

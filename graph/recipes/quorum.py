@@ -78,7 +78,7 @@ def wire(recipe: Quorum, options: type[RunOptions] = RunOptions) -> RecipeGraph:
     graph = run_graph(recipe, options)
     write = partial(write_sql, styles=STYLES if recipe.styles else UNSTYLED)
     graph.add_batch(voting.dispatch, wire_branch(recipe, write, max_refinements=recipe.max_refinements))
-    before = ["open_run", "KnowledgeRetriever"]
+    before = []
     if recipe.linking != "none":
         before.append(LINKERS[recipe.linking])
         graph.add_step(before[-1], partial(narrowing.link_schema, linking=recipe.linking))

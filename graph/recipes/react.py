@@ -56,7 +56,7 @@ def wire(recipe: React, options: type[RunOptions] = RunOptions) -> RecipeGraph:
     """The uncompiled graph of a run; ``options`` is its context schema."""
     graph = run_graph(recipe, options)
     graph.add_batch(voting.dispatch, wire_candidate(recipe))
-    before = ["open_run", "KnowledgeRetriever"]
+    before = []
     if recipe.max_link_steps:
         link = partial(prepare.link_large_schema, max_steps=recipe.max_link_steps)
         graph.add_step("SchemaLinker", link)

@@ -149,7 +149,7 @@ class Recap(Recipe):
 def wire(recipe: Recap, options: type[RunOptions] = RunOptions) -> RecipeGraph:
     """The uncompiled graph of a run; ``options`` is its context schema."""
     graph = run_graph(recipe, options)
-    before = ["open_run", "KnowledgeRetriever"]
+    before = []
     if recipe.max_link_steps:
         link = partial(prepare.link_large_schema, max_steps=recipe.max_link_steps)
         graph.add_step("SchemaLinker", link)

@@ -99,7 +99,7 @@ def wire(recipe: Reforce, options: type[RunOptions] = RunOptions) -> RecipeGraph
     twice = recipe.explores and recipe.exploration == "ties"
     branch = wire_candidate(recipe, explores=at_once)
     graph.add_batch(partial(voting.dispatch, greedy=False), branch, vote=not twice)
-    chain, again = ["open_run", "KnowledgeRetriever"], "send_candidates"
+    chain, again = [], "send_candidates"
     for name, step in ({"show_guidance": prepare.show_guidance} | _schema(recipe)).items():
         graph.add_step(name, step)
         chain.append(name)

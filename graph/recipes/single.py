@@ -27,7 +27,7 @@ def wire(recipe: Single, options: type[RunOptions] = RunOptions) -> RecipeGraph:
     """The uncompiled graph of a run; ``options`` is its context schema."""
     graph = run_graph(recipe, options)
     graph.add_batch(voting.dispatch, wire_branch(recipe, write_sql, max_refinements=0))
-    graph.add_chain("open_run", "KnowledgeRetriever", "send_candidates")
+    graph.add_chain("send_candidates")
     again: Paths = {"dispatch": "send_candidates", "answer": graph.add_answer()}
     graph.add_conditional_edges("Consensus", voting.route_vote, again)
     return graph

@@ -126,7 +126,7 @@ def wire(recipe: Ssev, options: type[RunOptions] = RunOptions) -> RecipeGraph:
     last = wire_branch(recipe, write_sql, max_refinements=recipe.last_repairs)
     graph.add_batch(voting.dispatch, last, vote=not recipe.writes_twice)
     first = "send_presql" if recipe.writes_twice else "send_candidates"
-    graph.add_chain("open_run", "KnowledgeRetriever", "show_rows", "show_demonstrations", first)
+    graph.add_chain("show_rows", "show_demonstrations", first)
     if recipe.writes_twice:
         _add_presql(graph, recipe)
     voted: Paths = {"dispatch": "send_candidates", "answer": graph.add_answer()}

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 import click
 
@@ -167,13 +166,9 @@ async def live_catalog(
         ConfigurationError: The URL is malformed, or its driver is missing.
         DatabaseUnavailable: It cannot be opened, or holds no table.
     """
-    from quorum.graph.resources import read_catalog
+    from quorum.graph.resources import database_url, read_catalog
     from quorum.tools.databases import connect
 
-    if url == SAMPLE:
-        from quorum.tools.sample import sample_database
-
-        path = await asyncio.to_thread(sample_database, home / "sample")
-        url = f"sqlite:///{quote(str(path.resolve()))}"
-    async with await asyncio.to_thread(connect, url) as connector:
+    where = await asyncio.to_thread(database_url, url, home)
+    async with await asyncio.to_thread(connect, where) as connector:
         return await read_catalog(connector, documents, samples=samples)

@@ -198,7 +198,7 @@ async def test_a_run_that_a_limit_ended_asks_nobody(asked: Any) -> None:
 def test_a_node_that_asks_stands_before_the_answer_of_every_recipe() -> None:
     for name in RECIPES:
         drawn = build_graph(name).get_graph()
-        assert {edge.source for edge in drawn.edges if edge.target == "answer"} == {"clarify"}, name
+        assert {edge.source for edge in drawn.edges if edge.target == "answer"} == {"clarify", "recall"}, name
 
 
 async def test_the_judge_decides_a_close_vote(run: Run) -> None:

@@ -23,6 +23,7 @@ from quorum.graph.options import RunOptions
 from quorum.graph.recipes import RECIPES, find_recipe, recipe_of
 from quorum.graph.runs import new_run_id
 from quorum.knowledge.errors import ModelUnavailable
+from quorum.knowledge.verified import KnowledgeBase, VerifiedPair
 from quorum.tools.models.scripted import Prompt, Script, scripted
 from tests.graph.edges import Edge, drawn, recorded
 from tests.graph.reforce_script import (
@@ -478,7 +479,9 @@ async def test_the_edges_drawn_are_those_taken(recipe: str, shop: Path, tmp_path
     all_drawn, all_taken, strange = set[Edge](), set[Edge](), set[str]()
     async with AsyncExitStack() as closing:
         asking = Asking(f"sqlite:///{shop}", tmp_path / "home", Opened(closing))
-        for name, scenario in SCENARIOS[recipe].items():
+        KnowledgeBase(tmp_path / "kb").keep(VerifiedPair(QUESTION, GOOD))
+        verified = {"a question that a person verified": Scenario({}, {"kb": str(tmp_path / "kb")})}
+        for name, scenario in (SCENARIOS[recipe] | verified).items():
             wired = drawn(
                 find_recipe(recipe, scenario.given.get("switches"), scenario.given.get("preset", ""))
             )

@@ -1,0 +1,58 @@
+"""A question that a person has verified is answered by its query, run anew, before any model is asked."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from quorum.graph.ballots import Cluster, Vote
+from quorum.graph.context import Context
+from quorum.graph.nodes.results import keep_result
+from quorum.graph.nodes.step import Update
+from quorum.graph.state import Candidate, RunState
+from quorum.tools.execute import execute
+from quorum.tools.query import QueryError
+
+CONFIDENCE = 0.98
+"""Of an answer that a person has verified: by rule, for no recorded vote shows it."""
+
+CANDIDATE = "verified"
+
+
+async def recall(state: RunState, context: Context) -> Update:
+    """Run the query of a verified question of the same words; where it fails now, that is said."""
+    pair = context.resources.knowledge.exact(state.question) if context.live else None
+    if pair is None:
+        return {}
+    outcome = await execute(context.database, pair.sql, agent="recall", candidate=CANDIDATE)
+    context.trace.record("recall", agent="recall", file=pair.file, credit=pair.credit)
+    if isinstance(outcome, QueryError):
+        return {"warnings": [f"The query {pair.credit} fails now ({pair.file}): {outcome.message}"]}
+    result = await keep_result(outcome, context.trace.folder)
+    candidate = Candidate(
+        id=CANDIDATE,
+        model=CANDIDATE,
+        temperature=0.0,
+        seed=context.options.seed,
+        sql=pair.sql,
+        result=result,
+        error=None,
+    )
+    cluster = Cluster(result.fingerprint, result.fingerprint, (CANDIDATE,), (CANDIDATE,), 1.0, 1.0)
+    vote = Vote(
+        winner=CANDIDATE,
+        clusters=(cluster,),
+        share=1.0,
+        tie=False,
+        strategy="",
+        cast=1,
+        experts=1,
+        decided="verified",
+        decision=f"This very question was {pair.credit}; its query was run anew ({pair.file}).",
+        confidence=CONFIDENCE,
+    )
+    return {"candidates": [candidate], "vote": vote}
+
+
+def after_recall(state: RunState) -> Literal["answer", "go_on"]:
+    """The router after it."""
+    return "answer" if state.winner else "go_on"

@@ -1,0 +1,170 @@
+"""``quorum keep``, ``correct`` and ``kb``: what people teach, and what it changes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+import quorum
+from quorum.cli import cli
+from quorum.graph.answer import Answer
+from quorum.knowledge.errors import ConfigurationError, QuorumError
+from quorum.knowledge.verified import KnowledgeBase
+from quorum.settings import Settings
+from quorum.tools.experts import ExpertLedger
+from quorum.tools.models.scripted import ScriptedChatModel
+from tests.graph.shop import GOOD, QUESTION, make_shop, script
+
+RIGHT = GOOD.replace("COUNT(*)", "COUNT(o.total)")
+OTHER = "SELECT city, 7 AS orders FROM customers GROUP BY city"
+DATED = "SELECT COUNT(*) AS orders FROM orders WHERE note IS NULL OR note > '2024-01-31'"
+
+
+@pytest.fixture
+def shop(workplace: Path) -> str:
+    make_shop(workplace / "shop.db")
+    return "sqlite:///shop.db"
+
+
+def answered(shop: str, written: Mapping[str, str], **given: Any) -> Answer:
+    """The answer of the models that write so."""
+    models = {
+        name: ScriptedChatModel(script=script(sql_writer={"reasoning": "So.", "sql": sql}), source=name)
+        for name, sql in written.items()
+    }
+    return quorum.ask_sync(QUESTION, db=shop, recipe="single", votes=len(models), chat_models=models, **given)
+
+
+def called(*arguments: str, given: str | None = None) -> Result:
+    result = CliRunner().invoke(cli, arguments, input=given)
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+def home() -> Path:
+    return Settings().home
+
+
+def test_a_kept_answer_is_given_again_without_a_model(shop: str) -> None:
+    first = answered(shop, {"m": GOOD})
+    said = called("keep", "last", "--note", "Every order counts.", "--by", "jane")
+    assert "Kept, verified by jane on " in said.stdout
+    again = answered(shop, {"m": OTHER})
+    assert (again.sql, again.rows, again.usage["model_calls"]) == (GOOD, first.rows, 0)
+    shown = called("ask", QUESTION, "--db", shop, "--model", "offline", "-q").stdout
+    assert "This very question was verified by jane" in shown
+    assert "none: a person verified the query" in shown
+    assert "Demonstration" not in shown
+
+
+def test_keeping_teaches_the_experts_once(shop: str) -> None:
+    answered(shop, {"good": GOOD, "also": RIGHT, "odd": OTHER})
+    for _ in range(2):
+        taught = quorum.keep("last", by="jane")
+    assert taught.right == taught.wrong == ()
+    book = ExpertLedger(home() / "experts.json").read()
+    assert {name: expert.mistakes for name, expert in book.experts.items()} == {
+        "good": 0,
+        "also": 0,
+        "odd": 1,
+    }
+    assert book.feedback["user"] == 1
+
+
+async def test_a_correction_has_run_and_shows_what_was_wrong(shop: str) -> None:
+    import asyncio
+
+    await asyncio.to_thread(answered, shop, {"one": OTHER, "two": OTHER, "three": GOOD})
+    taught = await quorum.correct("last", RIGHT, note="Count orders, not cities.", by="jane")
+    assert taught.result is not None
+    assert taught.result.row_count == 2
+    assert (taught.right, sorted(taught.wrong)) == (("three",), ["one", "two"])
+    (pair,) = KnowledgeBase.load(home() / "kb").pairs
+    assert (pair.sql, pair.instead_of, pair.note, pair.by) == (
+        RIGHT,
+        OTHER,
+        "Count orders, not cities.",
+        "jane",
+    )
+    assert pair.tables == ("customers", "orders")
+
+
+@pytest.mark.parametrize(
+    ("sql", "why"), [("DROP TABLE orders", "only pure reads"), ("SELECT town FROM customers", "town")]
+)
+async def test_a_query_that_does_not_run_is_not_kept(sql: str, why: str, shop: str) -> None:
+    import asyncio
+
+    await asyncio.to_thread(answered, shop, {"m": OTHER})
+    with pytest.raises(QuorumError, match=why):
+        await quorum.correct("last", sql)
+    assert KnowledgeBase.load(home() / "kb").empty
+
+
+def test_what_has_no_result_cannot_be_kept(shop: str) -> None:
+    answered(shop, {"m": "SELECT nope FROM orders"})
+    with pytest.raises(ConfigurationError, match="quorum correct RUN --sql"):
+        quorum.keep("last")
+    with pytest.raises(ConfigurationError):
+        quorum.keep("nothing")
+
+
+def test_a_correction_from_the_command_line(shop: str) -> None:
+    answered(shop, {"m": OTHER})
+    said = called("correct", "last", "--sql", "-", given=DATED)
+    assert said.exit_code == 0
+    assert "The query holds fixed dates (2024-01-31): asked again later, it answers for them." in said.stdout
+    assert called("correct", "last", "--sql", "DELETE FROM orders").exit_code == 2
+
+
+def test_the_knowledge_base_is_shown_searched_checked_and_pruned(shop: str, workplace: Path) -> None:
+    answered(shop, {"m": GOOD})
+    called("keep", "last", "--by", "jane")
+    (pair,) = json.loads(called("kb", "show", "--json").stdout)
+    assert pair["question"] == QUESTION
+    assert called("kb", "show", pair["id"]).stdout.startswith("---\nquestion: How many orders")
+    assert pair["id"] in called("kb", "search", "orders of a city").stdout
+    assert called("kb", "search", "the tallest player").stdout == ""
+    held = called("kb", "verify", "--db", shop)
+    assert (held.exit_code, "1 of 1 query ran." in held.stderr) == (0, True)
+
+    make_another(workplace / "shop.db")
+    failed = called("kb", "verify", "--db", shop)
+    assert failed.exit_code == 1
+    assert "There is no table customers" in failed.stdout
+    assert json.loads(called("kb", "verify", "--db", shop, "--json").stdout)[0]["error"]
+    assert "Deleted: " in called("kb", "forget", pair["id"]).stdout
+    assert called("kb", "show", pair["id"]).exit_code == 2
+
+
+def make_another(path: Path) -> None:
+    import sqlite3
+
+    path.unlink()
+    with sqlite3.connect(path) as database:
+        database.execute("CREATE TABLE orders (id INTEGER)")
+    database.close()
+
+
+def test_pairs_go_out_and_come_in_where_they_run(shop: str, workplace: Path) -> None:
+    lines = [
+        {"question": "How many orders?", "sql": "SELECT COUNT(*) FROM orders"},
+        {"question": "Drop them", "sql": "DROP TABLE orders"},
+        {"question": "Others", "sql": "SELECT 1", "database": "archive"},
+    ]
+    file = workplace / "pairs.jsonl"
+    file.write_text("\n".join(map(json.dumps, lines)), "utf-8")
+    found = called("kb", "import", str(file), "--db", shop, "--by", "team")
+    assert found.exit_code == 1
+    assert found.stdout == "Kept 1 pair; 1 pair of other databases passed over.\n"
+    assert "Not kept: Drop them" in found.stderr
+    called("kb", "export", "--out", "all.jsonl")
+    assert called("kb", "import", "all.jsonl", "--db", shop, "--kb", "other").exit_code == 0
+    (pair,) = KnowledgeBase.load(workplace / "other").pairs
+    assert (pair.question, pair.database, pair.tables) == ("How many orders?", "shop", ("orders",))
+    assert "No database is given" in called("kb", "import", "all.jsonl").stderr

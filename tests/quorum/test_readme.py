@@ -26,6 +26,7 @@ def test_the_table_of_options_is_as_declared() -> None:
 UNSEEN = {
     *(
         "open_run",
+        "recall",
         "KnowledgeRetriever",
         "SyntaxRetriever",
         "send_candidates",

@@ -251,7 +251,15 @@ WORDS: dict[str, Words] = {
     "recall": ("this very question was {credit}: {file}", "good"),
     "retrieval": Fork(
         "text",
-        ("{text:character|characters} of documents", "plain"),
+        Fork(
+            "verified",
+            (
+                "{text:character|characters} of documents, "
+                "{verified:verified question|verified questions} among them",
+                "plain",
+            ),
+            ("{text:character|characters} of documents", "plain"),
+        ),
         ("nothing fits the question", "faint"),
     ),
     "linking": Fork(

@@ -47,6 +47,18 @@ EVENTS: list[tuple[str, dict[str, Any], str, str]] = [
         "plain",
     ),
     ("schema_shown", {"tokens": 1234}, "1,234 tokens of schema are shown", "plain"),
+    (
+        "recall",
+        {"credit": "verified by jane on 2026-11-22", "file": "questions/a.md"},
+        "this very question was verified by jane on 2026-11-22: questions/a.md",
+        "good",
+    ),
+    (
+        "retrieval",
+        {"text": "abc", "verified": ["questions/a.md"]},
+        "3 characters of documents, 1 verified question among them",
+        "plain",
+    ),
     ("retrieval", {"text": "abc"}, "3 characters of documents", "plain"),
     (
         "retrieval",

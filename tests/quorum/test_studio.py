@@ -114,7 +114,9 @@ async def test_updates_say_what_a_node_changed_and_the_custom_stream_what_progre
     candidates = [change["candidates"][0] for node, change in updates if node == "candidate"]
     assert {candidate["id"] for candidate in candidates} == {"c1", "c2"}
     assert changed["Consensus"]["vote"]["winner"] == "c1"
-    assert {node for node, change in updates if not change} <= {"DraftLinker", "clarify"}, "they had no cause"
+    assert {node for node, change in updates if not change} <= {"recall", "DraftLinker", "clarify"}, (
+        "they had no cause"
+    )
     answer = changed["answer"]["answer"]
     assert (answer["status"], len(answer["candidates"])) == ("answered", 2)
     assert answer["demonstration"] is True

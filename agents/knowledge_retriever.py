@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from quorum.agents.prompting import prompts
 from quorum.knowledge.documents import Documents
 from quorum.knowledge.index import Embedder
+from quorum.knowledge.value_index import Match
 from quorum.knowledge.verified import VerifiedPair
 
 TOP_K = 5
@@ -36,6 +37,14 @@ async def retrieve(
         return text
     chunks = await asyncio.to_thread(documents.search, question, top_k, embedder=embedder)
     return "\n\n".join(f"[{chunk.source}]\n{chunk.text}" for chunk in chunks)
+
+
+def show_values(matches: Sequence[Match], left_out: Sequence[str]) -> str:
+    """Values that the question may name, by column, as text for the prompt."""
+    columns: dict[str, list[str]] = {}
+    for match in matches:
+        columns.setdefault(f"{match.table}.{match.column}", []).append(" ".join(match.text.split()))
+    return prompts().render("values", {"columns": columns, "left_out": list(left_out)})
 
 
 def show_pairs(pairs: Sequence[VerifiedPair]) -> str:

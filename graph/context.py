@@ -90,6 +90,12 @@ class Context:
         return self.options.votes or max(self.recipe.votes, len(self.models))
 
     @property
+    def matched_values(self) -> int:
+        """Values of the database that prompts show at most."""
+        given = self.options.matched_values
+        return self.recipe.matched_values if given is None else given
+
+    @property
     def strategy(self) -> str:
         """The strategy of the vote; by default ``majority`` for one model and ``wma`` for several."""
         named = [name for name in (self.options.strategy, self.recipe.strategy) if name != "auto"]

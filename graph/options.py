@@ -207,6 +207,12 @@ class Options(BaseModel):
     document_tokens: int = option(
         30_000, "a question's own documents are shown whole up to this, else passages", unit="tokens", ge=0
     )
+    matched_values: int | None = option(
+        None,
+        "values of the database that words of the question resemble, shown at most",
+        unset=_RECIPES,
+        ge=0,
+    )
     retrieval: Literal["lexical", "hybrid"] = option(
         "lexical", "how documents are found; hybrid adds embeddings"
     )

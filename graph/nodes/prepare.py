@@ -49,15 +49,17 @@ async def retrieve_documents(state: RunState, context: Context) -> Update:
     """External Knowledge Retriever: before the plan (ReCAPAgent-SQL, Table 1).
 
     A question's own documents are shown whole as far as ``document_tokens`` go: ReFoRCE's prompts hold all
-    of its external knowledge (paper 000, equation 1). After them come the team's notes and, nearest to the
-    question, verified ones like it.
+    of its external knowledge (paper 000, equation 1). After them come the team's notes, verified questions
+    like this one, and values that it seems to name.
     """
     documents, known = context.resources.documents, context.resources.knowledge
-    if documents is None and known.empty:
+    values = await _values(state, context)
+    if documents is None and known.empty and not values:
         return {}
     pairs = await _verified(state, context)
     texts = [await _passages(each, state, context) for each in (documents, known.notes) if each]
     texts += [knowledge_retriever.show_pairs(pairs)] if pairs else []
+    texts += [values]
     text = "\n\n".join(filter(None, texts))
     verified = [f"{pair.question} ({pair.credit})" for pair in pairs]
     context.trace.record(
@@ -76,6 +78,21 @@ async def _passages(documents: Documents, state: RunState, context: Context) -> 
     whole = context.options.document_tokens if documents.own else knowledge_retriever.WHOLE_TOKENS
     embedder = context.resources.embedder
     return await knowledge_retriever.retrieve(documents, state.question, whole=whole, embedder=embedder)
+
+
+async def _values(state: RunState, context: Context) -> str:
+    if not context.matched_values or not context.live:
+        return ""
+    found, left_out = await context.resources.matches(state.question, context.matched_values)
+    if not found:
+        return ""
+    context.trace.record(
+        "values",
+        agent="knowledge_retriever",
+        values=[f"{match.table}.{match.column}: {match.text}" for match in found],
+        left_out=list(left_out),
+    )
+    return knowledge_retriever.show_values(found, left_out)
 
 
 async def _verified(state: RunState, context: Context) -> list[VerifiedPair]:

@@ -65,6 +65,7 @@ class Recipe:
         strategy: Of the vote, where the options leave it at ``auto``.
         stopping: When enough have voted (``quorum.graph.stopping``), where the options leave it at ``auto``.
         temperature: Of the candidates, where the options do not say.
+        matched_values: Values of the database that prompts show, where the options do not say.
         deviations: From the paper, on purpose.
         presets: Named sets of switches, votes and the like.
         preset: The one in force, if any.
@@ -72,7 +73,7 @@ class Recipe:
 
     FIXED: ClassVar[frozenset[str]] = frozenset(
         {"name", "summary", "paper", "agents", "wire", "votes", "strategy", "stopping", "temperature"}
-        | {"deviations", "presets", "preset"}
+        | {"matched_values", "deviations", "presets", "preset"}
     )
 
     name: str
@@ -84,6 +85,7 @@ class Recipe:
     strategy: str = "auto"
     stopping: str = "never"
     temperature: float = 0.7
+    matched_values: int = 0
     deviations: tuple[Deviation, ...] = ()
     presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
     preset: str = ""

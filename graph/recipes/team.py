@@ -4,8 +4,8 @@
     one candidate:  Action → Critique → run → Validator;  run → (SchemaLinker) → SelfRefiner → Critique → run
     Consensus, where strong answers disagree: ColumnExplorer → Send × votes more ─ Consensus
 
-It is ``recap`` with ``exploration`` on, and nothing else: several models vote as experts, by majority, by
-weights learned from what each got right (``wma``), or by any other ``strategy``.
+It is ``recap`` with ``exploration`` on and matched values shown, and nothing else: several models vote as
+experts, by majority, by weights learned from what each got right (``wma``), or by any other ``strategy``.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from quorum.graph.recipes import recap
 from quorum.graph.recipes.recap import Exploring, Recap
 from quorum.graph.recipes.recipe import switch
+from quorum.knowledge.value_index import SHOWN
 
 
 @dataclass(frozen=True)
@@ -32,4 +33,5 @@ RECIPE = Team(
     paper="none: ReCAPAgent-SQL's agents with ReFoRCE's column exploration",
     agents=recap.RECIPE.agents,
     wire=recap.wire,
+    matched_values=SHOWN,
 )

@@ -48,6 +48,12 @@ EVENTS: list[tuple[str, dict[str, Any], str, str]] = [
     ),
     ("schema_shown", {"tokens": 1234}, "1,234 tokens of schema are shown", "plain"),
     (
+        "values",
+        {"values": ["orders.status: Returned"], "left_out": []},
+        "1 value that the question may name: orders.status: Returned",
+        "plain",
+    ),
+    (
         "recall",
         {"credit": "verified by jane on 2026-11-22", "file": "questions/a.md"},
         "this very question was verified by jane on 2026-11-22: questions/a.md",

@@ -137,7 +137,7 @@ def ask(context: PromptContext, role: str, question: str = QUESTION, **variables
 
 
 def test_every_role_that_has_a_template_can_be_played(root: Any) -> None:
-    shared = {"rules", "context", "repair", "findings", "verified"}
+    shared = {"rules", "context", "repair", "findings", "verified", "values"}
     templates = {path.stem for path in (root / "agents" / "prompts").glob("*.md")} - shared
     assert templates == FORMS.keys()
     assert RULES.keys() <= templates

@@ -1,0 +1,85 @@
+"""Values that a question names, however it spells them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quorum.knowledge.lexical import STOPWORDS
+from quorum.knowledge.value_index import OF_COLUMN, SHOWN, ValueIndex, words
+
+SHOP = ValueIndex(
+    {
+        ("customers", "city"): ["São Paulo", "New York", "NewMexico", "Zürich", "Lyon"],
+        ("customers", "country"): ["Germany", "United States", "US", "Europe"],
+        ("orders", "status"): ["delivered", "returned", "in transit"],
+        ("orders", "code"): ["A-1", "A-2", "VM5X", "M5"],
+        ("products", "name"): [f"Garden chair {number}" for number in range(40)],
+    }
+)
+
+
+def texts(question: str) -> list[str]:
+    return [match.text for match in SHOP.match(question)]
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("Which customers live in sao paulo?", "São Paulo"),
+        ("Which customers live in ZURICH?", "Zürich"),
+        ("Which customers live in New Mexico?", "NewMexico"),
+        ("How many orders were delivred?", "delivered"),
+        ("How many German customers are there?", "Germany"),
+        ("How many European customers are there?", "Europe"),
+        ("How many customers from the United States?", "US"),
+        ("How many customers from the US?", "US"),
+        ("Which codes contain 'M5'?", "VM5X"),
+        ('Which codes contain "vm"?', "VM5X"),
+        ("How many orders are in transit?", "in transit"),
+    ],
+)
+def test_a_value_is_found_as_people_write_it(question: str, text: str) -> None:
+    assert text in texts(question)
+
+
+@pytest.mark.parametrize("question", ["How many of us bought it?", "What is the total?", "", "?!", "'x'"])
+def test_words_of_every_question_are_no_values(question: str) -> None:
+    assert texts(question) == []
+
+
+def test_one_column_does_not_crowd_out_the_others() -> None:
+    found = SHOP.match("Garden chairs sold in Lyon and New York")
+    assert sum(match.column == "name" for match in found) == OF_COLUMN
+    assert {"Lyon", "New York"} <= {match.text for match in found if match.whole}
+    assert len(SHOP.match("Garden chairs sold in Lyon and New York", k=3)) == 3
+
+
+VALUES = st.dictionaries(
+    st.tuples(st.sampled_from("ab"), st.sampled_from("cd")), st.lists(st.text(max_size=12), max_size=12)
+)
+
+
+@given(VALUES, st.text(max_size=60))
+def test_whatever_is_asked_what_is_found_is_there(
+    values: dict[tuple[str, str], list[str]], question: str
+) -> None:
+    found = ValueIndex(values).match(question)
+    assert len(found) <= SHOWN
+    assert all(match.text in values[match.table, match.column] for match in found)
+    places = [(match.table, match.column, match.text) for match in found]
+    assert len(places) == len(set(places))
+
+
+@given(VALUES, st.data())
+def test_who_asks_for_a_value_finds_it(values: dict[tuple[str, str], list[str]], data: st.DataObject) -> None:
+    every = [
+        (*place, text) for place, kept in values.items() for text in kept if set(words(text)) - STOPWORDS
+    ]
+    if not every:
+        return
+    table, column, text = data.draw(st.sampled_from(every))
+    same = {(table, column, other) for other in values[table, column] if words(other) == words(text)}
+    found = {(match.table, match.column, match.text) for match in ValueIndex(values).match(text, 1000)}
+    assert found & same

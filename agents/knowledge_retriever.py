@@ -14,6 +14,8 @@ from quorum.knowledge.verified import VerifiedPair
 TOP_K = 5
 PAIRS = 3
 """Verified questions that prompts show, the most similar ones."""
+PAIR_TOKENS = 1_500
+"""Of one of them at most; longer ones are not shown."""
 WHOLE_TOKENS = 1_500  # documents below this cost less whole than a wrong choice
 
 

@@ -28,7 +28,8 @@ class AnswerCluster(BaseModel):
 class AnswerVote(BaseModel):
     """How the candidates voted: with which weight per expert, drawn with which seed if drawn.
 
-    ``settled`` is ``user`` where the user chose between its answers. ``stopping`` is the rule that
+    ``settled`` is ``user`` where the user chose between its answers, ``verified`` where there was no vote
+    because a person has verified the query. ``stopping`` is the rule that
     ended the sampling, ``saved`` the candidates that it spared, ``doubt`` the share of writers that saw
     another reading of the question.
     """

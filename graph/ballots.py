@@ -26,7 +26,8 @@ NO_VERDICT = ("stopped", UNANSWERABLE, UNAVAILABLE, ErrorKind.UNAVAILABLE.value)
 database kept it from running. Its expert gains and loses nothing."""
 
 Decided: TypeAlias = Literal["", "vote", "tie_rule", "draw", "judge", "revision", "user", "verified"]
-"""What chose the winner: the weights, the tie rule, a draw, a model, or the user; empty without a winner."""
+"""What chose the winner: the weights, the tie rule, a draw, a model, the user, or that a person verified it
+before; empty without a winner."""
 
 
 @dataclass(frozen=True)

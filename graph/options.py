@@ -286,11 +286,6 @@ class Options(BaseModel):
         """All the models: those that vote, then those of single roles."""
         return list(dict.fromkeys([*self.models, *self.model_for.values()]))
 
-    @property
-    def knowledge(self) -> Path:
-        """The folder of verified answers; of an evaluation, whose home is its own folder, none by default."""
-        return self.kb or self.home / "kb"
-
     def as_dict(self) -> dict[str, Any]:
         """All values, ready for JSON."""
         return self.model_dump(mode="json")

@@ -182,7 +182,7 @@ async def open_resources(
     """
     url, documents = await asyncio.to_thread(_sources, options)
     demonstrations = await asyncio.to_thread(_demonstrations, options)
-    knowledge = await asyncio.to_thread(KnowledgeBase.load, options.knowledge, cache=options.home / "index")
+    knowledge = await asyncio.to_thread(_knowledge, options)
     async with AsyncExitStack() as stack:
 
         async def all_models() -> OpenModels:
@@ -264,6 +264,10 @@ def _demonstrations(options: RunOptions) -> Demonstrations | None:
     if not options.demonstrations:
         return None
     return Demonstrations.load(options.demonstrations, cache=options.home / "index")
+
+
+def _knowledge(options: RunOptions) -> KnowledgeBase:
+    return KnowledgeBase.load(options.kb, cache=options.home / "index") if options.kb else KnowledgeBase()
 
 
 def _base_url(options: RunOptions) -> str:

@@ -179,7 +179,7 @@ class Trace(RunFolder):
             (folder / "results").mkdir()
             (folder / "blobs").mkdir()
             if not (ignore := home / ".gitignore").exists():
-                ignore.write_text("*\n")
+                ignore.write_text("*\n!kb/\n!kb/**\n")  # what people verified is for review
         except FileExistsError:
             raise ConfigurationError(f"The run {run_id} exists already.", hint="Leave its id out.") from None
         except OSError as error:

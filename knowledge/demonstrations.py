@@ -81,12 +81,12 @@ class Demonstrations:
         Raises:
             ConfigurationError: The embedder's package or model is missing.
         """
-        asked = same_words(question)
+        asked = _same(question)
         if embedder is None:
             scores = dict(enumerate(self._index.bm25.scores(terms(question)).tolist()))
         else:
             scores = dict(self._index.nearest(question, len(self.items), embedder))
-        others = [i for i, item in enumerate(self.items) if same_words(item.question) != asked]
+        others = [i for i, item in enumerate(self.items) if _same(item.question) != asked]
         others.sort(key=lambda i: (-scores.get(i, 0.0), i))
         return [self.items[i] for i in others[:k]]
 
@@ -96,7 +96,7 @@ class Demonstrations:
         return TextIndex([item.question for item in self.items], where)
 
 
-def same_words(question: str) -> str:
+def _same(question: str) -> str:
     """Equal for texts that ask the same words, whatever their case, blanks and last mark."""
     return " ".join(question.casefold().split()).rstrip(" ?.!")
 

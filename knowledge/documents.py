@@ -82,6 +82,8 @@ class Documents:
         Raises:
             ConfigurationError: The embedder's package or model is missing.
         """
+        if not self.chunks:
+            return []
         lexical = self._lexical(question)
         if embedder is None:
             return [replace(self.chunks[i], score=score) for i, score in lexical[:k]]

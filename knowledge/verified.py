@@ -3,39 +3,42 @@
     questions/how-many-orders-are-there-1a2b3c4d.md    a question, its SQL, who verified it and when
     notes/*.md                                         rules and conventions in the team's own words
 
-A question's file is YAML between two lines ``---``, then the SQL in a fence, then perhaps a note. What merely
-ran is never here: only what somebody kept, corrected or imported. The files are the only truth; every run
-reads them anew, and an index over them can be thrown away.
+A question's file is YAML between two lines ``---``, then the SQL in a fence, then perhaps a note, and the
+query that it corrects. What merely ran is never here: only what somebody kept, corrected or imported. The
+files are the only truth, whatever they are called; every run reads them anew, and an index over them can be
+thrown away.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
-from collections.abc import Iterable
+import unicodedata
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from quorum.knowledge.chunks import Chunk
-from quorum.knowledge.demonstrations import same_words
+from quorum.knowledge.demonstrations import Demonstrations
 from quorum.knowledge.documents import Documents
 from quorum.knowledge.errors import ConfigurationError
 from quorum.knowledge.index import Embedder
 
 QUESTIONS, NOTES = "questions", "notes"
-LONGEST_FILE = 1 << 20
-"""Bytes of one file."""
+LONGEST_FILE, LONGEST_HEAD = 1 << 16, 10_000
+"""Bytes of one file, and characters of its head."""
+INSTEAD = "## Instead of"
 
-_SQL = r"(?P<{0}>`{{3,}})sql\n(?P<{1}>.*?)\n(?P={0})\n*"
-_FILE = re.compile(
-    rf"\A---\n(?P<head>.*?)\n---\n+{_SQL.format('a', 'sql')}(?P<note>.*?)"
-    rf"(?:^## Instead of\n+{_SQL.format('b', 'wrong')})?\Z",
-    re.DOTALL | re.MULTILINE,
-)
+_FENCE = re.compile(r"(`{3,})sql")
+_QUOTED = re.compile(r"(?<!\w)'([^']+)'(?!\w)|\"([^\"]+)\"|[“„]([^”“]+)[”“]")
 _FORM = "it is YAML with question, by and date between two lines ---, then the SQL between ```sql and ```"
-_TEXTS = ("question", "database", "dialect", "by", "run")
+_TEXTS = ("question", "database", "dialect", "by", "date", "run")
+_KEPT = ("by", "date", "note", "instead_of", "run")
+_LONGEST_CREDIT = 60
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,7 @@ class VerifiedPair:
         note: What settled its reading, in words; later questions see it.
         instead_of: The wrong query that it corrects; empty if it was kept as it was.
         run: Id of the run that it comes from; empty if it was imported.
+        file: That it was read from, below the knowledge base's folder; empty for a new one.
     """
 
     question: str
@@ -62,35 +66,29 @@ class VerifiedPair:
     note: str = ""
     instead_of: str = ""
     run: str = ""
+    file: str = field(default="", compare=False)
 
     @property
     def id(self) -> str:
         """Eight characters of a hash: the same words, asked of the same database, are one question."""
-        said = f"{same_words(self.question)}\n{self.database.casefold()}"
+        said = repr((_wording(self.question), self.database.casefold()))
         return hashlib.sha256(said.encode(errors="surrogatepass")).hexdigest()[:8]
 
     @property
-    def file(self) -> str:
-        """Its file below the knowledge base's folder."""
-        words = re.findall(r"[a-z0-9]+", self.question.casefold())[:8]
-        return f"{QUESTIONS}/{'-'.join([*words, self.id])}.md"
-
-    @property
     def credit(self) -> str:
-        """Who verified it and when, as a part of a sentence."""
-        return f"verified by {self.by or 'somebody'}" + (f" on {self.date}" if self.date else "")
+        """Who verified it and when, as a part of a sentence on one line."""
+        who, when = (" ".join(text.split())[:_LONGEST_CREDIT] for text in (self.by, self.date))
+        return f"verified by {who or 'somebody'}" + (f" on {when}" if when else "")
 
     def as_text(self) -> str:
         """The file's content."""
         import yaml
 
-        texts = {name: getattr(self, name) for name in _TEXTS}
-        head = {name: text for name, text in texts.items() if text}
-        head |= {"date": self.date} if self.date else {}
+        head: dict[str, Any] = {name: text for name in _TEXTS if (text := getattr(self, name))}
         head |= {"tables": list(self.tables)} if self.tables else {}
         written = yaml.safe_dump(head, sort_keys=False, allow_unicode=True, width=100)
-        note = f"\n{self.note.strip()}\n" if self.note.strip() else ""
-        wrong = f"\n## Instead of\n\n{_fenced(self.instead_of)}" if self.instead_of else ""
+        note = f"\n{self.note}\n" if self.note else ""
+        wrong = f"\n{INSTEAD}\n\n{_fenced(self.instead_of)}" if self.instead_of else ""
         return f"---\n{written}---\n\n{_fenced(self.sql)}{note}{wrong}"
 
     @classmethod
@@ -100,35 +98,108 @@ class VerifiedPair:
         Raises:
             ValueError: It is no such file; the message says why.
         """
-        import yaml
-
-        found = _FILE.match(text.replace("\r\n", "\n").rstrip() + "\n")
-        if found is None:
+        lines = text.replace("\r\n", "\n").rstrip().split("\n")
+        if lines[0] != "---" or "---" not in lines[1:]:
             raise ValueError(_FORM)
-        try:
-            head = yaml.safe_load(found["head"])
-        except (yaml.YAMLError, ValueError, RecursionError) as error:
-            raise ValueError(f"its head is no YAML: {str(error).splitlines()[0]}") from error
-        if not isinstance(head, dict):
-            raise ValueError(_FORM)
-        texts = {name: str(head.get(name) or "").strip() for name in (*_TEXTS, "date")}
-        tables = head.get("tables") or []
-        if not isinstance(tables, list):
-            raise ValueError("its tables are no list")
-        if not texts["question"] or not found["sql"].strip():
+        end = lines.index("---", 1)
+        head = _head("\n".join(lines[1:end]))
+        sql, rest = _cut_fence(lines[end + 1 :])
+        note, wrong = rest, ""
+        for place in range(len(rest) - 1, -1, -1):
+            if rest[place] == INSTEAD:
+                try:
+                    wrong, after = _cut_fence(rest[place + 1 :])
+                except ValueError:
+                    continue
+                if not after:
+                    note = rest[:place]
+                    break
+                wrong = ""
+                break
+        tables = head.get("tables", [])
+        texts = {name: head.get(name, "") for name in _TEXTS}
+        if not isinstance(tables, list) or not all(
+            isinstance(each, str) for each in (*tables, *texts.values())
+        ):
+            raise ValueError("a value in its head is no text")
+        if not texts["question"].strip() or not sql.strip():
             raise ValueError("it lacks its question or its SQL")
+        _check_text("".join((*texts.values(), *tables)))
         return cls(
-            sql=found["sql"].strip(),
-            tables=tuple(map(str, tables)),
-            note=found["note"].strip(),
-            instead_of=(found["wrong"] or "").strip(),
-            **texts,
+            sql=sql,
+            tables=tuple(tables),
+            note="\n".join(note).strip(),
+            instead_of=wrong,
+            **{name: value.strip() for name, value in texts.items()},
         )
+
+
+def pairs_in(file: Path) -> list[VerifiedPair]:
+    """The pairs of a file of demonstrations, with what an export says beside them.
+
+    Raises:
+        ConfigurationError: As ``Demonstrations.load``.
+    """
+    items = Demonstrations.load(file).items
+    more: dict[tuple[str, str], dict[str, Any]] = {}
+    for line in file.read_text(encoding="utf-8-sig").split("\n"):
+        if line.startswith("{"):
+            said = {name: text for name, text in json.loads(line).items() if isinstance(text, str)}
+            key = said.get("question", "").strip(), said.get("sql", "").strip()
+            more[key] = {name: said[name].strip() for name in _KEPT if name in said}
+    return [
+        VerifiedPair(item.question, item.sql, item.database, **more.get((item.question, item.sql), {}))
+        for item in items
+    ]
+
+
+def _head(text: str) -> dict[str, Any]:
+    """The head's values, all of them texts or lists."""
+    import yaml
+
+    if len(text) > LONGEST_HEAD:
+        raise ValueError(f"its head has over {LONGEST_HEAD:,} characters")
+    try:
+        if any(isinstance(token, yaml.AliasToken | yaml.AnchorToken) for token in yaml.scan(text)):
+            raise ValueError("its head has anchors, which may stand for anything")
+        found = yaml.load(text, yaml.BaseLoader)
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ValueError(f"its head is no YAML: {str(error).splitlines()[0]}") from error
+    if not isinstance(found, dict):
+        raise ValueError(_FORM)
+    return found
+
+
+def _cut_fence(lines: Sequence[str]) -> tuple[str, list[str]]:
+    """What stands in the fence with which ``lines`` begin, and the lines after it."""
+    start = next((place for place, line in enumerate(lines) if line.strip()), len(lines))
+    opening = _FENCE.fullmatch(lines[start]) if start < len(lines) else None
+    if opening is None or opening[1] not in lines[start + 1 :]:
+        raise ValueError(_FORM)
+    end = lines.index(opening[1], start + 1)
+    return "\n".join(lines[start + 1 : end]).strip(), list(lines[end + 1 :])
 
 
 def _fenced(sql: str) -> str:
     fence = "`" * max(3, 1 + max(map(len, re.findall(r"`+", sql)), default=0))
-    return f"{fence}sql\n{sql.strip()}\n{fence}\n"
+    return f"{fence}sql\n{sql}\n{fence}\n"
+
+
+def _wording(question: str) -> tuple[str, tuple[str, ...]]:
+    """Equal for texts that ask the same words, whatever their case, blanks and last mark.
+
+    What stands in quotes must be the same letter by letter.
+    """
+    text = unicodedata.normalize("NFC", question)
+    quoted = tuple(next(filter(None, found.groups())) for found in _QUOTED.finditer(text))
+    return " ".join(text.lower().split()).rstrip(" ?."), quoted
+
+
+def _check_text(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError("it holds half a character (a surrogate)") from error
 
 
 @dataclass(eq=False)
@@ -136,12 +207,13 @@ class KnowledgeBase:
     """What a team knows of its databases.
 
     Attributes:
-        pairs: Verified questions, in the order of their files' names.
+        pairs: Verified questions, in the order of their files' names, each question once.
+        texts: Notes by file.
         problems: Sentences on files that were left out.
         cache: Folder in which embedding indexes are kept; None keeps them in memory only.
     """
 
-    folder: Path
+    folder: Path = Path()
     pairs: tuple[VerifiedPair, ...] = ()
     texts: dict[str, str] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
@@ -151,21 +223,33 @@ class KnowledgeBase:
     def load(cls, folder: Path, *, cache: Path | None = None) -> KnowledgeBase:
         """Read a folder; one that does not exist is empty, and a file that cannot be read is left out.
 
+        Of several files with the same question the one of the latest date counts.
+
         Raises:
-            ConfigurationError: It is a file, or cannot be read.
+            ConfigurationError: It is a file, or cannot be looked into.
         """
-        if folder.exists() and not folder.is_dir():
-            raise ConfigurationError(f"{folder} is a file; a knowledge base is a folder.")
-        problems: list[str] = []
-        questions = dict(_read(folder / QUESTIONS, problems))
-        pairs = []
-        for name, text in questions.items():
+        known = cls(folder, cache=cache)
+        try:
+            if folder.exists() and not folder.is_dir():
+                raise ConfigurationError(f"{folder} is a file; a knowledge base is a folder.")
+            found = {part: dict(_read(folder, part, known.problems)) for part in (QUESTIONS, NOTES)}
+        except (OSError, RuntimeError) as error:  # a loop of links is a RuntimeError in Python 3.11
+            raise ConfigurationError(f"The knowledge base {folder} cannot be read: {error}.") from error
+        pairs: dict[str, VerifiedPair] = {}
+        for file, text in found[QUESTIONS].items():
             try:
-                pairs.append(VerifiedPair.of_text(text))
+                pair = replace(VerifiedPair.of_text(text), file=file)
             except ValueError as error:
-                problems.append(f"{QUESTIONS}/{name} was left out: {error}")
-        notes = {f"{NOTES}/{name}": text for name, text in _read(folder / NOTES, problems)}
-        return cls(folder, tuple(pairs), notes, problems, cache)
+                known.problems.append(f"{_shown(file)} was left out: {error}.")
+                continue
+            other = pairs.get(pair.id, pair)
+            pairs[pair.id], less = (pair, other) if pair.date > other.date else (other, pair)
+            if pair is not other:
+                known.problems.append(
+                    f"{_shown(less.file)} was left out: {pairs[pair.id].file} asks the same."
+                )
+        known.pairs, known.texts = tuple(pairs.values()), found[NOTES]
+        return known
 
     @property
     def empty(self) -> bool:
@@ -175,7 +259,7 @@ class KnowledgeBase:
     @property
     def hash(self) -> str:
         """SHA-256 (hex) over pairs and notes."""
-        said = repr((self.pairs, sorted(self.texts.items())))
+        said = repr(([pair.as_text() for pair in self.pairs], sorted(self.texts.items())))
         return hashlib.sha256(said.encode(errors="surrogatepass")).hexdigest()
 
     def of(self, database: str, dialect: str) -> KnowledgeBase:
@@ -189,8 +273,8 @@ class KnowledgeBase:
 
     def exact(self, question: str) -> VerifiedPair | None:
         """The pair of the same words, whatever their case, blanks and last mark."""
-        asked = same_words(question)
-        return next((pair for pair in self.pairs if same_words(pair.question) == asked), None)
+        asked = _wording(question)
+        return next((pair for pair in self.pairs if _wording(pair.question) == asked), None)
 
     def similar(self, question: str, k: int, *, embedder: Embedder | None = None) -> list[VerifiedPair]:
         """The pairs whose questions bear on ``question``, best first; none if none does.
@@ -209,7 +293,7 @@ class KnowledgeBase:
             for pair in self.pairs
             if pair.note
         }
-        return Documents.of(self.texts | own, cache=self.cache)
+        return Documents.of(self.texts | own, cache=self.cache / NOTES if self.cache else None)
 
     @cached_property
     def _questions(self) -> Documents:
@@ -217,26 +301,38 @@ class KnowledgeBase:
             Chunk(str(number), pair.question, " ".join((*pair.tables, pair.note)))
             for number, pair in enumerate(self.pairs)
         ]
-        return Documents({}, chunks, [], self.cache)
+        return Documents({}, chunks, [], self.cache / QUESTIONS if self.cache else None)
 
     def keep(self, pair: VerifiedPair) -> Path:
         """Write a pair's file, in the place of an earlier one of the same question; returns it.
 
         Raises:
-            ConfigurationError: The folder cannot be written to.
+            ConfigurationError: The folder cannot be written to, or the pair cannot be written as a file.
         """
-        path = self.folder / pair.file
+        try:
+            text = pair.as_text()
+            if VerifiedPair.of_text(text) != pair or len(text.encode()) > LONGEST_FILE:
+                raise ValueError("it is too long, or would be read as another")
+        except ValueError as error:
+            raise ConfigurationError(f"This question cannot be kept as a file: {error}.") from error
+        now = KnowledgeBase.load(self.folder)
+        before = next((other for other in now.pairs if other.id == pair.id), None)
+        path = self.folder / (before.file if before else now.new_file(pair))
         part = path.with_name(f"{path.name}.{os.getpid()}.part")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            part.write_text(pair.as_text(), encoding="utf-8")
+            part.write_bytes(text.encode())
             part.replace(path)
-            for older in path.parent.glob(f"*-{pair.id}.md"):
-                if older != path:
-                    older.unlink()
         except OSError as error:
             raise ConfigurationError(f"Cannot write {path}: {error.strerror}.") from error
         return path
+
+    def new_file(self, pair: VerifiedPair) -> str:
+        """A name for a pair's file that no other file has."""
+        words = "-".join(re.findall(r"[a-z0-9]+", pair.question.casefold()))[:60].strip("-")
+        stem = f"{QUESTIONS}/{words or 'question'}-{pair.id}"
+        names = (f"{stem}{more}.md" for more in ("", *(f"-{number}" for number in range(2, 1000))))
+        return next(name for name in names if not (self.folder / name).exists())
 
     def find(self, name: str) -> VerifiedPair:
         """The pair with this id, or whose id begins so.
@@ -252,36 +348,46 @@ class KnowledgeBase:
             )
         return found[0]
 
-    def forget(self, pair: VerifiedPair) -> list[Path]:
-        """Delete a pair's files; returns them."""
-        gone = [path for path in (self.folder / QUESTIONS).glob("*.md") if _is(path, pair)]
-        for path in gone:
-            path.unlink()
-        return gone
+    def forget(self, pair: VerifiedPair) -> Path:
+        """Delete a pair's file; returns it.
 
-
-def _is(path: Path, pair: VerifiedPair) -> bool:
-    try:
-        return VerifiedPair.of_text(path.read_text("utf-8")).id == pair.id
-    except (OSError, ValueError):
-        return False
-
-
-def _read(folder: Path, problems: list[str]) -> Iterable[tuple[str, str]]:
-    """Name and text of each Markdown file, sorted."""
-    root = folder.resolve()
-    for path in sorted(folder.glob("*.md")):
-        why: str | None = None
+        Raises:
+            ConfigurationError: It cannot be deleted.
+        """
+        path = self.folder / pair.file
         try:
-            if not path.resolve().is_relative_to(root):
-                why = "it is a link out of the folder"
-            elif path.stat().st_size > LONGEST_FILE:
-                why = f"it has over {LONGEST_FILE >> 20} MB"
-            else:
-                yield path.name, path.read_text("utf-8-sig")
+            path.unlink()
         except OSError as error:
-            why = error.strerror
+            raise ConfigurationError(f"Cannot delete {path}: {error.strerror}.") from error
+        return path
+
+
+def _read(folder: Path, part: str, problems: list[str]) -> Iterator[tuple[str, str]]:
+    """Name and text of each Markdown file of a subfolder, sorted; no link out of the folder is followed."""
+    root, place = folder.resolve(), folder / part
+    if not place.exists():
+        return
+    if not place.is_dir() or not place.resolve().is_relative_to(root):
+        problems.append(f"{part}/ was left out: it is no folder, or a link out of the knowledge base.")
+        return
+    for name in sorted(name for name in os.listdir(place) if name.endswith(".md")):  # noqa: PTH208 - it raises
+        path, why = place / name, ""
+        try:
+            _check_text(name)
+            if not path.is_file() or not path.resolve().is_relative_to(root):
+                why = "it is no file, or a link out of the knowledge base"
+            elif path.stat().st_size > LONGEST_FILE:
+                why = f"it has over {LONGEST_FILE >> 10} KB"
+            else:
+                yield f"{part}/{name}", path.read_bytes().decode("utf-8-sig")
         except UnicodeDecodeError:
             why = "it is not UTF-8"
+        except (OSError, RuntimeError, ValueError) as error:
+            why = getattr(error, "strerror", None) or str(error)
         if why:
-            problems.append(f"{folder.name}/{path.name} was left out: {why}.")
+            problems.append(f"{_shown(f'{part}/{name}')} was left out: {why}.")
+
+
+def _shown(file: str) -> str:
+    """A file's name as text that can be printed and kept."""
+    return file.encode("utf-8", "backslashreplace").decode()

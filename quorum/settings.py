@@ -96,8 +96,13 @@ class Settings(Options):
             raise ConfigurationError(NO_MODEL)
         if not self.database:
             raise ConfigurationError(NO_DATABASE)
-        values = {name: getattr(self, name) for name in RunOptions.model_fields}
+        values = {name: getattr(self, name) for name in RunOptions.model_fields} | {"kb": self.knowledge}
         return RunOptions(**self.placed(values, Path.cwd()))
+
+    @property
+    def knowledge(self) -> Path:
+        """The folder of verified answers."""
+        return self.kb or self.home / "kb"
 
     @property
     def key(self) -> str:

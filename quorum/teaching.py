@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import getpass
+import json
 from collections.abc import AsyncIterator, Collection, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -13,13 +14,15 @@ from pathlib import Path
 from quorum.graph.answer import Answer
 from quorum.graph.ballots import NO_VERDICT
 from quorum.graph.context import experts_in
+from quorum.graph.options import Options
+from quorum.graph.recorded import REDACTED
 from quorum.graph.resources import database_url
 from quorum.graph.runs import RunFolder
-from quorum.knowledge.demonstrations import Demonstration
 from quorum.knowledge.errors import ConfigurationError, QuorumError
 from quorum.knowledge.verified import KnowledgeBase, VerifiedPair
 from quorum.resume import resumed_options
 from quorum.settings import NO_DATABASE, Settings
+from quorum.tools.canonical import canonical
 from quorum.tools.databases import connect
 from quorum.tools.execute import Database, execute
 from quorum.tools.ledger import Ledger
@@ -36,7 +39,9 @@ class Taught:
     Attributes:
         file: The pair's.
         result: Of a correction, which was run; None of an answer that was kept.
-        right: Models whose candidates were right; ``wrong`` those whose were not. Empty where a run had one.
+        right: Models whose candidates were right, ``wrong`` those whose were not; empty where a run had one,
+            or taught them before.
+        warning: What could not be done beside it.
         dates: The query's fixed dates: asked again later, it still answers for these.
     """
 
@@ -46,6 +51,7 @@ class Taught:
     right: tuple[str, ...] = ()
     wrong: tuple[str, ...] = ()
     dates: tuple[str, ...] = ()
+    warning: str = ""
 
 
 @dataclass(frozen=True)
@@ -53,11 +59,13 @@ class Intake:
     """What became of pairs that were taken in.
 
     Attributes:
+        known: Pairs that are there already.
         elsewhere: Pairs that name another database.
         refused: Per question that was not kept, why its query does not run.
     """
 
     kept: int
+    known: int
     elsewhere: int
     refused: dict[str, str]
 
@@ -71,18 +79,21 @@ def keep(run: str, *, note: str = "", by: str = "", settings: Settings | None = 
         by: Who stands for it; by default who is logged in.
 
     Raises:
-        ConfigurationError: There is no such run, or it has no result.
+        ConfigurationError: There is no such run, it has no result, or the pair cannot be written.
     """
     settings = settings or Settings()
-    answer = _answer(RunFolder.open(settings.home, run))
+    folder = RunFolder.open(settings.home, run)
+    answer = _answer(folder)
     if not answer.sql or not answer.columns:
         raise ConfigurationError(
             f"The run {answer.run_id} has no result that could be kept.",
             hint="Give the right query: quorum correct RUN --sql …",
         )
-    vote = answer.vote
-    winning = vote.clusters[0].candidates if vote and vote.clusters else []
-    return _teach(answer, answer.sql, winning, settings, note=note, by=by)
+    clusters = answer.vote.clusters if answer.vote else []
+    winner = answer.vote.winner if answer.vote else None
+    right = next((each.candidates for each in clusters if winner in each.candidates), [])
+    every = [each.id for each in answer.candidates]
+    return _teach(folder, answer, answer.sql, _outcomes(answer, right, every), settings, note=note, by=by)
 
 
 async def correct(
@@ -90,64 +101,81 @@ async def correct(
 ) -> Taught:
     """Keep the right query for a run's question, once it has run on the run's database, with the wrong one.
 
+    The candidates' queries run again beside it: the data may have changed since.
+
     Args:
         run, note, by: As ``keep``.
 
     Raises:
-        ConfigurationError: There is no such run, or its database's URL has to be given again.
+        ConfigurationError: There is no such run, its database's URL has to be given again, or the pair cannot
+            be written.
         DatabaseUnavailable: The database cannot be opened.
         QuorumError: The query is refused or fails.
     """
-    settings = settings or Settings()
+    settings, sql = settings or Settings(), sql.replace("\r\n", "\n").strip()
     folder = RunFolder.open(settings.home, run)
-    options = resumed_options(folder.meta(), settings)
+    meta = folder.meta()
+    given = {name: getattr(settings, name) for name, of in settings.provenance().items() if of == "flag"}
+    options = resumed_options(meta, Settings(**{name: given[name] for name in given if name != "kb"}))
     answer = _answer(folder)
-    async with opened(options.database, settings.home, options.max_rows) as database:
+    async with opened(options) as database:
         outcome = await execute(database, sql, agent="correct")
-    if isinstance(outcome, QueryError):
-        raise QuorumError(f"This query cannot be kept: {outcome.describe()}")
-    equal = await asyncio.to_thread(_equal, answer, outcome)
-    wrong = answer.sql if not answer.vote or answer.vote.winner not in equal else ""
-    taught = _teach(answer, sql.strip(), equal, settings, note=note, by=by, instead_of=wrong)
+        if isinstance(outcome, QueryError):
+            raise QuorumError(f"This query cannot be kept: {outcome.describe()}")
+        right, judged = await _equal(answer, outcome, database)
+    wrong = "" if answer.vote and answer.vote.winner in right else answer.sql
+    outcomes = _outcomes(answer, right, judged)
+    taught = _teach(folder, answer, sql, outcomes, settings, note=note, by=by, instead_of=wrong)
     return replace(taught, result=outcome)
 
 
 @asynccontextmanager
-async def opened(url: str, home: Path, max_rows: int) -> AsyncIterator[Database]:
-    """A database to run single queries on.
+async def opened(options: Options) -> AsyncIterator[Database]:
+    """The options' database, to run single queries on within their limits.
 
     Raises:
         ConfigurationError: There is no URL, it is malformed, or its driver is missing.
         DatabaseUnavailable: It cannot be opened, or holds no table.
     """
-    if not url:
+    if not options.database:
         raise ConfigurationError(NO_DATABASE)
-    where = await asyncio.to_thread(database_url, url, home)
+    where = await asyncio.to_thread(database_url, options.database, options.home)
+    limits = Limits(options.max_rows, options.max_bytes, options.query_timeout)
     async with await asyncio.to_thread(connect, where) as connector:
         catalog = await connector.catalog(samples=0)
-        yield Database(connector, catalog, Linter(catalog), Limits(max_rows), Ledger())
+        yield Database(connector, catalog, Linter(catalog), limits, Ledger())
 
 
-async def take_in(
-    items: Iterable[Demonstration],
-    database: Database,
-    known: KnowledgeBase,
-    *,
-    by: str = "",
-) -> Intake:
-    """Keep the pairs of a database whose queries run there."""
-    catalog, refused, kept, elsewhere = database.catalog, dict[str, str](), 0, 0
-    for item in items:
-        if item.database.casefold() not in ("", catalog.name.casefold()):
+async def take_in(pairs: Iterable[VerifiedPair], database: Database, folder: Path, *, by: str = "") -> Intake:
+    """Keep the pairs of a database whose queries run there, with who stood for them; ``by`` for the others.
+
+    A question that is known already stays as it is.
+
+    Raises:
+        ConfigurationError: The folder cannot be read or written to.
+    """
+    catalog, refused, kept, elsewhere, known = database.catalog, dict[str, str](), 0, 0, 0
+    before = {pair.id: pair for pair in KnowledgeBase.load(folder).pairs}
+    for given in pairs:
+        if given.database.casefold() not in ("", catalog.name.casefold()):
             elsewhere += 1
             continue
-        outcome = await execute(database, item.sql, agent="import")
+        pair = replace(given, database=catalog.name, dialect=catalog.dialect)
+        if other := before.get(pair.id):
+            if other.sql == pair.sql:
+                known += 1
+            else:
+                refused[pair.question] = f"Another query is kept for it ({other.id}); forget that first."
+            continue
+        outcome = await execute(database, pair.sql, agent="import")
         if isinstance(outcome, QueryError):
-            refused[item.question] = outcome.describe()
-        else:
-            known.keep(_pair(item.question, item.sql, catalog.name, catalog.dialect, by))
-            kept += 1
-    return Intake(kept, elsewhere, refused)
+            refused[pair.question] = outcome.describe()
+            continue
+        tables = tuple(tables_in(pair.sql, catalog.dialect))
+        pair = replace(pair, tables=tables, by=pair.by or _user(by), date=pair.date or _today())
+        KnowledgeBase(folder).keep(pair)
+        before[pair.id], kept = pair, kept + 1
+    return Intake(kept, known, elsewhere, refused)
 
 
 async def verify(known: KnowledgeBase, database: Database) -> dict[str, str]:
@@ -169,50 +197,70 @@ def _answer(folder: RunFolder) -> Answer:
     return Answer.model_validate(found)
 
 
-def _pair(question: str, sql: str, database: str, dialect: str, by: str) -> VerifiedPair:
-    return VerifiedPair(
-        question=question,
-        sql=sql.strip(),
-        database=database,
-        dialect=dialect,
-        tables=tuple(tables_in(sql, dialect)),
-        by=by or getpass.getuser(),
-        date=datetime.now(UTC).date().isoformat(),
-    )
+def _user(given: str) -> str:
+    """Who stands for it; empty where nobody is named and the system knows no name."""
+    try:
+        return given.strip() or getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        return ""
+
+
+def _today() -> str:
+    return datetime.now(UTC).date().isoformat()
 
 
 def _teach(
+    run: RunFolder,
     answer: Answer,
     sql: str,
-    right: Collection[str],
+    outcomes: dict[str, bool],
     settings: Settings,
     *,
     note: str,
     by: str,
     instead_of: str = "",
 ) -> Taught:
-    known = KnowledgeBase.load(settings.knowledge)
-    pair = replace(
-        _pair(answer.question, sql, answer.database, answer.dialect, by),
+    if REDACTED in f"{sql}{answer.question}":
+        raise ConfigurationError("A secret was removed from this run, so its query is not whole.")
+    asked_with = run.meta().get("options", {}).get("kb")
+    place = settings.kb or (Path(asked_with) if asked_with else settings.knowledge)
+    known = KnowledgeBase.load(place)
+    pair = VerifiedPair(
+        question=answer.question.strip(),
+        sql=sql.strip(),
+        database=answer.database,
+        dialect=answer.dialect,
+        tables=tuple(tables_in(sql, answer.dialect)),
+        by=_user(by),
+        date=_today(),
         note=note.strip(),
-        instead_of=instead_of,
+        instead_of=instead_of.strip(),
         run=answer.run_id,
     )
-    before = any(other.run == pair.run and other.sql == pair.sql for other in known.pairs)
+    before = next((other for other in known.pairs if other.id == pair.id and other.sql == pair.sql), None)
+    if before:  # what is known of it stays, but for what is given now
+        who, when = (pair.by, pair.date) if by else (before.by, before.date)
+        pair = replace(before, note=pair.note or before.note, by=who, date=when)
     file = known.keep(pair)
-    outcomes = {} if before else _outcomes(answer, right)
-    if outcomes:
+    taught = Taught(pair, file, dates=tuple(fixed_dates(sql, answer.dialect)))
+    return _teach_experts(run, outcomes, settings, taught)
+
+
+def _teach_experts(run: RunFolder, outcomes: dict[str, bool], settings: Settings, taught: Taught) -> Taught:
+    """Teach who was right, once for each run."""
+    mark = run.folder / "taught.json"
+    if not outcomes or mark.exists():
+        return taught
+    try:
         experts_in(settings.home).update(outcomes, feedback="user")
-    return Taught(
-        pair,
-        file,
-        right=tuple(name for name, is_right in outcomes.items() if is_right),
-        wrong=tuple(name for name, is_right in outcomes.items() if not is_right),
-        dates=tuple(fixed_dates(sql, answer.dialect)),
-    )
+        mark.write_text(json.dumps(outcomes), "utf-8")
+    except (QuorumError, OSError) as error:
+        return replace(taught, warning=f"The experts' weights were not updated: {error}")
+    right = tuple(name for name, is_right in outcomes.items() if is_right)
+    return replace(taught, right=right, wrong=tuple(name for name in outcomes if name not in right))
 
 
-def _outcomes(answer: Answer, right: Collection[str]) -> dict[str, bool]:
+def _outcomes(answer: Answer, right: Collection[str], judged: Collection[str]) -> dict[str, bool]:
     """Per model whether a candidate of it was right; empty for a single model, or if the user chose before.
 
     A model is left out if nothing of it could be judged.
@@ -221,22 +269,23 @@ def _outcomes(answer: Answer, right: Collection[str]) -> dict[str, bool]:
         return {}
     found: dict[str, bool] = {}
     for each in answer.candidates:
-        if each.id in right or each.error_kind not in NO_VERDICT:
+        if each.id in judged and (each.id in right or each.error_kind not in NO_VERDICT):
             found[each.model] = found.get(each.model, False) or each.id in right
     return found if len(found) > 1 else {}
 
 
-def _equal(answer: Answer, result: QueryResult) -> list[str]:
-    """The candidates whose results are equal to ``result`` within the tolerance of a vote."""
-    from quorum.tools.canonical import canonical
-    from quorum.tools.results import read_result
+async def _equal(answer: Answer, result: QueryResult, database: Database) -> tuple[list[str], list[str]]:
+    """The candidates whose queries give the same now, within a vote's tolerance, and those that are judged.
 
-    with_result = [each for each in answer.candidates if each.result_file]
-    files = dict.fromkeys(each.result_file for each in with_result)
-    try:
-        tables = [read_result(Path(file)) for file in files]
-    except QuorumError:
-        return []  # cleared: who was right is no longer known
-    own, *others = cluster_keys([canonical(table) for table in (result.table, *tables)])
-    same = {file for file, key in zip(files, others, strict=True) if key == own}
-    return [each.id for each in with_result if each.result_file in same]
+    A query that ran and fails now is not.
+    """
+    judged, tables, places = list[str](), [result.table], dict[str, int]()
+    for each in answer.candidates:
+        outcome = await execute(database, each.sql, agent="correct") if each.result_file else None
+        if not isinstance(outcome, QueryError):
+            judged.append(each.id)
+        if isinstance(outcome, QueryResult):
+            places[each.id] = len(tables)
+            tables.append(outcome.table)
+    keys = await asyncio.to_thread(lambda: cluster_keys([canonical(table) for table in tables]))
+    return [id for id, place in places.items() if keys[place] == keys[0]], judged

@@ -28,7 +28,7 @@ MAX_NODES = 20_000
 MAX_GUESSES = 10_000
 """Most readings of nested types that the parser may have to try: each may be a type or a call."""
 
-_DAY = re.compile(r"\d{4}-\d{2}(-\d{2})?([ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?")
+_DAY = re.compile(r"(?:19|20)\d{2}(?:-\d{2}(-\d{2})?)?([ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?")
 _ALIASES = {"postgresql": "postgres", "mariadb": "mysql", "sqlite3": "sqlite"}
 
 
@@ -133,7 +133,7 @@ def tables_in(sql: str, dialect: str) -> list[str]:
 
 
 def fixed_dates(sql: str, dialect: str) -> list[str]:
-    """Literals of a query that are a day or a month, such as ``2024-05`` or ``2024-05-31``, each once.
+    """Text literals of a query that are a year, a month or a day, such as ``2024-05``, each once.
 
     Raises:
         SyntaxProblem: It cannot be read.

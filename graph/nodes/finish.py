@@ -86,7 +86,8 @@ def _answer(state: RunState, context: Context, warnings: list[str], disagreement
     stopped_by = next(filter(None, limits), "")
     confidence = vote.confidence if vote and (result or unanswerable) else 0.0
     least = context.options.abstain_below
-    withheld = bool(result) and abstains(confidence, least)
+    verified = bool(vote and vote.decided == "verified")
+    withheld = bool(result) and not verified and abstains(confidence, least)
     if withheld:
         warnings = [f"Withheld as an answer: its confidence {confidence:.2f} is below {least:g}.", *warnings]
     remarks = shown.remarks if shown and shown.remarks else Remarks()
@@ -121,7 +122,7 @@ def _answer(state: RunState, context: Context, warnings: list[str], disagreement
         ],
         verified=state.verified,
         stopped_by=stopped_by,
-        demonstration=context.demonstration and not (vote and vote.decided == "verified"),
+        demonstration=context.demonstration and not verified,
     )
 
 

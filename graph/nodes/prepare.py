@@ -61,7 +61,7 @@ async def retrieve_documents(state: RunState, context: Context) -> Update:
     texts += [knowledge_retriever.show_pairs(pairs)] if pairs else []
     texts += [values]
     text = "\n\n".join(filter(None, texts))
-    verified = [f"{pair.question} ({pair.credit})" for pair in pairs]
+    verified = [f"{' '.join(pair.question.split())} ({pair.credit})" for pair in pairs]
     context.trace.record(
         "retrieval",
         agent="knowledge_retriever",
@@ -100,7 +100,8 @@ async def _verified(state: RunState, context: Context) -> list[VerifiedPair]:
     known, most = context.resources.knowledge, knowledge_retriever.PAIRS
     embedder = context.resources.embedder
     found = await asyncio.to_thread(known.similar, state.question, 3 * most, embedder=embedder)
-    fits = [pair for pair in found if isinstance(await context.database.judge(pair.sql), str)]
+    short = [pair for pair in found if estimate_tokens(pair.as_text()) <= knowledge_retriever.PAIR_TOKENS]
+    fits = [pair for pair in short if isinstance(await context.database.judge(pair.sql), str)]
     return fits[:most]
 
 

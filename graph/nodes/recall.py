@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
 from typing import Literal
 
 from quorum.graph.ballots import Cluster, Vote
@@ -11,11 +13,13 @@ from quorum.graph.nodes.step import Update
 from quorum.graph.state import Candidate, RunState
 from quorum.tools.execute import execute
 from quorum.tools.query import QueryError
+from quorum.tools.sql import fixed_dates
 
 CONFIDENCE = 0.98
 """Of an answer that a person has verified: by rule, for no recorded vote shows it."""
 
 CANDIDATE = "verified"
+FIXED = "The verified query holds fixed dates ({}): it answers for them, whenever it is asked."
 
 
 async def recall(state: RunState, context: Context) -> Update:
@@ -23,10 +27,13 @@ async def recall(state: RunState, context: Context) -> Update:
     pair = context.resources.knowledge.exact(state.question) if context.live else None
     if pair is None:
         return {}
-    outcome = await execute(context.database, pair.sql, agent="recall", candidate=CANDIDATE)
-    context.trace.record("recall", agent="recall", file=pair.file, credit=pair.credit)
+    left = context.ledger.remaining_seconds()
+    limits = context.database.limits.within(None if left is None else left / 2)
+    database = replace(context.database, limits=limits)
+    outcome = await execute(database, pair.sql, agent="recall", candidate=CANDIDATE)
     if isinstance(outcome, QueryError):
         return {"warnings": [f"The query {pair.credit} fails now ({pair.file}): {outcome.message}"]}
+    context.trace.record("recall", agent="recall", file=pair.file, credit=pair.credit)
     result = await keep_result(outcome, context.trace.folder)
     candidate = Candidate(
         id=CANDIDATE,
@@ -50,7 +57,12 @@ async def recall(state: RunState, context: Context) -> Update:
         decision=f"This very question was {pair.credit}; its query was run anew ({pair.file}).",
         confidence=CONFIDENCE,
     )
-    return {"candidates": [candidate], "vote": vote}
+    dates = await asyncio.to_thread(fixed_dates, pair.sql, context.dialect)
+    return {
+        "candidates": [candidate],
+        "vote": vote,
+        "warnings": [FIXED.format(", ".join(dates))] if dates else [],
+    }
 
 
 def after_recall(state: RunState) -> Literal["answer", "go_on"]:

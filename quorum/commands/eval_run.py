@@ -145,10 +145,13 @@ def _evaluation(
     gold: GoldParts | None,
 ) -> Evaluation:
     from quorum.evals.paths import check_no_file
+    from quorum.evals.running.databases import replace_options
     from quorum.evals.running.runner import Evaluation
     from quorum.tools.urls import SAMPLE
 
     options = settings.changed(database=SAMPLE).run_options()  # each question brings its own
+    if settings.provenance()["kb"] != "flag":  # what a user keeps has no say in what is measured
+        options = replace_options(options, kb=None)
     name = _name(suite.name + kind, options.recipe, options.models, shard)
     folder = out or settings.home / "evals" / name
     check_no_file(folder, hint="Give another --out: a folder.")

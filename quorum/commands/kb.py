@@ -73,6 +73,7 @@ def verify_command(as_json: bool, **flags: Any) -> None:
     from quorum.text import count, printable
 
     known, failed = asyncio.run(_verified(_settings(flags)))
+    _say_problems(known)
     if as_json:
         rows = [
             {"id": pair.id, "question": pair.question, "error": failed.get(pair.id)} for pair in known.pairs
@@ -103,8 +104,9 @@ def import_command(file: Path, by: str, **flags: Any) -> None:
     found = asyncio.run(_taken_in(file, _settings(flags), by))
     for question, why in found.refused.items():
         click.echo(f"Not kept: {printable(question)}\n  {printable(why)}", err=True)
+    known = f"; {count(found.known, 'pair')} known already" if found.known else ""
     others = f"; {count(found.elsewhere, 'pair')} of other databases passed over" if found.elsewhere else ""
-    click.echo(f"Kept {count(found.kept, 'pair')}{others}.")
+    click.echo(f"Kept {count(found.kept, 'pair')}{known}{others}.")
     if found.refused:
         raise SystemExit(FAILS)
 
@@ -128,9 +130,10 @@ def export_command(out: Path | None, **flags: Any) -> None:
 @setting_flags("kb", "home")
 def forget_command(pair: str, **flags: Any) -> None:
     """Delete the file of the verified question with this id."""
+    from quorum.text import printable
+
     known = _known(flags)
-    for path in known.forget(known.find(pair)):
-        click.echo(f"Deleted: {path}")
+    click.echo(f"Deleted: {printable(str(known.forget(known.find(pair))))}")
 
 
 def _settings(flags: dict[str, Any]) -> Settings:
@@ -142,31 +145,35 @@ def _settings(flags: dict[str, Any]) -> Settings:
 def _known(flags: dict[str, Any]) -> KnowledgeBase:
     """The knowledge base; what was left out of it is said on standard error."""
     from quorum.knowledge.verified import KnowledgeBase
-    from quorum.text import printable
 
     known = KnowledgeBase.load(_settings(flags).knowledge)
+    _say_problems(known)
+    return known
+
+
+def _say_problems(known: KnowledgeBase) -> None:
+    from quorum.text import printable
+
     for problem in known.problems:
         click.echo(f"Warning: {printable(problem)}", err=True)
-    return known
 
 
 async def _verified(settings: Settings) -> tuple[KnowledgeBase, dict[str, str]]:
     from quorum.knowledge.verified import KnowledgeBase
     from quorum.teaching import opened, verify
 
-    async with opened(settings.database, settings.home, settings.max_rows) as database:
+    async with opened(settings) as database:
         known = KnowledgeBase.load(settings.knowledge).of(database.catalog.name, database.catalog.dialect)
         return known, await verify(known, database)
 
 
 async def _taken_in(file: Path, settings: Settings, by: str) -> Intake:
-    from quorum.knowledge.demonstrations import Demonstrations
-    from quorum.knowledge.verified import KnowledgeBase
+    from quorum.knowledge.verified import pairs_in
     from quorum.teaching import opened, take_in
 
-    items = Demonstrations.load(file).items
-    async with opened(settings.database, settings.home, settings.max_rows) as database:
-        return await take_in(items, database, KnowledgeBase.load(settings.knowledge), by=by)
+    pairs = pairs_in(file)
+    async with opened(settings) as database:
+        return await take_in(pairs, database, settings.knowledge, by=by)
 
 
 def _as_dict(pair: VerifiedPair) -> dict[str, Any]:

@@ -49,6 +49,8 @@ def show_taught(taught: Taught) -> None:
     if taught.right or taught.wrong:
         told = [("right", taught.right), ("wrong", taught.wrong)]
         click.echo("Experts: " + "; ".join(f"{how} {', '.join(names)}" for how, names in told if names) + ".")
+    if taught.warning:
+        click.echo(f"Warning: {printable(taught.warning)}", err=True)
     if taught.dates:
         dates = ", ".join(taught.dates)
         click.echo(f"The query holds fixed dates ({dates}): asked again later, it answers for them.")

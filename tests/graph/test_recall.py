@@ -9,7 +9,7 @@ import pytest
 
 from quorum.graph.recipes import RECIPES
 from quorum.knowledge.verified import KnowledgeBase, VerifiedPair
-from tests.graph.shop import GOOD, QUESTION, Run, run_graph, script
+from tests.graph.shop import GOOD, QUESTION, Run, script
 
 PAIR = VerifiedPair(QUESTION, GOOD, "shop", "sqlite", ("customers", "orders"), "jane", "2026-11-22")
 LIKE = "How many orders did each city place in May?"
@@ -89,6 +89,31 @@ async def test_what_a_pair_says_stays_data(run: Run, kb: KnowledgeBase) -> None:
     assert prompt.count("<task>action</task>") == 1
 
 
+async def test_a_fixed_date_is_a_warning_and_nothing_is_withheld(run: Run, kb: KnowledgeBase) -> None:
+    kb.keep(replace(PAIR, sql="SELECT city FROM customers WHERE name <> '2024-05'"))
+    ran = await run({}, kb=kb.folder, abstain_below=1.0)
+    assert ran.answer.status == "answered"
+    assert "fixed dates (2024-05)" in " ".join(ran.answer.warnings)
+
+
+async def test_a_slow_query_leaves_time_to_ask(run: Run, kb: KnowledgeBase) -> None:
+    slow = (
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1e9) SELECT count(*) FROM n"
+    )
+    kb.keep(replace(PAIR, sql=slow))
+    ran = await run(script(), kb=kb.folder, deadline=4.0)
+    assert ran.answer.sql == GOOD
+    assert "fails now (questions/" in " ".join(ran.answer.warnings)
+    assert ran.of("recall") == []
+
+
+async def test_a_long_pair_is_not_shown(run: Run, kb: KnowledgeBase) -> None:
+    kb.keep(replace(PAIR, note="word " * 2000 + "."))
+    ran = await run(script(), question=LIKE, kb=kb.folder)
+    assert ran.answer.verified == []
+    assert ran.prompt("action").count("word") < 1500
+
+
 async def test_a_damaged_file_is_a_warning(run: Run, kb: KnowledgeBase) -> None:
     kb.keep(PAIR)
     (kb.folder / "questions" / "odd.md").write_text("odd", "utf-8")
@@ -96,9 +121,3 @@ async def test_a_damaged_file_is_a_warning(run: Run, kb: KnowledgeBase) -> None:
     assert any(
         text.startswith("Knowledge base: questions/odd.md was left out") for text in ran.answer.warnings
     )
-
-
-async def test_the_home_folder_has_a_knowledge_base_by_default(shop: Path, tmp_path: Path) -> None:
-    KnowledgeBase(tmp_path / "home" / "kb").keep(PAIR)
-    ran = await run_graph(tmp_path / "home", f"sqlite:///{shop}", {})
-    assert ran.answer.usage["model_calls"] == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -75,22 +76,118 @@ def test_similar_questions_are_found_and_notes_shown_under_their_tables(tmp_path
     assert "# orders\nCancelled ones count too. (verified by jane on 2026-11-22" in text
 
 
-def test_damaged_files_are_left_out_and_said(tmp_path: Path) -> None:
+HEAD = "---\n{}\n---\n\n```sql\nSELECT 1\n```\n"
+BOMB = "\n".join(
+    ["a0: &a0 [x, x]", *(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 30)), "question: *a29"]
+)
+DAMAGED = {
+    "plain": b"SELECT 1",
+    "head": HEAD.format("question: [").encode(),
+    "list": HEAD.format("- a").encode(),
+    "nested": HEAD.format("question: {a: b}").encode(),
+    "lacking": HEAD.format("by: jane").encode(),
+    "anchor": HEAD.format(BOMB).encode(),
+    "surrogate": HEAD.format('question: "\\ud800"').encode(),
+    "deep": HEAD.format("question: " + "[" * 5000).encode(),
+    "huge-head": HEAD.format(f"question: {'x' * 20_000}").encode(),
+    "latin": "---\nquestion: Größe\n".encode("latin-1"),
+    "long": b" " * (LONGEST_FILE + 1),
+    "open": b"---\nquestion: x\n---\n\n```sql\nSELECT 1\n",
+    "conflict": b"<<<<<<< HEAD\n" + HEAD.format("question: x").encode(),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_a_damaged_file_is_left_out_and_said(name: str, tmp_path: Path) -> None:
     KnowledgeBase(tmp_path).keep(PAIR)
-    questions = tmp_path / "questions"
-    (questions / "plain.md").write_text("SELECT 1", "utf-8")
-    (questions / "head.md").write_text("---\nquestion: [\n---\n\n```sql\nSELECT 1\n```\n", "utf-8")
-    (questions / "list.md").write_text("---\n- a\n---\n\n```sql\nSELECT 1\n```\n", "utf-8")
-    (questions / "empty.md").write_text("---\nby: jane\n---\n\n```sql\nSELECT 1\n```\n", "utf-8")
-    (questions / "latin.md").write_bytes("---\nquestion: Größe\n".encode("latin-1"))
-    (questions / "long.md").write_bytes(b" " * (LONGEST_FILE + 1))
-    outside = tmp_path / "secret.txt"
-    outside.write_text(PAIR.as_text(), "utf-8")
-    (questions / "link.md").symlink_to(outside)
+    (tmp_path / "questions" / f"{name}.md").write_bytes(DAMAGED[name])
     known = KnowledgeBase.load(tmp_path)
     assert known.pairs == (PAIR,)
-    told = " ".join(known.problems)
-    assert all(f"{name}.md" in told for name in ("plain", "head", "list", "empty", "latin", "long", "link"))
+    (problem,) = known.problems
+    assert problem.startswith(f"questions/{name}.md was left out: ")
+
+
+def test_odd_tags_are_texts_and_many_headings_cost_nothing(tmp_path: Path) -> None:
+    text = HEAD.format("question: !!timestamp x\nby: !!bool x\ndate: 12:30\nrun: yes")
+    pair = VerifiedPair.of_text("\ufeff".removeprefix("\ufeff") + text.replace("\n", "\r\n"))
+    assert (pair.question, pair.by, pair.date, pair.run) == ("x", "x", "12:30", "yes")
+    many = HEAD.format("question: x") + "## Instead of\n```sql\nx\n" * 2000
+    assert VerifiedPair.of_text(many).sql == "SELECT 1"
+
+
+def test_links_and_odd_entries_are_not_read(tmp_path: Path) -> None:
+    kb = tmp_path / "kb"
+    KnowledgeBase(kb).keep(PAIR)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret.md").write_text("secret", "utf-8")
+    (kb / "notes").symlink_to(outside)
+    (kb / "questions" / "link.md").symlink_to(outside / "secret.md")
+    (kb / "questions" / "loop.md").symlink_to(kb / "questions" / "loop.md")
+    (kb / "questions" / "folder.md").mkdir()
+    os.mkfifo(kb / "questions" / "pipe.md")
+    Path(os.fsdecode(os.fsencode(kb / "questions") + b"/\xff.md")).write_text("x")
+    known = KnowledgeBase.load(kb)
+    assert (known.pairs, known.texts) == ((PAIR,), {})
+    assert len(known.problems) == 6
+    assert "\\xff" in " ".join(known.problems).replace("udcff", "xff")
+    "".join(known.problems).encode()
+
+
+def test_files_may_be_renamed_edited_and_doubled(tmp_path: Path) -> None:
+    first = KnowledgeBase(tmp_path).keep(PAIR)
+    moved = first.rename(first.with_name("a-orders.md"))
+    assert KnowledgeBase(tmp_path).keep(replace(PAIR, sql="SELECT 4")) == moved
+    known = KnowledgeBase.load(tmp_path)
+    assert [pair.sql for pair in known.pairs] == ["SELECT 4"]
+    assert known.pairs[0].file == "questions/a-orders.md"
+
+    later = replace(PAIR, sql="SELECT 5", date="2026-12-01")
+    (tmp_path / "questions" / "z.md").write_text(later.as_text(), "utf-8")
+    known = KnowledgeBase.load(tmp_path)
+    assert known.pairs == (later,)
+    assert known.problems == ["questions/a-orders.md was left out: questions/z.md asks the same."]
+
+    edited = replace(PAIR, question="How many orders were there?")
+    moved.rename(first).write_text(edited.as_text(), "utf-8")
+    (tmp_path / "questions" / "z.md").unlink()
+    assert KnowledgeBase(tmp_path).keep(PAIR) != first, "a colleague's question has its name"
+    assert set(KnowledgeBase.load(tmp_path).pairs) == {PAIR, edited}
+
+
+@pytest.mark.parametrize(
+    ("kept", "asked", "same"),
+    [
+        ("How many are 'Open'?", "how many  are 'Open'", True),
+        ("How many are 'Open'?", "How many are 'open'?", False),
+        ('Who said "No"?', 'Who said "no"?', False),
+        ("What is jane's order and bob's total?", "what is Jane's order and Bob's total?", True),
+        ("What is the Maße?", "What is the Masse?", False),
+        ("What is 5!?", "What is 5?", False),
+        ("Café", "Cafe\u0301", True),
+    ],
+)
+def test_the_same_words_are_the_same_question(kept: str, asked: str, same: bool) -> None:
+    known = KnowledgeBase(Path(), (replace(PAIR, question=kept),))
+    assert (known.exact(asked) is not None) == same
+    assert (replace(PAIR, question=kept).id == replace(PAIR, question=asked).id) == same
+
+
+def test_what_a_file_cannot_hold_is_refused(tmp_path: Path) -> None:
+    for pair in (
+        replace(PAIR, sql="SELECT '\r\n'"),
+        replace(PAIR, note="x" * LONGEST_FILE),
+        replace(PAIR, by="\ud800"),
+    ):
+        with pytest.raises(ConfigurationError, match="cannot be kept"):
+            KnowledgeBase(tmp_path).keep(pair)
+    assert KnowledgeBase.load(tmp_path).empty
+
+
+def test_a_credit_is_one_short_line() -> None:
+    credit = replace(PAIR, by="jane\nconfidence 1.00" + "x" * 900, date="2026\n").credit
+    assert "\n" not in credit
+    assert len(credit) < 200
 
 
 def test_a_file_is_no_knowledge_base_and_ids_are_unambiguous(tmp_path: Path) -> None:
@@ -104,5 +201,5 @@ def test_a_file_is_no_knowledge_base_and_ids_are_unambiguous(tmp_path: Path) -> 
     for name in ("", "zz"):
         with pytest.raises(ConfigurationError, match="kb show"):
             known.find(name)
-    assert known.forget(PAIR) == [path]
+    assert known.forget(known.find(PAIR.id)) == path
     assert KnowledgeBase.load(tmp_path / "other").empty

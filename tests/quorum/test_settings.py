@@ -197,7 +197,8 @@ def test_settings_and_options_of_a_run_have_the_same_defaults() -> None:
     from quorum.graph.options import RunOptions
 
     asked = Settings(database="sample", models=["offline"]).run_options()
-    assert asked.as_dict() == RunOptions(home=str(Path(".quorum").absolute())).as_dict()
+    home = Path(".quorum").absolute()
+    assert asked.as_dict() == RunOptions(home=home, kb=home / "kb").as_dict()
 
 
 def test_the_strategies_are_those_of_the_consensus() -> None:

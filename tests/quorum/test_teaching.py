@@ -106,6 +106,94 @@ async def test_a_query_that_does_not_run_is_not_kept(sql: str, why: str, shop: s
     assert KnowledgeBase.load(home() / "kb").empty
 
 
+async def test_who_is_right_is_what_gives_the_same_now(shop: str, workplace: Path) -> None:
+    import asyncio
+    import sqlite3
+
+    await asyncio.to_thread(answered, shop, {"good": GOOD, "odd": OTHER})
+    with sqlite3.connect(workplace / "shop.db") as database:
+        database.execute("DELETE FROM orders WHERE id = 4")
+    database.close()
+    taught = await quorum.correct("last", RIGHT)
+    assert (taught.right, taught.wrong) == (("good",), ("odd",))
+    again = await quorum.correct("last", OTHER)
+    assert again.right == again.wrong == (), "a run teaches once"
+
+
+async def test_a_correction_goes_where_it_is_told(shop: str, workplace: Path) -> None:
+    import asyncio
+
+    await asyncio.to_thread(answered, shop, {"m": OTHER})
+    await quorum.correct("last", GOOD, settings=Settings(kb=workplace / "team"))
+    assert len(KnowledgeBase.load(workplace / "team").pairs) == 1
+    await asyncio.to_thread(answered, shop, {"m": OTHER}, kb=workplace / "team")
+    assert quorum.keep("last").file.is_relative_to(workplace / "team"), "the run's own"
+
+
+def test_keeping_again_keeps_what_is_known(shop: str) -> None:
+    answered(shop, {"m": GOOD})
+    quorum.keep("last", note="Every order counts.", by="jane")
+    answered(shop, {"m": GOOD})
+    again = quorum.keep("last").pair
+    assert (again.by, again.note) == ("jane", "Every order counts.")
+    assert quorum.keep("last", by="bob").pair.by == "bob"
+    assert quorum.keep("last").pair.note == "Every order counts."
+
+
+def test_the_drawn_winner_is_right(shop: str) -> None:
+    for seed in range(20):
+        made = answered(shop, {"g1": GOOD, "g2": GOOD, "odd": OTHER}, strategy="random", seed=seed)
+        if made.sql == OTHER:
+            break
+    taught = quorum.keep("last")
+    assert (taught.right, taught.wrong) == (("odd",), ("g1", "g2"))
+
+
+def test_a_query_from_which_a_secret_was_removed_is_not_kept(
+    shop: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "orders")
+    answered(shop, {"m": GOOD})
+    with pytest.raises(ConfigurationError, match="secret was removed"):
+        quorum.keep("last")
+
+
+def test_git_sees_what_was_kept(shop: str, workplace: Path) -> None:
+    import subprocess
+
+    answered(shop, {"m": GOOD})
+    file = quorum.keep("last").file
+    subprocess.run(["git", "init", "-q", "."], check=True)
+    seen = subprocess.run(["git", "status", "--short", "-uall"], check=True, capture_output=True, text=True)
+    kept = [line[3:] for line in seen.stdout.splitlines() if line[3:].startswith(".quorum")]
+    assert kept == [str(file.relative_to(workplace)) if file.is_absolute() else str(file)]
+
+
+def test_what_cannot_be_written_is_said(shop: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    answered(shop, {"m": GOOD})
+    (home() / "kb").write_text("")
+    assert called("keep", "last").exit_code == 2
+    (home() / "kb").unlink()
+
+    def nobody() -> str:
+        raise KeyError("uid not found")
+
+    monkeypatch.setattr("getpass.getuser", nobody)
+    assert "verified by somebody on " in called("keep", "last").stdout
+
+
+def test_an_evaluation_uses_what_is_kept_only_if_it_is_told_to(shop: str, workplace: Path) -> None:
+    answered(shop, {"m": GOOD})
+    quorum.keep("last")
+    (workplace / "quorum.toml").write_text('kb = ".quorum/kb"\n', "utf-8")
+    questions = workplace / "own.jsonl"
+    questions.write_text(json.dumps({"id": "1", "question": QUESTION, "sql": GOOD}), "utf-8")
+    usual = ["eval", "run", str(questions), "--db", shop, "--model", "offline", "-q", "--json"]
+    plain = json.loads(called(*usual).stdout)
+    told = json.loads(called(*usual, "--kb", ".quorum/kb", "--out", "told").stdout)
+    assert plain["model_calls"] > 0 == told["model_calls"]
+
+
 def test_what_has_no_result_cannot_be_kept(shop: str) -> None:
     answered(shop, {"m": "SELECT nope FROM orders"})
     with pytest.raises(ConfigurationError, match="quorum correct RUN --sql"):
@@ -167,4 +255,8 @@ def test_pairs_go_out_and_come_in_where_they_run(shop: str, workplace: Path) -> 
     assert called("kb", "import", "all.jsonl", "--db", shop, "--kb", "other").exit_code == 0
     (pair,) = KnowledgeBase.load(workplace / "other").pairs
     assert (pair.question, pair.database, pair.tables) == ("How many orders?", "shop", ("orders",))
+    assert pair.by == "team", "who stood for it goes with it"
+    assert "1 pair known already" in called("kb", "import", "all.jsonl", "--db", shop).stdout
+    file.write_text(json.dumps(lines[0] | {"sql": "SELECT 5"}), "utf-8")
+    assert "Another query is kept for it" in called("kb", "import", str(file), "--db", shop).stderr
     assert "No database is given" in called("kb", "import", "all.jsonl").stderr

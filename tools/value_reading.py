@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import os
 import re
@@ -37,7 +38,7 @@ async def read_values(connector: Connector, catalog: Catalog, cache: Path | None
     Raises:
         DatabaseUnavailable: The connector is closed.
     """
-    file = cache / "values" / f"{catalog.hash}.parquet" if cache else None
+    file = cache / "values" / f"{_digest(catalog.name)}-{catalog.hash}.parquet" if cache else None
     if file and (kept := await asyncio.to_thread(_kept, file)):
         return kept
     index = await _read(connector, catalog)
@@ -68,6 +69,10 @@ async def _read(connector: Connector, catalog: Catalog) -> ValueIndex:
     return ValueIndex(found, _left_out(unread, cut))
 
 
+def _digest(name: str) -> str:
+    return hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:12]
+
+
 def _keep(index: ValueIndex, file: Path) -> None:
     """Write the index; a folder that cannot be written to costs only that it is read again."""
     import pyarrow as pa
@@ -79,9 +84,12 @@ def _keep(index: ValueIndex, file: Path) -> None:
     table = pa.Table.from_arrays(columns, names=list(names))
     part = file.with_name(f"{file.name}.{os.getpid()}.part")
     with suppress(OSError):
-        file.parent.mkdir(parents=True, exist_ok=True)
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)  # values of somebody's database
         pq.write_table(table.replace_schema_metadata({LEFT_OUT: json.dumps(index.left_out)}), part)
         part.replace(file)
+        for older in file.parent.glob(f"{file.name.partition('-')[0]}-*.parquet"):
+            if older != file:
+                older.unlink(missing_ok=True)
 
 
 def _kept(file: Path) -> ValueIndex | None:

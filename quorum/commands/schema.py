@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from quorum.knowledge.catalog import Catalog
     from quorum.knowledge.documents import Documents
 
-MEASURES = ("tables", "columns", "nested_paths", "bytes", "tokens")
+MEASURES = ("tables", "columns", "nested_paths", "bytes", "tokens", "nodes", "ungrouped")
 
 budget_option = click.option(
     "--budget", type=click.IntRange(min=1), metavar="TOKENS", help="for descriptions and samples"
@@ -66,16 +66,51 @@ def stats_command(source: str, budget: int | None, as_json: bool) -> None:
         _show_stats(found)
 
 
+@command.command("graph")
+@click.argument("source", metavar="URL-or-FOLDER")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["json", "graphml", "cypher"]),
+    default="json",
+    show_default=True,
+    help="cypher is for Neo4j: cypher-shell < FILE",
+)
+@click.option("--without-groups", is_flag=True, help="each table has all its fields for itself")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="write there")
+def graph_command(source: str, form: str, without_groups: bool, out: Path | None) -> None:
+    """Write the schema as a graph: database, schemas, tables, shared field groups and fields (SQLAgent)."""
+    from quorum.evals.paths import write_text
+    from quorum.knowledge.schema_graph import FORMATS, schema_graph
+    from quorum.text import count
+
+    catalogs = list(catalogs_of(source))
+    if len(catalogs) > 1:
+        names = ", ".join(catalog.name for catalog in catalogs[:5])
+        raise ConfigurationError(f"{source} holds {len(catalogs)} databases.", hint=f"Name one: {names}, …")
+    graph = schema_graph(catalogs[0], groups=not without_groups)
+    lines = FORMATS[form](graph)
+    if out is None:
+        for line in lines:
+            click.echo(line)
+    else:
+        write_text(out, "".join(f"{line}\n" for line in lines))
+    nodes, edges = len(graph.nodes), len(graph.relationships)
+    click.echo(f"{count(nodes, 'node')}, {count(edges, 'relationship')}", err=True)
+
+
 def stats(catalogs: Iterable[Catalog], *, budget: int | None = None) -> dict[str, Any]:
     """Write every catalog as schema text, and measure it.
 
     Returns:
         ``{"total": {"databases", "tables", "columns", "nested_paths", "bytes", "tokens",
-        "seconds", "load_seconds"}, "databases": [...]}``. Each database has ``name``, ``dialect``,
-        the same counts (``bytes``: UTF-8 bytes of its text; ``tokens``: estimated; ``seconds``:
-        to group and write it, once read), ``left_out`` and ``notes`` (lists of sentence parts).
+        "nodes", "ungrouped", "seconds", "load_seconds"}, "databases": [...]}``. Each database has ``name``,
+        ``dialect``, the same counts (``bytes``: UTF-8 bytes of its text; ``tokens``: estimated; ``nodes`` of
+        its schema graph, ``ungrouped`` of one without shared field groups; ``seconds``: to group and write
+        it, once read), ``left_out`` and ``notes`` (lists of sentence parts).
     """
     from quorum.knowledge.compress import render
+    from quorum.knowledge.schema_graph import schema_graph
 
     rows: list[dict[str, Any]] = []
     loading, begun = 0.0, time.perf_counter()
@@ -91,6 +126,8 @@ def stats(catalogs: Iterable[Catalog], *, budget: int | None = None) -> dict[str
                 "nested_paths": sum(len(column.fields) for _, column in catalog.columns()),
                 "bytes": text.bytes,
                 "tokens": text.tokens,
+                "nodes": len(schema_graph(catalog).nodes),
+                "ungrouped": len(schema_graph(catalog, groups=False).nodes),
                 "seconds": round(time.perf_counter() - loaded, 4),
                 "left_out": list(text.left_out),
                 "notes": list(catalog.notes),

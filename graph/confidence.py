@@ -110,7 +110,13 @@ def features(agreeing: int, share: float, experts: int, doubt: float | None = No
     return (math.log(agreeing), share, math.log(experts), 0.0 if doubt is None else doubt - USUAL_DOUBT)
 
 
-def confidence(vote: Vote, *, explored: bool | None = None, calibration: Calibration | None = None) -> float:
+def confidence(
+    vote: Vote,
+    *,
+    explored: bool | None = None,
+    again: bool = False,
+    calibration: Calibration | None = None,
+) -> float:
     """How far to trust what a vote says, 0 to 1; 0 where it says nothing.
 
     Grows with the share of the vote, with the candidates and experts that agree, and with the
@@ -122,6 +128,7 @@ def confidence(vote: Vote, *, explored: bool | None = None, calibration: Calibra
 
     Args:
         explored: Whether an exploration confirmed the answer; None without one.
+        again: A first round disputed it, and is not part of this vote.
         calibration: In place of the one that ships.
 
     Raises:
@@ -135,7 +142,7 @@ def confidence(vote: Vote, *, explored: bool | None = None, calibration: Calibra
         return 0.0
     else:
         agreeing, experts, share = len(winning.candidates), len(winning.experts), vote.share
-    disputed = agreeing < vote.voters + lacking  # who failed disputes nothing
+    disputed = again or agreeing < vote.voters + lacking  # who failed disputes nothing
     if disputed and vote.stopping not in ("", "never"):
         agreeing = min(agreeing, BATCHES[0])
     doubt = vote.doubt

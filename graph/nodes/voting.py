@@ -141,7 +141,8 @@ async def hold(state: RunState, context: Context, *, ask: bool = True) -> Vote:
 def changed(state: RunState, vote: Vote, **changes: Any) -> Vote:
     """A vote with a later decision; its confidence is computed again."""
     vote = replace(vote, **changes)
-    return replace(vote, confidence=confidence(vote, explored=_confirmed(state, vote)))
+    again = bool(state.first_round) and state.explored
+    return replace(vote, confidence=confidence(vote, explored=_confirmed(state, vote), again=again))
 
 
 def _doubt(candidates: Sequence[Candidate]) -> float | None:

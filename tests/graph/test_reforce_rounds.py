@@ -49,6 +49,14 @@ async def test_the_second_round_votes_alone(run: Run) -> None:
     assert {name for cluster in voters(ran)[1] for name in cluster.split(",")} == {"c5", "c6", "c7", "c8"}
 
 
+async def test_a_second_round_of_one_mind_is_trusted_less_than_a_first(run: Run) -> None:
+    agreed = await run(replies(sql_writer=in_turn(GOOD, GOOD)), votes=2)
+    second = await run(replies(sql_writer=in_turn(OTHER, THIRD, GOOD, GOOD)), votes=2)
+    assert len(voters(second)) == 2
+    assert second.answer.sql == agreed.answer.sql
+    assert second.answer.confidence < agreed.answer.confidence
+
+
 async def test_switch_merge_rounds(run: Run) -> None:
     ran = await run(TWO_ROUNDS, votes=4, merge_rounds=True)
     assert ran.answer.sql == GOOD

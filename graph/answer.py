@@ -89,6 +89,7 @@ class Answer(BaseModel):
         confidence: 0 to 1, calibrated on recorded votes (``quorum.graph.confidence``).
         usage: The ledger: totals, ``by_agent``, ``by_model`` and ``seconds`` of wall clock. ``usd`` is None
             when a model's price is unknown.
+        tables: That the query reads, as it names them, each with a mark of its columns' names and types.
         verified: Verified questions that the models were shown, with who stands for them.
         stopped_by: The limit that ended the run, else empty.
         demonstration: True when the rule-based offline model took part.
@@ -116,6 +117,7 @@ class Answer(BaseModel):
     usage: dict[str, Any] = {}
     run_id: str = ""
     trace: str = ""
+    tables: dict[str, str] = {}
     verified: list[str] = []
     warnings: list[str] = []
     stopped_by: str = ""

@@ -48,7 +48,8 @@ class VerifiedPair:
     Attributes:
         database: Name of the catalog that it was asked of; empty for any.
         dialect: sqlglot's name; empty for any.
-        tables: That the query reads.
+        tables, marks: That the query reads, and what their columns' names and types were then, as
+            ``quorum.tools.linking.table_marks`` says; no marks where that is not known.
         by, date: Who stands for it, and since when (ISO 8601).
         note: What settled its reading, in words; later questions see it.
         instead_of: The wrong query that it corrects; empty if it was kept as it was.
@@ -66,6 +67,7 @@ class VerifiedPair:
     note: str = ""
     instead_of: str = ""
     run: str = ""
+    marks: tuple[str, ...] = ()
     file: str = field(default="", compare=False)
 
     @property
@@ -85,7 +87,8 @@ class VerifiedPair:
         import yaml
 
         head: dict[str, Any] = {name: text for name in _TEXTS if (text := getattr(self, name))}
-        head |= {"tables": list(self.tables)} if self.tables else {}
+        marked = dict(zip(self.tables, self.marks, strict=True)) if self.marks else list(self.tables)
+        head |= {"tables": marked} if marked else {}
         written = yaml.safe_dump(head, sort_keys=False, allow_unicode=True, width=100)
         note = f"\n{self.note}\n" if self.note else ""
         wrong = f"\n{INSTEAD}\n\n{_fenced(self.instead_of)}" if self.instead_of else ""
@@ -116,18 +119,19 @@ class VerifiedPair:
                     break
                 wrong = ""
                 break
-        tables = head.get("tables", [])
+        marked = head.get("tables", [])
         texts = {name: head.get(name, "") for name in _TEXTS}
-        if not isinstance(tables, list) or not all(
-            isinstance(each, str) for each in (*tables, *texts.values())
-        ):
+        marks = [*marked.values()] if isinstance(marked, dict) else []
+        tables: list[Any] = [*marked] if isinstance(marked, dict | list) else [None]
+        if not all(isinstance(value, str) for value in (*tables, *marks, *texts.values())):
             raise ValueError("a value in its head is no text")
         if not texts["question"].strip() or not sql.strip():
             raise ValueError("it lacks its question or its SQL")
-        _check_text("".join((*texts.values(), *tables)))
+        _check_text("".join((*texts.values(), *tables, *marks)))
         return cls(
             sql=sql,
             tables=tuple(tables),
+            marks=tuple(marks),
             note="\n".join(note).strip(),
             instead_of=wrong,
             **{name: value.strip() for name, value in texts.items()},
@@ -335,12 +339,14 @@ class KnowledgeBase:
         return next(name for name in names if not (self.folder / name).exists())
 
     def find(self, name: str) -> VerifiedPair:
-        """The pair with this id, or whose id begins so.
+        """The pair with this id, or whose id begins so, or whose file has this name.
 
         Raises:
             ConfigurationError: There is none, or several.
         """
-        found = [pair for pair in self.pairs if name and pair.id.startswith(name)]
+        stem = Path(name).name.removesuffix(".md")
+        named = [pair for pair in self.pairs if stem and Path(pair.file).stem == stem]
+        found = named or [pair for pair in self.pairs if name and pair.id.startswith(name)]
         if len(found) != 1:
             several = f"{len(found)} verified questions begin" if found else "No verified question begins"
             raise ConfigurationError(

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from quorum.graph.answer import Answer
     from quorum.graph.clarification import Clarification
     from quorum.settings import Settings
-    from quorum.teaching import correct, keep
+    from quorum.teaching import correct, correct_sync, keep
 
 __version__ = "0.1.0"
 
-__all__ = ["Answer", "Clarification", "Settings", "ask", "ask_sync", "correct", "keep"]
+__all__ = ["Answer", "Clarification", "Settings", "ask", "ask_sync", "correct", "correct_sync", "keep"]
 
 _HOMES = {
     "Answer": "quorum.graph.answer",
@@ -26,6 +26,7 @@ _HOMES = {
     "ask": "quorum.api",
     "ask_sync": "quorum.api",
     "correct": "quorum.teaching",
+    "correct_sync": "quorum.teaching",
     "keep": "quorum.teaching",
 }
 

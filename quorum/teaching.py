@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from quorum.graph.answer import Answer
 from quorum.graph.ballots import NO_VERDICT
@@ -26,10 +27,11 @@ from quorum.tools.canonical import canonical
 from quorum.tools.databases import connect
 from quorum.tools.execute import Database, execute
 from quorum.tools.ledger import Ledger
+from quorum.tools.linking import table_marks
 from quorum.tools.lint import Linter
 from quorum.tools.query import Limits, QueryError, QueryResult
 from quorum.tools.results import cluster_keys
-from quorum.tools.sql import fixed_dates, tables_in
+from quorum.tools.sql import fixed_dates
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ class Taught:
         right: Models whose candidates were right, ``wrong`` those whose were not; empty where a run had one,
             or taught them before.
         warning: What could not be done beside it.
+        replaced: Who stood for another query of the same question, which is kept no more.
         dates: The query's fixed dates: asked again later, it still answers for these.
     """
 
@@ -52,6 +55,7 @@ class Taught:
     wrong: tuple[str, ...] = ()
     dates: tuple[str, ...] = ()
     warning: str = ""
+    replaced: str = ""
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,8 @@ def keep(run: str, *, note: str = "", by: str = "", settings: Settings | None = 
     winner = answer.vote.winner if answer.vote else None
     right = next((each.candidates for each in clusters if winner in each.candidates), [])
     every = [each.id for each in answer.candidates]
-    return _teach(folder, answer, answer.sql, _outcomes(answer, right, every), settings, note=note, by=by)
+    outcomes = _outcomes(answer, right, every)
+    return _teach(folder, answer, answer.sql, answer.tables, outcomes, settings, note=note, by=by)
 
 
 async def correct(
@@ -123,10 +128,16 @@ async def correct(
         if isinstance(outcome, QueryError):
             raise QuorumError(f"This query cannot be kept: {outcome.describe()}")
         right, judged = await _equal(answer, outcome, database)
+        marks = await asyncio.to_thread(table_marks, sql, database.catalog)
     wrong = "" if answer.vote and answer.vote.winner in right else answer.sql
     outcomes = _outcomes(answer, right, judged)
-    taught = _teach(folder, answer, sql, outcomes, settings, note=note, by=by, instead_of=wrong)
+    taught = _teach(folder, answer, sql, marks, outcomes, settings, note=note, by=by, instead_of=wrong)
     return replace(taught, result=outcome)
+
+
+def correct_sync(run: str, sql: str, **arguments: Any) -> Taught:
+    """``correct`` for code without an event loop; same arguments."""
+    return asyncio.run(correct(run, sql, **arguments))
 
 
 @asynccontextmanager
@@ -171,8 +182,9 @@ async def take_in(pairs: Iterable[VerifiedPair], database: Database, folder: Pat
         if isinstance(outcome, QueryError):
             refused[pair.question] = outcome.describe()
             continue
-        tables = tuple(tables_in(pair.sql, catalog.dialect))
-        pair = replace(pair, tables=tables, by=pair.by or _user(by), date=pair.date or _today())
+        marks = await asyncio.to_thread(table_marks, pair.sql, catalog)
+        pair = replace(pair, tables=tuple(marks), marks=tuple(marks.values()))
+        pair = replace(pair, by=pair.by or _user(by), date=pair.date or _today())
         KnowledgeBase(folder).keep(pair)
         before[pair.id], kept = pair, kept + 1
     return Intake(kept, known, elsewhere, refused)
@@ -213,6 +225,7 @@ def _teach(
     run: RunFolder,
     answer: Answer,
     sql: str,
+    marks: dict[str, str],
     outcomes: dict[str, bool],
     settings: Settings,
     *,
@@ -230,19 +243,22 @@ def _teach(
         sql=sql.strip(),
         database=answer.database,
         dialect=answer.dialect,
-        tables=tuple(tables_in(sql, answer.dialect)),
+        tables=tuple(marks),
+        marks=tuple(marks.values()),
         by=_user(by),
         date=_today(),
         note=note.strip(),
         instead_of=instead_of.strip(),
         run=answer.run_id,
     )
-    before = next((other for other in known.pairs if other.id == pair.id and other.sql == pair.sql), None)
-    if before:  # what is known of it stays, but for what is given now
+    before = next((other for other in known.pairs if other.id == pair.id), None)
+    if before and before.sql == pair.sql:  # what is known of it stays, but for what is given now
         who, when = (pair.by, pair.date) if by else (before.by, before.date)
-        pair = replace(before, note=pair.note or before.note, by=who, date=when)
-    file = known.keep(pair)
-    taught = Taught(pair, file, dates=tuple(fixed_dates(sql, answer.dialect)))
+        pair = replace(pair, instead_of=before.instead_of, run=before.run, by=who, date=when)
+    pair = replace(pair, note=pair.note or (before.note if before else ""))
+    taught = Taught(pair, known.keep(pair), dates=tuple(fixed_dates(sql, answer.dialect)))
+    if before and before.sql != pair.sql:
+        taught = replace(taught, replaced=before.credit)
     return _teach_experts(run, outcomes, settings, taught)
 
 

@@ -12,10 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from quorum.tools.sql import dialect_name, parse_statements
+from quorum.tools.sql import SyntaxProblem, dialect_name, parse_statements, tables_in
 
 if TYPE_CHECKING:
     from quorum.knowledge.catalog import Catalog, ForeignKey, Table
+from quorum.knowledge.layouts import signature
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,22 @@ def used(sql: str, catalog: Catalog) -> Linked:
         return strict
     loose = union(catalog, [Linked(*names_used(trees, catalog, exact=False))])
     return replace(union(catalog, (strict, loose)), unknown=loose.unknown)
+
+
+def table_marks(sql: str, catalog: Catalog) -> dict[str, str]:
+    """The tables that a query reads, as it names them, each with a mark of its columns' names and types.
+
+    Empty if the SQL cannot be read.
+
+    Raises:
+        ConfigurationError: The catalog's dialect is unknown.
+    """
+    try:
+        names = tables_in(sql, catalog.dialect)
+    except SyntaxProblem:
+        return {}
+    found = ((name, catalog.find(name)) for name in names)
+    return {name: signature(tables[0])[:8] for name, tables in found if tables}
 
 
 def union(catalog: Catalog, linked: Iterable[Linked]) -> Linked:

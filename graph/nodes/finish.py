@@ -16,6 +16,7 @@ from quorum.graph.nodes.step import Update
 from quorum.graph.state import Candidate, Remarks, RunState, order_counts
 from quorum.knowledge.errors import QuorumError
 from quorum.tools.experts import Feedback
+from quorum.tools.linking import table_marks
 from quorum.tools.query import ErrorKind
 
 INCOMPLETE = "The trace is incomplete: {}"
@@ -34,6 +35,8 @@ async def answer(state: RunState, context: Context) -> Update:
     if context.trace.failure:
         warnings.append(INCOMPLETE.format(context.trace.failure))
     made = _answer(state, context, warnings, disagreement)
+    if made.columns:
+        made.tables = await asyncio.to_thread(table_marks, made.sql, context.resources.linter.catalog)
     context.trace.record("answer", agent="answer", status=made.status, sql=made.sql)
     values = made.model_dump(mode="json")
     context.trace.finish(values)

@@ -12,6 +12,7 @@ from quorum.graph.nodes.results import keep_result
 from quorum.graph.nodes.step import Update
 from quorum.graph.state import Candidate, RunState
 from quorum.tools.execute import execute
+from quorum.tools.linking import table_marks
 from quorum.tools.query import QueryError
 from quorum.tools.sql import fixed_dates
 
@@ -19,6 +20,7 @@ CONFIDENCE = 0.98
 """Of an answer that a person has verified: by rule, for no recorded vote shows it."""
 
 CANDIDATE = "verified"
+CHANGED = "The query {} ({}) was not run: the columns of {} have changed since. Keep it again, or correct it."
 FIXED = "The verified query holds fixed dates ({}): it answers for them, whenever it is asked."
 
 
@@ -27,6 +29,10 @@ async def recall(state: RunState, context: Context) -> Update:
     pair = context.resources.knowledge.exact(state.question) if context.live else None
     if pair is None:
         return {}
+    marks = await asyncio.to_thread(table_marks, pair.sql, context.resources.linter.catalog)
+    known = zip(pair.tables, pair.marks or map(marks.get, pair.tables), strict=True)
+    if changed := [name for name, mark in known if marks.get(name) != mark]:
+        return {"warnings": [CHANGED.format(pair.credit, pair.file, ", ".join(changed))]}
     left = context.ledger.remaining_seconds()
     limits = context.database.limits.within(None if left is None else left / 2)
     database = replace(context.database, limits=limits)

@@ -45,7 +45,9 @@ def show_taught(taught: Taught) -> None:
         console().print(rows_table(taught.result.columns, rows))
         click.echo(count(taught.result.row_count, "row"))
     click.echo(f"Kept, {printable(taught.pair.credit)}: {printable(taught.pair.question)}")
-    click.echo(f"  {taught.file}")
+    click.echo(f"  {taught.file} (id {taught.pair.id})")
+    if taught.replaced:
+        click.echo(f"It takes the place of another query, {printable(taught.replaced)}.")
     if taught.right or taught.wrong:
         told = [("right", taught.right), ("wrong", taught.wrong)]
         click.echo("Experts: " + "; ".join(f"{how} {', '.join(names)}" for how, names in told if names) + ".")

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from quorum.graph.recipes import RECIPES
+from quorum.knowledge.catalog import Catalog, Table
 from quorum.knowledge.verified import KnowledgeBase, VerifiedPair
-from tests.graph.shop import GOOD, QUESTION, Run, script
+from quorum.tools.linking import table_marks
+from tests.graph.shop import GOOD, QUESTION, Run, run_graph, script
 
 PAIR = VerifiedPair(QUESTION, GOOD, "shop", "sqlite", ("customers", "orders"), "jane", "2026-11-22")
 LIKE = "How many orders did each city place in May?"
@@ -48,6 +50,18 @@ async def test_a_query_that_no_longer_runs_is_said_and_models_are_asked(
     assert why in warning
     assert ran.answer.verified == [], "no model sees it either"
     assert sql not in ran.prompt("action")
+
+
+async def test_a_query_is_not_run_where_its_tables_have_other_columns(shop: Path, tmp_path: Path) -> None:
+    kb, url = KnowledgeBase(tmp_path / "kb"), f"sqlite:///{shop}"
+    marks = table_marks(GOOD, Catalog("shop", "sqlite", (Table("orders", ()), Table("customers", ()))))
+    kb.keep(replace(PAIR, tables=tuple(marks), marks=tuple(marks.values())))
+    ran = await run_graph(tmp_path / "home", url, script(), kb=kb.folder)
+    assert "was not run: the columns of customers, orders have changed since" in " ".join(ran.answer.warnings)
+    own = ran.answer.tables
+    kb.keep(replace(PAIR, tables=tuple(own), marks=tuple(own.values())))
+    again = await run_graph(tmp_path / "home", url, {}, kb=kb.folder)
+    assert again.answer.usage["model_calls"] == 0
 
 
 @pytest.mark.parametrize("recipe", list(RECIPES))

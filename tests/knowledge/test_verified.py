@@ -184,6 +184,12 @@ def test_what_a_file_cannot_hold_is_refused(tmp_path: Path) -> None:
     assert KnowledgeBase.load(tmp_path).empty
 
 
+def test_tables_have_marks_or_none() -> None:
+    marked = replace(PAIR, tables=("orders", "a.b"), marks=("1a", "2b"))
+    assert VerifiedPair.of_text(marked.as_text()) == marked
+    assert "tables:\n  orders: 1a\n  a.b: 2b" in marked.as_text()
+
+
 def test_a_credit_is_one_short_line() -> None:
     credit = replace(PAIR, by="jane\nconfidence 1.00" + "x" * 900, date="2026\n").credit
     assert "\n" not in credit

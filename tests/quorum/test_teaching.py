@@ -140,6 +140,31 @@ def test_keeping_again_keeps_what_is_known(shop: str) -> None:
     assert quorum.keep("last").pair.note == "Every order counts."
 
 
+def test_another_database_of_the_same_name_is_not_answered(shop: str, workplace: Path) -> None:
+    import sqlite3
+
+    answered(shop, {"m": GOOD})
+    quorum.keep("last")
+    (workplace / "other").mkdir()
+    other = make_shop(workplace / "other" / "shop.db")
+    with sqlite3.connect(other) as database:
+        database.execute("ALTER TABLE customers ADD COLUMN country TEXT")
+    database.close()
+    made = answered(f"sqlite:///{other}", {"m": OTHER})
+    assert made.sql == OTHER
+    assert "the columns of customers have changed since" in " ".join(made.warnings)
+
+
+def test_what_takes_the_place_of_a_verified_query_says_so_and_keeps_its_note(shop: str) -> None:
+    answered(shop, {"m": GOOD})
+    first = quorum.keep("last", note="Every order counts.", by="jane")
+    assert first.pair.marks
+    again = quorum.correct_sync("last", RIGHT)
+    assert (again.replaced, again.pair.note) == (first.pair.credit, "Every order counts.")
+    assert "takes the place of another query" in called("correct", "last", "--sql", GOOD).stdout
+    assert called("kb", "show", first.file.name).exit_code == 0
+
+
 def test_the_drawn_winner_is_right(shop: str) -> None:
     for seed in range(20):
         made = answered(shop, {"g1": GOOD, "g2": GOOD, "odd": OTHER}, strategy="random", seed=seed)

@@ -183,6 +183,12 @@ def test_no_engine_here_reads_a_keyword_as_a_name(word: str) -> None:
         database.execute(sql)
 
 
+@pytest.mark.parametrize("linter", [SHOP, POSTGRES])
+def test_a_missing_column_is_missing_where_its_alias_has_its_name(linter: Linter) -> None:
+    error = only("SELECT COALESCE(town, '?') AS town, COUNT(*) FROM orders GROUP BY 1", linter)
+    assert "no column town" in error.message
+
+
 def test_a_keyword_in_quotes_is_a_name() -> None:
     assert only('SELECT "order" FROM orders').kind is ErrorKind.COLUMN_NOT_FOUND
 

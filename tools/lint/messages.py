@@ -44,7 +44,7 @@ class Messages:
             return self._ambiguous(issue)
         if self.names.dialect == "sqlite" and maybe_text(issue.node):
             return None
-        return self._alias(issue) if issue.what == "alias" else self._column(issue)
+        return self._alias(issue) if issue.what == "alias" and not _own(issue.node) else self._column(issue)
 
     def _table(self, node: exp.Table) -> QueryError:
         if keyword := self._keyword(node.parts[-1]):
@@ -167,6 +167,12 @@ class Messages:
     def _error(self, kind: ErrorKind, message: str, at: exp.Expr, suggestions: list[str]) -> QueryError:
         line, column = position(at)
         return QueryError(kind, message, line, column, tuple(dict.fromkeys(suggestions)), by="lint")
+
+
+def _own(node: exp.Expr) -> bool:
+    """Whether a name stands in the expression that it is the alias of, and so means something else."""
+    alias = node.find_ancestor(exp.Alias)
+    return alias is not None and alias.alias.casefold() == node.name.casefold()
 
 
 def _label(source: Source) -> str:

@@ -1,19 +1,24 @@
-"""External Knowledge Retriever: chunks of the user's documents (ReCAPAgent-SQL, section 3.3.2)."""
+"""External Knowledge Retriever: chunks of the user's documents (ReCAPAgent-SQL, section 3.3.2).
+
+Ours: verified questions with their queries, and values of the database that the question may name.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from quorum.agents.prompting import prompts
 from quorum.knowledge.documents import Documents
 from quorum.knowledge.index import Embedder
-from quorum.knowledge.value_index import Match
 from quorum.knowledge.verified import VerifiedPair
 
 TOP_K = 5
 PAIRS = 3
 """Verified questions that prompts show, the most similar ones."""
+MISSING = 10
+"""Columns that a prompt names because not all of their values are known."""
 PAIR_TOKENS = 1_500
 """Of one of them at most; longer ones are not shown."""
 WHOLE_TOKENS = 1_500  # documents below this cost less whole than a wrong choice
@@ -41,14 +46,21 @@ async def retrieve(
     return "\n\n".join(f"[{chunk.source}]\n{chunk.text}" for chunk in chunks)
 
 
-def show_values(matches: Sequence[Match], left_out: Sequence[str]) -> str:
-    """Values that the question may name, by column, as text for the prompt."""
-    columns: dict[str, list[str]] = {}
-    for match in matches:
-        columns.setdefault(f"{match.table}.{match.column}", []).append(" ".join(match.text.split()))
-    return prompts().render("values", {"columns": columns, "left_out": list(left_out)})
+def show_values(columns: Mapping[str, Sequence[str]], missing: Sequence[str]) -> str:
+    """Values that the question may name, by column, as text for the prompt.
+
+    Args:
+        missing: Columns of which not all values are known; the first few are named.
+    """
+    quoted = {column: [_literal(text) for text in texts] for column, texts in columns.items()}
+    return prompts().render("values", {"columns": quoted, "missing": list(missing[:MISSING])})
 
 
-def show_pairs(pairs: Sequence[VerifiedPair]) -> str:
-    """Verified questions with their queries, as text for the prompt."""
-    return prompts().render("verified", {"pairs": pairs})
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def show_pairs(pairs: Sequence[VerifiedPair], told: str = "") -> str:
+    """Verified questions with their queries, as text for the prompt; without notes that ``told`` has."""
+    fresh = [replace(pair, note="") if pair.note and pair.note in told else pair for pair in pairs]
+    return prompts().render("verified", {"pairs": fresh})

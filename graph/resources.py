@@ -26,8 +26,9 @@ from quorum.knowledge.demonstrations import Demonstrations
 from quorum.knowledge.described import FOLDER, with_descriptions
 from quorum.knowledge.documents import Documents
 from quorum.knowledge.index import Embedder, SentenceTransformerEmbedder
+from quorum.knowledge.naming import write_full_name
 from quorum.knowledge.schema_files import SchemaFiles
-from quorum.knowledge.value_index import Match, ValueIndex
+from quorum.knowledge.value_index import Place, ValueIndex
 from quorum.knowledge.verified import KnowledgeBase
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
@@ -37,7 +38,7 @@ from quorum.tools.lint import Linter
 from quorum.tools.models import Model, ModelSettings, check_priced, make_models
 from quorum.tools.sample import sample_database, sample_documents
 from quorum.tools.urls import SAMPLE, url_secrets
-from quorum.tools.value_reading import read_values
+from quorum.tools.value_reading import SECONDS, read_values
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -55,7 +56,6 @@ class Resources:
         models: Those that vote, by spec, in the order given; bound to no run's ledger yet.
         role_models: Those of roles that have their own, by role; bound to no run's ledger yet.
         knowledge: What was verified of this database.
-        cache: Folder of what can be made anew; None keeps it in memory only.
         secrets: Texts that no trace may hold.
     """
 
@@ -72,22 +72,35 @@ class Resources:
     knowledge: KnowledgeBase
     role_models: Mapping[str, Model] = field(default_factory=dict)
     secrets: tuple[str, ...] = ()
-    cache: Path | None = None
     _values: _Values = field(default_factory=lambda: _Values(), repr=False)
     _closing: AsyncExitStack = field(default_factory=AsyncExitStack, repr=False)
 
-    async def matches(self, question: str, k: int) -> tuple[list[Match], tuple[str, ...]]:
-        """Values that the question seems to name, in the catalog that agents see, and what was not read.
+    async def matches(
+        self, question: str, k: int, seconds: float | None = None
+    ) -> tuple[dict[str, list[str]], list[str]]:
+        """Values that the question seems to name, by column, and the columns of which values were not read.
 
-        They are read when first asked for, and kept until the catalog, its counts or its samples change.
+        Columns are those of the catalog that agents see, spelt as SQL needs them.
+
+        They are read when first asked for, and kept as long as the resources.
+
+        Args:
+            seconds: In which they are to be read; None for no other bound than ``read_values`` has.
 
         Raises:
             DatabaseUnavailable: The database is closed.
         """
-        index = await self._values.get(self)
-        found = await asyncio.to_thread(index.match, question, k)
-        shown = {(table.full_name, column.name) for table, column in self.catalog.columns()}
-        return [match for match in found if (match.table, match.column) in shown], index.left_out
+        index = await self._values.get(self, seconds)
+        dialect, spelt = self.catalog.dialect, dict[Place, str]()
+        for table, column in self.catalog.columns():
+            parts = [part for part in (table.database, table.schema, table.name) if part]
+            spelt[table.full_name, column.name] = write_full_name([*parts, column.name], dialect)
+        found = await asyncio.to_thread(index.match, question, k, spelt)
+        by_column: dict[str, list[str]] = {}
+        for match in found:
+            by_column.setdefault(spelt[match.table, match.column], []).append(match.text)
+        missing = sorted(spelt[place] for place in (index.unread | index.cut) if place in spelt)
+        return by_column, missing
 
     def showing(self, part: Catalog) -> Self:
         """The same handles, with a part of the catalog for the agents; the lint keeps to the whole."""
@@ -104,15 +117,14 @@ class _Values:
     """The index of a database's values, made once for all runs that share it."""
 
     def __init__(self) -> None:
-        self._lock, self._index = asyncio.Lock(), ValueIndex({})
-        self._made = False
+        self._lock = asyncio.Lock()
+        self._index: ValueIndex | None = None
 
-    async def get(self, resources: Resources) -> ValueIndex:
+    async def get(self, resources: Resources, seconds: float | None) -> ValueIndex:
         async with self._lock:
-            if not self._made:
-                whole, cache = resources.linter.catalog, resources.cache
-                self._index = await read_values(resources.connector, whole, cache)
-                self._made = True
+            if self._index is None:
+                bound = SECONDS if seconds is None else seconds
+                self._index = await read_values(resources.connector, resources.linter.catalog, bound)
         return self._index
 
 
@@ -213,7 +225,6 @@ async def open_resources(
             demonstrations=demonstrations,
             embedder=_embedder(options),
             knowledge=knowledge.of(catalog.name, catalog.dialect),
-            cache=options.home / "index",
             secrets=(*asked.secrets, *(secret for secret in url_secrets(url) if secret)),
             _closing=stack.pop_all(),
         )

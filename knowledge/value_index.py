@@ -12,10 +12,11 @@ import math
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import TypeAlias
 
 from quorum.knowledge.lexical import STOPWORDS, WORD, stem
 
@@ -32,6 +33,10 @@ ALIKE = 0.6
 
 _QUOTED = re.compile(r"'([^']{2,40})'|\"([^\"]{2,40})\"")
 _NAME = re.compile(r"\b[A-Z]\w+(?:[ -][A-Z]\w+)+|\b[A-Z]{2,4}\b")
+
+
+Place: TypeAlias = tuple[str, str]
+"""A table's full name, and a column's."""
 
 
 @dataclass(frozen=True)
@@ -54,12 +59,17 @@ class ValueIndex:
     """Distinct values of text columns, by their words.
 
     Attributes:
-        left_out: Sentences on columns of which values are missing.
+        unread, cut: Columns of which no value was read, or only some.
     """
 
-    def __init__(self, values: Mapping[tuple[str, str], Sequence[str]], left_out: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        values: Mapping[Place, Sequence[str]],
+        unread: Iterable[Place] = (),
+        cut: Iterable[Place] = (),
+    ) -> None:
         self.values = values
-        self.left_out = tuple(left_out)
+        self.unread, self.cut = frozenset(unread), frozenset(cut)
 
     @cached_property
     def _forms(self) -> dict[tuple[str, ...], list[tuple[str, str, str]]]:
@@ -89,8 +99,8 @@ class ValueIndex:
                 vocabulary[word[0]].append(word)
         return vocabulary
 
-    def match(self, question: str, k: int = SHOWN) -> list[Match]:
-        """The values that the question seems to name, the likeliest first."""
+    def match(self, question: str, k: int = SHOWN, within: Container[Place] | None = None) -> list[Match]:
+        """The values that the question seems to name, the likeliest first; of the columns ``within`` only."""
         asked = words(question)
         joined = {a + b for a, b in pairwise(asked)} | set(_capitals(question))
         sought = ({*asked} - STOPWORDS) | joined
@@ -104,7 +114,11 @@ class ValueIndex:
         of_column = defaultdict[tuple[str, str], int](int)
         for match in matches:
             place = (match.table, match.column)
-            if of_column[place] < OF_COLUMN and (*place, match.text) not in kept:
+            if (
+                (within is None or place in within)
+                and of_column[place] < OF_COLUMN
+                and (*place, match.text) not in kept
+            ):
                 of_column[place] += 1
                 kept[*place, match.text] = match
         return list(kept.values())[:k]

@@ -276,9 +276,13 @@ class KnowledgeBase:
         return replace(self, pairs=tuple(fits))
 
     def exact(self, question: str) -> VerifiedPair | None:
-        """The pair of the same words, whatever their case, blanks and last mark."""
+        """The pair of the same words, whatever their case, blanks and last mark.
+
+        One that names its database comes before one for any, then the later one.
+        """
         asked = _wording(question)
-        return next((pair for pair in self.pairs if _wording(pair.question) == asked), None)
+        same = [pair for pair in self.pairs if _wording(pair.question) == asked]
+        return max(same, key=lambda pair: (bool(pair.database), pair.date), default=None)
 
     def similar(self, question: str, k: int, *, embedder: Embedder | None = None) -> list[VerifiedPair]:
         """The pairs whose questions bear on ``question``, best first; none if none does.
@@ -307,8 +311,11 @@ class KnowledgeBase:
         ]
         return Documents({}, chunks, [], self.cache / QUESTIONS if self.cache else None)
 
-    def keep(self, pair: VerifiedPair) -> Path:
+    def keep(self, pair: VerifiedPair, now: KnowledgeBase | None = None) -> Path:
         """Write a pair's file, in the place of an earlier one of the same question; returns it.
+
+        Args:
+            now: What the folder holds; it is read if None.
 
         Raises:
             ConfigurationError: The folder cannot be written to, or the pair cannot be written as a file.
@@ -319,7 +326,7 @@ class KnowledgeBase:
                 raise ValueError("it is too long, or would be read as another")
         except ValueError as error:
             raise ConfigurationError(f"This question cannot be kept as a file: {error}.") from error
-        now = KnowledgeBase.load(self.folder)
+        now = now or KnowledgeBase.load(self.folder)
         before = next((other for other in now.pairs if other.id == pair.id), None)
         path = self.folder / (before.file if before else now.new_file(pair))
         part = path.with_name(f"{path.name}.{os.getpid()}.part")

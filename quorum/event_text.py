@@ -248,7 +248,14 @@ WORDS: dict[str, Words] = {
         "plain",
     ),
     "schema_shown": ("{tokens:,} tokens of schema are shown", "plain"),
-    "values": ("{values:value|values} that the question may name: {values}", "plain"),
+    "values": Fork(
+        "missing",
+        (
+            "{values:value|values} that the question may name: {values}; not all were read of {missing}",
+            "warn",
+        ),
+        ("{values:value|values} that the question may name: {values}", "plain"),
+    ),
     "recall": ("this very question was {credit}: {file}", "good"),
     "retrieval": Fork(
         "text",

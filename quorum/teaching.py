@@ -153,6 +153,8 @@ async def opened(options: Options) -> AsyncIterator[Database]:
     where = await asyncio.to_thread(database_url, options.database, options.home)
     limits = Limits(options.max_rows, options.max_bytes, options.query_timeout)
     async with await asyncio.to_thread(connect, where) as connector:
+        if not connector.live:
+            raise ConfigurationError(f"{options.database} is a schema without data: no query can run there.")
         catalog = await connector.catalog(samples=0)
         yield Database(connector, catalog, Linter(catalog), limits, Ledger())
 
@@ -166,12 +168,14 @@ async def take_in(pairs: Iterable[VerifiedPair], database: Database, folder: Pat
         ConfigurationError: The folder cannot be read or written to.
     """
     catalog, refused, kept, elsewhere, known = database.catalog, dict[str, str](), 0, 0, 0
-    before = {pair.id: pair for pair in KnowledgeBase.load(folder).pairs}
+    now = KnowledgeBase.load(folder)
+    before = {pair.id: pair for pair in now.pairs}
     for given in pairs:
         if given.database.casefold() not in ("", catalog.name.casefold()):
             elsewhere += 1
             continue
-        pair = replace(given, database=catalog.name, dialect=catalog.dialect)
+        sql = given.sql.replace("\r\n", "\n")
+        pair = replace(given, sql=sql, database=catalog.name, dialect=catalog.dialect)
         if other := before.get(pair.id):
             if other.sql == pair.sql:
                 known += 1
@@ -185,7 +189,11 @@ async def take_in(pairs: Iterable[VerifiedPair], database: Database, folder: Pat
         marks = await asyncio.to_thread(table_marks, pair.sql, catalog)
         pair = replace(pair, tables=tuple(marks), marks=tuple(marks.values()))
         pair = replace(pair, by=pair.by or _user(by), date=pair.date or _today())
-        KnowledgeBase(folder).keep(pair)
+        try:
+            now.keep(pair, now)
+        except ConfigurationError as error:
+            refused[pair.question] = str(error)
+            continue
         before[pair.id], kept = pair, kept + 1
     return Intake(kept, known, elsewhere, refused)
 
@@ -254,8 +262,8 @@ def _teach(
     before = next((other for other in known.pairs if other.id == pair.id), None)
     if before and before.sql == pair.sql:  # what is known of it stays, but for what is given now
         who, when = (pair.by, pair.date) if by else (before.by, before.date)
-        pair = replace(pair, instead_of=before.instead_of, run=before.run, by=who, date=when)
-    pair = replace(pair, note=pair.note or (before.note if before else ""))
+        note = pair.note or before.note
+        pair = replace(pair, note=note, instead_of=before.instead_of, run=before.run, by=who, date=when)
     taught = Taught(pair, known.keep(pair), dates=tuple(fixed_dates(sql, answer.dialect)))
     if before and before.sql != pair.sql:
         taught = replace(taught, replaced=before.credit)

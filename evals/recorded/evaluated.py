@@ -16,7 +16,8 @@ from quorum.graph.runs import RunFolder
 def source_of_records(records: Mapping[str, Record], places: Mapping[str, Path]) -> Source:
     """The candidates of an evaluation, each right or wrong as its scorer said.
 
-    A question whose candidates have no verdict, or whose run folder was cleared, is unknown. Only
+    A question whose candidates have no verdict, or whose run folder was cleared, or that
+    was answered by a verified query, is unknown. Only
     candidates that the last vote counted vote again. Where that vote lacked an expert (votes stopped early,
     say), nothing is learned from the question: what the expert would have said is not known.
 
@@ -60,6 +61,8 @@ def _answer(run: Path) -> Answer | None:
     """A run's answer; None if it is gone, or a result of its candidates."""
     found = RunFolder(run).answer()
     answer = Answer.model_validate(found) if found else None
+    if answer and answer.vote and answer.vote.settled == "verified":
+        return None  # nobody voted
     return answer if answer and all(file.is_file() for file in _results(answer, run).values()) else None
 
 

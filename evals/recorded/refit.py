@@ -89,6 +89,8 @@ def votes_of_records(records: Iterable[Record]) -> Iterator[KnownVote]:
     """The votes of an evaluation whose answers, or best efforts, are known to be right or wrong."""
     for record in records:
         vote = record.vote or {}
+        if vote.get("settled") == "verified":
+            continue  # nobody voted
         models = {row.id: row.model for row in record.candidates}
         for cluster in vote.get("clusters") or ():
             if record.match is not None and vote.get("winner") in cluster["candidates"]:

@@ -352,7 +352,11 @@ def _linking(linkings: Iterable[Linking | None], *, without_sql: int = 0) -> Lin
 
 
 def _votes(records: Iterable[Record]) -> Votes | None:
-    voted = [(record, record.vote) for record in records if record.vote]
+    voted = [
+        (record, record.vote)
+        for record in records
+        if record.vote and record.vote.get("settled") != "verified"
+    ]
     if not voted:
         return None
     settled = Counter(str(vote["settled"]) for _, vote in voted if vote.get("settled"))

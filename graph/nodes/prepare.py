@@ -58,7 +58,7 @@ async def retrieve_documents(state: RunState, context: Context) -> Update:
         return {}
     pairs = await _verified(state, context)
     texts = [await _passages(each, state, context) for each in (documents, known.notes) if each]
-    texts += [knowledge_retriever.show_pairs(pairs)] if pairs else []
+    texts += [knowledge_retriever.show_pairs(pairs, "\n".join(texts))] if pairs else []
     texts += [values]
     text = "\n\n".join(filter(None, texts))
     verified = [f"{' '.join(pair.question.split())} ({pair.credit})" for pair in pairs]
@@ -83,16 +83,13 @@ async def _passages(documents: Documents, state: RunState, context: Context) -> 
 async def _values(state: RunState, context: Context) -> str:
     if not context.matched_values or not context.live:
         return ""
-    found, left_out = await context.resources.matches(state.question, context.matched_values)
-    if not found:
-        return ""
-    context.trace.record(
-        "values",
-        agent="knowledge_retriever",
-        values=[f"{match.table}.{match.column}: {match.text}" for match in found],
-        left_out=list(left_out),
-    )
-    return knowledge_retriever.show_values(found, left_out)
+    left = context.ledger.remaining_seconds()
+    bound = None if left is None else left / 4
+    found, missing = await context.resources.matches(state.question, context.matched_values, bound)
+    if found or missing:
+        values = [f"{column}: {text}" for column, texts in found.items() for text in texts]
+        context.trace.record("values", agent="knowledge_retriever", values=values, missing=missing)
+    return knowledge_retriever.show_values(found, missing) if found else ""
 
 
 async def _verified(state: RunState, context: Context) -> list[VerifiedPair]:

@@ -67,8 +67,8 @@ def search_command(text: str, as_json: bool, **flags: Any) -> None:
 def verify_command(as_json: bool, **flags: Any) -> None:
     """Run the query of every pair of a database again, read-only.
 
-    Exits with 1 if one fails: a table or column is gone, say. Such a pair is shown to no model until its
-    file is mended or forgotten.
+    Exits with 1 if one fails. A pair whose tables or columns are gone is shown to no model until its file is
+    mended or forgotten.
     """
     from quorum.text import count, printable
 

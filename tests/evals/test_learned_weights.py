@@ -20,8 +20,10 @@ from quorum.cli import cli
 from quorum.evals.folder import EvalFolder
 from quorum.evals.questions import Suite
 from quorum.evals.recorded.ballots import POOLED, RecordedBallots, Source
+from quorum.evals.recorded.evaluated import source_of_records
 from quorum.evals.recorded.learning import at_once, learn
 from quorum.evals.recorded.online import DRAWN_EXPERT, DRAWN_ONCE, OVERRULED, SEVERAL, UNLIKE
+from quorum.evals.recorded.refit import votes_of_records
 from quorum.evals.records import Record
 from quorum.evals.reports.markdown import report
 from quorum.evals.reports.summary import Summary, summaries
@@ -212,6 +214,22 @@ async def test_a_question_whose_run_was_cleared_is_not_known(tmp_path: Path) -> 
     assert again.learned["gold"].questions == 2
     shown = await votes("replay", str(tmp_path / "run"), "--orders", "1", "--json")
     assert "lacks 2 questions" in shown.stderr
+
+
+@pytest.mark.usefixtures("shops")
+async def test_a_verified_answer_is_no_vote(tmp_path: Path) -> None:
+    await evaluated(tmp_path / "run", EXPERTS, count=4)
+    folder = EvalFolder(tmp_path / "run")
+    first = records(tmp_path / "run")[0]
+    with answer_of(tmp_path / "run" / first.run) as answer:
+        answer["vote"]["settled"] = "verified"
+        answer["candidates"] = [answer["candidates"][0] | {"model": "verified"}]
+    source = source_of_records(folder.records(), dict.fromkeys(folder.records(), tmp_path / "run"))
+    assert source.models == sorted(EXPERTS)
+    assert source.unknown == [first.id]
+    assert len(source.learnable) == 3
+    vote = {**(first.vote or {}), "settled": "verified"}
+    assert list(votes_of_records([replace(first, vote=vote)])) == []
 
 
 @pytest.mark.usefixtures("shops")

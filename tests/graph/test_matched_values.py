@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
-from tests.graph.shop import Run, script
+from quorum.graph.options import RunOptions
+from quorum.graph.resources import open_resources
+from tests.graph.shop import Run, run_graph, script
 
 NAMED = "How many orders came from ghent and lyons?"
 
@@ -32,7 +39,35 @@ async def test_recipes_of_papers_show_none_unless_asked(
 
 async def test_at_most_so_many_and_nothing_where_nothing_fits(run: Run) -> None:
     one = await run(script(), question=NAMED, recipe="single", matched_values=1)
-    assert len(one.of("values")[0]["values"]) == 1
+    assert one.of("values")[0]["values"] == ["customers.city: Ghent"]
     none = await run(script(), question="How many orders are there?", recipe="quorum")
     assert none.of("values") == []
     assert "[values of the database]" not in none.prompt("sql_writer")
+
+
+async def test_names_and_values_are_spelt_as_sql_needs_them(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "odd.db")) as database:
+        database.executescript(
+            """
+            CREATE TABLE "a.b" ("full name" TEXT, password TEXT);
+            INSERT INTO "a.b" VALUES (' O''Brien  Ltd ', 'brien');
+            """
+        )
+    url = f"sqlite:///{tmp_path / 'odd.db'}"
+    ran = await run_graph(tmp_path / "home", url, script(), question="Who is O'Brien?", recipe="quorum")
+    prompt = ran.prompt("sql_writer")
+    assert """"a.b"."full name": ' O''Brien  Ltd '""" in prompt
+    assert "'brien'" not in prompt
+
+
+async def test_a_part_of_the_catalog_shows_its_own_values_only(shop: Path, tmp_path: Path) -> None:
+    options = RunOptions(database=f"sqlite:///{shop}", home=tmp_path, models=["offline"])
+    resources = await open_resources(options)
+    try:
+        whole, missing = await resources.matches("Ada and Lyon", 1)
+        orders = tuple(table for table in resources.catalog.tables if table.name == "orders")
+        part = resources.showing(replace(resources.catalog, tables=orders))
+        assert (len(whole), missing) == (1, [])
+        assert await part.matches("Ada and Lyon", 1) == ({}, [])
+    finally:
+        await resources.aclose()

@@ -54,6 +54,17 @@ def test_one_column_does_not_crowd_out_the_others() -> None:
     assert sum(match.column == "name" for match in found) == OF_COLUMN
     assert {"Lyon", "New York"} <= {match.text for match in found if match.whole}
     assert len(SHOP.match("Garden chairs sold in Lyon and New York", k=3)) == 3
+    cities = SHOP.match("Garden chairs sold in Lyon and New York", 1, {("customers", "city")})
+    assert [match.column for match in cities] == ["city"]
+
+
+def test_whole_names_come_first_and_parts_of_long_names_not_at_all() -> None:
+    index = ValueIndex({("a", "b"): ["Lyon 2", "Lyon", "The Great Lyon Water Works Company"]})
+    assert [match.text for match in index.match("Orders from Lyon")] == ["Lyon", "Lyon 2"]
+
+
+def test_short_words_are_not_guessed() -> None:
+    assert ValueIndex({("a", "b"): ["Bone", "Cost"]}).match("Is one lost?") == []
 
 
 VALUES = st.dictionaries(

@@ -49,7 +49,7 @@ EVENTS: list[tuple[str, dict[str, Any], str, str]] = [
     ("schema_shown", {"tokens": 1234}, "1,234 tokens of schema are shown", "plain"),
     (
         "values",
-        {"values": ["orders.status: Returned"], "left_out": []},
+        {"values": ["orders.status: Returned"], "missing": []},
         "1 value that the question may name: orders.status: Returned",
         "plain",
     ),

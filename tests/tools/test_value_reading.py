@@ -1,4 +1,4 @@
-"""Values of text columns are read within bounds, kept beside the run folders, and shown to the models."""
+"""Values of text columns are read within bounds."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from quorum.knowledge.catalog import Catalog, Column, Table
 from quorum.tools import value_reading
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
@@ -42,32 +43,41 @@ async def test_short_texts_of_columns_that_may_be_shown_are_read(shop: Connector
         "people.kind": ["poet"],
         "names.name": ["Ada", "Bo"],
     }
-    assert index.left_out == ()
+    assert not index.unread | index.cut
 
 
 async def test_what_the_bounds_cut_is_said(shop: Connector, monkeypatch: pytest.MonkeyPatch) -> None:
     catalog = await shop.catalog()
     monkeypatch.setattr(value_reading, "COLUMN_VALUES", 1)
-    assert "Of people.full name, " in (await read_values(shop, catalog)).left_out[0]
+    assert ("people", "full name") in (await read_values(shop, catalog)).cut
     monkeypatch.setattr(value_reading, "ALL_VALUES", 1)
-    left_out = (await read_values(shop, catalog)).left_out
-    assert left_out[0].startswith("No values were read of people.")
-    monkeypatch.setattr(value_reading, "SECONDS", 0.0)
-    assert (await read_values(shop, catalog)).values == {}
+    assert ("names", "name") in (await read_values(shop, catalog)).unread
+    late = await read_values(shop, catalog, 0.0)
+    assert (late.values, ("people", "full name") in late.unread) == ({}, True)
 
 
-async def test_they_are_kept_until_the_catalog_changes(shop: Connector, tmp_path: Path) -> None:
-    catalog = await shop.catalog()
-    first = await read_values(shop, catalog, tmp_path)
-    (file,) = (tmp_path / "values").iterdir()
-    with closing(sqlite3.connect(tmp_path / "shop.db")) as database:
-        database.execute("DELETE FROM people WHERE id = 1")
-        database.commit()
-    assert (await read_values(shop, catalog, tmp_path)).values == {k: v for k, v in first.values.items() if v}
-    file.write_bytes(b"PAR1 damaged")
-    assert "Ada" not in str((await read_values(shop, catalog, tmp_path)).values), "read anew"
-    await read_values(shop, await shop.catalog(), tmp_path)
-    assert file not in (tmp_path / "values").iterdir(), "one file a database"
+async def test_a_slow_column_is_left_out_and_the_others_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    endless = (
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1e12) SELECT 'x' || (i - i)"
+    )
+    with closing(sqlite3.connect(tmp_path / "slow.db")) as database:
+        database.executescript(
+            f"""
+            CREATE VIEW a_slow AS {endless} AS word FROM n;
+            CREATE TABLE b (name TEXT);
+            INSERT INTO b VALUES ('Ada');
+            """
+        )
+    monkeypatch.setattr(value_reading, "COLUMN_SECONDS", 0.2)
+    columns = {"a_slow": "word", "b": "name"}
+    tables = tuple(Table(table, (Column(column, "TEXT"),)) for table, column in columns.items())
+    catalog = Catalog("slow", "sqlite", tables)
+    async with connect(f"sqlite:///{tmp_path / 'slow.db'}") as connector:
+        index = await read_values(connector, catalog)
+    assert index.values == {("b", "name"): ["Ada"]}
+    assert index.unread == {("a_slow", "word")}
 
 
 async def test_duckdb_too(tmp_path: Path) -> None:

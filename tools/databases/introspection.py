@@ -38,9 +38,9 @@ NAMED = 20
 """Tables that a note names."""
 
 _PRIVATE = re.compile(
-    r"\b(?:passwords?|passwd|pwd|passphrases?|pin codes?|secrets?|private keys?|api keys?"
-    r"|(?:access|refresh|auth|session) tokens?|\w*ssn|social security|tax id|passport(?: number)?"
-    r"|iban|cvv|cvc|credit cards?|(?:cc|card) number)\b"
+    r"\b(?:\w*passwords?\d*|passwd|pwd|pw|passcodes?|passphrases?|pin codes?|secrets?|private keys?"
+    r"|api ?keys?|(?:access|refresh|auth|session|api) tokens?|\w*ssn\d*|social security|tax id"
+    r"|passport(?: number)?|iban|cvv|cvc|credit cards?|(?:cc|card) number)\b"
 )
 _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+")
 

@@ -123,7 +123,8 @@ def cli() -> None:
 
     Start with `quorum demo`, then `quorum ask "…" --db sqlite:///shop.db --model openai:gpt-4.1`.
 
-    Exit codes: 0 answered; 1 no answer; 2 usage or configuration; 3 a budget or the time ran out.
+    Exit codes: 0 answered; 1 no answer; 2 usage or configuration; 3 a budget or the time ran out; 4 the data
+    cannot answer; 130 Ctrl-C.
     """
 
 

@@ -123,6 +123,7 @@ def ask_live(question: str, flags: dict[str, Any], *, quiet: bool, resume: str |
         check_terminal()
     from quorum.api import ask_sync  # heavy: only once the settings are right
 
+    _say_if_ended(settings.home, resume)
     with Progress(console(stderr=True), quiet=quiet) as progress:
         can_ask = on_terminal() and (settings.clarify or resume is not None)
         clarifier = TerminalClarifier(progress) if can_ask else None
@@ -137,6 +138,14 @@ def ask_live(question: str, flags: dict[str, Any], *, quiet: bool, resume: str |
         except QuorumError as error:
             error.hint = f"{error.hint} {_how_to_go_on(progress.run)}".strip()
             raise
+
+
+def _say_if_ended(home: Path, resume: str | None) -> None:
+    """Say that a run has ended, where it is to go on: what follows is the answer that it has."""
+    from quorum.graph.runs import RunFolder
+
+    if resume is not None and RunFolder.open(home, resume).answer() is not None:
+        click.echo("This run has ended; nothing is asked again. Its answer:", err=True)
 
 
 def _how_to_go_on(run: str) -> str:

@@ -158,6 +158,7 @@ def test_rows_and_chart_go_to_files(shop: str, workplace: Path) -> None:
     assert json.loads((workplace / "chart.json").read_text(encoding="utf-8"))["vconcat"][0]["mark"] == "bar"
     again = ask("--resume", "last", "--out", "rows.json", "--csv")  # an answer that is there is written too
     assert again.stdout == (workplace / "new" / "rows.csv").read_text(encoding="utf-8")
+    assert "This run has ended; nothing is asked again." in again.stderr
     assert len(json.loads((workplace / "rows.json").read_text(encoding="utf-8"))["rows"]) == 7
 
 

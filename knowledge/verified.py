@@ -107,18 +107,7 @@ class VerifiedPair:
         end = lines.index("---", 1)
         head = _head("\n".join(lines[1:end]))
         sql, rest = _cut_fence(lines[end + 1 :])
-        note, wrong = rest, ""
-        for place in range(len(rest) - 1, -1, -1):
-            if rest[place] == INSTEAD:
-                try:
-                    wrong, after = _cut_fence(rest[place + 1 :])
-                except ValueError:
-                    continue
-                if not after:
-                    note = rest[:place]
-                    break
-                wrong = ""
-                break
+        note, wrong = _cut_wrong(rest)
         marked = head.get("tables", [])
         texts = {name: head.get(name, "") for name in _TEXTS}
         marks = [*marked.values()] if isinstance(marked, dict) else []
@@ -182,6 +171,18 @@ def _cut_fence(lines: Sequence[str]) -> tuple[str, list[str]]:
         raise ValueError(_FORM)
     end = lines.index(opening[1], start + 1)
     return "\n".join(lines[start + 1 : end]).strip(), list(lines[end + 1 :])
+
+
+def _cut_wrong(lines: list[str]) -> tuple[list[str], str]:
+    """The lines before the wrong query at their end, and that query; empty where there is none."""
+    for place in (place for place, line in enumerate(lines) if line == INSTEAD):
+        try:
+            wrong, after = _cut_fence(lines[place + 1 :])
+        except ValueError:
+            continue
+        if not after:
+            return lines[:place], wrong
+    return lines, ""
 
 
 def _fenced(sql: str) -> str:

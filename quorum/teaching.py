@@ -27,7 +27,7 @@ from quorum.tools.canonical import canonical
 from quorum.tools.databases import connect
 from quorum.tools.execute import Database, execute
 from quorum.tools.ledger import Ledger
-from quorum.tools.linking import table_marks
+from quorum.tools.linking import changed_tables, table_marks
 from quorum.tools.lint import Linter
 from quorum.tools.query import Limits, QueryError, QueryResult
 from quorum.tools.results import cluster_keys
@@ -199,9 +199,11 @@ async def take_in(pairs: Iterable[VerifiedPair], database: Database, folder: Pat
 
 
 async def verify(known: KnowledgeBase, database: Database) -> dict[str, str]:
-    """Run every pair's query again; by the pair's id, why it fails."""
+    """Run every pair's query again; by the pair's id, why it fails or answers its question no more."""
     failed = {}
     for pair in known.pairs:
+        if changed := await asyncio.to_thread(changed_tables, pair, database.catalog):
+            failed[pair.id] = f"The columns of {', '.join(changed)} have changed since."
         outcome = await execute(database, pair.sql, agent="verify")
         if isinstance(outcome, QueryError):
             failed[pair.id] = outcome.describe()

@@ -17,6 +17,7 @@ from quorum.tools.sql import SyntaxProblem, dialect_name, parse_statements, tabl
 if TYPE_CHECKING:
     from quorum.knowledge.catalog import Catalog, ForeignKey, Table
 from quorum.knowledge.layouts import signature
+from quorum.knowledge.verified import VerifiedPair
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,13 @@ def table_marks(sql: str, catalog: Catalog) -> dict[str, str]:
         return {}
     found = ((name, catalog.find(name)) for name in names)
     return {name: signature(tables[0])[:8] for name, tables in found if tables}
+
+
+def changed_tables(pair: VerifiedPair, catalog: Catalog) -> list[str]:
+    """The tables of a verified query whose columns are not what they were; none where that is not known."""
+    now = table_marks(pair.sql, catalog) if pair.marks else {}
+    before = zip(pair.tables, pair.marks, strict=True) if pair.marks else ()
+    return [name for name, mark in before if now.get(name) != mark]
 
 
 def union(catalog: Catalog, linked: Iterable[Linked]) -> Linked:

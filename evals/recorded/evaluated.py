@@ -16,10 +16,10 @@ from quorum.graph.runs import RunFolder
 def source_of_records(records: Mapping[str, Record], places: Mapping[str, Path]) -> Source:
     """The candidates of an evaluation, each right or wrong as its scorer said.
 
-    A question whose candidates have no verdict, or whose run folder was cleared, or that
-    was answered by a verified query, is unknown. Only
-    candidates that the last vote counted vote again. Where that vote lacked an expert (votes stopped early,
-    say), nothing is learned from the question: what the expert would have said is not known.
+    A question whose candidates have no verdict, whose run folder was cleared, or that was answered by a
+    verified query, is unknown. Only candidates that the last vote counted vote again. Where that vote lacked
+    an expert (votes stopped early, say), nothing is learned from the question: what the expert would have
+    said is not known.
 
     Args:
         places: By question, the folder of the evaluation that holds its run.

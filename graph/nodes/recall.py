@@ -12,7 +12,7 @@ from quorum.graph.nodes.results import keep_result
 from quorum.graph.nodes.step import Update
 from quorum.graph.state import Candidate, RunState
 from quorum.tools.execute import execute
-from quorum.tools.linking import table_marks
+from quorum.tools.linking import changed_tables
 from quorum.tools.query import QueryError
 from quorum.tools.sql import fixed_dates
 
@@ -29,9 +29,7 @@ async def recall(state: RunState, context: Context) -> Update:
     pair = context.resources.knowledge.exact(state.question) if context.live else None
     if pair is None:
         return {}
-    marks = await asyncio.to_thread(table_marks, pair.sql, context.resources.linter.catalog)
-    known = zip(pair.tables, pair.marks or map(marks.get, pair.tables), strict=True)
-    if changed := [name for name, mark in known if marks.get(name) != mark]:
+    if changed := await asyncio.to_thread(changed_tables, pair, context.resources.linter.catalog):
         return {"warnings": [CHANGED.format(pair.credit, pair.file, ", ".join(changed))]}
     left = context.ledger.remaining_seconds()
     limits = context.database.limits.within(None if left is None else left / 2)

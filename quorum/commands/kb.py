@@ -67,8 +67,8 @@ def search_command(text: str, as_json: bool, **flags: Any) -> None:
 def verify_command(as_json: bool, **flags: Any) -> None:
     """Run the query of every pair of a database again, read-only.
 
-    Exits with 1 if one fails. A pair whose tables or columns are gone is shown to no model until its file is
-    mended or forgotten.
+    Exits with 1 if one fails, or reads a table whose columns have changed: it answers its question no more.
+    A pair whose tables or columns are gone is shown to no model until its file is mended or forgotten.
     """
     from quorum.text import count, printable
 
@@ -85,7 +85,7 @@ def verify_command(as_json: bool, **flags: Any) -> None:
                 f"{pair.id}  {printable(pair.question)}\n  {printable(failed[pair.id])}\n  {pair.file}"
             )
     held = len(known.pairs) - len(failed)
-    click.echo(f"{held:,} of {count(len(known.pairs), 'query', 'queries')} ran.", err=True)
+    click.echo(f"{held:,} of {count(len(known.pairs), 'query', 'queries')} held.", err=True)
     if failed or known.problems:
         raise SystemExit(FAILS)
 

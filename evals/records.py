@@ -112,6 +112,7 @@ class Record:
         course: How the run went; None where nobody looked, as in earlier versions.
         run: The run's folder relative to the evaluation's folder.
         resumed: It was interrupted and went on; its seconds and counts cover both.
+        discarded: Why an earlier attempt could not go on and was thrown away; empty if none was.
         session: The process that ended it.
         ended: ISO 8601, with time zone.
         memory: Peak memory of the process so far, its children's included, in bytes.
@@ -148,6 +149,7 @@ class Record:
     course: Course | None = None
     run: str = ""
     resumed: bool = False
+    discarded: str = ""
     demonstration: bool = False
     session: str = ""
     ended: str = ""

@@ -65,10 +65,14 @@ class Attempts:
             ConfigurationError: An option is wrong.
             MachineFailed: The disk is full, say.
         """
+        return await self._record(question, "")
+
+    async def _record(self, question: EvalQuestion, discarded: str) -> Record:
         found = RunFolder(self.folder / RUNS / question.id)
         listener, resumed = _RunListener(self.replied), False
         try:
-            resumed = await asyncio.to_thread(self._ready, found, question, listener)
+            resumed, why = await asyncio.to_thread(self._ready, found, question, listener)
+            discarded = why or discarded
             made = await self._asked(question, found, listener, resumed=resumed)
         except (ConfigurationError, MachineFailed):
             raise
@@ -76,10 +80,10 @@ class Attempts:
             check_machine(error)
             if resumed and not isinstance(error, OUTSIDE):
                 await asyncio.to_thread(self._discard, found)
-                return await self.record(question)
+                return await self._record(question, message_of(error))
             made = await self._failed(question, found, error, listener)
         run = f"{RUNS}/{question.id}" if found.folder.is_dir() else ""
-        return dataclasses.replace(made, run=run, resumed=resumed)
+        return dataclasses.replace(made, run=run, resumed=resumed, discarded=discarded)
 
     async def close(self, url: str) -> None:
         """No further question is on that database."""
@@ -176,22 +180,30 @@ class Attempts:
         except QuorumError:
             return record
 
-    def _ready(self, found: RunFolder, question: EvalQuestion, listener: _RunListener) -> bool:
-        """Whether a run can be continued, having its events read into ``listener``; else discard it."""
+    def _ready(self, found: RunFolder, question: EvalQuestion, listener: _RunListener) -> tuple[bool, str]:
+        """Whether a run can be continued, having its events read into ``listener``; else it is discarded.
+
+        Returns:
+            That, and why it was discarded; a run without ``run.json`` was never begun.
+        """
         if not found.folder.exists():
-            return False
+            return False, ""
+        why, never_begun = "", not (found.folder / "run.json").exists()
         try:
             whole = found.meta()["question"] == question.question and (found.folder / "blobs").is_dir()
             for event in found.events():
                 listener.learn(event)
             kept = Answer.model_validate(answer) if (answer := found.answer()) else None
-            usable = whole and not (kept and wanted(kept, listener.refusals, live=question.live))
-        except (QuorumError, KeyError, ValueError):
-            usable = False
-        if not usable:
+            if not whole:
+                why = "It is another question's run, or has lost its texts."
+            elif kept and (lacking := wanted(kept, listener.refusals, live=question.live)):
+                why = f"It ended for want of the {lacking}."
+        except (QuorumError, KeyError, ValueError) as error:
+            why = message_of(error)
+        if why:
             listener.forget()
             self._discard(found)
-        return usable
+        return not why, "" if never_begun else why
 
     def _discard(self, found: RunFolder) -> None:
         """Delete a run, atomically for other processes."""

@@ -70,14 +70,16 @@ class Forked:
             text=True,
         )
 
-    def start(self, *arguments: str, events: float | None = None) -> int:
+    def start(
+        self, *arguments: str, events: float | None = None, end: signal.Signals = signal.SIGKILL
+    ) -> int:
         """Run ``quorum`` with these arguments; returns its process id.
 
         Args:
-            events: It kills itself as soon as so many are recorded; engine and guard are inside it.
+            events: It sends itself ``end`` as soon as so many are recorded; engine and guard are inside it.
         """
         assert self._process.stdin is not None
-        print(json.dumps([events, *arguments]), file=self._process.stdin, flush=True)
+        print(json.dumps([events, end, *arguments]), file=self._process.stdin, flush=True)
         return self._read()
 
     def wait(self) -> int:
@@ -98,15 +100,15 @@ class Forked:
         self._process.communicate()
 
 
-def _die_after(events: float) -> None:
-    """Have this process kill itself once so many events are recorded."""
+def _end_after(events: float, end: int) -> None:
+    """Have this process send itself a signal once so many events are recorded."""
     record, left = Trace.record, [events]
 
     def last(trace: Trace, kind: str, **fields: Any) -> None:
         record(trace, kind, **fields)
         left[0] -= 1
         if left[0] == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), end)
 
     Trace.record = last  # type: ignore[method-assign]
 
@@ -122,12 +124,12 @@ def main() -> None:
             with Path(OUTPUT).open("a") as output:
                 os.dup2(output.fileno(), 1)
                 os.dup2(output.fileno(), 2)
-            events, *arguments = json.loads(line)
+            events, end, *arguments = json.loads(line)
             sys.argv = ["quorum", *arguments]
             if events is not None:
                 process.Child = Inside  # type: ignore[misc]
                 guard.ask = lambda sql, dialect, linter=None: _judged(sql, dialect, linter)
-                _die_after(events)
+                _end_after(events, end)
             command()
         print(child, flush=True)
         print(os.waitpid(child, 0)[1], flush=True)

@@ -126,6 +126,12 @@ class Options(BaseModel):
         unset="`kb` in home",
         metavar="DIR",
     )
+    explored: values.MaybePlace = option(
+        None,
+        "folder of what `quorum explore` learned of databases",
+        unset="`explored` in home",
+        metavar="DIR",
+    )
     demonstrations: values.MaybePlace = option(
         None,
         "questions with their SQL, as JSON lines or as Spider and BIRD publish theirs; for few-shot recipes",

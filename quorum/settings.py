@@ -96,13 +96,19 @@ class Settings(Options):
             raise ConfigurationError(NO_MODEL)
         if not self.database:
             raise ConfigurationError(NO_DATABASE)
-        values = {name: getattr(self, name) for name in RunOptions.model_fields} | {"kb": self.knowledge}
+        values = {name: getattr(self, name) for name in RunOptions.model_fields}
+        values |= {"kb": self.knowledge, "explored": self.explored_root}
         return RunOptions(**self.placed(values, Path.cwd()))
 
     @property
     def knowledge(self) -> Path:
         """The folder of verified answers."""
         return self.kb or self.home / "kb"
+
+    @property
+    def explored_root(self) -> Path:
+        """The folder of what was explored, a database in each of its folders."""
+        return self.explored or self.home / "explored"
 
     @property
     def key(self) -> str:

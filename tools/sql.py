@@ -175,6 +175,28 @@ def normalise(sql: str, dialect: str) -> str:
     return "; ".join(tree.sql(name, comments=False) for tree in trees)
 
 
+def shape(sql: str, dialect: str) -> str:
+    """One text for queries that are equal to ``normalise`` but for literals and names of their own columns.
+
+    Raises:
+        ConfigurationError: The dialect is unknown.
+    """
+    from sqlglot import exp
+
+    name = dialect_name(dialect)
+    try:
+        trees = parse_statements(normalise(sql, name), name)
+    except SyntaxProblem:
+        return " ".join(sql.split())
+    for tree in trees:
+        for node in list(tree.find_all(exp.Literal)):
+            node.replace(exp.Placeholder())
+        for node in [each for select in tree.find_all(exp.Select) for each in select.expressions]:
+            if isinstance(node, exp.Alias):
+                node.replace(node.this)
+    return "; ".join(tree.sql(name) for tree in trees)
+
+
 @lru_cache(maxsize=256)
 def size(sql: str, dialect: str) -> int:
     """How many tokens a query has, comments aside; words where it cannot be read.

@@ -18,6 +18,7 @@ from quorum.graph.options import RunOptions
 from quorum.graph.recipes import recipe_of
 from quorum.knowledge.documents import Documents
 from quorum.knowledge.errors import ConfigurationError
+from quorum.knowledge.triplets import FILE as TRIPLETS
 from quorum.knowledge.verified import KnowledgeBase
 
 if TYPE_CHECKING:
@@ -146,6 +147,9 @@ def _kept(options: RunOptions) -> dict[str, Any]:
         kept["documents"] = f"{options.documents.name} {Documents.load(options.documents).hash[:_DIGITS]}"
     if options.kb:
         kept["kb"] = f"{options.kb.name} {KnowledgeBase.load(options.kb).hash[:_DIGITS]}"
+    if options.explored:
+        files = sorted(options.explored.glob(f"*/{TRIPLETS}"))
+        kept["explored"] = f"{options.explored.name} {''.join(map(_file_digest, files))[:_DIGITS]}"
     if options.demonstrations:
         kept["demonstrations"] = f"{options.demonstrations.name} {_file_digest(options.demonstrations)}"
     return kept

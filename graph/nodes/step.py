@@ -16,7 +16,7 @@ from quorum.graph.context import Context
 from quorum.graph.live import close_own, context_of, streaming
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.recipe import Recipe
-from quorum.graph.state import CandidateState, Failure, RunState
+from quorum.graph.state import CandidateState, Failure, Known
 from quorum.graph.trace import located
 from quorum.knowledge.errors import BudgetExceeded, ConfigurationError, MalformedReply, ModelUnavailable
 from quorum.tools.models import Model
@@ -67,7 +67,7 @@ def _task(runtime: Runtime[RunOptions | Context]) -> str:
     return runtime.execution_info.task_id if runtime.execution_info else ""
 
 
-async def _run(step: Step, state: RunState | CandidateState, context: Context) -> Update:
+async def _run(step: Step, state: Known, context: Context) -> Update:
     try:
         update = await step(state, context)
     except BudgetExceeded as error:
@@ -89,20 +89,18 @@ async def _run(step: Step, state: RunState | CandidateState, context: Context) -
     return update
 
 
-def _account(state: RunState | CandidateState) -> str:
+def _account(state: Known) -> str:
     return "candidate" if isinstance(state, CandidateState) else "run"
 
 
-def record(
-    context: Context, state: RunState | CandidateState, kind: str, agent: str, **fields: object
-) -> None:
+def record(context: Context, state: Known, kind: str, agent: str, **fields: object) -> None:
     """Record an event; in a candidate's branch it names the candidate."""
     candidate = {"candidate": state.input.id} if isinstance(state, CandidateState) else {}
     context.trace.record(kind, agent=agent, **(candidate | fields))
 
 
 async def ask_role(
-    state: RunState | CandidateState,
+    state: Known,
     context: Context,
     role: Role[Any],
     call: Callable[[Model], Awaitable[Reply]],
@@ -140,7 +138,7 @@ def _fields(reply: object) -> dict[str, object]:
 
 
 async def try_role(
-    state: RunState | CandidateState,
+    state: Known,
     context: Context,
     role: Role[Any],
     call: Callable[[Model], Awaitable[Reply]],
@@ -165,7 +163,7 @@ async def try_role(
 
 
 async def _first_available(
-    state: RunState | CandidateState,
+    state: Known,
     context: Context,
     role: Role[Any],
     call: Callable[[Model], Awaitable[Reply]],
@@ -179,7 +177,7 @@ async def _first_available(
     return await call(last)
 
 
-def _models(state: RunState | CandidateState, context: Context, role: Role[Any]) -> list[Model]:
+def _models(state: Known, context: Context, role: Role[Any]) -> list[Model]:
     """Whom the role may ask, in order, each once.
 
     In a candidate's branch they are sampled as its input says; a judgement asks ``.at(temperature=0.0)``.

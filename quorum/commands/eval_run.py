@@ -150,8 +150,9 @@ def _evaluation(
     from quorum.tools.urls import SAMPLE
 
     options = settings.changed(database=SAMPLE).run_options()  # each question brings its own
-    if settings.provenance()["kb"] != "flag":  # what a user keeps has no say in what is measured
-        options = replace_options(options, kb=None)
+    for name in ("kb", "explored"):  # what a user keeps or explores has no say in what is measured
+        if settings.provenance()[name] != "flag":
+            options = replace_options(options, **{name: None})
     name = _name(suite.name + kind, options.recipe, options.models, shard)
     folder = out or settings.home / "evals" / name
     check_no_file(folder, hint="Give another --out: a folder.")

@@ -285,12 +285,51 @@ def exploration_corrector(prompt: Prompt) -> dict[str, Any]:
     return {"fault": f"{unknown[2]} is meant.", "sql": fixed[0], "later": later}
 
 
+def explorer(prompt: Prompt) -> dict[str, Any]:
+    """Show unused columns of each table; grow the first states by sorting and counting."""
+    wanted = int("0" + "".join(re.findall(r"Choose the (\d+) actions", prompt.text)[-1:]))
+    new = [
+        {"state": 0, "action": "select_column", "columns": line.partition(" and ")[0].split(", ")[:6]}
+        for line in prompt.get("unused").splitlines()
+    ]
+    grown = []
+    for line in prompt.get("states").splitlines()[1:]:
+        number, _, steps = line.partition(": ")
+        if "; " not in steps and "(" not in steps:
+            column = steps.removeprefix("select_column ").split(", ")[0]
+            grown.append({"state": int(number), "action": "order_by", "columns": [column]})
+            grown.append({"state": int(number), "action": "group_by", "columns": [column]})
+    return {"reasoning": NOTE, "actions": [*new[: max(1, wanted - 1)], *grown, *new[wanted - 1 :]][:wanted]}
+
+
+def simulator(prompt: Prompt) -> dict[str, Any]:
+    """The steps as one query, as far as the rules know them."""
+    steps = re.findall(r"(?m)^\d+\. (\w+) (.+?)(?: \(.*\))?$", prompt.get("steps"))
+    by = {action: columns.split(", ") for action, columns in steps}
+    shown = by.get("group_by") or by["select_column"]
+    table = shown[0].rpartition(".")[0]
+    items = [*shown, "COUNT(*)"] if "group_by" in by else shown
+    clauses = {"GROUP BY": by.get("group_by", []), "ORDER BY": by.get("order_by", []), "LIMIT": ["20"]}
+    lines = [f"{keyword} {', '.join(columns)}" for keyword, columns in clauses.items() if columns]
+    return {"sql": "\n".join([f"SELECT {', '.join(items)}", f"FROM {table}", *lines])}
+
+
+def describer(prompt: Prompt) -> dict[str, Any]:
+    """The names of what the query shows."""
+    sql = prompt.get("sql")
+    items = re.findall(r"SELECT (.*)\nFROM (.*)", sql)
+    shown, table = items[0] if items else (sql, "the database")
+    names = ", ".join(name.rpartition(".")[2].strip('"') for name in shown.split(", "))
+    how = "How many rows are there for each" if "GROUP BY" in sql else "What are the"
+    return {"description": f"{how} {names} of {table}? {NOTE}", "useful": True, "objection": ""}
+
+
 RULES = {
     rule.__name__: rule
     for rule in (
         *(planner, format_writer, plan_critique, syntax_retriever, action, tool_user, sql_critique, judge),
         *(schema_linker, table_linker, self_refiner, cte_refiner, validator),
-        *(column_explorer, exploration_corrector),
+        *(column_explorer, exploration_corrector, explorer, simulator, describer),
     )
 }
 """Roles that need more than their reply's form; all others are answered by that alone."""

@@ -1,0 +1,355 @@
+"""The tree search's steps: choose actions, simulate each in a branch of its own, keep what came of it.
+
+The branches of a round run at a time; one step alone writes the store and the tree (paper 001, section 3.2).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Literal
+
+from quorum.agents import describer, explorer, simulator
+from quorum.agents.prompting import show_row
+from quorum.graph.context import Context
+from quorum.graph.nodes.step import Step, Update, record, try_role
+from quorum.graph.state import Known, gather
+from quorum.graph.tree_search import Checked, SearchTree
+from quorum.knowledge.catalog import Catalog
+from quorum.knowledge.compress import render
+from quorum.knowledge.triplets import Expansion, Outcome, Place, Triplet, TripletStore
+from quorum.tools.execute import execute
+from quorum.tools.linking import table_marks, used
+from quorum.tools.masking import looks_personal, masked_rows
+from quorum.tools.query import QueryError, QueryResult
+from quorum.tools.results import blank_reason, plain_rows
+from quorum.tools.sql import shape
+
+SCHEMA_TOKENS, FRAGMENT_TOKENS = 3_000, 2_000
+"""Budgets of what the Explorer sees, and of a schema fragment."""
+
+ROWS, MAX_CELL = 5, 80
+"""Of a result that the Describer sees: rows, and characters of a cell."""
+
+MAX_MISSES = 3
+"""Choices in a row without an action that can be tried, after which the search ends."""
+
+
+@dataclass
+class Search:
+    """A search under way: its tree, where its triplets are kept, and when it ends.
+
+    Attributes:
+        coverage: Share of fields at which it ends (paper 001, appendix J.1: 0.9).
+        attempts: Expansions at most, earlier processes' included (J.1: 300).
+        branches: Expansions at a time.
+        execution: Queries are run; else they are only parsed and linted (Table 3's static view).
+        personal: Queries that hold personal data are kept, and shown to models as they are.
+    """
+
+    tree: SearchTree
+    store: TripletStore
+    coverage: float = 0.9
+    attempts: int = 300
+    branches: int = 4
+    execution: bool = True
+    personal: bool = False
+
+    @property
+    def tried(self) -> int:
+        """Expansions so far."""
+        return len(self.store.expansions)
+
+    @property
+    def ended(self) -> str:
+        """Why there is nothing more to try; empty while there is."""
+        if self.tree.coverage >= self.coverage:
+            return "coverage"
+        return "attempts" if self.tried >= self.attempts else ""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What came of an action in its branch.
+
+    Attributes:
+        tables, columns: Of the schema fragment that the query uses.
+    """
+
+    checked: Checked
+    outcome: Outcome
+    sql: str = ""
+    message: str = ""
+    description: str = ""
+    shape: str = ""
+    tables: dict[str, str] = field(default_factory=dict)
+    columns: tuple[Place, ...] = ()
+
+
+def _either(before: str, after: str) -> str:
+    return after or before
+
+
+@dataclass
+class SearchState(Known):
+    """Of the search itself.
+
+    Attributes:
+        batch: Actions to be tried now.
+        refused: Why actions of the last choice could not be tried.
+        misses: Choices in a row of which none could.
+        tried: By this process, in order.
+    """
+
+    batch: list[Checked] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    misses: int = 0
+    tried: Annotated[list[Tried], gather] = field(default_factory=list)
+    kept: int = 0
+    stopped_by: Annotated[str, _either] = ""
+
+
+@dataclass
+class SimulationState(Known):
+    """Of one branch."""
+
+    checked: Checked = field(default_factory=lambda: Checked(0, "", (), "", ""))
+    sql: str = ""
+    result: QueryResult | None = None
+    stopped_by: str = ""
+    tried: list[Tried] = field(default_factory=list)
+
+
+def choose(search: Search) -> Step:
+    """Explorer: the next round's actions, of which those that cannot be tried are told back."""
+
+    async def step(state: SearchState, context: Context) -> Update:
+        tree, wanted = search.tree, min(search.branches, search.attempts - search.tried)
+        shown = await asyncio.to_thread(tree.reachable)
+        schema = await asyncio.to_thread(render, shown, budget=SCHEMA_TOKENS)
+        choice = await try_role(
+            state,
+            context,
+            explorer.ROLE,
+            lambda model: explorer.choose_actions(
+                model.at(temperature=context.temperature, seed=context.options.seed + search.tried),
+                context.dialect,
+                schema.text,
+                tree.state_texts(),
+                unused=tree.unused(shown),
+                feedback=[*tree.feedback(shown), *state.refused],
+                wanted=wanted,
+            ),
+            event="choice",
+            coverage=tree.coverage,
+            tried=search.tried,
+        )
+        batch, refused = list[Checked](), list[str]()
+        for action in choice.actions[:wanted] if choice else ():
+            checked = tree.check(action)
+            if isinstance(checked, str):
+                refused.append(f"{action.action} {', '.join(action.columns)}: {checked}")
+            elif checked not in batch:
+                batch.append(checked)
+        return {"batch": batch, "refused": refused, "misses": 0 if batch else state.misses + 1}
+
+    return step
+
+
+def simulate(search: Search) -> Step:
+    """Simulator: the query of a new state."""
+
+    async def step(state: SimulationState, context: Context) -> Update:
+        checked, tree = state.checked, search.tree
+        before = tree.by_id[checked.state].sql if checked.state else ""
+        schema = await asyncio.to_thread(_fragment, tree.fragment(checked))
+        written = await try_role(
+            state,
+            context,
+            simulator.ROLE,
+            lambda model: simulator.write_query(
+                model.at(temperature=context.temperature, seed=context.options.seed + search.tried),
+                context.dialect,
+                schema,
+                [*tree.steps(checked.state), checked.step],
+                before=before,
+            ),
+            event="simulation",
+            step=checked.step,
+        )
+        if written is None:
+            return _ended(checked, "unusable", message="The Simulator's reply could not be used.")
+        return {"sql": written.sql}
+
+    return step
+
+
+def run_query(search: Search) -> Step:
+    """The two stages of validation: parse and lint, then execution (paper 001, SQL Simulation)."""
+
+    async def step(state: SimulationState, context: Context) -> Update:
+        checked, sql = state.checked, state.sql
+        if not search.personal and looks_personal(sql):
+            return _ended(checked, "personal", message="The query holds what looks like personal data.")
+        outcome = await _outcome(search, context, sql)
+        if isinstance(outcome, QueryError):
+            return _ended(checked, "failed", sql, outcome.describe())
+        found = await asyncio.to_thread(used, sql, search.tree.catalog)
+        if problem := trivial(checked, found.columns):
+            return _ended(checked, "trivial", sql, problem)
+        if outcome and (blank := await asyncio.to_thread(blank_reason, outcome.table)):
+            return _ended(checked, "empty", sql, f"The result is {blank}.")
+        form = await asyncio.to_thread(shape, sql, context.dialect)
+        if form in {triplet.shape for triplet in search.store.triplets}:
+            return _ended(checked, "known", sql, "An example asks the same already.")
+        return {"result": outcome}
+
+    return step
+
+
+def trivial(checked: Checked, columns: tuple[Place, ...]) -> str:
+    """Why a query shows nothing of the database; empty if it does.
+
+    Trivial is a query that reads no column, or not every column of the action it is to try.
+    """
+    if not columns:
+        return "The query reads no column."
+    missing = [".".join(place) for place in checked.places if place not in columns]
+    return f"The query does not use {', '.join(missing)}." if missing else ""
+
+
+async def _outcome(search: Search, context: Context, sql: str) -> QueryResult | QueryError | None:
+    """The result, or why there is none; None where nothing is to be run and nothing is wrong."""
+    if search.execution:
+        return await execute(context.bounded, sql, agent=simulator.ROLE.name)
+    judged = await context.database.judge(sql)
+    return judged if isinstance(judged, QueryError) else None
+
+
+def describe(search: Search) -> Step:
+    """Describer: the description U, or why the query is pointless."""
+
+    async def step(state: SimulationState, context: Context) -> Update:
+        checked, sql, result = state.checked, state.sql, state.result
+        catalog = search.tree.catalog
+        schema = await asyncio.to_thread(_fragment, search.tree.fragment(checked))
+        rows = await asyncio.to_thread(_first_rows, result, search.personal) if result else []
+        described = await try_role(
+            state,
+            context,
+            describer.ROLE,
+            lambda model: describer.describe(
+                model.at(temperature=0.0),
+                context.dialect,
+                schema,
+                sql,
+                rows,
+                result.row_count if result else 0,
+            ),
+            event="description",
+        )
+        if described is None:
+            return _ended(checked, "unusable", sql, "The Describer's reply could not be used.")
+        if not described.useful:
+            return _ended(checked, "pointless", sql, described.objection or "Nobody would ask it.")
+        if not search.personal and looks_personal(described.description):
+            return _ended(checked, "personal", message="The description holds what looks like personal data.")
+        marks, found, form = await asyncio.to_thread(_of_query, sql, catalog)
+        done = Tried(checked, "worked", sql, "", described.description, form, marks, found)
+        return {"tried": [done]}
+
+    return step
+
+
+def keep(search: Search, told: Callable[[Search], None] | None) -> Step:
+    """Commit what the branches found, each in a transaction, and propagate it through the tree."""
+
+    async def step(state: SearchState, context: Context) -> Update:
+        for tried in state.tried[state.kept :]:
+            expansion, triplet = _numbered(search, tried)
+            await asyncio.to_thread(search.store.add, expansion, triplet)
+            search.tree.add(expansion)
+            if triplet:
+                search.tree.cover(triplet)
+            record(
+                context,
+                state,
+                "expansion",
+                explorer.ROLE.name,
+                number=expansion.id,
+                step=tried.checked.step,
+                sql=expansion.sql,
+                outcome=expansion.outcome,
+                message=expansion.message or tried.description,
+                coverage=search.tree.coverage,
+            )
+        if told:
+            told(search)
+        return {"kept": len(state.tried), "batch": []}
+
+    return step
+
+
+def _numbered(search: Search, tried: Tried) -> tuple[Expansion, Triplet | None]:
+    """The next node of the tree; two branches of a round may have found the same."""
+    id, checked = search.tried + 1, tried.checked
+    known = {triplet.shape for triplet in search.store.triplets}
+    if tried.outcome == "worked" and tried.shape in known:
+        tried = replace(tried, outcome="known", message="An example asks the same already.")
+    expansion = Expansion(
+        id,
+        checked.state,
+        checked.action,
+        checked.places,
+        checked.detail,
+        tried.sql,
+        tried.outcome,
+        tried.message,
+    )
+    if tried.outcome != "worked":
+        return expansion, None
+    return expansion, Triplet(id, tried.sql, tried.shape, tried.description, tried.tables, tried.columns)
+
+
+def after_choice(state: SearchState) -> Literal["simulate", "choose", "end"]:
+    """The router after a choice: its branches, another choice where nothing could be tried, or the end."""
+    if state.stopped_by or state.misses >= MAX_MISSES:
+        return "end"
+    return "simulate" if state.batch else "choose"
+
+
+def after_keeping(search: Search) -> Callable[[SearchState], Literal["choose", "end"]]:
+    """The router after a round."""
+
+    def route(state: SearchState) -> Literal["choose", "end"]:
+        return "end" if state.stopped_by or search.ended else "choose"
+
+    return route
+
+
+def after_simulation(state: SimulationState) -> Literal["go_on", "end"]:
+    """The router in a branch: on, unless its outcome is known or a limit is reached."""
+    return "end" if state.tried or state.stopped_by else "go_on"
+
+
+def _ended(checked: Checked, outcome: Outcome, sql: str = "", message: str = "") -> Update:
+    return {"tried": [Tried(checked, outcome, sql, message)]}
+
+
+def _fragment(part: Catalog) -> str:
+    return render(part, budget=FRAGMENT_TOKENS).text
+
+
+def _first_rows(result: QueryResult, personal: bool) -> list[str]:
+    """The first rows as JSON, the columns' names first."""
+    rows = plain_rows(result.table.slice(0, ROWS))
+    if not personal:
+        texts = [["NULL" if cell is None else str(cell) for cell in row] for row in rows]
+        rows = masked_rows(result.columns, texts)
+    return [show_row(row, MAX_CELL) for row in (result.columns, *rows)]
+
+
+def _of_query(sql: str, catalog: Catalog) -> tuple[dict[str, str], tuple[Place, ...], str]:
+    """Marks of the tables that a query reads, the columns that it uses, and its shape."""
+    return table_marks(sql, catalog), used(sql, catalog).columns, shape(sql, catalog.dialect)

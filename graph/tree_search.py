@@ -1,0 +1,275 @@
+"""The tree of a search over a database: its states, what is covered, what may be tried next (paper 001, 3.2).
+
+A node of the tree is a query state: the actions on the way to it. What became of each is propagated to the
+states above it and to the tables and columns that it used, and stands in the next choice's prompt. Nothing
+here calls a model or a database.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from quorum.agents.explorer import Action, StateText
+from quorum.knowledge.catalog import Catalog, Column, Table
+from quorum.knowledge.layouts import select_groups
+from quorum.knowledge.naming import write_full_name
+from quorum.knowledge.triplets import Expansion, Place, Triplet
+from quorum.tools.linking import Linked, prune
+
+MAX_DEPTH = 8
+"""Actions of one query: longer ones are nobody's examples."""
+
+TABLES, COLUMNS, STATES, FEEDBACK = 8, 40, 10, 8
+"""That one choice is shown: tables, columns of each, states that may grow, lines of feedback."""
+
+JOINED = "join"
+
+
+@dataclass(frozen=True)
+class Checked:
+    """An action whose state and columns exist.
+
+    Attributes:
+        step: In words, as the Simulator reads it.
+    """
+
+    state: int
+    action: str
+    places: tuple[Place, ...]
+    detail: str
+    step: str
+
+
+class SearchTree:
+    """What was tried so far, over the catalog as it is now.
+
+    Args:
+        groups: Tables of one shared field group are explored as one (an ablation: paper 001, Table 13).
+
+    Attributes:
+        fields: All there is to cover: of a shared field group those of its first table.
+        covered: The fields that a triplet uses.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        expansions: Iterable[Expansion] = (),
+        triplets: Iterable[Triplet] = (),
+        *,
+        groups: bool = True,
+    ) -> None:
+        self.catalog = catalog
+        self._stands_for = dict(_group_heads(catalog)) if groups else {}
+        heads = [table for table in catalog.tables if self.head(table.full_name) == table.full_name]
+        self.tables = {table.full_name: table for table in heads}
+        self.fields = {(table.full_name, c.name): c for table in heads for c in table.columns}
+        self._spelt = {place: _spelt(catalog, place) for place in self.fields}
+        self._by_name = {text.casefold(): place for place, text in self._names()}
+        self.covered: set[Place] = set()
+        self.by_id: dict[int, Expansion] = {}
+        self._children: dict[int, list[Expansion]] = defaultdict(list)
+        self._worked, self._failed = Counter[str](), Counter[str]()
+        for expansion in expansions:
+            self.add(expansion)
+        for triplet in triplets:
+            self.cover(triplet)
+
+    @property
+    def coverage(self) -> float:
+        """The share of fields that a triplet uses; 1 where there is none."""
+        return len(self.covered) / len(self.fields) if self.fields else 1.0
+
+    def head(self, table: str) -> str:
+        """The table that stands for a shared field group; a table outside of groups for itself."""
+        return self._stands_for.get(table, table)
+
+    def add(self, expansion: Expansion) -> None:
+        """Take up what became of an expansion: for its state, and for the tables that it is about."""
+        self.by_id[expansion.id] = expansion
+        self._children[expansion.parent].append(expansion)
+        tables = {self.head(table) for table, _ in expansion.columns}
+        (self._worked if expansion.outcome == "worked" else self._failed).update(tables)
+
+    def cover(self, triplet: Triplet) -> None:
+        """Count the fields of a triplet as covered."""
+        found = {(self.head(table), column) for table, column in triplet.columns}
+        self.covered |= found & self.fields.keys()
+
+    def path(self, state: int) -> list[Expansion]:
+        """The expansions from the empty state to this one."""
+        steps: list[Expansion] = []
+        while state in self.by_id:
+            steps.append(self.by_id[state])
+            state = steps[-1].parent
+        return steps[::-1]
+
+    def steps(self, state: int) -> list[str]:
+        """The actions of a state, in words."""
+        return [self._step(each.action, each.columns, each.detail) for each in self.path(state)]
+
+    def open_states(self) -> list[int]:
+        """States that may grow, the most promising first: few children, and few of them in vain."""
+        found = [
+            each.id
+            for each in self.by_id.values()
+            if each.outcome == "worked" and len(self.path(each.id)) < MAX_DEPTH and self._present(each.id)
+        ]
+
+        def tried(state: int) -> tuple[int, int]:
+            below = self._children[state]
+            return len(below) + 2 * sum(child.outcome != "worked" for child in below), -state
+
+        return sorted(found, key=tried)[:STATES]
+
+    def state_texts(self) -> list[StateText]:
+        """The open states as the Explorer sees them."""
+        return [StateText(state, self.steps(state), self._note(state)) for state in self.open_states()]
+
+    def reachable(self) -> Catalog:
+        """The part of the catalog that one choice is about: tables with most to cover, those of open states.
+
+        Columns with a description come first, then the others, those not used yet before all; keys stay.
+        """
+        wanted = sorted(self.tables.values(), key=self._promise)[:TABLES]
+        names = [table.full_name for table in wanted]
+        names += [table for state in self.open_states() for table in self.tables_of(state)]
+        shown = [self.tables[name] for name in dict.fromkeys(names) if name in self.tables][: 2 * TABLES]
+        columns = tuple(
+            (table.full_name, column.name) for table in shown for column in self._ranked(table)[:COLUMNS]
+        )
+        return prune(self.catalog, Linked(tuple(table.full_name for table in shown), columns), bare="key")
+
+    def unused(self, shown: Catalog) -> list[str]:
+        """A line for each table shown that has fields to cover."""
+        lines = []
+        for table in (self.tables[each.full_name] for each in shown.tables):
+            left = [c for c in self._ranked(table)[:COLUMNS] if (table.full_name, c.name) not in self.covered]
+            if left:
+                total = sum((table.full_name, c.name) not in self.covered for c in table.columns)
+                more = f" and {total - len(left)} more" if total > len(left) else ""
+                names = ", ".join(self._spelt[table.full_name, c.name] for c in left)
+                lines.append(f"{names}{more}")
+        return lines
+
+    def feedback(self, shown: Catalog) -> list[str]:
+        """What worked and failed on the tables shown: counts for each, and the latest failures."""
+        names = [table.full_name for table in shown.tables]
+        counts = [
+            f"{name}: {self._worked[name]} worked, {self._failed[name]} in vain"
+            for name in names
+            if self._failed[name]
+        ]
+        failures = [
+            f"{'; '.join(self.steps(each.id))}: {each.message}"
+            for each in self.by_id.values()
+            if each.outcome != "worked" and {self.head(table) for table, _ in each.columns} <= {*names}
+        ]
+        return [*counts, *failures[-FEEDBACK:]]
+
+    def check(self, action: Action) -> Checked | str:
+        """The action as it can be tried, or in a sentence why it cannot."""
+        places = tuple(dict.fromkeys(place for name in action.columns if (place := self._find(name))))
+        if len(places) < len({*action.columns}):
+            missing = next(name for name in action.columns if not self._find(name))
+            return f"There is no column {missing}."
+        if action.state and action.state not in self.by_id:
+            return f"There is no state {action.state}."
+        path = self.path(action.state)
+        if action.state and path[-1].outcome != "worked":
+            return f"State {action.state} did not work, so nothing grows from it."
+        if len(path) >= MAX_DEPTH:
+            return f"State {action.state} has {MAX_DEPTH} actions already."
+        if problem := self._misplaced(action, places):
+            return problem
+        same = (action.action, set(places), action.detail.casefold().strip())
+        for child in self._children[action.state]:
+            if (child.action, set(child.columns), child.detail.casefold().strip()) == same:
+                return f"This was tried already, as state {child.id}."
+        step = self._step(action.action, places, action.detail)
+        return Checked(action.state, action.action, places, action.detail.strip(), step)
+
+    def tables_of(self, state: int) -> list[str]:
+        """The tables that a state reads, in the order in which they came in."""
+        return list(dict.fromkeys(table for step in self.path(state) for table, _ in step.columns))
+
+    def fragment(self, checked: Checked) -> Catalog:
+        """The schema fragment S of a new state: its tables with the columns on its path, and their keys."""
+        places = [place for step in self.path(checked.state) for place in step.columns] + [*checked.places]
+        tables = tuple(dict.fromkeys(table for table, _ in places))
+        return prune(self.catalog, Linked(tables, tuple(dict.fromkeys(places))))
+
+    def _misplaced(self, action: Action, places: Sequence[Place]) -> str:
+        """Why the action does not fit its state; empty if it does."""
+        own, named = self.tables_of(action.state), {table for table, _ in places}
+        path = self.path(action.state)
+        if action.action == JOINED:
+            joins = len(places) == 2 and places[0][0] in own and places[1][0] not in own
+            return "" if joins else "A join names a column of a table in the state, then one of a new table."
+        if action.state == 0:
+            begins = action.action == "select_column" and len(named) == 1
+            return "" if begins else "A new query begins with select_column, on one table."
+        if strangers := named - {*own}:
+            return f"{', '.join(sorted(strangers))} is not in state {action.state}: join it first."
+        shown = {place for step in path if step.action == "select_column" for place in step.columns}
+        if action.action == "select_column" and {*places} <= shown:
+            return "The state shows these columns already."
+        if action.action == "having" and not {"aggregate", "group_by"} & {step.action for step in path}:
+            return "Having needs groups: aggregate or group first."
+        return ""
+
+    def _present(self, state: int) -> bool:
+        """Whether the catalog still has all that a state uses."""
+        return all(self._spelt.get(place) for step in self.path(state) for place in step.columns)
+
+    def _note(self, state: int) -> str:
+        below = Counter(
+            "worked" if child.outcome == "worked" else "in vain" for child in self._children[state]
+        )
+        return ", ".join(f"{count} more {outcome}" for outcome, count in below.items())
+
+    def _step(self, action: str, places: Iterable[Place], detail: str) -> str:
+        names = ", ".join(self._spelt.get(place, ".".join(place)) for place in places)
+        return f"{action} {names}" + (f" ({detail.strip()})" if detail.strip() else "")
+
+    def _promise(self, table: Table) -> tuple[int, int, int]:
+        left = [c for c in table.columns if (table.full_name, c.name) not in self.covered]
+        described = sum(bool(column.description) for column in left)
+        waste = self._failed[table.full_name] - self._worked[table.full_name]
+        return max(waste, 0) // 3, -described, -len(left)
+
+    def _ranked(self, table: Table) -> list[Column]:
+        def rank(column: Column) -> tuple[bool, bool]:
+            return (table.full_name, column.name) in self.covered, not column.description
+
+        return sorted(table.columns, key=rank)
+
+    def _find(self, name: str) -> Place | None:
+        return self._by_name.get(name.strip().casefold())
+
+    def _names(self) -> Iterator[tuple[Place, str]]:
+        """What a column may be called: bare and as SQL spells it, the latter winning."""
+        for table, column in self.fields:
+            yield (table, column), f"{self.tables[table].name}.{column}"
+        for place in self.fields:
+            yield place, ".".join(place)
+        yield from self._spelt.items()
+
+
+def _group_heads(catalog: Catalog) -> Iterator[tuple[str, str]]:
+    """Each table of a shared field group, with the group's first table."""
+    schemas: dict[tuple[str, str], list[Table]] = defaultdict(list)
+    for table in catalog.tables:
+        schemas[table.database, table.schema].append(table)
+    for tables in schemas.values():
+        for group in select_groups(replace(catalog, tables=tuple(tables))):
+            yield from ((table.full_name, group[0].full_name) for table in group)
+
+
+def _spelt(catalog: Catalog, place: Place) -> str:
+    """A column as SQL spells it, with its table."""
+    table = next(each for each in catalog.find(place[0]) if each.full_name == place[0])
+    parts = [part for part in (table.database, table.schema, table.name, place[1]) if part]
+    return write_full_name(parts, catalog.dialect)

@@ -1,0 +1,41 @@
+"""Texts that look like secrets or personal data, to be kept out of what is remembered and shown."""
+
+from __future__ import annotations
+
+import re
+
+from quorum.tools.databases.introspection import is_private
+
+MASK = "•••"
+
+_PERSONAL = re.compile(
+    r"""[\w.+-]+@[\w-]+\.[\w.-]+                                   # an address for mail
+    | \b(?:\d[ -]?){12,18}\d\b                                     # a card or account
+    | \b[A-Z]{2}\d{2}(?:[ ]?[A-Z0-9]{4}){3,7}\b                    # an IBAN
+    | \b\d{3}-\d{2}-\d{4}\b                                        # a social security number
+    | (?<!\w)\+\d{1,3}[ -]?(?:\(?\d{2,4}\)?[ -]?){2,4}\d{2,4}\b    # a telephone
+    | \b(?:sk|pk|ghp|gho|xox[abp]|AKIA|ASIA)[-_]?[A-Za-z0-9_-]{12,}    # a key
+    | \beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*                            # a signed token
+    | \b(?=[0-9a-f]*[a-f])(?=[a-f]*\d)[0-9a-f]{32,}\b              # a hash or a key in hex
+    """,
+    re.VERBOSE,
+)
+
+
+def looks_personal(text: str) -> bool:
+    """Whether something in a text looks like a secret, or like an address or number of a person."""
+    return _PERSONAL.search(text) is not None
+
+
+def masked(text: str) -> str:
+    """A text without what ``looks_personal``."""
+    return _PERSONAL.sub(MASK, text)
+
+
+def masked_rows(columns: list[str], rows: list[list[str]]) -> list[list[str]]:
+    """Rows as text, in which cells of private columns, and whatever looks personal, are masked."""
+    private = [is_private(column) for column in columns]
+    return [
+        [MASK if withheld else masked(cell) for withheld, cell in zip(private, row, strict=True)]
+        for row in rows
+    ]

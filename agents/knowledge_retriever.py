@@ -12,11 +12,14 @@ from dataclasses import replace
 from quorum.agents.prompting import prompts
 from quorum.knowledge.documents import Documents
 from quorum.knowledge.index import Embedder
+from quorum.knowledge.triplets import Triplet
 from quorum.knowledge.verified import VerifiedPair
 
 TOP_K = 5
 PAIRS = 3
 """Verified questions that prompts show, the most similar ones."""
+TRIPLETS = 3
+"""Explored queries that prompts show, the most similar ones."""
 MISSING = 10
 """Columns that a prompt names because not all of their values are known."""
 PAIR_TOKENS = 1_500
@@ -58,6 +61,11 @@ def show_values(columns: Mapping[str, Sequence[str]], missing: Sequence[str]) ->
 
 def _literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
+
+
+def show_triplets(triplets: Sequence[Triplet]) -> str:
+    """Explored queries with the questions that they answer, as text for the prompt."""
+    return prompts().render("explored", {"triplets": list(triplets)})
 
 
 def show_pairs(pairs: Sequence[VerifiedPair], told: str = "") -> str:

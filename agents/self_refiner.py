@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pydantic import BaseModel, Field
 
 from quorum.agents.base import PromptContext, ask
 from quorum.agents.role import Role, Said, SqlText
-from quorum.agents.turns import Finding
+from quorum.agents.turns import Attempt, Finding
 from quorum.tools.models import Model
 from quorum.tools.query import ErrorKind
 
@@ -38,14 +38,6 @@ class Repair(Refinement):
 
 ROLE = Role("self_refiner", "SelfRefiner", "repairs it: {explanation}", Refinement)
 REPAIRS = replace(ROLE, reply=Repair)
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """An earlier query and what was wrong with it, so that it is not written again."""
-
-    sql: str
-    error: str
 
 
 async def refine(

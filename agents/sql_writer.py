@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
-from pydantic import BaseModel, Field, model_validator
-
 from quorum.agents.base import PromptContext, ask
-from quorum.agents.role import Assumptions, Missing, Ordered, Role, Said, Summary
-from quorum.agents.turns import Finding
+from quorum.agents.role import Role
+from quorum.agents.turns import Draft, Finding
 from quorum.knowledge.demonstrations import Demonstration
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.models import Model
@@ -28,30 +26,6 @@ APPROACHES: dict[str, str] = {
     "gives the answer.",
     "plan-led": "Follow the plan step by step; say in the reasoning where you had to depart from it.",
 }
-
-
-class Draft(BaseModel):
-    """A complete query, or what the data lacks for one."""
-
-    reasoning: str = Field(description="Which tables, joins and filters, and why; three sentences at most.")
-    assumptions: Assumptions = Field(default_factory=list)
-    missing: Missing = None
-    sql: Said = Field(description="The complete query; null only with `missing`.")
-    summary: Summary = ""
-    other_reading: Said = Field(
-        default=None,
-        description="What else the question itself could mean, in one sentence, if somebody may well have "
-        "meant that; else null.",
-    )
-    ordered: Ordered = False
-
-    @model_validator(mode="after")
-    def _sql_or_missing(self) -> Draft:
-        if not self.sql and not self.missing:
-            raise ValueError("give the query in sql, or in missing what the data lacks for one")
-        if self.sql and self.missing:
-            raise ValueError("give sql, with missing null, or missing, with sql null: only one can be meant")
-        return self
 
 
 ROLE = Role("sql_writer", "SqlWriter", "{sql}{missing}", Draft)

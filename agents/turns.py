@@ -1,13 +1,13 @@
-"""What agents that work step by step share: turns taken, and queries that explore."""
+"""What agents share: turns taken, queries that explore, and a first query with what is said beside it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
 
-from quorum.agents.role import SqlText
+from quorum.agents.role import Assumptions, Missing, Ordered, Said, SqlText, Summary
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,14 @@ class Turn:
     thought: str = ""
     by: str = ""
     done: bool = True
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """An earlier query and what was wrong with it, so that it is not written again."""
+
+    sql: str
+    error: str
 
 
 def repeats(action: str, text: str, history: Sequence[Turn]) -> bool:
@@ -52,3 +60,27 @@ class ExplorationQuery(BaseModel):
 
     purpose: str = Field(description="What it is to find out, in one sentence.")
     sql: SqlText = Field(description="The whole query.")
+
+
+class Draft(BaseModel):
+    """A complete query, or what the data lacks for one."""
+
+    reasoning: str = Field(description="Which tables, joins and filters, and why; three sentences at most.")
+    assumptions: Assumptions = Field(default_factory=list)
+    missing: Missing = None
+    sql: Said = Field(description="The complete query; null only with `missing`.")
+    summary: Summary = ""
+    other_reading: Said = Field(
+        default=None,
+        description="What else the question itself could mean, in one sentence, if somebody may well have "
+        "meant that; else null.",
+    )
+    ordered: Ordered = False
+
+    @model_validator(mode="after")
+    def _sql_or_missing(self) -> Draft:
+        if not self.sql and not self.missing:
+            raise ValueError("give the query in sql, or in missing what the data lacks for one")
+        if self.sql and self.missing:
+            raise ValueError("give sql, with missing null, or missing, with sql null: only one can be meant")
+        return self

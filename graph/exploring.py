@@ -31,9 +31,10 @@ from quorum.graph.resources import Resources
 from quorum.graph.runs import Event
 from quorum.graph.tree_search import SearchTree
 from quorum.knowledge.errors import ConfigurationError
-from quorum.knowledge.triplets import TripletStore, explored_folder
+from quorum.knowledge.triplets import explored_folder
 from quorum.tools.ledger import Usage
-from quorum.tools.linking import table_marks
+from quorum.tools.linking import marks_hold
+from quorum.tools.triplet_store import TripletStore
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ async def explore(
 def _tree(store: TripletStore, resources: Resources, groups: bool) -> SearchTree:
     """The tree as far as the present schema still allows it: changed tables have to be covered again."""
     catalog = resources.linter.catalog
-    fits = [t for t in store.triplets if table_marks(t.sql, catalog).items() >= t.tables.items()]
+    fits = [triplet for triplet in store.triplets if marks_hold(triplet.tables, catalog)]
     return SearchTree(catalog, store.expansions, fits, groups=groups)
 
 

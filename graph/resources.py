@@ -11,6 +11,7 @@ import os
 from collections.abc import Awaitable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar, cast
 from urllib.parse import quote
@@ -20,6 +21,7 @@ from pydantic import SecretStr
 from quorum.agents.role import by_role
 from quorum.graph.options import RunOptions
 from quorum.knowledge.catalog import Catalog
+from quorum.knowledge.column_index import ColumnIndex
 from quorum.knowledge.compress import SchemaText, render
 from quorum.knowledge.dbt import with_properties
 from quorum.knowledge.demonstrations import Demonstrations
@@ -28,15 +30,18 @@ from quorum.knowledge.documents import Documents
 from quorum.knowledge.index import Embedder, SentenceTransformerEmbedder
 from quorum.knowledge.naming import write_full_name
 from quorum.knowledge.schema_files import SchemaFiles
+from quorum.knowledge.triplets import Explored, explored_folder
 from quorum.knowledge.value_index import Place, ValueIndex
 from quorum.knowledge.verified import KnowledgeBase
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.embedded import EmbeddedConnector
 from quorum.tools.ledger import Budget
+from quorum.tools.linking import marks_hold
 from quorum.tools.lint import Linter
 from quorum.tools.models import Model, ModelSettings, check_priced, make_models
 from quorum.tools.sample import sample_database, sample_documents
+from quorum.tools.triplet_store import load_explored
 from quorum.tools.urls import SAMPLE, url_secrets
 from quorum.tools.value_reading import SECONDS, read_values
 
@@ -56,7 +61,9 @@ class Resources:
         models: Those that vote, by spec, in the order given; bound to no run's ledger yet.
         role_models: Those of roles that have their own, by role; bound to no run's ledger yet.
         knowledge: What was verified of this database.
+        explored: What was learned of it by exploring; ``static`` by an exploration that ran nothing.
         secrets: Texts that no trace may hold.
+        home: Folder in which indexes are kept; None keeps them in memory only.
     """
 
     connector: Connector
@@ -70,10 +77,18 @@ class Resources:
     demonstrations: Demonstrations | None
     embedder: Embedder | None
     knowledge: KnowledgeBase
+    explored: Explored = field(default_factory=Explored)
+    static: Explored = field(default_factory=Explored)
     role_models: Mapping[str, Model] = field(default_factory=dict)
     secrets: tuple[str, ...] = ()
+    home: Path | None = None
     _values: _Values = field(default_factory=lambda: _Values(), repr=False)
     _closing: AsyncExitStack = field(default_factory=AsyncExitStack, repr=False)
+
+    @cached_property
+    def columns(self) -> ColumnIndex:
+        """The index of the columns of the catalog that agents see."""
+        return ColumnIndex(self.catalog, self.home / "index" / "columns" if self.home else None)
 
     async def matches(
         self, question: str, k: int, seconds: float | None = None
@@ -225,6 +240,9 @@ async def open_resources(
             demonstrations=demonstrations,
             embedder=_embedder(options),
             knowledge=knowledge.of(catalog.name, catalog.dialect),
+            explored=await asyncio.to_thread(_explored, options, catalog),
+            static=await asyncio.to_thread(_explored, options, catalog, static=True),
+            home=options.home,
             secrets=(*asked.secrets, *(secret for secret in url_secrets(url) if secret)),
             _closing=stack.pop_all(),
         )
@@ -279,6 +297,19 @@ def _demonstrations(options: RunOptions) -> Demonstrations | None:
 
 def _knowledge(options: RunOptions) -> KnowledgeBase:
     return KnowledgeBase.load(options.kb, cache=options.home / "index") if options.kb else KnowledgeBase()
+
+
+def _explored(options: RunOptions, catalog: Catalog, *, static: bool = False) -> Explored:
+    """What was explored of the catalog, as far as its tables have the columns that they had then."""
+    if options.explored is None:
+        return Explored()
+    found = load_explored(explored_folder(options.explored, catalog, static=static))
+    fits = tuple(triplet for triplet in found.triplets if marks_hold(triplet.tables, catalog))
+    if lost := len(found.triplets) - len(fits):
+        found.problems.append(
+            f"{lost} of {len(found.triplets)} explored triplets are of tables that changed."
+        )
+    return replace(found, triplets=fits)
 
 
 def _base_url(options: RunOptions) -> str:

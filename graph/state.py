@@ -17,13 +17,12 @@ from typing import Annotated, Any, TypeVar
 from typing_extensions import TypedDict  # Python < 3.12: typing's own lacks what pydantic needs
 
 from quorum.agents.exploration_corrector import FailedTry
-from quorum.agents.self_refiner import Attempt
-from quorum.agents.turns import ExplorationQuery, Turn
+from quorum.agents.turns import Attempt, ExplorationQuery, Turn
 from quorum.graph.ballots import Cluster, Vote
 
 PREVIEW_ROWS = 20
 
-VERSION = 4
+VERSION = 5
 """Version of the state's form; a run begun with another version cannot be resumed."""
 
 Item = TypeVar("Item")
@@ -189,6 +188,23 @@ class Exploration:
     findings: list[Finding] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class Grounding:
+    """What a candidate's prompts show of the schema, found in rounds (``quorum.graph.nodes.synthesis``).
+
+    Attributes:
+        rounds: Of searching so far.
+        keywords: Searched for so far.
+        tables: Full names.
+        columns: (full name of the table, column).
+    """
+
+    rounds: int = 0
+    keywords: list[str] = field(default_factory=list)
+    tables: list[str] = field(default_factory=list)
+    columns: list[tuple[str, str]] = field(default_factory=list)
+
+
 def order_counts(candidates: Iterable[Candidate]) -> bool:
     """Whether the order of rows counts in comparisons: more than half of the writers say that the question
     asks for one.
@@ -308,6 +324,7 @@ class CandidateState(Known):
         linked_ref: The schema text of what the SchemaLinker found for this candidate, if it did.
         earlier: Queries that failed, were rejected or replaced, each with the reason.
         exploration: Its own, where each candidate explores by itself.
+        grounding: What the InfoAgent found, shown as ``linked_ref``.
         seen, confirmed, checks: Files of plausible results, whether one came twice, and how often the model
             stood by its query (``quorum.graph.nodes.consistency``).
         stage, stage_error, stage_ref, rewrites: Of CTE-based refinement (``quorum.graph.nodes.stages``).
@@ -331,6 +348,7 @@ class CandidateState(Known):
     validations: int = 0
     earlier: list[Attempt] = field(default_factory=list)
     exploration: Exploration = field(default_factory=Exploration)
+    grounding: Grounding = field(default_factory=Grounding)
     seen: list[str] = field(default_factory=list)
     confirmed: bool | None = None
     checks: int = 0
@@ -371,6 +389,7 @@ STATE_TYPES = (
     Failure,
     FailedTry,
     Finding,
+    Grounding,
     PromptExtras,
     Remarks,
     Result,

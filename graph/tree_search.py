@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from quorum.agents.explorer import Action, StateText
 from quorum.knowledge.catalog import Catalog, Column, Table
-from quorum.knowledge.layouts import select_groups
+from quorum.knowledge.column_index import units
 from quorum.knowledge.naming import write_full_name
 from quorum.knowledge.triplets import Expansion, Place, Triplet
 from quorum.tools.linking import Linked, prune
@@ -260,12 +260,8 @@ class SearchTree:
 
 def _group_heads(catalog: Catalog) -> Iterator[tuple[str, str]]:
     """Each table of a shared field group, with the group's first table."""
-    schemas: dict[tuple[str, str], list[Table]] = defaultdict(list)
-    for table in catalog.tables:
-        schemas[table.database, table.schema].append(table)
-    for tables in schemas.values():
-        for group in select_groups(replace(catalog, tables=tuple(tables))):
-            yield from ((table.full_name, group[0].full_name) for table in group)
+    for unit in units(catalog):
+        yield from ((table.full_name, unit[0].full_name) for table in unit)
 
 
 def _spelt(catalog: Catalog, place: Place) -> str:

@@ -201,6 +201,12 @@ def _clarification(e: Event) -> Gist:
     return _filled(template, e), tone
 
 
+def _expansion(e: Event) -> Gist:
+    if e.get("outcome") == "worked":
+        return _filled("{number}. {message}", e), "good"
+    return _filled("{number}. {outcome}: {step}: {message}", e), "warn"
+
+
 def _model_call(e: Event) -> Gist:
     usage = e.get("usage") or {}
     cost = usage.get("usd", 0.0)
@@ -312,6 +318,14 @@ WORDS: dict[str, Words] = {
     ),
     "exploration_given_up": ("gives a query up: {message}", "warn"),
     "exploration_ended": ("ends early: {message}", "bad"),
+    "grounding": ("{tables:table|tables}, {columns:,} columns: {tables} ({embedder})", "plain"),
+    "examples": Fork(
+        "triplets",
+        ("{triplets:explored query|explored queries} as examples ({embedder})", "plain"),
+        ("no explored query as example", "faint"),
+    ),
+    "expansion": _expansion,
+    "explored": ("ends by {ended}: {coverage:.0%} of the fields covered", "good"),
     "vote": _vote,
     "consensus": _vote,
     "draw": _draw,

@@ -20,6 +20,7 @@ from quorum.graph.recorded import REDACTED
 from quorum.graph.resources import database_url
 from quorum.graph.runs import RunFolder
 from quorum.knowledge.errors import ConfigurationError, QuorumError
+from quorum.knowledge.triplets import Explored
 from quorum.knowledge.verified import KnowledgeBase, VerifiedPair
 from quorum.resume import resumed_options
 from quorum.settings import NO_DATABASE, Settings
@@ -27,10 +28,10 @@ from quorum.tools.canonical import canonical
 from quorum.tools.databases import connect
 from quorum.tools.execute import Database, execute
 from quorum.tools.ledger import Ledger
-from quorum.tools.linking import changed_tables, table_marks
+from quorum.tools.linking import changed_tables, marks_hold, table_marks
 from quorum.tools.lint import Linter
 from quorum.tools.query import Limits, QueryError, QueryResult
-from quorum.tools.results import cluster_keys
+from quorum.tools.results import blank_reason, cluster_keys
 from quorum.tools.sql import fixed_dates
 
 
@@ -207,6 +208,20 @@ async def verify(known: KnowledgeBase, database: Database) -> dict[str, str]:
         outcome = await execute(database, pair.sql, agent="verify")
         if isinstance(outcome, QueryError):
             failed[pair.id] = outcome.describe()
+    return failed
+
+
+async def verify_triplets(learned: Explored, database: Database) -> dict[int, str]:
+    """Run every triplet's query again; by its id, why it fails or says nothing any more."""
+    failed = {}
+    for triplet in learned.triplets:
+        outcome = await execute(database, triplet.sql, agent="verify")
+        if isinstance(outcome, QueryError):
+            failed[triplet.id] = outcome.describe()
+        elif blank := await asyncio.to_thread(blank_reason, outcome.table):
+            failed[triplet.id] = f"The result is {blank} now."
+        elif not marks_hold(triplet.tables, database.catalog):
+            failed[triplet.id] = "The columns of its tables have changed since."
     return failed
 
 

@@ -87,6 +87,12 @@ def changed_tables(pair: VerifiedPair, catalog: Catalog) -> list[str]:
     return [name for name, mark in before if now.get(name) != mark]
 
 
+def marks_hold(tables: Mapping[str, str], catalog: Catalog) -> bool:
+    """Whether tables still have the columns that they had when these marks were made (``table_marks``)."""
+    now = {name: found[0] for name in tables if (found := catalog.find(name))}
+    return all(name in now and signature(now[name])[:8] == mark for name, mark in tables.items())
+
+
 def union(catalog: Catalog, linked: Iterable[Linked]) -> Linked:
     """What several queries use together, in the catalog's order."""
     parts = tuple(linked)

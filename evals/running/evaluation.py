@@ -18,8 +18,8 @@ from quorum.graph.options import RunOptions
 from quorum.graph.recipes import recipe_of
 from quorum.knowledge.documents import Documents
 from quorum.knowledge.errors import ConfigurationError
-from quorum.knowledge.triplets import FILE as TRIPLETS
 from quorum.knowledge.verified import KnowledgeBase
+from quorum.tools.triplet_store import FILE as TRIPLETS
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel

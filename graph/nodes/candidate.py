@@ -6,8 +6,7 @@ import asyncio
 from dataclasses import asdict, replace
 
 from quorum.agents import action, schema_linker, self_refiner, sql_critique, validator
-from quorum.agents.self_refiner import Attempt
-from quorum.agents.turns import Turn, repeats
+from quorum.agents.turns import Attempt, Turn, repeats
 from quorum.graph.ballots import UNANSWERABLE
 from quorum.graph.context import Context
 from quorum.graph.nodes.results import keep_result, observation, summary, tables_of

@@ -16,7 +16,7 @@ from typing import Literal
 
 from quorum.agents import self_checker
 from quorum.agents.self_checker import Try
-from quorum.agents.self_refiner import Attempt
+from quorum.agents.turns import Attempt
 from quorum.graph.context import Context
 from quorum.graph.nodes import candidate, writing
 from quorum.graph.nodes.routes import MAX_EMPTY, Routes, halted

@@ -15,6 +15,7 @@ from quorum.graph.state import RunState, fresh
 from quorum.knowledge import syntax
 from quorum.knowledge.documents import Documents
 from quorum.knowledge.tokens import estimate_tokens
+from quorum.knowledge.triplets import Triplet
 from quorum.knowledge.verified import VerifiedPair
 from quorum.tools.models import Model
 
@@ -54,11 +55,14 @@ async def retrieve_documents(state: RunState, context: Context) -> Update:
     """
     documents, known = context.resources.documents, context.resources.knowledge
     values = await _values(state, context)
-    if documents is None and known.empty and not values:
+    explored = context.resources.explored
+    triplets = await _triplets(state, context)
+    if documents is None and known.empty and not values and not triplets and not explored.problems:
         return {}
     pairs = await _verified(state, context)
     texts = [await _passages(each, state, context) for each in (documents, known.notes) if each]
     texts += [knowledge_retriever.show_pairs(pairs, "\n".join(texts))] if pairs else []
+    texts += [knowledge_retriever.show_triplets(triplets)] if triplets else []
     texts += [values]
     text = "\n\n".join(filter(None, texts))
     verified = [f"{' '.join(pair.question.split())} ({pair.credit})" for pair in pairs]
@@ -68,9 +72,11 @@ async def retrieve_documents(state: RunState, context: Context) -> Update:
         text=text,
         tokens=estimate_tokens(text),
         verified=[pair.file for pair in pairs],
+        triplets=[triplet.id for triplet in triplets],
     )
     notes = [f"Documents: {note}" for note in (documents.notes if documents else [])]
     notes += [f"Knowledge base: {problem}" for problem in known.problems]
+    notes += [f"Exploration: {problem}" for problem in explored.problems]
     return {"documents_ref": context.put(text) if text else "", "verified": verified, "warnings": notes}
 
 
@@ -90,6 +96,17 @@ async def _values(state: RunState, context: Context) -> str:
         values = [f"{column}: {text}" for column, texts in found.items() for text in texts]
         context.trace.record("values", agent="knowledge_retriever", values=values, missing=missing)
     return knowledge_retriever.show_values(found, missing) if found else ""
+
+
+async def _triplets(state: RunState, context: Context) -> list[Triplet]:
+    """The explored queries most like the question, in recipes that show any, shorter than a verified one."""
+    found = await asyncio.to_thread(
+        context.resources.explored.similar,
+        state.question,
+        context.recipe.triplets,
+        embedder=context.resources.embedder,
+    )
+    return [each for each in found if estimate_tokens(each.sql) <= knowledge_retriever.PAIR_TOKENS]
 
 
 async def _verified(state: RunState, context: Context) -> list[VerifiedPair]:

@@ -18,13 +18,14 @@ from quorum.graph.state import Known, gather
 from quorum.graph.tree_search import Checked, SearchTree
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.compress import render
-from quorum.knowledge.triplets import Expansion, Outcome, Place, Triplet, TripletStore
+from quorum.knowledge.triplets import Expansion, Outcome, Place, Triplet
 from quorum.tools.execute import execute
 from quorum.tools.linking import table_marks, used
 from quorum.tools.masking import looks_personal, masked_rows
 from quorum.tools.query import QueryError, QueryResult
 from quorum.tools.results import blank_reason, plain_rows
 from quorum.tools.sql import shape
+from quorum.tools.triplet_store import TripletStore
 
 SCHEMA_TOKENS, FRAGMENT_TOKENS = 3_000, 2_000
 """Budgets of what the Explorer sees, and of a schema fragment."""

@@ -21,6 +21,7 @@ class _Recipes(Mapping[str, Recipe]):
         "react": "quorum.graph.recipes.react",
         "reforce": "quorum.graph.recipes.reforce",
         "single": "quorum.graph.recipes.single",
+        "sqlagent": "quorum.graph.recipes.sqlagent",
         "ssev": "quorum.graph.recipes.ssev",
         "team": "quorum.graph.recipes.team",
     }

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
+from quorum.agents.knowledge_retriever import TRIPLETS
 from quorum.agents.sql_writer import Style
 from quorum.graph.ballots import Vote
 from quorum.graph.close_rivals import close_rivals
@@ -167,6 +168,7 @@ RECIPE = Quorum(
     wire=wire,
     votes=8,
     matched_values=SHOWN,
+    triplets=TRIPLETS,
     strategy="mbr",
     stopping="beta:0.9",
 )

@@ -65,6 +65,7 @@ class Recipe:
         strategy: Of the vote, where the options leave it at ``auto``.
         stopping: When enough have voted (``quorum.graph.stopping``), where the options leave it at ``auto``.
         temperature: Of the candidates, where the options do not say.
+        triplets: Of an exploration that the KnowledgeRetriever shows (``quorum explore``).
         matched_values: Values of the database that prompts show, where the options do not say.
         deviations: From the paper, on purpose.
         presets: Named sets of switches, votes and the like.
@@ -73,7 +74,7 @@ class Recipe:
 
     FIXED: ClassVar[frozenset[str]] = frozenset(
         {"name", "summary", "paper", "agents", "wire", "votes", "strategy", "stopping", "temperature"}
-        | {"matched_values", "deviations", "presets", "preset"}
+        | {"matched_values", "triplets", "deviations", "presets", "preset"}
     )
 
     name: str
@@ -86,6 +87,7 @@ class Recipe:
     stopping: str = "never"
     temperature: float = 0.7
     matched_values: int = 0
+    triplets: int = 0
     deviations: tuple[Deviation, ...] = ()
     presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
     preset: str = ""

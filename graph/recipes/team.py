@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from quorum.agents.knowledge_retriever import TRIPLETS
 from quorum.graph.recipes import recap
 from quorum.graph.recipes.recap import Exploring, Recap
 from quorum.graph.recipes.recipe import switch
@@ -34,4 +35,5 @@ RECIPE = Team(
     agents=recap.RECIPE.agents,
     wire=recap.wire,
     matched_values=SHOWN,
+    triplets=TRIPLETS,
 )

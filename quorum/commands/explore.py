@@ -60,7 +60,7 @@ def command(*, as_json: bool, quiet: bool, budget_calls: int | None, **flags: An
 
     What is kept are triplets: a piece of the schema, a query, and the question that it answers. `quorum ask`
     shows those that are like a question to its writers, in the recipes `quorum`, `team` and `sqlagent`; they
-    are examples that a model made, and nothing that somebody has verified. `quorum kb show --explored` lists
+    are examples that a model made, and nothing that somebody has verified. `quorum kb show --triplets` lists
     them.
 
     It can be stopped at any time and goes on with --resume. Exit codes: 0 explored; 2 usage or configuration;

@@ -16,11 +16,19 @@ from quorum.commands.options import setting_flags
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from quorum.knowledge.triplets import Explored, Triplet
     from quorum.knowledge.verified import KnowledgeBase, VerifiedPair
     from quorum.settings import Settings
     from quorum.teaching import Intake
+    from quorum.tools.execute import Database
 
 FILE = click.Path(path_type=Path)
+EXPLORED = click.option(
+    "--explored",
+    "triplets",
+    is_flag=True,
+    help="of what `quorum explore` learned of --db, not of what was verified",
+)
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="print one JSON array")
 FAILS = 1
 
@@ -31,16 +39,21 @@ def command() -> None:
 
     It is a folder of Markdown files (--kb, by default `kb` in .quorum), made for review in git:
     questions/*.md, which `quorum keep`, `quorum correct` and `quorum kb import` write, and notes/*.md, which
-    you write. Runs read them anew each time.
+    you write. Runs read them anew each time. What a model found by itself (`quorum explore`) is kept apart,
+    in `explored` in .quorum: --triplets looks at that.
     """
 
 
 @command.command("show")
 @click.argument("pair", required=False)
+@EXPLORED
 @AS_JSON
-@setting_flags("kb", "home")
-def show_command(pair: str | None, as_json: bool, **flags: Any) -> None:
+@setting_flags("database", "kb", "explored", "home")
+def show_command(pair: str | None, triplets: bool, as_json: bool, **flags: Any) -> None:
     """List the verified questions, or show the one with this id whole."""
+    if triplets:
+        _show_triplets(_settings(flags), pair, as_json=as_json)
+        return
     known = _known(flags)
     if pair is not None:
         found = known.find(pair)
@@ -54,24 +67,33 @@ def show_command(pair: str | None, as_json: bool, **flags: Any) -> None:
 
 @command.command("search")
 @click.argument("text")
+@EXPLORED
 @AS_JSON
-@setting_flags("kb", "home")
-def search_command(text: str, as_json: bool, **flags: Any) -> None:
+@setting_flags("database", "kb", "explored", "home")
+def search_command(text: str, triplets: bool, as_json: bool, **flags: Any) -> None:
     """List the verified questions that bear on TEXT, the most similar first, as runs find them."""
+    if triplets:
+        found = asyncio.run(_learned(_settings(flags))).nearest(text, (), 20)
+        _list_triplets(found, as_json=as_json)
+        return
     _list(_known(flags).similar(text, 20), as_json=as_json)
 
 
 @command.command("verify")
+@EXPLORED
 @AS_JSON
-@setting_flags("database", "kb", "home")
-def verify_command(as_json: bool, **flags: Any) -> None:
-    """Run the query of every pair of a database again, read-only.
+@setting_flags("database", "kb", "explored", "home")
+def verify_command(triplets: bool, as_json: bool, **flags: Any) -> None:
+    """Run the query of every pair of a database again, read-only, or of every explored triplet.
 
     Exits with 1 if one fails, or reads a table whose columns have changed: it answers its question no more.
     A pair whose tables or columns are gone is shown to no model until its file is mended or forgotten.
     """
     from quorum.text import count, printable
 
+    if triplets:
+        _verify_triplets(_settings(flags), as_json=as_json)
+        return
     known, failed = asyncio.run(_verified(_settings(flags)))
     _say_problems(known)
     if as_json:
@@ -113,12 +135,17 @@ def import_command(file: Path, by: str, **flags: Any) -> None:
 
 @command.command("export")
 @click.option("--out", type=FILE, metavar="FILE", help="write there instead of to standard output")
-@setting_flags("kb", "home")
-def export_command(out: Path | None, **flags: Any) -> None:
+@EXPLORED
+@setting_flags("database", "kb", "explored", "home")
+def export_command(out: Path | None, triplets: bool, **flags: Any) -> None:
     """Write the pairs as JSON lines, which `quorum kb import` and --demonstrations read."""
     from quorum.evals.paths import write_text
 
-    lines = "".join(f"{json.dumps(_as_dict(pair), ensure_ascii=False)}\n" for pair in _known(flags).pairs)
+    if triplets:
+        rows = list(map(_triplet_dict, asyncio.run(_learned(_settings(flags))).triplets))
+    else:
+        rows = list(map(_as_dict, _known(flags).pairs))
+    lines = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
     if out is None:
         click.echo(lines, nl=False)
     else:
@@ -127,13 +154,111 @@ def export_command(out: Path | None, **flags: Any) -> None:
 
 @command.command("forget")
 @click.argument("pair")
-@setting_flags("kb", "home")
-def forget_command(pair: str, **flags: Any) -> None:
-    """Delete the file of the verified question with this id."""
+@EXPLORED
+@setting_flags("database", "kb", "explored", "home")
+def forget_command(pair: str, triplets: bool, **flags: Any) -> None:
+    """Delete the file of the verified question with this id, or an explored triplet."""
     from quorum.text import printable
 
+    if triplets:
+        asyncio.run(_forget_triplet(_settings(flags), pair))
+        click.echo(f"Forgotten: {printable(pair)}")
+        return
     known = _known(flags)
     click.echo(f"Deleted: {printable(str(known.forget(known.find(pair))))}")
+
+
+def _show_triplets(settings: Settings, id: str | None, *, as_json: bool) -> None:
+    learned = asyncio.run(_learned(settings))
+    if id is None:
+        _list_triplets(learned.triplets, as_json=as_json)
+        if not as_json:
+            tried = f"{len(learned.triplets):,} triplets of {len(learned.expansions):,} attempts"
+            click.echo(f"{tried}; nobody has checked them.", err=True)
+        return
+    triplet = learned.find(id)
+    if as_json:
+        click.echo(json.dumps(_triplet_dict(triplet), ensure_ascii=False, indent=2))
+        return
+    from quorum.text import printable
+
+    click.echo("\n".join(map(printable, [triplet.description, "", *triplet.sql.split("\n")])))
+
+
+def _verify_triplets(settings: Settings, *, as_json: bool) -> None:
+    """Exits with 1 if a triplet's query fails, gives nothing now, or reads a table that changed."""
+    from quorum.text import count, printable
+
+    learned, failed = asyncio.run(_held(settings))
+    if as_json:
+        rows = [_triplet_dict(each) | {"error": failed.get(each.id)} for each in learned.triplets]
+        click.echo(json.dumps(rows, ensure_ascii=False, indent=2))
+    for each in learned.triplets if not as_json else ():
+        if each.id in failed:
+            click.echo(f"{each.id}  {printable(each.description)}\n  {printable(failed[each.id])}")
+    held = len(learned.triplets) - len(failed)
+    click.echo(f"{held:,} of {count(len(learned.triplets), 'query', 'queries')} held.", err=True)
+    if failed:
+        raise SystemExit(FAILS)
+
+
+async def _held(settings: Settings) -> tuple[Explored, dict[int, str]]:
+    from quorum.teaching import opened, verify_triplets
+
+    async with opened(settings) as database:
+        learned = _learned_of(settings, database)
+        return learned, await verify_triplets(learned, database)
+
+
+async def _learned(settings: Settings) -> Explored:
+    from quorum.teaching import opened
+
+    async with opened(settings) as database:
+        return _learned_of(settings, database)
+
+
+def _learned_of(settings: Settings, database: Database) -> Explored:
+    from quorum.knowledge.errors import ConfigurationError
+    from quorum.knowledge.triplets import explored_folder
+    from quorum.tools.triplet_store import load_explored
+
+    learned = load_explored(explored_folder(settings.explored_root, database.catalog))
+    if learned.problems:
+        raise ConfigurationError(learned.problems[0])
+    return learned
+
+
+async def _forget_triplet(settings: Settings, id: str) -> None:
+    from quorum.knowledge.triplets import explored_folder
+    from quorum.teaching import opened
+    from quorum.tools.triplet_store import TripletStore
+
+    async with opened(settings) as database:
+        triplet = _learned_of(settings, database).find(id)
+        store = TripletStore.open(explored_folder(settings.explored_root, database.catalog), database.catalog)
+        try:
+            store.forget(triplet.id)
+        finally:
+            store.close()
+
+
+def _triplet_dict(triplet: Triplet) -> dict[str, Any]:
+    return {
+        "id": triplet.id,
+        "question": triplet.description,
+        "sql": triplet.sql,
+        "tables": list(triplet.tables),
+    }
+
+
+def _list_triplets(triplets: Iterable[Triplet], *, as_json: bool) -> None:
+    from quorum.text import one_line
+
+    if as_json:
+        click.echo(json.dumps(list(map(_triplet_dict, triplets)), ensure_ascii=False, indent=2))
+        return
+    for each in triplets:
+        click.echo(f"{each.id:4}  {one_line(each.description, 100)}")
 
 
 def _settings(flags: dict[str, Any]) -> Settings:

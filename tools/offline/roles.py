@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from quorum.knowledge.errors import ConfigurationError
 from quorum.knowledge.schema_text import parse_schema
-from quorum.tools.offline.lexicon import stems
+from quorum.tools.offline.lexicon import STOP, stems
 from quorum.tools.offline.reading import Reading
 from quorum.tools.offline.rules import read
 from quorum.tools.offline.schema import Schema
@@ -285,6 +285,12 @@ def exploration_corrector(prompt: Prompt) -> dict[str, Any]:
     return {"fault": f"{unknown[2]} is meant.", "sql": fixed[0], "later": later}
 
 
+def info_agent(prompt: Prompt) -> dict[str, Any]:
+    """The question's own words."""
+    words = re.findall(r"\w{3,}", prompt.get("question"))
+    return {"keywords": [word for word in dict.fromkeys(words) if word.lower() not in STOP][:12] or [NOTE]}
+
+
 def explorer(prompt: Prompt) -> dict[str, Any]:
     """Show unused columns of each table; grow the first states by sorting and counting."""
     wanted = int("0" + "".join(re.findall(r"Choose the (\d+) actions", prompt.text)[-1:]))
@@ -329,7 +335,8 @@ RULES = {
     for rule in (
         *(planner, format_writer, plan_critique, syntax_retriever, action, tool_user, sql_critique, judge),
         *(schema_linker, table_linker, self_refiner, cte_refiner, validator),
-        *(column_explorer, exploration_corrector, explorer, simulator, describer),
+        *(column_explorer, exploration_corrector, info_agent, explorer),
+        *(simulator, describer),
     )
 }
 """Roles that need more than their reply's form; all others are answered by that alone."""

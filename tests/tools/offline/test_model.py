@@ -24,13 +24,13 @@ from quorum.agents.reviser import Revision
 from quorum.agents.role import find_role
 from quorum.agents.schema_linker import LinkStep, Look
 from quorum.agents.self_checker import SecondAnswer
-from quorum.agents.self_refiner import Attempt, Refinement
+from quorum.agents.self_refiner import Refinement
 from quorum.agents.sql_critique import SqlReview
 from quorum.agents.sql_writer import Draft
 from quorum.agents.syntax_retriever import SyntaxRequest
 from quorum.agents.table_linker import TableVerdict
 from quorum.agents.tool_user import ToolStep
-from quorum.agents.turns import ExplorationQuery, Turn
+from quorum.agents.turns import Attempt, ExplorationQuery, Turn
 from quorum.agents.validator import ColumnSummary, Verdict
 from quorum.graph.nodes.candidate import REJECTED
 from quorum.knowledge.errors import ConfigurationError

@@ -6,7 +6,7 @@ Built once from a run folder; ``quorum/timeline.py`` prints it, ``quorum/page.py
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import unified_diff
 from typing import Any, Literal
@@ -113,6 +113,7 @@ class Report:
             the winner's, 0 none).
         accounts: What each used, by ``agent``, and by ``model`` where several were asked.
         error: What ended it, if an error did.
+        explored: Of an exploration (``quorum explore``), which has no answer: how far it came.
     """
 
     run_id: str
@@ -128,6 +129,12 @@ class Report:
     usage: dict[str, Any]
     accounts: dict[str, dict[str, dict[str, Any]]]
     error: str = ""
+    explored: str = ""
+
+    @property
+    def how_to_go_on(self) -> str:
+        """The command that goes on with a run without an answer."""
+        return "quorum explore --resume" if self.explored else f"quorum ask --resume {self.run_id}"
 
 
 def report_of(run: RunFolder) -> Report:
@@ -158,7 +165,15 @@ def report_of(run: RunFolder) -> Report:
         usage=usage,
         accounts=_accounts(so_far | usage),
         error="" if answer else run.error(),
+        explored=_explored(events),
     )
+
+
+def _explored(events: Sequence[Event]) -> str:
+    if not any(event["kind"] in ("choice", "explored") for event in events):
+        return ""
+    ended = next((event for event in events if event["kind"] == "explored"), None)
+    return f"It {step_of(ended, width=_GIST).gist}." if ended else "It was interrupted, or is still running."
 
 
 def _accounts(usage: dict[str, Any]) -> dict[str, dict[str, dict[str, Any]]]:

@@ -44,9 +44,10 @@ def show_report(report: Report, out: Console, *, full: bool = False) -> None:
         show_answer(report.answer, out)
     else:
         why = f"it failed: {printable(report.error)}" if report.error else "it was interrupted."
-        out.print(Text(f"This run has no answer: {why}", style="yellow"))
+        told = f"An exploration. {report.explored}" if report.explored else f"This run has no answer: {why}"
+        out.print(Text(told, style="yellow"))
         out.print(Text(f"So far: {spent(report.usage)}", style="dim"))
-        out.print(Text(f"Go on with: quorum ask --resume {report.run_id}"))
+        out.print(Text(f"Go on with: {report.how_to_go_on}"))
 
 
 def cost_table(by: str, accounts: dict[str, dict[str, Any]], usage: dict[str, Any]) -> Table:

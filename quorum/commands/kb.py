@@ -23,11 +23,8 @@ if TYPE_CHECKING:
     from quorum.tools.execute import Database
 
 FILE = click.Path(path_type=Path)
-EXPLORED = click.option(
-    "--explored",
-    "triplets",
-    is_flag=True,
-    help="of what `quorum explore` learned of --db, not of what was verified",
+TRIPLETS = click.option(
+    "--triplets", is_flag=True, help="what `quorum explore` learned of --db, not what was verified"
 )
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="print one JSON array")
 FAILS = 1
@@ -46,7 +43,7 @@ def command() -> None:
 
 @command.command("show")
 @click.argument("pair", required=False)
-@EXPLORED
+@TRIPLETS
 @AS_JSON
 @setting_flags("database", "kb", "explored", "home")
 def show_command(pair: str | None, triplets: bool, as_json: bool, **flags: Any) -> None:
@@ -67,7 +64,7 @@ def show_command(pair: str | None, triplets: bool, as_json: bool, **flags: Any) 
 
 @command.command("search")
 @click.argument("text")
-@EXPLORED
+@TRIPLETS
 @AS_JSON
 @setting_flags("database", "kb", "explored", "home")
 def search_command(text: str, triplets: bool, as_json: bool, **flags: Any) -> None:
@@ -80,7 +77,7 @@ def search_command(text: str, triplets: bool, as_json: bool, **flags: Any) -> No
 
 
 @command.command("verify")
-@EXPLORED
+@TRIPLETS
 @AS_JSON
 @setting_flags("database", "kb", "explored", "home")
 def verify_command(triplets: bool, as_json: bool, **flags: Any) -> None:
@@ -135,7 +132,7 @@ def import_command(file: Path, by: str, **flags: Any) -> None:
 
 @command.command("export")
 @click.option("--out", type=FILE, metavar="FILE", help="write there instead of to standard output")
-@EXPLORED
+@TRIPLETS
 @setting_flags("database", "kb", "explored", "home")
 def export_command(out: Path | None, triplets: bool, **flags: Any) -> None:
     """Write the pairs as JSON lines, which `quorum kb import` and --demonstrations read."""
@@ -154,7 +151,7 @@ def export_command(out: Path | None, triplets: bool, **flags: Any) -> None:
 
 @command.command("forget")
 @click.argument("pair")
-@EXPLORED
+@TRIPLETS
 @setting_flags("database", "kb", "explored", "home")
 def forget_command(pair: str, triplets: bool, **flags: Any) -> None:
     """Delete the file of the verified question with this id, or an explored triplet."""

@@ -315,7 +315,7 @@ def simulator(prompt: Prompt) -> dict[str, Any]:
     shown = by.get("group_by") or by["select_column"]
     table = shown[0].rpartition(".")[0]
     items = [*shown, "COUNT(*)"] if "group_by" in by else shown
-    clauses = {"GROUP BY": by.get("group_by", []), "ORDER BY": by.get("order_by", []), "LIMIT": ["20"]}
+    clauses = {"GROUP BY": by.get("group_by", []), "ORDER BY": by.get("order_by", [])}
     lines = [f"{keyword} {', '.join(columns)}" for keyword, columns in clauses.items() if columns]
     return {"sql": "\n".join([f"SELECT {', '.join(items)}", f"FROM {table}", *lines])}
 

@@ -385,9 +385,57 @@ REFORCE: dict[str, Scenario] = {
     "the user adds to the question": Scenario(replies(sql_writer=TIE), ASKED, words=LIMITED),
 }
 
+FOUND = {"keywords": ["city", "orders"]}
+ADDED = {"reasoning": "Orders belong to customers.", "add": ["orders.customer_id", "customers.id"]}
+
+
+def in_order(*said: Any) -> Callable[[Prompt], Any]:
+    """One reply after the other; the last one stays."""
+    left = list(said)
+    return lambda _: left.pop(0) if len(left) > 1 else left[0]
+
+
+def two_agents(**roles: Any) -> Callable[[Prompt], Any]:
+    """SQLAgent's agents, who do everything right, but for the roles given."""
+    usual = {"info_agent": FOUND, "context_expander": ADDED, "gen_agent": written(GOOD), "validator": FINE}
+    return usual_replies(**usual | roles)
+
+
+PLAIN = {"expansion": False, "fidelity": False}
+
+SQLAGENT = {
+    "batches": Scenario(two_agents(gen_agent=taking_turns(GOOD, OTHER, THIRD)), BATCHES | {"votes": 4}),
+    "the user adds to the question": Scenario(two_agents(gen_agent=TIE), ASKED, words=LIMITED),
+    "one round": Scenario(two_agents()),
+    "a failure, a mismatch, and success": Scenario(
+        two_agents(
+            gen_agent=in_order(written(BROKEN), written(OTHER), written(GOOD)),
+            validator=in_order(REJECTED, FINE),
+        )
+    ),
+    "the last round fails": Scenario(two_agents(gen_agent=written(BROKEN)), {"switches": {"max_rounds": 1}}),
+    "the last round is a mismatch": Scenario(two_agents(validator=REJECTED), {"switches": {"max_rounds": 1}}),
+    "the data cannot answer": Scenario(two_agents(gen_agent=MISSING)),
+    "the InfoAgent's endpoint is gone": Scenario(
+        two_agents(info_agent=each(c1=DOWN, others=FOUND)), {"votes": 2}
+    ),
+    "the ContextExpander's endpoint is gone": Scenario(
+        two_agents(context_expander=each(c1=DOWN, others=ADDED)), {"votes": 2}
+    ),
+    "neither expansion nor check": Scenario(
+        two_agents(), {"switches": {"expansion": False, "fidelity": False}}
+    ),
+    "nothing is checked, and the last round fails": Scenario(
+        two_agents(gen_agent=written(BROKEN)), {"switches": PLAIN | {"max_rounds": 2}}
+    ),
+    "no keywords to be had without expansion": Scenario(
+        two_agents(info_agent=each(c1=DOWN, others=FOUND)), {"switches": PLAIN, "votes": 2}
+    ),
+}
+
 SCENARIOS = {
-    "quorum": QUORUM, "recap": RECAP, "react": REACT, "reforce": REFORCE, "single": SINGLE, "ssev": SSEV,
-    "team": TEAM,
+    "quorum": QUORUM, "recap": RECAP, "react": REACT, "reforce": REFORCE, "single": SINGLE,
+    "sqlagent": SQLAGENT, "ssev": SSEV, "team": TEAM,
 }  # fmt: skip
 
 NEVER: dict[str, dict[Edge, str]] = {

@@ -12,10 +12,14 @@ from pydantic import BaseModel
 
 from quorum.agents.action import Action
 from quorum.agents.column_explorer import Exploration
+from quorum.agents.context_expander import Additions
 from quorum.agents.cte_refiner import StageReview
+from quorum.agents.describer import Description
 from quorum.agents.draft_linker import ChunkDraft
 from quorum.agents.exploration_corrector import Correction
+from quorum.agents.explorer import Choice
 from quorum.agents.format_writer import AnswerFormat
+from quorum.agents.info_agent import Keywords
 from quorum.agents.judge import Judgement
 from quorum.agents.plan_critique import PlanReview
 from quorum.agents.planner import Plan
@@ -25,12 +29,12 @@ from quorum.agents.role import find_role
 from quorum.agents.schema_linker import LinkStep, Look
 from quorum.agents.self_checker import SecondAnswer
 from quorum.agents.self_refiner import Refinement
+from quorum.agents.simulator import Simulation
 from quorum.agents.sql_critique import SqlReview
-from quorum.agents.sql_writer import Draft
 from quorum.agents.syntax_retriever import SyntaxRequest
 from quorum.agents.table_linker import TableVerdict
 from quorum.agents.tool_user import ToolStep
-from quorum.agents.turns import Attempt, ExplorationQuery, Turn
+from quorum.agents.turns import Attempt, Draft, ExplorationQuery, Turn
 from quorum.agents.validator import ColumnSummary, Verdict
 from quorum.graph.nodes.candidate import REJECTED
 from quorum.knowledge.errors import ConfigurationError
@@ -113,6 +117,26 @@ FORMS: dict[str, tuple[type[BaseModel], dict[str, Any]]] = {
         {"sql": "SELECT 1", "objection": "No.", "columns": "n", "row_count": 1, "rows": ["1"]}
         | {"expected_format": ""},
     ),
+    "info_agent": (Keywords, {"dialect": "sqlite", "documents": "", "earlier": [], "failed": None}),
+    "context_expander": (
+        Additions,
+        {"dialect": "sqlite", "documents": "", "schema": TABLE, "found": "orders.id", "more_tables": ""},
+    ),
+    "gen_agent": (Draft, {"examples": [], "earlier": []}),
+    "explorer": (
+        Choice,
+        {"dialect": "sqlite", "schema": TABLE, "states": [], "unused": ["orders.id"], "feedback": []}
+        | {"wanted": 2},
+    ),
+    "simulator": (
+        Simulation,
+        {"dialect": "sqlite", "schema": TABLE, "steps": ["select_column orders.id"], "before": ""},
+    ),
+    "describer": (
+        Description,
+        {"dialect": "sqlite", "schema": TABLE, "sql": "SELECT orders.id\nFROM orders", "rows": ["[1]"]}
+        | {"row_count": 1},
+    ),
     "judge": (Judgement, {"expected_format": "", "rivals": [], "differences": []}),
 }  # fmt: skip
 
@@ -137,7 +161,7 @@ def ask(context: PromptContext, role: str, question: str = QUESTION, **variables
 
 
 def test_every_role_that_has_a_template_can_be_played(root: Any) -> None:
-    shared = {"rules", "context", "repair", "findings", "verified", "values"}
+    shared = {"rules", "context", "repair", "findings", "verified", "values", "explored"}
     templates = {path.stem for path in (root / "agents" / "prompts").glob("*.md")} - shared
     assert templates == FORMS.keys()
     assert RULES.keys() <= templates

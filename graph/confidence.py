@@ -152,12 +152,17 @@ def confidence(
     if disputed:
         odds = min(odds, DISPUTED + fit.log_odds(features(agreeing, 1.0, experts, doubt)))
     if vote.cannot_answer:  # nothing is left to be validated or explored
-        cap = LOW if lacking == 1 else 1.0
-    else:
-        odds += 0.0 if vote.approved is None else APPROVED if vote.approved else REFUSED
-        odds += 0.0 if explored is None else CONFIRMED if explored else CONTRADICTED
-        cap = BLANK if vote.blank else LOW if vote.low else 1.0
-    return min(cap, 1 / (1 + math.exp(-odds)))
+        return min(LOW if lacking == 1 else 1.0, _probability(odds))
+    cap = BLANK if vote.blank else LOW if vote.low else 1.0
+    if cap < 1.0:  # an objection tells a low answer from another, an approval lifts none
+        odds = min(odds, math.log(cap / (1 - cap)))
+    odds += 0.0 if vote.approved is None else APPROVED if vote.approved else REFUSED
+    odds += 0.0 if explored is None else CONFIRMED if explored else CONTRADICTED
+    return min(cap, _probability(odds))
+
+
+def _probability(odds: float) -> float:
+    return 1 / (1 + math.exp(-odds))
 
 
 def abstains(confidence: float, threshold: float = ABSTAIN) -> bool:

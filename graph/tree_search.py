@@ -205,12 +205,12 @@ class SearchTree:
         """Why the action does not fit its state; empty if it does."""
         own, named = self.tables_of(action.state), {table for table, _ in places}
         path = self.path(action.state)
-        if action.action == JOINED:
-            joins = len(places) == 2 and places[0][0] in own and places[1][0] not in own
-            return "" if joins else "A join names a column of a table in the state, then one of a new table."
         if action.state == 0:
             begins = action.action == "select_column" and len(named) == 1
             return "" if begins else "A new query begins with select_column, on one table."
+        if action.action == JOINED:
+            joins = len(places) == 2 and places[0][0] in own and places[1][0] not in own
+            return "" if joins else "A join names a column of a table in the state, then one of a new table."
         if strangers := named - {*own}:
             return f"{', '.join(sorted(strangers))} is not in state {action.state}: join it first."
         shown = {place for step in path if step.action == "select_column" for place in step.columns}

@@ -82,6 +82,9 @@ def replies(**roles: Any) -> Callable[[Prompt], Any]:
         "cte_refiner": {"reasoning": "Right.", "accept": True, "sql": None},
         "table_linker": {"think": "Yes.", "answer": "Y", "columns": []},
         "draft_linker": {"missing": "", "sql": GOOD},
+        "info_agent": {"keywords": ["city", "orders"]},
+        "context_expander": {"reasoning": "All is there.", "add": []},
+        "gen_agent": written(GOOD),
         "judge": {"reason": "It counts by city.", "choice": "A"},
         **roles,
     }

@@ -385,7 +385,6 @@ REFORCE: dict[str, Scenario] = {
     "the user adds to the question": Scenario(replies(sql_writer=TIE), ASKED, words=LIMITED),
 }
 
-FOUND = {"keywords": ["city", "orders"]}
 ADDED = {"reasoning": "Orders belong to customers.", "add": ["orders.customer_id", "customers.id"]}
 
 
@@ -397,8 +396,7 @@ def in_order(*said: Any) -> Callable[[Prompt], Any]:
 
 def two_agents(**roles: Any) -> Callable[[Prompt], Any]:
     """SQLAgent's agents, who do everything right, but for the roles given."""
-    usual = {"info_agent": FOUND, "context_expander": ADDED, "gen_agent": written(GOOD), "validator": FINE}
-    return usual_replies(**usual | roles)
+    return usual_replies(**{"context_expander": ADDED, "validator": FINE} | roles)
 
 
 PLAIN = {"expansion": False, "fidelity": False}
@@ -417,7 +415,7 @@ SQLAGENT = {
     "the last round is a mismatch": Scenario(two_agents(validator=REJECTED), {"switches": {"max_rounds": 1}}),
     "the data cannot answer": Scenario(two_agents(gen_agent=MISSING)),
     "the InfoAgent's endpoint is gone": Scenario(
-        two_agents(info_agent=each(c1=DOWN, others=FOUND)), {"votes": 2}
+        two_agents(info_agent=each(c1=DOWN, others={"keywords": ["city"]})), {"votes": 2}
     ),
     "the ContextExpander's endpoint is gone": Scenario(
         two_agents(context_expander=each(c1=DOWN, others=ADDED)), {"votes": 2}
@@ -429,7 +427,7 @@ SQLAGENT = {
         two_agents(gen_agent=written(BROKEN)), {"switches": PLAIN | {"max_rounds": 2}}
     ),
     "no keywords to be had without expansion": Scenario(
-        two_agents(info_agent=each(c1=DOWN, others=FOUND)), {"switches": PLAIN, "votes": 2}
+        two_agents(info_agent=each(c1=DOWN, others={"keywords": ["city"]})), {"switches": PLAIN, "votes": 2}
     ),
 }
 

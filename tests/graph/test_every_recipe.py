@@ -35,6 +35,7 @@ def knows(asked: Asked) -> Any:
         sql_critique={"reasoning": "Right.", "correct": True, "sql": None},
         validator=FINE,
         sql_writer=written(asked.gold),
+        gen_agent=written(asked.gold),
         self_refiner={"explanation": "As before.", "sql": asked.gold},
     )
 

@@ -1,0 +1,251 @@
+"""The exploration stage: a search over a small shop, with scripted models and with the offline one."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quorum.exploring import explore
+from quorum.graph.exploring import Exploration
+from quorum.graph.runs import RunFolder
+from quorum.graph.tree_search import SearchTree
+from quorum.knowledge.errors import ConfigurationError
+from quorum.knowledge.triplets import explored_folder
+from quorum.tools.models.scripted import Prompt, scripted
+from quorum.tools.triplet_store import load_explored
+from tests.graph.shop import make_shop
+
+ORDERS = {"state": 0, "action": "select_column", "columns": ["orders.id", "orders.total"]}
+CITIES = {"state": 0, "action": "select_column", "columns": ["customers.city"]}
+LARGE = "SELECT id, total FROM orders WHERE total > 6"
+LYON = "SELECT city, COUNT(*) FROM customers GROUP BY city"
+
+
+def choice(*actions: dict[str, Any]) -> dict[str, Any]:
+    return {"reasoning": "They teach most.", "actions": list(actions)}
+
+
+def described(text: str = "Which orders are large?", **more: Any) -> dict[str, Any]:
+    return {"description": text, "useful": True, "objection": "", **more}
+
+
+def simulated(prompt: Prompt) -> dict[str, Any]:
+    return {"sql": LYON if "customers.city" in prompt.text.split("<steps>")[1] else LARGE}
+
+
+class Searching:
+    """Explore the shop with a script; roles not given do everything right."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.url = folder, f"sqlite:///{make_shop(folder / 'shop.db')}"
+        self.prompts: list[Prompt] = []
+
+    async def __call__(self, **given: Any) -> Exploration:
+        roles = {name: given.pop(name) for name in ("explorer", "simulator", "describer") if name in given}
+        usual: dict[str, Any] = {"explorer": choice(ORDERS, CITIES), "simulator": simulated}
+        usual |= {"describer": described()} | roles
+        turns = dict.fromkeys(usual, 0)
+
+        def reply(prompt: Prompt) -> Any:
+            self.prompts.append(prompt)
+            said = usual[prompt.role]
+            if isinstance(said, list):
+                said = said[min(turns[prompt.role], len(said) - 1)]
+                turns[prompt.role] += 1
+            return said(prompt) if callable(said) else said
+
+        options = {"db": self.url, "home": self.folder / "home", "attempts": 2} | given
+        return await explore(chat_models={"m": scripted(reply)}, **options)
+
+    def prompt(self, role: str, turn: int = 0) -> str:
+        return [prompt.text for prompt in self.prompts if prompt.role == role][turn]
+
+    def learned(self) -> Any:
+        return load_explored(next((self.folder / "home" / "explored").glob("*")))
+
+
+@pytest.fixture
+def search(tmp_path: Path) -> Searching:
+    return Searching(tmp_path)
+
+
+async def test_a_round_is_one_choice_and_its_branches(search: Searching) -> None:
+    found = await search()
+    assert [prompt.role for prompt in search.prompts].count("explorer") == 1
+    assert (found.ended, found.attempts, found.triplets, found.success) == ("attempts", 2, 2, 1.0)
+    assert found.usage.model_calls == 5
+    learned = search.learned()
+    assert [triplet.sql for triplet in learned.triplets] == [LARGE, LYON]
+    assert learned.triplets[0].description == "Which orders are large?"
+    assert learned.triplets[0].columns == (("orders", "id"), ("orders", "total"))
+    assert set(learned.triplets[0].tables) == {"orders"}
+    events = [event for event in RunFolder(found.run).events() if event["kind"] == "expansion"]
+    assert [event["number"] for event in events] == [1, 2]
+    assert {event["node"] for event in events} == {"keep"}
+
+
+@pytest.mark.parametrize(
+    ("roles", "outcome", "message"),
+    [
+        ({"simulator": {"sql": "SELECT town FROM orders"}}, "failed", "town"),
+        ({"simulator": {"sql": "DELETE FROM orders"}}, "failed", "read"),
+        ({"simulator": {"sql": f"{LARGE} AND total > 100"}}, "empty", "empty"),
+        ({"simulator": {"sql": "SELECT SUM(id), SUM(total) FROM orders WHERE id < 0"}}, "empty", "all NULL"),
+        ({"simulator": {"sql": "SELECT 1"}}, "trivial", "reads no column"),
+        ({"simulator": {"sql": "SELECT COUNT(*) FROM orders"}}, "trivial", "reads no column"),
+        ({"simulator": {"sql": "SELECT id FROM orders"}}, "trivial", "does not use orders.total"),
+        ({"describer": described(useful=False, objection="Nobody asks.")}, "pointless", "Nobody asks."),
+        ({"simulator": "no JSON"}, "unusable", "Simulator"),
+        ({"describer": "no JSON"}, "unusable", "Describer"),
+        ({"simulator": {"sql": f"{LARGE} OR id = 'ada@example.org'"}}, "personal", "personal data"),
+        ({"describer": described("What did ada@example.org order?")}, "personal", "personal data"),
+    ],
+)
+async def test_what_is_no_triplet(
+    search: Searching, roles: dict[str, Any], outcome: str, message: str
+) -> None:
+    found = await search(explorer=choice(ORDERS), attempts=1, **roles)
+    assert (found.triplets, found.outcomes) == (0, {outcome: 1})
+    (expansion,) = search.learned().expansions
+    assert message in expansion.message
+
+
+async def test_the_same_question_twice_is_one_triplet(search: Searching) -> None:
+    """Queries that differ in a literal are one example, also when two branches find them at a time."""
+    other = ORDERS | {"columns": ["orders.total", "orders.id", "orders.customer_id"]}
+    queries = [{"sql": f"{LARGE} AND customer_id > {n}"} for n in range(2)]
+    found = await search(explorer=choice(ORDERS, other), simulator=queries)
+    assert found.outcomes == {"worked": 1, "known": 1}
+
+
+async def test_what_failed_is_told_in_the_next_choice(search: Searching) -> None:
+    wrong = {"sql": "SELECT id, total, town FROM orders"}
+    await search(explorer=[choice(ORDERS), choice(CITIES)], simulator=[wrong, {"sql": LYON}], branches=1)
+    told = search.prompt("explorer", 1)
+    assert "orders: 0 worked, 1 in vain" in told
+    assert "select_column orders.id, orders.total: " in told
+    assert "town" in told.split("<feedback>")[1]
+
+
+async def test_what_cannot_be_tried_is_told_and_costs_no_attempt(search: Searching) -> None:
+    nonsense = {"state": 7, "action": "select_column", "columns": ["orders.id"]}
+    found = await search(explorer=[choice(nonsense), choice(ORDERS, CITIES)])
+    assert found.attempts == 2
+    assert "There is no state 7." in search.prompt("explorer", 1)
+
+
+async def test_it_ends(search: Searching) -> None:
+    everything = {
+        "state": 0,
+        "action": "select_column",
+        "columns": ["customers.id", "customers.name", "customers.city"],
+    }
+    query = {"sql": "SELECT id, name, city FROM customers"}
+    found = await search(explorer=choice(everything), simulator=query, coverage=0.4, attempts=9)
+    assert (found.ended, found.attempts, found.coverage) == ("coverage", 1, 3 / 7)
+    again = await search(resume=True, explorer=choice(everything), attempts=9)
+    assert (again.ended, again.attempts) == ("stuck", 1), "it was tried already, whatever is chosen"
+    assert (await search(resume=True, attempts=1)).ended == "attempts"
+    limited = await search(resume=True, explorer=choice(ORDERS), attempts=9, max_calls=2)
+    assert (limited.ended, limited.attempts) == ("max_calls", 1)
+
+
+async def test_without_execution_queries_are_checked_and_kept_apart(search: Searching) -> None:
+    empty = {"sql": f"{LARGE} AND total > 100"}
+    unknown = {"sql": "SELECT town, city FROM customers"}
+    found = await search(explorer=choice(ORDERS, CITIES), simulator=[empty, unknown], execution=False)
+    assert found.outcomes == {"worked": 1, "failed": 1}
+    assert found.usage.queries == 0
+    assert found.folder.name.endswith("-static")
+    assert (await search()).triplets == 2, "an exploration that runs queries begins anew"
+
+
+async def test_it_goes_on_where_it_stopped_and_never_begins_twice(search: Searching) -> None:
+    await search(explorer=choice(ORDERS), attempts=1)
+    with pytest.raises(ConfigurationError, match="was explored before: 1 triplets") as raised:
+        await search()
+    assert "--resume" in raised.value.hint
+    found = await search(explorer=choice(CITIES), attempts=2, resume=True)
+    assert (found.attempts, found.triplets) == (2, 2)
+    assert "1: select_column orders.id, orders.total" in search.prompt("explorer", 1)
+
+
+async def test_a_changed_table_is_to_be_covered_again(search: Searching) -> None:
+    first = await search()
+    assert first.covered == 3
+    with sqlite3.connect(search.url.removeprefix("sqlite:///")) as database:
+        database.execute("ALTER TABLE orders ADD COLUMN paid TEXT")
+    database.close()
+    again = await search(resume=True)
+    assert (again.fields, again.covered, again.triplets) == (8, 1, 2)
+
+
+async def test_personal_data_is_masked_unless_allowed(tmp_path: Path) -> None:
+    search = Searching(tmp_path)
+    with sqlite3.connect(search.url.removeprefix("sqlite:///")) as database:
+        database.execute("UPDATE orders SET note = 'ada@example.org'")
+    database.close()
+    notes = {"explorer": choice(ORDERS | {"columns": ["orders.note"]}), "attempts": 1}
+    await search(simulator={"sql": "SELECT note FROM orders"}, **notes)
+    shown = search.prompt("describer").split("<result>")[1]
+    assert "ada@example.org" not in shown
+    assert "•••" in shown
+    other = {"explorer": choice(ORDERS | {"columns": ["orders.note", "orders.id"]}), "attempts": 2}
+    await search(resume=True, personal=True, simulator={"sql": "SELECT note, id FROM orders"}, **other)
+    assert "ada@example.org" in search.prompt("describer", 1).split("<result>")[1]
+
+
+async def test_shards_are_explored_as_one(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "logs.db") as database:
+        for n in range(40):
+            database.execute(f"CREATE TABLE day_{n:03} (at TEXT, who TEXT, what TEXT)")
+            database.execute(f"INSERT INTO day_{n:03} VALUES ('2026-01-01', 'Ada', 'came')")
+    database.close()
+    given = {"db": f"sqlite:///{tmp_path / 'logs.db'}", "models": ["offline"], "attempts": 12}
+    grouped = await explore(home=tmp_path / "one", **given)
+    single = await explore(home=tmp_path / "two", groups=False, **given)
+    assert (grouped.ended, grouped.attempts, grouped.fields) == ("coverage", 1, 3)
+    assert (single.ended, single.fields) == ("attempts", 120)
+    assert single.coverage < 0.4
+
+
+async def test_a_schema_without_data_is_not_explored_but_may_be_without_execution(
+    tmp_path: Path, schema_folder: Callable[[Path], str]
+) -> None:
+    given = {"db": schema_folder(tmp_path), "models": ["offline"], "home": tmp_path / "home", "attempts": 3}
+    with pytest.raises(ConfigurationError, match="a schema without data"):
+        await explore(**given)
+    assert (await explore(execution=False, **given)).triplets > 0
+
+
+@pytest.fixture
+def schema_folder() -> Callable[[Path], str]:
+    """Writes a schema in Spider 2.0's layout; gives its URL."""
+    from tests.schema_folders import write_schema
+
+    return write_schema
+
+
+async def test_the_sample_is_covered_by_the_offline_model(tmp_path: Path) -> None:
+    found = await explore(db="sample", models=["offline"], home=tmp_path)
+    assert found.ended == "coverage"
+    assert found.coverage >= 0.9
+
+
+@pytest.mark.parametrize(
+    "limits", [{"coverage": 0.0}, {"coverage": 1.5}, {"attempts": 0}, {"branches": 0}, {"branches": 99}]
+)
+async def test_limits_that_make_no_sense_are_refused(tmp_path: Path, limits: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match="coverage is a share"):
+        await explore(db="sample", models=["offline"], home=tmp_path, **limits)
+
+
+def test_a_search_of_a_database_without_tables_is_over() -> None:
+    from quorum.knowledge.catalog import Catalog
+
+    assert SearchTree(Catalog("none", "sqlite", ())).coverage == 1.0
+    assert explored_folder(Path("x"), Catalog("", "sqlite", ())).name.startswith("database-")

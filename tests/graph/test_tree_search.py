@@ -1,0 +1,178 @@
+"""The tree of a search: which actions fit which states, what is covered, what is shown and told back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from quorum.agents.explorer import Action
+from quorum.graph.tree_search import MAX_DEPTH, STATES, Checked, SearchTree
+from quorum.knowledge.catalog import Catalog, Column, ForeignKey, Table
+from quorum.knowledge.triplets import Expansion, Triplet
+
+
+def table(name: str, *columns: str, **more: Any) -> Table:
+    return Table(name, tuple(Column(column, "TEXT") for column in columns), **more)
+
+
+CUSTOMERS = table("customers", "id", "name", "city")
+ORDERS = table(
+    "orders",
+    "id",
+    "customer_id",
+    "total",
+    foreign_keys=(ForeignKey(("customer_id",), "customers", ("id",)),),
+)
+CATALOG = Catalog("shop", "sqlite", (CUSTOMERS, ORDERS))
+SHARDS = Catalog(
+    "logs",
+    "sqlite",
+    (*(table(f"day_{n}", "at", "who", "what") for n in range(1, 51)), table("people", "id", "name")),
+)
+
+
+def step(id: int, parent: int, action: str, *columns: str, outcome: Any = "worked", **more: Any) -> Expansion:
+    places = tuple((text.split(".")[0], text.split(".")[1]) for text in columns)
+    return Expansion(
+        id, parent, action, places, more.get("detail", ""), "SELECT 1", outcome, more.get("why", "")
+    )
+
+
+def act(state: int, action: Any, *columns: str, detail: str = "") -> Action:
+    return Action(state=state, action=action, columns=list(columns), detail=detail)
+
+
+TREE = (
+    step(1, 0, "select_column", "orders.id", "orders.total"),
+    step(2, 1, "join", "orders.customer_id", "customers.id"),
+    step(3, 2, "aggregate", "orders.total", detail="SUM"),
+    step(4, 1, "add_predicate", "orders.total", outcome="empty", why="The result is empty."),
+)
+
+
+@pytest.mark.parametrize(
+    ("action", "problem"),
+    [
+        (act(0, "select_column", "customers.name", "customers.city"), ""),
+        (act(0, "select_column", "CUSTOMERS.Name"), ""),
+        (act(0, "join", "orders.customer_id", "customers.id"), "begins with select_column"),
+        (act(0, "select_column", "customers.name", "orders.total"), "on one table"),
+        (act(0, "select_column", "customers.town"), "There is no column customers.town."),
+        (act(9, "select_column", "orders.total"), "There is no state 9."),
+        (act(4, "order_by", "orders.total"), "did not work"),
+        (act(1, "select_column", "orders.customer_id"), ""),
+        (act(1, "select_column", "orders.total"), "shows these columns already"),
+        (act(1, "select_column", "customers.name"), "customers is not in state 1: join it first."),
+        (act(2, "select_column", "customers.name"), ""),
+        (act(1, "add_predicate", "orders.total", detail="above 10"), ""),
+        (act(1, "add_predicate", "orders.total"), "tried already, as state 4"),
+        (act(1, "join", "orders.customer_id", "customers.id"), "tried already, as state 2"),
+        (act(1, "join", "customers.id", "orders.customer_id"), "then one of a new table"),
+        (act(2, "join", "orders.customer_id", "customers.id"), "then one of a new table"),
+        (act(1, "join", "orders.customer_id"), "then one of a new table"),
+        (act(1, "aggregate", "orders.total", detail="AVG"), ""),
+        (act(1, "group_by", "orders.customer_id"), ""),
+        (act(1, "order_by", "orders.total", detail="descending"), ""),
+        (act(1, "having", "orders.total", detail="sum above 10"), "Having needs groups"),
+        (act(3, "having", "orders.total", detail="sum above 10"), ""),
+    ],
+)
+def test_an_action_fits_its_state(action: Action, problem: str) -> None:
+    found = SearchTree(CATALOG, TREE).check(action)
+    if problem:
+        assert isinstance(found, str)
+        assert problem in found
+    else:
+        assert isinstance(found, Checked)
+
+
+def test_a_query_does_not_grow_for_ever() -> None:
+    deep = [step(1, 0, "select_column", "orders.id")]
+    deep += [step(n, n - 1, "order_by", "orders.total", detail=str(n)) for n in range(2, MAX_DEPTH + 1)]
+    tree = SearchTree(CATALOG, deep)
+    assert "actions already" in str(tree.check(act(MAX_DEPTH, "order_by", "orders.id")))
+    assert MAX_DEPTH not in tree.open_states()
+
+
+def test_a_step_is_told_as_sql_spells_it() -> None:
+    odd = Catalog("odd", "sqlite", (table("Order Details", "Unit Price"),))
+    found = SearchTree(odd).check(act(0, "select_column", '"Order Details"."Unit Price"'))
+    assert isinstance(found, Checked)
+    assert found.step == 'select_column "Order Details"."Unit Price"'
+    assert found.places == (("Order Details", "Unit Price"),)
+
+
+def test_coverage_is_of_fields_in_triplets_alone() -> None:
+    tree = SearchTree(CATALOG, TREE)
+    assert tree.coverage == 0.0
+    tree.cover(Triplet(1, "", "", "", {}, (("orders", "id"), ("orders", "total"), ("gone", "x"))))
+    assert tree.coverage == 2 / 6
+
+
+def test_tables_of_one_group_are_covered_as_one() -> None:
+    """The shared field group is what keeps a search over shards from going round in them (Table 13)."""
+    used = Triplet(1, "", "", "", {}, tuple(("day_7", column) for column in ("at", "who", "what")))
+    grouped, single = SearchTree(SHARDS, (), [used]), SearchTree(SHARDS, (), [used], groups=False)
+    assert (len(grouped.fields), len(single.fields)) == (5, 152)
+    assert (grouped.coverage, single.coverage) == (3 / 5, 3 / 152)
+    assert [each.name for each in grouped.reachable().tables] == ["day_1", "people"]
+
+
+def test_open_states_are_those_that_worked_with_the_least_in_vain_first() -> None:
+    tree = SearchTree(CATALOG, TREE)
+    assert tree.open_states() == [3, 2, 1]
+    assert [state.note for state in tree.state_texts()] == [
+        "",
+        "1 more worked",
+        "1 more worked, 1 more in vain",
+    ]
+
+
+def test_states_whose_columns_are_gone_are_not_grown() -> None:
+    tree = SearchTree(Catalog("shop", "sqlite", (ORDERS,)), TREE)
+    assert tree.open_states() == [1]
+
+
+def test_what_is_shown_is_bounded_and_begins_with_what_is_documented_and_not_used() -> None:
+    many = Catalog(
+        "many",
+        "sqlite",
+        (
+            *(table(f"t{n}", *(f"c{n}_{m}" for m in range(60))) for n in range(30)),
+            Table("told", (Column("a", "TEXT", "What a is."), Column("b", "TEXT", "What b is."))),
+        ),
+    )
+    tree = SearchTree(many)
+    shown = tree.reachable()
+    assert shown.tables[-1].name == "told", "in the catalog's order"
+    assert len(shown.tables) == 8
+    assert all(len(each.columns) <= 40 for each in shown.tables)
+    tree.cover(Triplet(1, "", "", "", {}, (("told", "a"), ("told", "b"))))
+    assert "told" not in [each.name for each in tree.reachable().tables]
+    lines = tree.unused(shown)
+    assert lines[0].endswith("and 20 more")
+
+
+def test_no_more_states_are_shown_than_fit() -> None:
+    wide = [step(n, 0, "select_column", "orders.id", detail=str(n)) for n in range(1, 60)]
+    assert len(SearchTree(CATALOG, wide).open_states()) == STATES
+
+
+def test_what_failed_is_told_of_the_tables_shown() -> None:
+    tree = SearchTree(CATALOG, TREE)
+    assert tree.feedback(CATALOG) == [
+        "orders: 3 worked, 1 in vain",
+        "select_column orders.id, orders.total; add_predicate orders.total: The result is empty.",
+    ]
+    assert tree.feedback(Catalog("shop", "sqlite", (CUSTOMERS,))) == []
+
+
+def test_the_fragment_of_a_state_has_its_columns_and_keys_and_no_more() -> None:
+    tree = SearchTree(CATALOG, TREE)
+    checked = tree.check(act(2, "select_column", "customers.name"))
+    assert isinstance(checked, Checked)
+    names = {
+        f"{each.name}.{column.name}" for each in tree.fragment(checked).tables for column in each.columns
+    }
+    assert names == {"orders.id", "orders.total", "orders.customer_id", "customers.id", "customers.name"}

@@ -17,12 +17,12 @@ class Additions(BaseModel):
 
     reasoning: str = Field(description="How the tables needed are joined; two sentences at most.")
     add: list[str] = Field(
-        description="`table.column` of what is missing, spelt as in `<schema>` or `<more_tables>`: keys to "
+        description="`table.column` of what is missing, spelt as the tables show it: keys to "
         "join by, and columns that the question needs; empty if nothing is."
     )
 
 
-ROLE = Role("context_expander", "ContextExpander", "adds {add}: {reasoning}", Additions)
+ROLE = Role("context_expander", "ContextExpander", "adds {add}: {reasoning}", Additions, sql=False)
 
 
 async def expand(

@@ -50,7 +50,7 @@ class Choice(BaseModel):
     actions: list[Action] = Field(min_length=1)
 
 
-ROLE = Role("explorer", "Explorer", "{actions:action|actions}: {reasoning}", Choice)
+ROLE = Role("explorer", "Explorer", "{actions:action|actions}: {reasoning}", Choice, sql=False)
 
 
 @dataclass(frozen=True)
@@ -59,11 +59,13 @@ class StateText:
 
     Attributes:
         steps: Its actions in words.
-        note: What came of those that were added to it.
+        question: That its query answers.
+        note: What came of actions that were added to it.
     """
 
     number: int
     steps: Sequence[str]
+    question: str = ""
     note: str = ""
 
 
@@ -76,6 +78,7 @@ async def choose_actions(
     unused: Sequence[str],
     feedback: Sequence[str],
     wanted: int,
+    described: bool = False,
 ) -> Choice:
     """Choose up to ``wanted`` actions.
 
@@ -83,6 +86,7 @@ async def choose_actions(
         schema: Text of the tables within reach.
         unused: A line for each table with the columns that no triplet uses yet, described ones first.
         feedback: What worked and what failed on these tables, latest last.
+        described: Some columns have a description.
 
     Raises:
         MalformedReply, ModelUnavailable, BudgetExceeded: As ``quorum.agents.base.ask``.
@@ -96,4 +100,5 @@ async def choose_actions(
         unused=list(unused),
         feedback=list(feedback),
         wanted=wanted,
+        described=described,
     )

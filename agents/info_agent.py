@@ -26,7 +26,7 @@ class Keywords(BaseModel):
     )
 
 
-ROLE = Role("info_agent", "InfoAgent", "looks for {keywords}", Keywords)
+ROLE = Role("info_agent", "InfoAgent", "looks for {keywords}", Keywords, sql=False)
 
 
 async def find_keywords(

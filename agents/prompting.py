@@ -88,14 +88,14 @@ class Prompts:
         """
         shared = {"dialect": context.dialect, "database": context.database} if context else {}
         known = shared | {"reply_form": form_of(role.reply)} | variables
-        system = self.system(str(known.get("dialect", "")), context)
+        system = self.system(str(known.get("dialect", "")), context, role.sql)
         return [
             {"role": "system", "content": system},
             {"role": "user", "content": self.render(role.name, known)},
         ]
 
-    def _system(self, dialect: str, context: PromptContext | None) -> str:
-        parts = [self.render("rules", {"dialect": dialect})]
+    def _system(self, dialect: str, context: PromptContext | None, sql: bool) -> str:
+        parts = [self.render("rules", {"dialect": dialect, "sql": sql})]
         if context is not None:
             parts.append(self.render("context", {**vars(context), "card": card(context.dialect)}))
         return "\n\n".join(parts)

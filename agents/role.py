@@ -44,6 +44,7 @@ class Role(Generic[R]):
         reply: The form of its reply. Prompt, response schema and the offline model's answer come from its
             fields; their descriptions go into the prompt.
         fallback: What a malformed reply counts as; None where it fails the step.
+        sql: Its prompt has the house rules on queries; False for a role that neither writes nor judges one.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Role(Generic[R]):
     gist: str
     reply: type[R]
     fallback: R | None = None
+    sql: bool = True
 
     def __post_init__(self) -> None:
         if taken := EVENT_FIELDS & self.reply.model_fields.keys():

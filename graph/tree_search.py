@@ -70,6 +70,7 @@ class SearchTree:
         self._by_name = {text.casefold(): place for place, text in self._names()}
         self.covered: set[Place] = set()
         self.by_id: dict[int, Expansion] = {}
+        self._questions: dict[int, str] = {}
         self._children: dict[int, list[Expansion]] = defaultdict(list)
         self._worked, self._failed = Counter[str](), Counter[str]()
         for expansion in expansions:
@@ -94,7 +95,8 @@ class SearchTree:
         (self._worked if expansion.outcome == "worked" else self._failed).update(tables)
 
     def cover(self, triplet: Triplet) -> None:
-        """Count the fields of a triplet as covered."""
+        """Count the fields of a triplet as covered; its question is that of its state."""
+        self._questions[triplet.id] = triplet.description
         found = {(self.head(table), column) for table, column in triplet.columns}
         self.covered |= found & self.fields.keys()
 
@@ -126,7 +128,8 @@ class SearchTree:
 
     def state_texts(self) -> list[StateText]:
         """The open states as the Explorer sees them."""
-        return [StateText(state, self.steps(state), self._note(state)) for state in self.open_states()]
+        asks = self._questions
+        return [StateText(n, self.steps(n), asks.get(n, ""), self._note(n)) for n in self.open_states()]
 
     def reachable(self) -> Catalog:
         """The part of the catalog that one choice is about: tables with most to cover, those of open states.
@@ -196,10 +199,14 @@ class SearchTree:
         return list(dict.fromkeys(table for step in self.path(state) for table, _ in step.columns))
 
     def fragment(self, checked: Checked) -> Catalog:
-        """The schema fragment S of a new state: its tables with the columns on its path, and their keys."""
+        """The schema fragment S of a new state: its tables, with the columns on its path before all others.
+
+        Wide tables show no more than ``COLUMNS``, and their keys.
+        """
         places = [place for step in self.path(checked.state) for place in step.columns] + [*checked.places]
         tables = tuple(dict.fromkeys(table for table, _ in places))
-        return prune(self.catalog, Linked(tables, tuple(dict.fromkeys(places))))
+        more = ((name, c.name) for name in tables for c in self._ranked(self.tables[name])[:COLUMNS])
+        return prune(self.catalog, Linked(tables, tuple(dict.fromkeys([*places, *more]))))
 
     def _misplaced(self, action: Action, places: Sequence[Place]) -> str:
         """Why the action does not fit its state; empty if it does."""
@@ -228,7 +235,8 @@ class SearchTree:
         below = Counter(
             "worked" if child.outcome == "worked" else "in vain" for child in self._children[state]
         )
-        return ", ".join(f"{count} more {outcome}" for outcome, count in below.items())
+        grown = ", ".join(f"{count} {outcome}" for outcome, count in below.items())
+        return f"grown: {grown}" if grown else ""
 
     def _step(self, action: str, places: Iterable[Place], detail: str) -> str:
         names = ", ".join(self._spelt.get(place, ".".join(place)) for place in places)

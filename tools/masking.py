@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from quorum.tools.databases.introspection import is_private
 
@@ -21,6 +23,8 @@ _PERSONAL = re.compile(
     re.VERBOSE,
 )
 
+_ABOUT = re.compile(r"(?i)phone|fax|e.?mail|street|address|birth|iban|passport")
+
 
 def looks_personal(text: str) -> bool:
     """Whether something in a text looks like a secret, or like an address or number of a person."""
@@ -32,10 +36,13 @@ def masked(text: str) -> str:
     return _PERSONAL.sub(MASK, text)
 
 
-def masked_rows(columns: list[str], rows: list[list[str]]) -> list[list[str]]:
-    """Rows as text, in which cells of private columns, and whatever looks personal, are masked."""
-    private = [is_private(column) for column in columns]
-    return [
-        [MASK if withheld else masked(cell) for withheld, cell in zip(private, row, strict=True)]
-        for row in rows
-    ]
+def masked_rows(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[list[Any]]:
+    """Rows with texts masked: all of a column that is about persons by its name, and what looks personal."""
+    withheld = [is_private(column) or _ABOUT.search(column) is not None for column in columns]
+    return [[_cell(cell, whole=whole) for whole, cell in zip(withheld, row, strict=True)] for row in rows]
+
+
+def _cell(cell: Any, *, whole: bool) -> Any:
+    if whole:
+        return cell if cell is None else MASK
+    return masked(cell) if isinstance(cell, str) else cell

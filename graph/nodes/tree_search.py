@@ -21,7 +21,7 @@ from quorum.knowledge.compress import render
 from quorum.knowledge.triplets import Expansion, Outcome, Place, Triplet
 from quorum.tools.execute import execute
 from quorum.tools.linking import table_marks, used
-from quorum.tools.masking import looks_personal, masked_rows
+from quorum.tools.masking import looks_personal, masked, masked_rows
 from quorum.tools.query import QueryError, QueryResult
 from quorum.tools.results import blank_reason, plain_rows
 from quorum.tools.sql import shape
@@ -128,7 +128,7 @@ def choose(search: Search) -> Step:
     async def step(state: SearchState, context: Context) -> Update:
         tree, wanted = search.tree, min(search.branches, search.attempts - search.tried)
         shown = await asyncio.to_thread(tree.reachable)
-        schema = await asyncio.to_thread(render, shown, budget=SCHEMA_TOKENS)
+        schema = await asyncio.to_thread(_text, shown, SCHEMA_TOKENS, search.personal)
         choice = await try_role(
             state,
             context,
@@ -136,11 +136,12 @@ def choose(search: Search) -> Step:
             lambda model: explorer.choose_actions(
                 model.at(temperature=context.temperature, seed=context.options.seed + search.tried),
                 context.dialect,
-                schema.text,
+                schema,
                 tree.state_texts(),
                 unused=tree.unused(shown),
                 feedback=[*tree.feedback(shown), *state.refused],
                 wanted=wanted,
+                described=any(column.description for _, column in shown.columns()),
             ),
             event="choice",
             coverage=tree.coverage,
@@ -164,7 +165,7 @@ def simulate(search: Search) -> Step:
     async def step(state: SimulationState, context: Context) -> Update:
         checked, tree = state.checked, search.tree
         before = tree.by_id[checked.state].sql if checked.state else ""
-        schema = await asyncio.to_thread(_fragment, tree.fragment(checked))
+        schema = await asyncio.to_thread(_text, tree.fragment(checked), FRAGMENT_TOKENS, search.personal)
         written = await try_role(
             state,
             context,
@@ -234,7 +235,8 @@ def describe(search: Search) -> Step:
     async def step(state: SimulationState, context: Context) -> Update:
         checked, sql, result = state.checked, state.sql, state.result
         catalog = search.tree.catalog
-        schema = await asyncio.to_thread(_fragment, search.tree.fragment(checked))
+        part = search.tree.fragment(checked)
+        schema = await asyncio.to_thread(_text, part, FRAGMENT_TOKENS, search.personal)
         rows = await asyncio.to_thread(_first_rows, result, search.personal) if result else []
         described = await try_role(
             state,
@@ -247,6 +249,7 @@ def describe(search: Search) -> Step:
                 sql,
                 rows,
                 result.row_count if result else 0,
+                cut=bool(result and result.truncated),
             ),
             event="description",
         )
@@ -338,16 +341,17 @@ def _ended(checked: Checked, outcome: Outcome, sql: str = "", message: str = "")
     return {"tried": [Tried(checked, outcome, sql, message)]}
 
 
-def _fragment(part: Catalog) -> str:
-    return render(part, budget=FRAGMENT_TOKENS).text
+def _text(part: Catalog, budget: int, personal: bool) -> str:
+    """Schema text, in which values that look personal are masked unless they may be shown."""
+    text = render(part, budget=budget).text
+    return text if personal else masked(text)
 
 
 def _first_rows(result: QueryResult, personal: bool) -> list[str]:
     """The first rows as JSON, the columns' names first."""
     rows = plain_rows(result.table.slice(0, ROWS))
     if not personal:
-        texts = [["NULL" if cell is None else str(cell) for cell in row] for row in rows]
-        rows = masked_rows(result.columns, texts)
+        rows = masked_rows(result.columns, rows)
     return [show_row(row, MAX_CELL) for row in (result.columns, *rows)]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,13 @@ from quorum.exploring import explore
 from quorum.graph.exploring import Exploration
 from quorum.graph.runs import RunFolder
 from quorum.graph.tree_search import SearchTree
+from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import ConfigurationError
 from quorum.knowledge.triplets import explored_folder
 from quorum.tools.models.scripted import Prompt, scripted
 from quorum.tools.triplet_store import load_explored
 from tests.graph.shop import make_shop
+from tests.schema_folders import write_schema
 
 ORDERS = {"state": 0, "action": "select_column", "columns": ["orders.id", "orders.total"]}
 CITIES = {"state": 0, "action": "select_column", "columns": ["customers.city"]}
@@ -213,21 +214,12 @@ async def test_shards_are_explored_as_one(tmp_path: Path) -> None:
     assert single.coverage < 0.4
 
 
-async def test_a_schema_without_data_is_not_explored_but_may_be_without_execution(
-    tmp_path: Path, schema_folder: Callable[[Path], str]
-) -> None:
-    given = {"db": schema_folder(tmp_path), "models": ["offline"], "home": tmp_path / "home", "attempts": 3}
+async def test_a_schema_without_data_is_only_explored_without_execution(tmp_path: Path) -> None:
+    url = f"schema://{write_schema(tmp_path / 'SHOP')}"
+    given: dict[str, Any] = {"db": url, "models": ["offline"], "home": tmp_path / "home", "attempts": 3}
     with pytest.raises(ConfigurationError, match="a schema without data"):
         await explore(**given)
     assert (await explore(execution=False, **given)).triplets > 0
-
-
-@pytest.fixture
-def schema_folder() -> Callable[[Path], str]:
-    """Writes a schema in Spider 2.0's layout; gives its URL."""
-    from tests.schema_folders import write_schema
-
-    return write_schema
 
 
 async def test_the_sample_is_covered_by_the_offline_model(tmp_path: Path) -> None:
@@ -245,7 +237,5 @@ async def test_limits_that_make_no_sense_are_refused(tmp_path: Path, limits: dic
 
 
 def test_a_search_of_a_database_without_tables_is_over() -> None:
-    from quorum.knowledge.catalog import Catalog
-
     assert SearchTree(Catalog("none", "sqlite", ())).coverage == 1.0
     assert explored_folder(Path("x"), Catalog("", "sqlite", ())).name.startswith("database-")

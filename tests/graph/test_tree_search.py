@@ -124,8 +124,8 @@ def test_open_states_are_those_that_worked_with_the_least_in_vain_first() -> Non
     assert tree.open_states() == [3, 2, 1]
     assert [state.note for state in tree.state_texts()] == [
         "",
-        "1 more worked",
-        "1 more worked, 1 more in vain",
+        "grown: 1 worked",
+        "grown: 1 worked, 1 in vain",
     ]
 
 
@@ -168,11 +168,14 @@ def test_what_failed_is_told_of_the_tables_shown() -> None:
     assert tree.feedback(Catalog("shop", "sqlite", (CUSTOMERS,))) == []
 
 
-def test_the_fragment_of_a_state_has_its_columns_and_keys_and_no_more() -> None:
-    tree = SearchTree(CATALOG, TREE)
+def test_the_fragment_of_a_state_has_its_tables_and_no_others() -> None:
+    wide = Catalog("shop", "sqlite", (CUSTOMERS, ORDERS, table("notes", *(f"n{i}" for i in range(60)))))
+    tree = SearchTree(wide, TREE)
     checked = tree.check(act(2, "select_column", "customers.name"))
     assert isinstance(checked, Checked)
-    names = {
-        f"{each.name}.{column.name}" for each in tree.fragment(checked).tables for column in each.columns
-    }
-    assert names == {"orders.id", "orders.total", "orders.customer_id", "customers.id", "customers.name"}
+    assert [each.name for each in tree.fragment(checked).tables] == ["customers", "orders"]
+    last = tree.check(act(0, "select_column", "notes.n59"))
+    assert isinstance(last, Checked)
+    names = [column.name for _, column in tree.fragment(last).columns()]
+    assert "n59" in names
+    assert len(names) == 41

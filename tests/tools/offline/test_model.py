@@ -126,7 +126,7 @@ FORMS: dict[str, tuple[type[BaseModel], dict[str, Any]]] = {
     "explorer": (
         Choice,
         {"dialect": "sqlite", "schema": TABLE, "states": [], "unused": ["orders.id"], "feedback": []}
-        | {"wanted": 2},
+        | {"wanted": 2, "described": False},
     ),
     "simulator": (
         Simulation,
@@ -135,7 +135,7 @@ FORMS: dict[str, tuple[type[BaseModel], dict[str, Any]]] = {
     "describer": (
         Description,
         {"dialect": "sqlite", "schema": TABLE, "sql": "SELECT orders.id\nFROM orders", "rows": ["[1]"]}
-        | {"row_count": 1},
+        | {"row_count": 1, "cut": False},
     ),
     "judge": (Judgement, {"expected_format": "", "rivals": [], "differences": []}),
 }  # fmt: skip

@@ -61,7 +61,8 @@ def _metrics(
     for name, metric in formulas.metrics.items():
         if not mapping(metric.get("type_params")).get("is_private"):
             home, formula = formulas.home(name), formulas.metric(name)
-            yield home, DefinedMetric(name, {"": formula}, _told(metric) or formulas.meaning(name))
+            known = {"": formula} if formula != name else {}
+            yield home, DefinedMetric(name, known, _told(metric) or formulas.meaning(name))
     for name, (home, measure) in formulas.measures.items():
         if name not in formulas.used | formulas.metrics.keys():
             yield home, DefinedMetric(name, {"": formulas.measure(name, home)}, _told(measure))

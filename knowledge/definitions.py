@@ -122,9 +122,11 @@ def describe(catalog: Catalog, file: str, defined: Iterable[DefinedTable]) -> Ca
 
     A note names what is not in the database.
     """
+    given, strange = list(defined), list[str]()
+    if not given:
+        return catalog
     tables = {table.full_name: table for table in catalog.tables}
-    strange: list[str] = []
-    for each, found in _placed(catalog, list(defined)):
+    for each, found in _placed(catalog, given):
         strange += [] if found else [each.names[0]]
         for table in found:
             told, others = with_texts(tables[table.full_name], each.columns)

@@ -11,8 +11,9 @@ drafts of 0.2 are read too: they add ``datatype``, and the later ones have one m
   field it names. Datasets and fields become tables and columns in it.
 - ``ai_context`` (instructions, synonyms, examples), ``custom_extensions`` and fields that the specification
   does not have follow the description of what they belong to, those of a relationship that of its first
-  column; what a model says of itself is a note. Keys (``primary_key``, ``unique_keys``) and the role
-  ``dimension`` are left out, and so are values that are neither text nor a list of texts.
+  column; what a model says of itself, but for its extensions, is a note. Keys (``primary_key``,
+  ``unique_keys``), ``datatype`` and the role ``dimension`` are left out, and so are values that are neither
+  text nor a list of texts.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ KNOWN = ("0.1", "0.2")
 _READ = {
     *("name", "description", "ai_context", "custom_extensions", "datasets", "relationships", "metrics"),
     *("source", "primary_key", "unique_keys", "fields", "expression", "dimension", "from", "to"),
-    *("from_columns", "to_columns", "version", "dialects", "vendors"),
+    *("from_columns", "to_columns", "version", "dialects", "vendors", "datatype"),
 }
 _CONTEXT = {"instructions": "", "synonyms": "also called ", "examples": "asked for as "}
 _DOTTED = re.compile(r"(?<![\w.\"'`])(\w+)\.(\w+)")
@@ -67,7 +68,11 @@ def read_ossie(file: str, content: Mapping[str, Any]) -> Definitions:
         )
     models = [_Model(model) for model in _models(content)]
     homeless = [name for model in models for name in model.homeless]
-    notes += [f"{file}, model {m.name}: {said}" for m in models if (said := _told(m.content))]
+    notes += [
+        f"{file}, model {m.name}: {said}"
+        for m in models
+        if (said := _told({**m.content, "custom_extensions": None}))
+    ]
     notes += [f"{file} has metrics of no dataset that is a table: {listed(homeless)}."] if homeless else []
     return Definitions(
         file,
@@ -96,10 +101,10 @@ class _Model:
 
     def __init__(self, content: dict[str, Any]) -> None:
         self.content, self.name = content, text(content.get("name"))
-        self._datasets = {text(each["name"]): each for each in named(content, "datasets")}
+        self._datasets = {_key(each["name"]): each for each in named(content, "datasets")}
         self._names = {name: table_names(text(each.get("source"))) for name, each in self._datasets.items()}
         self._sources = {
-            name: {text(item["name"]): _expression(item) for item in named(each, "fields")}
+            name: {_key(item["name"]): _expression(item) for item in named(each, "fields")}
             for name, each in self._datasets.items()
         }
         self.homeless: list[str] = []
@@ -123,7 +128,9 @@ class _Model:
 
     def _home(self, expressions: Iterable[str]) -> str:
         """The dataset that expressions name first, or the only one that has a field they name."""
-        words = [word for each in expressions for word in re.findall(r"\w+", each)]
+        written = [each.casefold() for each in expressions]
+        words = [found[1] for each in written for found in _DOTTED.finditer(each)]
+        words += [word for each in written for word in re.findall(r"\w+", each)]
         first = next((word for word in words if word in self._datasets), "")
         holders = {name for word in words for name, fields in self._sources.items() if word in fields}
         only = holders or set(self._datasets)
@@ -131,7 +138,8 @@ class _Model:
 
     def _physical(self, found: re.Match[str]) -> str:
         """``dataset.field`` as the table and the column behind them."""
-        names, source = self._names.get(found[1]), self._sources.get(found[1], {}).get(found[2], "")
+        dataset, field = _key(found[1]), _key(found[2])
+        names, source = self._names.get(dataset), self._sources.get(dataset, {}).get(field, "")
         if not names:
             return found[0]
         return f"{names[-1]}.{source if COLUMN.fullmatch(source) else found[2]}"
@@ -149,13 +157,13 @@ class _Model:
                 description = joined(description, f"{text(item['name'])}{meaning} is {source}")
         for item in mappings(self.content.get("relationships")):
             mine = texts(item.get("from_columns"))
-            if text(item.get("from")) == name and mine and (said := _told(item)):
+            if _key(item.get("from")) == name and mine and (said := _told(item)):
                 key = self._column(name)(mine[0]).casefold()
                 columns[key] = joined(columns.get(key, ""), said)
         return DefinedTable(self._names[name], description, columns, metrics)
 
     def _related(self, item: Mapping[str, Any]) -> Relationship:
-        here, there = text(item.get("from")), text(item.get("to"))
+        here, there = _key(item.get("from")), _key(item.get("to"))
         return Relationship(
             self._names.get(here, ()),
             tuple(map(self._column(here), texts(item.get("from_columns")))),
@@ -168,10 +176,15 @@ class _Model:
         sources = self._sources.get(dataset, {})
 
         def column(name: str) -> str:
-            source = sources.get(name, "")
+            source = sources.get(_key(name), "")
             return column_name(source if COLUMN.fullmatch(source) else name)
 
         return column
+
+
+def _key(name: Any) -> str:
+    """A name of a dataset or a field, as SQL compares them."""
+    return text(name).casefold()
 
 
 def _expressions(item: Mapping[str, Any]) -> dict[str, str]:

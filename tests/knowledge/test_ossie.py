@@ -39,7 +39,13 @@ PURCHASES: dict[str, Any] = {
     "ai_context": {"synonyms": ["orders", "sales"], "instructions": "No drafts.", "grain": "one a purchase"},
     "custom_extensions": [{"vendor_name": "DBT", "data": '{"materialized": "table"}'}],
     "fields": [
-        {"name": "buyer", "expression": sql("person"), "description": "who paid", "label": "filter"},
+        {
+            "name": "buyer",
+            "expression": sql("person"),
+            "description": "who paid",
+            "label": "filter",
+            "datatype": "Integer",
+        },
         {
             "name": "amount",
             "expression": sql('"PAID"'),
@@ -53,6 +59,7 @@ MODEL: dict[str, Any] = {
     "name": "sales",
     "description": "All shops",
     "ai_context": {"instructions": "Count each purchase once"},
+    "custom_extensions": [{"vendor_name": "SALESFORCE", "data": '{"workbook": 7}'}],
     "datasets": [
         PURCHASES,
         {"name": "people", "source": '"DB"."CRM"."PEOPLE"', "fields": []},
@@ -74,7 +81,7 @@ MODEL: dict[str, Any] = {
             "description": "Without returns",
             "ai_context": {"synonyms": ["turnover"], "examples": ["How much did we sell?"]},
         },
-        {"name": "per head", "expression": sql("SUM(purchases.amount) / COUNT(DISTINCT people.id)")},
+        {"name": "per head", "expression": sql("SUM(Purchases.amount) / COUNT(DISTINCT people.id)")},
         {"name": "net", "expression": sql("SUM(net)", "SNOWFLAKE")},
         {"name": "cube", "expression": sql("[Measures].[amount]", "MDX")},
         {"name": "best", "expression": sql("COUNT(best.id)")},

@@ -9,7 +9,7 @@ the semantic models and metrics (``quorum.knowledge.dbt_semantics``).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from quorum.knowledge.dbt_semantics import read_semantics
@@ -76,6 +76,10 @@ class _Project:
             and mapping(node.get("config")).get("materialized") != "ephemeral"
             and (names := _names(node))
         }
+        self._by_reference: dict[tuple[str, str], list[str]] = {}
+        for key in self.names:
+            source = text(self.nodes[key].get("source_name")) if key.startswith("source.") else ""
+            self._by_reference.setdefault((source, text(self.nodes[key].get("name"))), []).append(key)
 
     def described(self) -> Iterator[DefinedTable]:
         """The tables that have a description, or a column that has one."""
@@ -134,22 +138,15 @@ class _Project:
         names = self.names.get(self._referred(to, ()), ()) or table_names(to)
         return (names, tuple(map(column_name, columns))) if names else None
 
-    def _referred(self, written: str, among: Iterable[str]) -> str:
+    def _referred(self, written: str, among: Collection[str]) -> str:
         """The id that ``ref('…')`` or ``source('…', '…')`` means, rather one of ``among``; empty if none."""
         found = _REFERENCE.search(written)
         words = _QUOTED.findall(found[2]) if found else []
         if not found or not words:
             return ""
-        source = [words[0]] if found[1] == "source" else []
-
-        def fits(key: str) -> bool:
-            node = self.nodes[key]
-            kind = key.startswith("source.") == bool(source)
-            return (
-                kind and node.get("name") == words[-1] and (not source or node.get("source_name") in source)
-            )
-
-        return next((key for key in (*among, *self.names) if key in self.names and fits(key)), "")
+        source = words[0] if found[1] == "source" else ""
+        fitting = self._by_reference.get((source, words[-1]), [])
+        return next((key for key in fitting if key in among), fitting[0] if fitting else "")
 
 
 def _names(node: Mapping[str, Any]) -> tuple[str, ...]:

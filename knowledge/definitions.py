@@ -62,7 +62,8 @@ class Definitions:
 
     Attributes:
         by: Whose kind of file it is, for people: ``dbt``, ``OSI``.
-        notes: What the reader of a catalog should know of it.
+        notes: What of it could not be read, or is of a form that is not known; for people.
+        context: What it says of all of its tables, for the reader of a catalog.
     """
 
     file: str
@@ -70,6 +71,7 @@ class Definitions:
     tables: tuple[DefinedTable, ...] = ()
     relationships: tuple[Relationship, ...] = ()
     notes: tuple[str, ...] = ()
+    context: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,8 @@ def with_definitions(
     """
     declared: dict[DeclaredKey, None] = {}
     for each in defined:
-        catalog = describe(replace(catalog, notes=(*catalog.notes, *each.notes)), each.file, each.tables)
+        catalog = replace(catalog, notes=(*catalog.notes, *each.context))
+        catalog = describe(catalog, each.file, each.tables)
         keys = list(dict.fromkeys(_keys(catalog, each)))
         new = [key for key, partial in keys if not _known(catalog, key)]
         catalog = _with_keys(catalog, new)
@@ -126,7 +129,7 @@ def describe(catalog: Catalog, file: str, defined: Iterable[DefinedTable]) -> Ca
     if not given:
         return catalog
     tables = {table.full_name: table for table in catalog.tables}
-    for each, found in _placed(catalog, given):
+    for each, found in zip(given, _found(catalog, [each.names for each in given]), strict=True):
         strange += [] if found else [each.names[0]]
         for table in found:
             told, others = with_texts(tables[table.full_name], each.columns)
@@ -147,19 +150,19 @@ def contradiction(declared: DeclaredKey) -> str:
     return f"{declared.by} says that {mine} {refers} to {theirs}, but {partner}."
 
 
-def _placed(
-    catalog: Catalog, defined: list[DefinedTable]
-) -> Iterator[tuple[DefinedTable, tuple[Table, ...]]]:
-    """Each with its tables; what the file names in full is not taken for another of the same bare name."""
+def _found(catalog: Catalog, names: Iterable[tuple[str, ...]]) -> list[tuple[Table, ...]]:
+    """The tables of each list of names, by the first that any has.
+
+    What one of them names in full is not taken for another of the same bare name.
+    """
     places = []
     nearest: dict[str, int] = {}
-    for each in defined:
-        name, found = next(((n, hits) for n in each.names if (hits := catalog.find(n))), ("", ()))
-        places.append((each, name.count("."), found))
+    for each in names:
+        name, found = next(((n, hits) for n in each if (hits := catalog.find(n))), ("", ()))
+        places.append((name.count("."), found))
         for table in found:
             nearest[table.full_name] = max(name.count("."), nearest.get(table.full_name, 0))
-    for each, depth, found in places:
-        yield each, tuple(table for table in found if nearest[table.full_name] == depth)
+    return [tuple(t for t in found if nearest[t.full_name] == depth) for depth, found in places]
 
 
 def _metrics(table: Table, defined: DefinedTable, dialect: str) -> tuple[Metric, ...]:
@@ -182,29 +185,29 @@ def _expression(expressions: Mapping[str, str], dialect: str) -> str:
 
 def _keys(catalog: Catalog, defined: Definitions) -> Iterator[tuple[DeclaredKey, bool]]:
     """The relationships of which the catalog has both sides, in its spelling, and which are partial."""
-    for each in defined.relationships:
-        mine, theirs = _one(catalog, each.names), _one(catalog, each.ref_names)
-        if mine and theirs and len(each.columns) == len(each.ref_columns) > 0:
-            columns = [column for name in each.columns if (column := mine.column(name))]
-            partners = [column for name in each.ref_columns if (column := theirs.column(name))]
-            if len(columns) == len(partners) == len(each.columns) and (mine, columns) != (theirs, partners):
-                names = (tuple(column.name for column in side) for side in (columns, partners))
-                key = ForeignKey(next(names), theirs.full_name, next(names))
-                yield DeclaredKey(defined.by, mine.full_name, key), each.partial
+    given = defined.relationships
+    names = [each.names for each in given] + [each.ref_names for each in given]
+    found = _found(catalog, [*names, *(table.names for table in defined.tables)])
+    for each, here, there in zip(given, found, found[len(given) :], strict=False):
+        if len(here) == len(there) == 1 and (key := _key(each, here[0], there[0])):
+            yield DeclaredKey(defined.by, here[0].full_name, key), each.partial
 
 
-def _one(catalog: Catalog, names: Iterable[str]) -> Table | None:
-    """The table of the first name that any table has; None where several have it."""
-    found = next(filter(None, map(catalog.find, names)), ())
-    return found[0] if len(found) == 1 else None
+def _key(relationship: Relationship, mine: Table, theirs: Table) -> ForeignKey | None:
+    """The key between two tables; None where one lacks a column, or a column would refer to itself."""
+    columns = tuple(c.name for name in relationship.columns if (c := mine.column(name)))
+    partners = tuple(c.name for name in relationship.ref_columns if (c := theirs.column(name)))
+    whole = len(columns) == len(relationship.columns) == len(relationship.ref_columns) == len(partners) > 0
+    itself = mine is theirs and columns == partners
+    return ForeignKey(columns, theirs.full_name, partners) if whole and not itself else None
 
 
 def _known(catalog: Catalog, declared: DeclaredKey) -> bool:
     """Whether the catalog has a key of these columns to that table."""
-    table = _one(catalog, [declared.table])
+    table, target = catalog.table(declared.table), catalog.table(declared.key.ref_table)
     return table is not None and any(
         sorted(map(str.casefold, key.columns)) == sorted(map(str.casefold, declared.key.columns))
-        and _one(catalog, [key.ref_table]) is _one(catalog, [declared.key.ref_table])
+        and catalog.table(key.ref_table) is target
         for key in table.foreign_keys
     )
 

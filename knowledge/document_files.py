@@ -50,6 +50,7 @@ def read_folder(folder: Path) -> tuple[dict[str, str], list[str], list[Definitio
             continue
         if path.suffix.lower() in DEFINING and (defined := read_definitions(name, text)):
             definitions.append(defined)
+            notes += defined.notes
             continue
         if path.suffix.lower() == JSON:
             others.append(name)

@@ -67,12 +67,8 @@ def read_ossie(file: str, content: Mapping[str, Any]) -> Definitions:
             f"{file} is of OSI version {version or 'unknown'}, not {known}: it was read as far as it fits."
         )
     models = [_Model(model) for model in _models(content)]
+    told = [(model.name, _told({**model.content, "custom_extensions": None})) for model in models]
     homeless = [name for model in models for name in model.homeless]
-    notes += [
-        f"{file}, model {m.name}: {said}"
-        for m in models
-        if (said := _told({**m.content, "custom_extensions": None}))
-    ]
     notes += [f"{file} has metrics of no dataset that is a table: {listed(homeless)}."] if homeless else []
     return Definitions(
         file,
@@ -80,6 +76,7 @@ def read_ossie(file: str, content: Mapping[str, Any]) -> Definitions:
         tuple(table for model in models for table in model.tables),
         tuple(each for model in models for each in model.relationships),
         tuple(notes),
+        tuple(f"{file}, model {name}: {said}" for name, said in told if said),
     )
 
 

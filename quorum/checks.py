@@ -188,11 +188,9 @@ def _documents(folder: Path | None) -> tuple[Documents | None, list[Check]]:
         return None, [Check("documents", False, str(error))]
     words = sum(len(chunk.body.split()) for chunk in documents.chunks)
     text = f"{folder}: {len(documents.texts):,} read, {words:,} words"
-    text += (
-        f"; definitions in {', '.join(d.file for d in defined)}" if (defined := documents.definitions) else ""
-    )
+    defined = documents.definitions
+    text += f"; definitions in {', '.join(each.file for each in defined)}" if defined else ""
     return documents, [
         Check("documents", True, text),
         *(Check("documents", None, note) for note in documents.notes),
-        *(Check("documents", None, note) for each in defined for note in each.notes),
     ]

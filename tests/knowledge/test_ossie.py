@@ -124,9 +124,9 @@ def test_a_model_describes_relates_and_measures_its_tables() -> None:
     assert [c.description for c in people.columns] == ["", "where they live"]
     assert orders.foreign_keys == (ForeignKey(("PERSON",), "DB.CRM.PEOPLE", ("ID",)),)
     assert [each.by for each in declared] == ["OSI"]
+    assert read(osi()).notes == ("sales.osi.yaml has metrics of no dataset that is a table: best, now.",)
     assert found.notes == (
         "sales.osi.yaml, model sales: All shops; Count each purchase once",
-        "sales.osi.yaml has metrics of no dataset that is a table: best, now.",
         "Keys that OSI declares (sales.osi.yaml), not the database:"
         " DB.SALES.ORDERS.PERSON -> DB.CRM.PEOPLE.ID.",
     )
@@ -171,7 +171,7 @@ def test_drafts_of_the_next_version_are_read(content: dict[str, Any]) -> None:
         assert found is not None
         catalog, _ = with_definitions(SHOP, [found])
         assert catalog.tables == wanted.tables
-        assert not any("version" in note for note in catalog.notes)
+        assert not any("version" in note for note in found.notes)
 
 
 @pytest.mark.parametrize("version", ["1.0", "0.3.0", "", None])
@@ -217,7 +217,10 @@ def test_what_defines_tables_is_no_document(tmp_path: Path) -> None:
     found = Documents.load(tmp_path)
     assert list(found.texts) == ["rules.yaml", "terms.md"]
     assert [each.file for each in found.definitions] == ["sales.yaml", "target/manifest.json"]
-    assert found.notes == []
+    assert found.notes == [
+        "sales.yaml has metrics of no dataset that is a table: best, now.",
+        "target/manifest.json is no JSON, line 1: it defines nothing.",
+    ]
     (tmp_path / "sales.yaml").write_text(dumped(osi(semantic_model=[{**MODEL, "description": "x"}])))
     assert Documents.load(tmp_path).hash != found.hash
     for path in ("terms.md", "rules.yaml"):

@@ -24,6 +24,7 @@ from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.column_index import ColumnIndex
 from quorum.knowledge.compress import SchemaText, render
 from quorum.knowledge.dbt import with_properties
+from quorum.knowledge.definitions import DeclaredKey, with_definitions
 from quorum.knowledge.demonstrations import Demonstrations
 from quorum.knowledge.described import FOLDER, with_descriptions
 from quorum.knowledge.documents import Documents
@@ -36,6 +37,7 @@ from quorum.knowledge.verified import KnowledgeBase
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.embedded import EmbeddedConnector
+from quorum.tools.declared_keys import contradicted
 from quorum.tools.ledger import Budget
 from quorum.tools.linking import marks_hold
 from quorum.tools.lint import Linter
@@ -274,19 +276,27 @@ def database_url(url: str, home: Path) -> str:
 
 
 async def read_catalog(connector: Connector, documents: Documents | None, *, samples: int = 3) -> Catalog:
-    """The catalog as agents see it, with the descriptions beside the database's file and in dbt's documents.
+    """The catalog as agents see it, with what is said beside the database's file and defined in documents.
+
+    Its notes tell which declared relationships the rows contradict, where there are rows.
 
     Raises:
         DatabaseUnavailable: The database cannot be read.
     """
     catalog = await connector.catalog(samples=samples)
-    return await asyncio.to_thread(_described, catalog, connector, documents)
+    catalog, declared = await asyncio.to_thread(_described, catalog, connector, documents)
+    notes = await contradicted(connector, catalog, declared)
+    return replace(catalog, notes=(*catalog.notes, *notes)) if notes else catalog
 
 
-def _described(catalog: Catalog, connector: Connector, documents: Documents | None) -> Catalog:
+def _described(
+    catalog: Catalog, connector: Connector, documents: Documents | None
+) -> tuple[Catalog, tuple[DeclaredKey, ...]]:
     if isinstance(connector, EmbeddedConnector) and (folder := connector.folder / FOLDER).is_dir():
         catalog = with_descriptions(catalog, folder)
-    return with_properties(catalog, documents.texts) if documents else catalog
+    if documents is None:
+        return catalog, ()
+    return with_definitions(with_properties(catalog, documents.texts), documents.definitions)
 
 
 def _demonstrations(options: RunOptions) -> Demonstrations | None:

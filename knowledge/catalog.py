@@ -82,6 +82,18 @@ class ForeignKey:
 
 
 @dataclass(frozen=True)
+class Metric:
+    """A figure that a team has defined, beside the table that it is computed from.
+
+    ``expression`` is its formula, in SQL as far as its definition is; empty where unknown.
+    """
+
+    name: str
+    expression: str = ""
+    description: str = ""
+
+
+@dataclass(frozen=True)
 class Table:
     """A table or view. ``database`` and ``schema`` are empty where the engine has none.
 
@@ -98,6 +110,7 @@ class Table:
     primary_key: tuple[str, ...] = ()
     foreign_keys: tuple[ForeignKey, ...] = ()
     distinct_rows: int | None = None
+    metrics: tuple[Metric, ...] = ()
 
     @property
     def full_name(self) -> str:

@@ -21,7 +21,7 @@ FULL = Detail(samples=12, sample_chars=60, description_chars=None, contents=True
 """Everything the catalog knows."""
 
 SKELETON = Detail(samples=0, sample_chars=0, description_chars=0)
-"""Names, types, nested paths and keys alone."""
+"""Names, types, nested paths, keys and the names of metrics alone."""
 
 LEVELS: tuple[Detail, ...] = (
     FULL,
@@ -71,6 +71,8 @@ _BRACKETS = frozenset({"[]", "[all]", "[NULL]"})
 _LINES = {
     "tables": "tables A, B: both have these columns, beside them samples of one.",
     "{}": "A_{1..3, 7}: A_1, A_2, A_3 and A_7 (a range between eight-digit dates runs over days).",
+    "metric": "metric: NAME = FORMULA: a figure as the data's owners define it, no column. Where the question"
+    " means it, compute it so.",
     "=": "= T: what the table T holds.",
     "|": "| lines: all rows of the table, in the order of its columns (* withheld).",
     "like": "like T: the columns of T without those in - lines, plus (or changed as in) + lines;"
@@ -108,8 +110,8 @@ def render(catalog: Catalog, *, budget: int | None = None) -> SchemaText:
 
     Args:
         catalog: What to write.
-        budget: Tokens. All names, types, nested paths, keys and row counts are written even if
-            they exceed it; the rest goes to descriptions and sample values. None: whatever suits
+        budget: Tokens. All names (of metrics too), types, nested paths, keys and row counts are written
+            even if they exceed it; the rest goes to descriptions and sample values. None: whatever suits
             the catalog's size (``DEFAULT_BUDGET``, ``DEFAULT_GROWTH``).
     """
     writer = Writer(find_layouts(catalog), catalog.dialect)
@@ -140,12 +142,16 @@ def _guess(layouts: Sequence[Layout], skeleton: SchemaText, budget: int) -> int:
     texts += [(f.path, f.description) for c in columns for f in c.fields if f.description and not f.inferred]
     lengths = [len(text) for _, text in set(texts)]
     lengths += [len(text) for la in layouts for text in {t.description for t in la.tables}]
+    metrics = [metric for la in layouts if la.base is None for metric in la.tables[0].metrics]
+    lengths += [len(metric.description) for metric in metrics]
+    formulas = sum(len(metric.expression) for metric in metrics)
     values = [c.samples for c in columns if c.samples or c.complete]
     rate = skeleton.tokens / max(1, len(skeleton.text))
     for level, detail in enumerate(LEVELS):
         limit = detail.description_chars
         more = sum(n if limit is None else min(n, limit) for n in lengths) / CHARS_PER_TOKEN
         more += OWN_LINE_TOKENS * (len(texts) if limit != 0 else 0)
+        more += formulas * rate if limit != 0 else 0
         if detail.contents:
             more += sum(2 + len(cell or "") for c in columns for cell in c.cells) * rate
         for samples in values if detail.samples else ():

@@ -8,25 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from quorum.knowledge.catalog import Catalog
-from quorum.knowledge.described import joined, listed, with_texts
+from quorum.knowledge.definitions import DefinedTable, describe
 from quorum.knowledge.schema_grammar import one_line
+from quorum.knowledge.shapes import mapping, named, text
 
 SUFFIXES = (".yml", ".yaml")
 _BLOCK = re.compile(r"{%-?\s*docs\s+(\w+)\s*-?%}(.*?){%-?\s*enddocs\s*-?%}", re.DOTALL)
 _DOC = re.compile(r"{{\s*doc\(\s*(?:[\"']\w+[\"']\s*,\s*)?[\"'](\w+)[\"']\s*\)\s*}}")
-
-
-@dataclass(frozen=True)
-class _Described:
-    """A table as a file describes it: the names it may have, best first, and its columns' texts by name."""
-
-    names: tuple[str, ...]
-    text: str
-    columns: dict[str, str]
 
 
 def with_properties(catalog: Catalog, documents: Mapping[str, str]) -> Catalog:
@@ -38,24 +30,14 @@ def with_properties(catalog: Catalog, documents: Mapping[str, str]) -> Catalog:
         documents: Texts by file name.
     """
     blocks = {name: text for document in documents.values() for name, text in _BLOCK.findall(document)}
-    tables = {table.full_name: table for table in catalog.tables}
-    notes: list[str] = []
     for file, document in documents.items():
-        strange = []
-        for described in _tables(file, document, blocks, notes):
-            found = next(filter(None, map(catalog.find, described.names)), ())
-            strange += [] if found else [described.names[-1]]
-            for table in found:
-                known = tables[table.full_name]
-                told, others = with_texts(known, described.columns)
-                tables[table.full_name] = replace(told, description=joined(told.description, described.text))
-                strange += [f"{table.name}.{name}" for name in others]
-        if strange:
-            notes.append(f"{file} describes what is not in the database: {listed(strange)}.")
-    return replace(catalog, tables=tuple(tables.values()), notes=(*catalog.notes, *notes))
+        notes: list[str] = []
+        tables = list(_tables(file, document, blocks, notes))
+        catalog = describe(replace(catalog, notes=(*catalog.notes, *notes)), file, tables)
+    return catalog
 
 
-def _tables(file: str, document: str, blocks: Mapping[str, str], notes: list[str]) -> Iterator[_Described]:
+def _tables(file: str, document: str, blocks: Mapping[str, str], notes: list[str]) -> Iterator[DefinedTable]:
     """The tables that a document describes; none if it is not dbt's."""
     if not file.lower().endswith(SUFFIXES):
         return
@@ -69,36 +51,24 @@ def _tables(file: str, document: str, blocks: Mapping[str, str], notes: list[str
         notes.append(f"{file} is no YAML{where}: it describes no column.")
         return
     for kind in ("models", "seeds", "snapshots"):
-        for item in _items(content, kind):
-            alias = str(item.get("alias") or _mapping(item.get("config")).get("alias") or item["name"])
+        for item in named(content, kind):
+            alias = str(item.get("alias") or mapping(item.get("config")).get("alias") or item["name"])
             yield _described((alias,), item, blocks)
-    for source in _items(content, "sources"):
+    for source in named(content, "sources"):
         schema = str(source.get("schema") or source["name"])
-        for item in _items(source, "tables"):
+        for item in named(source, "tables"):
             name = str(item.get("identifier") or item["name"])
             yield _described((f"{schema}.{name}", name), item, blocks)
 
 
-def _described(names: tuple[str, ...], item: dict[str, Any], blocks: Mapping[str, str]) -> _Described:
+def _described(names: tuple[str, ...], item: dict[str, Any], blocks: Mapping[str, str]) -> DefinedTable:
     columns = {
-        str(column["name"]).strip().casefold(): text
-        for column in _items(item, "columns")
-        if (text := _text(column, blocks))
+        str(column["name"]).strip().casefold(): said
+        for column in named(item, "columns")
+        if (said := _text(column, blocks))
     }
-    return _Described(names, _text(item, blocks), columns)
+    return DefinedTable(names, _text(item, blocks), columns)
 
 
 def _text(item: Mapping[str, Any], blocks: Mapping[str, str]) -> str:
-    text = _DOC.sub(lambda found: blocks.get(found[1], ""), str(item.get("description") or ""))
-    return one_line(text)
-
-
-def _items(content: Any, name: str) -> list[dict[str, Any]]:
-    """The named things in a list of a mapping; whatever has another shape is not dbt's."""
-    listing = _mapping(content).get(name)
-    found = listing if isinstance(listing, list) else []
-    return [item for item in found if isinstance(item, dict) and item.get("name")]
-
-
-def _mapping(content: Any) -> dict[str, Any]:
-    return content if isinstance(content, dict) else {}
+    return one_line(_DOC.sub(lambda found: blocks.get(found[1], ""), text(item.get("description"))))

@@ -73,8 +73,10 @@ def with_texts(table: Table, texts: Mapping[str, str]) -> tuple[Table, list[str]
 
 
 def joined(known: str, more: str) -> str:
-    """Two descriptions of one thing; the same one once."""
-    return "; ".join(dict.fromkeys(filter(None, (known, more))))
+    """Two descriptions of one thing; what the first says is not said again."""
+    if not more or f"; {more};" in f"; {known};":
+        return known
+    return f"{known}; {more}" if known else more
 
 
 def _texts(path: Path) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""A folder's documents as text."""
+"""A folder's documents as text, and what its files define for tools (``quorum.knowledge.manifests``)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from quorum.knowledge.definitions import Definitions
 from quorum.knowledge.errors import ConfigurationError, install_hint
+from quorum.knowledge.manifests import ARTIFACTS, MAX_BYTES, read_definitions
 
 PLAIN = frozenset({".md", ".markdown", ".txt", ".rst", ".yml", ".yaml", ".csv"})
-PDF = ".pdf"
+PDF, JSON = ".pdf", ".json"
+DEFINING = frozenset({".yml", ".yaml", JSON})
 MAX_FILE_BYTES = 2 * 2**20
 MAX_PDF_BYTES = 32 * 2**20  # most of it are pictures and fonts
 MAX_TOTAL_BYTES = 32 * 2**20
@@ -24,24 +27,33 @@ _UNDERLINED = re.compile(r"^(?=\S)(.*\w.*)\n([=\-~^\"'`#*+.:_])\2{2,}[ \t]*$", r
 _OVERLINE = re.compile(r"^([=\-~^\"'`#*+.:_])\1{2,}[ \t]*\n(?=[ \t]*\S.*\n\1{3,}[ \t]*$)", re.MULTILINE)
 
 
-def read_folder(folder: Path) -> tuple[dict[str, str], list[str]]:
-    """Texts of a folder's documents by relative name, sorted, and notes on what was left out.
+def read_folder(folder: Path) -> tuple[dict[str, str], list[str], list[Definitions]]:
+    """Texts of a folder's documents by relative name, sorted, notes on what was left out, and definitions.
 
     Reads files of ``PLAIN`` kinds in UTF-8 (or UTF-16 with its mark), and the text of PDFs (extra ``pdf``),
     also in subfolders. Hidden files are passed over; links that lead out of the folder are not followed.
+    A file that defines tables and metrics is no document; JSON is read for that alone.
 
     Raises:
-        ConfigurationError: The folder does not exist, or has no document that can be read.
+        ConfigurationError: The folder does not exist, or has no file that can be read.
     """
     if not folder.is_dir():
         raise ConfigurationError(f"There is no documents folder {folder}.", hint="Check the path.")
     root, total = folder.resolve(), 0
     texts: dict[str, str] = {}
-    notes: list[str] = []
-    for path in _files(folder, notes):
+    notes, others = list[str](), list[str]()
+    definitions: list[Definitions] = []
+    for path in _files(folder, notes, others):
         name = path.relative_to(folder).as_posix()
         text = _read(path, name, root, notes)
         if text is None:
+            continue
+        if path.suffix.lower() in DEFINING and (defined := read_definitions(name, text)):
+            definitions.append(defined)
+            notes += defined.notes
+            continue
+        if path.suffix.lower() == JSON:
+            others.append(name)
             continue
         total += len(text)
         if len(texts) == MAX_FILES or total > MAX_TOTAL_BYTES:
@@ -50,17 +62,19 @@ def read_folder(folder: Path) -> tuple[dict[str, str], list[str]]:
             )
             break
         texts[name] = text
-    if not texts:
+    if others:
+        more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
+        notes.append(f"Left out, of kinds that are not read: {', '.join(others[:NAMED])}{more}.")
+    if not texts and not definitions:
         left_out = f" {' '.join(notes)}" if notes else ""
         raise ConfigurationError(
             f"The documents folder {folder} has no document that can be read.{left_out}",
             hint=f"Add {', '.join(sorted(PLAIN))} or {PDF} files, or leave the option out.",
         )
-    return texts, notes
+    return texts, notes, definitions
 
 
-def _files(folder: Path, notes: list[str]) -> Iterator[Path]:
-    others: list[str] = []
+def _files(folder: Path, notes: list[str], others: list[str]) -> Iterator[Path]:
     for place, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in folders:
@@ -70,17 +84,15 @@ def _files(folder: Path, notes: list[str]) -> Iterator[Path]:
                 )
         for name in sorted(files):
             path = Path(place, name)
-            if path.suffix.lower() in (*PLAIN, PDF) and not name.startswith("."):
+            if path.suffix.lower() in (*PLAIN, PDF, JSON) and not name.startswith("."):
                 yield path
             elif not name.startswith("."):
                 others.append(path.relative_to(folder).as_posix())
-    if others:
-        more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
-        notes.append(f"Left out, of kinds that are not read: {', '.join(others[:NAMED])}{more}.")
 
 
 def _read(path: Path, name: str, root: Path, notes: list[str]) -> str | None:
     most = MAX_PDF_BYTES if path.suffix.lower() == PDF else MAX_FILE_BYTES
+    most = MAX_BYTES if path.name.lower() in ARTIFACTS else most
     if not path.resolve().is_relative_to(root):
         notes.append(f"{name} is a link out of the folder and was not followed.")
         return None

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
 from quorum.knowledge.chunks import Chunk, split
+from quorum.knowledge.definitions import Definitions
 from quorum.knowledge.document_files import read_folder
 from quorum.knowledge.index import Embedder, TextIndex
 from quorum.knowledge.lexical import distinctive, terms
@@ -29,6 +30,7 @@ class Documents:
         chunks: In the order of files and lines.
         notes: What was left out when the folder was read, for people.
         cache: Folder in which the embedding index is kept; None keeps it in memory only.
+        definitions: What files of the folder define that are no documents.
         own: They belong to the question itself, and are no collection in which its answer is looked for.
     """
 
@@ -37,16 +39,17 @@ class Documents:
     notes: list[str]
     cache: Path | None = None
     own: bool = False
+    definitions: list[Definitions] = field(default_factory=list)
 
     @classmethod
     def load(cls, folder: Path, *, cache: Path | None = None) -> Documents:
         """Read a folder (see ``quorum.knowledge.document_files.read_folder``).
 
         Raises:
-            ConfigurationError: The folder does not exist, or has no document that can be read.
+            ConfigurationError: The folder does not exist, or has no file that can be read.
         """
-        texts, notes = read_folder(folder)
-        return cls.of(texts, notes=notes, cache=cache)
+        texts, notes, definitions = read_folder(folder)
+        return replace(cls.of(texts, notes=notes, cache=cache), definitions=definitions)
 
     @classmethod
     def of(
@@ -63,8 +66,9 @@ class Documents:
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 (hex) over names and texts."""
-        return hashlib.sha256(repr(sorted(self.texts.items())).encode(errors="surrogatepass")).hexdigest()
+        """SHA-256 (hex) over names and texts, and over what is defined beside them."""
+        said = repr(sorted(self.texts.items())) + "".join(map(repr, self.definitions))
+        return hashlib.sha256(said.encode(errors="surrogatepass")).hexdigest()
 
     def all_text(self, limit: int) -> str | None:
         """All documents, each under its file name; None if longer than ``limit`` tokens (estimated)."""

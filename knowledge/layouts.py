@@ -1,8 +1,8 @@
 """Layouts: the distinct column lists of a catalog, shared ones once, near relatives as differences.
 
 A layout is a shared field group (SQLAgent, paper 001, Appendix D) refined by what a signature leaves out
-(keys, nullability, kind), or one table. A layout whose columns differ little from another's is written as
-the difference from that one, its base.
+(keys, nullability, kind, metrics), or one table. A layout whose columns differ little from another's is
+written as the difference from that one, its base.
 """
 
 from __future__ import annotations
@@ -101,11 +101,12 @@ def _refined(table: Table) -> tuple[object, ...]:
     """What members of one signature must agree on besides names and types."""
     required = frozenset(c.name for c in table.columns if not c.nullable)
     nested = frozenset((c.name, declared) for c in table.columns if (declared := _declared(c)))
-    return required, nested, *_keys(table)
+    return required, nested, *_common(table)
 
 
-def _keys(table: Table) -> tuple[object, ...]:
-    return table.primary_key, table.foreign_keys, table.kind
+def _common(table: Table) -> tuple[object, ...]:
+    """What a block says once for all of its tables, and for those that are like it."""
+    return table.primary_key, table.foreign_keys, table.kind, table.metrics
 
 
 def _declared(column: Column) -> tuple[tuple[str, str], ...]:
@@ -158,7 +159,7 @@ def _find_bases(layouts: Sequence[Layout]) -> None:
 
 def _adopt(layout: Layout, base: Layout) -> bool:
     """Write the layout as a difference from ``base``, if they are near enough; whether they are."""
-    if _keys(layout.tables[0]) != _keys(base.tables[0]):
+    if _common(layout.tables[0]) != _common(base.tables[0]):
         return False
     known = {c.name: c for c in base.columns}
     added = tuple(c for c in layout.columns if c.name not in known or _differs(c, known[c.name]))

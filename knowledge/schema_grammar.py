@@ -88,6 +88,12 @@ def write_value(value: str) -> str:
     return quote(value) if _SPECIAL_VALUE.search(value) else value
 
 
+def write_expression(text: str) -> str:
+    """A metric's formula; quoted where it could be misread."""
+    plain = text.isprintable() and text == text.strip() and text[:1] != '"' and " --" not in text
+    return text if plain else quote(text)
+
+
 def write_values(values: Iterable[str], complete: bool = False) -> str:
     """``[a, b]``; when there are no others, ``[all: a, b]`` or ``[NULL only]``."""
     written = ", ".join(map(write_value, values))
@@ -167,6 +173,14 @@ class Scanner:
             return self.name()
         start, self.at = self.at, _bare_type_end(self.line, self.at)
         return self.line[start : self.at]
+
+    def expression(self) -> str:
+        """A metric's formula, up to its description."""
+        if self.line.startswith('"', self.at):
+            return self.name()
+        text = self.rest.partition(" --")[0]
+        self.at += len(text)
+        return text
 
     def row(self) -> list[Cell]:
         """The values of a row."""

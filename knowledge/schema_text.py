@@ -25,6 +25,7 @@
       total "DECIMAL [x]" -- what was paid
       extra JSON
         ~items[].sku, note string
+      metric: revenue = SUM(total) -- without returns
 
     table archive like sales_20240101
       - total
@@ -76,6 +77,9 @@ Body lines, indented by two spaces
     ``-- NAME: description`` describes one member of a group.
     ``| a, NULL, *``: a row, one value for each column in their order; ``*`` where values are withheld. Such
     lines are all rows of a table, and the samples of its columns are not repeated beside them.
+    ``metric: NAME [= EXPRESSION] [-- description]``: a figure that a team has defined, and its formula, in
+    double quotes where it could be misread; without room for any description formulas are left out too.
+    A block's metrics are those of all of its tables, and of those that are ``like`` them.
     ``= NAME: column [samples], ...``: what one member of a group holds and the columns' own samples do not
     show; ``= NAME``: the rows that follow are this member's.
     ``(columns unknown)`` stands for a table whose columns no source has.
@@ -96,7 +100,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from quorum.knowledge.catalog import Catalog, Column, Field, ForeignKey, Table
+from quorum.knowledge.catalog import Catalog, Column, Field, ForeignKey, Metric, Table
 from quorum.knowledge.nested_text import rebuild
 from quorum.knowledge.schema_grammar import Cell, Scanner, SchemaTextError
 from quorum.knowledge.schema_headers import Counts, read_facts, read_members
@@ -108,10 +112,10 @@ __all__ = ["SchemaTextError", "parse_schema"]
 def parse_schema(text: str) -> Catalog:
     """Read schema text back into a catalog: the inverse of ``quorum.knowledge.compress.render``.
 
-    Every table, column name, type, nested path, key and row count comes back exactly. Tables come
-    in the text's order; members of a group all get the columns, descriptions, samples and inferred
-    paths that the text gives for the group. Descriptions and samples are as (cut as) the text has
-    them.
+    Every table, column name, type, nested path, key, row count and name of a metric comes back exactly.
+    Tables come in the text's order; members of a group all get the columns, descriptions, samples and
+    inferred paths that the text gives for the group. Descriptions and samples are as (cut as) the text
+    has them.
 
     Raises:
         SchemaTextError: A line does not follow the format; the message quotes it.
@@ -155,6 +159,7 @@ class _Block:
     removed: list[str] = field(default_factory=list)
     primary: list[str] = field(default_factory=list)
     foreign: list[ForeignKey] = field(default_factory=list)
+    metrics: list[Metric] = field(default_factory=list)
     member: tuple[str, ...] = ()
     rows: dict[tuple[str, ...], list[list[Cell]]] = field(default_factory=dict)
     samples: dict[tuple[str, ...], dict[str, tuple[str, ...]]] = field(default_factory=dict)
@@ -200,16 +205,18 @@ class _Reader:
         if block is None:
             return
         columns = [column.finish() for column in block.columns]
-        primary, foreign = tuple(block.primary), tuple(block.foreign)
+        primary, foreign, metrics = tuple(block.primary), tuple(block.foreign), tuple(block.metrics)
         if block.base is not None:
             columns = _changed(block.base.columns, block.removed, columns)
             primary, foreign = block.base.primary_key, block.base.foreign_keys
+            metrics = block.base.metrics
         for i, parts in enumerate(block.names):
             database, schema, name = ("", "", *parts)[-3:]
             rows, distinct = block.counts[i] if i < len(block.counts) else (None, None)
             text = block.member_descriptions.get(parts, block.description)
             own = tuple(block.filled(parts, columns))
-            table = Table(name, own, schema, database, block.kind, text, rows, primary, foreign, distinct)
+            keys = primary, foreign, distinct
+            table = Table(name, own, schema, database, block.kind, text, rows, *keys, metrics)
             self.tables.append(table)
             self._known[parts] = table
 
@@ -264,6 +271,8 @@ class _Reader:
             block.primary = scanner.names()
         elif scanner.take("foreign key ("):
             block.foreign.append(_foreign_key(scanner))
+        elif scanner.take("metric: "):
+            block.metrics.append(_metric(scanner))
         else:
             scanner.take("+ ")
             self._columns(block, scanner)
@@ -320,6 +329,15 @@ def _foreign_key(scanner: Scanner) -> ForeignKey:
     table = scanner.full_name()
     theirs = scanner.names() if scanner.take(" (") else ()
     return ForeignKey(tuple(names), ".".join(table), tuple(theirs))
+
+
+def _metric(scanner: Scanner) -> Metric:
+    name = scanner.name()
+    expression = scanner.expression() if scanner.take(" = ") else ""
+    text = scanner.rest if scanner.take(" -- ") else ""
+    if not text and scanner.rest:
+        raise SchemaTextError(f"unexpected behind a metric: {scanner.rest[:60]}")
+    return Metric(name, expression, text)
 
 
 def _changed(base: Sequence[Column], removed: Sequence[str], added: Sequence[Column]) -> list[Column]:

@@ -12,7 +12,7 @@ from quorum.knowledge.catalog import Column, Field, ForeignKey, Table
 from quorum.knowledge.layouts import Layout
 from quorum.knowledge.naming import write_full_name, write_name, write_names
 from quorum.knowledge.nested_text import spell
-from quorum.knowledge.schema_grammar import one_line, write_path, write_type, write_values
+from quorum.knowledge.schema_grammar import one_line, write_expression, write_path, write_type, write_values
 from quorum.knowledge.schema_headers import facts, full_name, members
 from quorum.knowledge.schema_rows import Contents
 
@@ -29,7 +29,7 @@ class Detail:
     Attributes:
         samples: Sample values of a column.
         sample_chars: Characters of a sample value.
-        description_chars: Characters of a description; None for all of it, 0 for none.
+        description_chars: Characters of a description; None for all of it, 0 for none, nor for formulas.
         contents: Whether small tables show their rows, the tables of a group each their samples, and
             columns that they hold NULLs.
     """
@@ -86,13 +86,14 @@ class Writer:
             "omitted": f"{count['omitted']:,} of {count['descriptions']:,} descriptions",
             "cut": f"the ends (…) of {count['cut']:,} descriptions",
             "disputed": f"{count['disputed']:,} descriptions in which tables of one group differ",
+            "formulas": f"the formulas of {count['formulas']:,} metrics",
             "unsampled": f"sample values of {count['unsampled']:,} of {count['sampled']:,} columns",
             "rows": f"the rows of {count['rows']:,} small table{'s' * (count['rows'] != 1)}",
         }
         return tuple(text for what, text in parts.items() if count[what])
 
     def _block(self, layout: Layout) -> Iterator[str]:
-        """Header, columns, keys."""
+        """Header, columns, keys, metrics, contents."""
         _, tables, numbered = self._members(layout)
         self._counts["disputed"] += layout.disputed
         yield self._header(layout)
@@ -111,6 +112,8 @@ class Writer:
             yield from self._keys(tables[0])
         else:
             yield "  (columns unknown)"
+        if layout.base is None:
+            yield from self._metrics(tables[0])
         for mark, line in contents.lines(tables, self.dialect, numbered) if contents else ():
             self.used.add(mark)
             yield line
@@ -216,6 +219,15 @@ class Writer:
                 continue
             theirs = f" ({self._names(key.ref_columns)})" if key.ref_columns else ""
             yield f"  foreign key ({self._names(key.columns)}) -> {self._reference(key)}{theirs}"
+
+    def _metrics(self, table: Table) -> Iterator[str]:
+        for metric in table.metrics:
+            self.used.add("metric")
+            shown = bool(metric.expression) and self.detail.description_chars != 0
+            self._counts["formulas"] += bool(metric.expression) and not shown
+            formula = f" = {write_expression(metric.expression)}" if shown else ""
+            text = self._cut(metric.description)
+            yield f"  metric: {write_name(metric.name)}{formula}{f' -- {text}' if text else ''}"
 
     def _reference(self, key: ForeignKey) -> str:
         return write_full_name(key.ref_table.split("."), self.dialect)

@@ -188,6 +188,8 @@ def _documents(folder: Path | None) -> tuple[Documents | None, list[Check]]:
         return None, [Check("documents", False, str(error))]
     words = sum(len(chunk.body.split()) for chunk in documents.chunks)
     text = f"{folder}: {len(documents.texts):,} read, {words:,} words"
+    defined = documents.definitions
+    text += f"; definitions in {', '.join(each.file for each in defined)}" if defined else ""
     return documents, [
         Check("documents", True, text),
         *(Check("documents", None, note) for note in documents.notes),

@@ -207,7 +207,8 @@ def _without(note: str, gone: set[str]) -> str:
     if not words & gone:
         return note
     head, colon, listed = note.partition(": ")
-    left = [name for name in re.sub(r"( and \d+ more)?\.$", "", listed).split(", ") if name not in gone]
+    names = re.sub(r"( and \d+ more)?\.$", "", listed).split(", ")
+    left = [name for name in names if gone.isdisjoint({name, *re.split(" -> | and ", name)})]
     return f"{head}: {', '.join(left)}." if colon and listed and left else ""
 
 

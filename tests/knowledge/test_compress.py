@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from quorum.knowledge.catalog import Catalog, Column, Field, ForeignKey, Table
+from quorum.knowledge.catalog import Catalog, Column, Field, ForeignKey, Metric, Table
 from quorum.knowledge.compress import render
+from quorum.knowledge.schema_files import SchemaFiles
 from quorum.knowledge.schema_text import parse_schema
 from quorum.knowledge.tokens import estimate_tokens
 
@@ -340,3 +341,45 @@ def test_ranges_of_names_are_explained_only_where_there_are_any() -> None:
     assert "A_{" not in text
     shards = tuple(Table(f"t_{n}", columns) for n in range(5))
     assert "A_{1..3, 7}: A_1, A_2, A_3 and A_7" in render(Catalog("c", "sqlite", shards)).text
+
+
+def test_metrics_stand_beside_their_table_and_are_explained() -> None:
+    metrics = (
+        Metric("revenue", "SUM(total)", "without\nreturns"),
+        Metric("Average order", "SUM(total) / COUNT(*)"),
+        Metric("mood"),
+    )
+    shop = Catalog("shop", "sqlite", (Table("orders", (Column("metric", "INT"),), metrics=metrics),))
+    text = render(shop).text
+    assert "  metric: revenue = SUM(total) -- without returns\n" in text
+    assert '  metric: "Average order" = SUM(total) / COUNT(*)\n  metric: mood\n' in text
+    assert "# metric: NAME = FORMULA" in text
+    assert "# metric:" not in render(SHOP).text
+    assert parse_schema(text).tables[0].metrics[1:] == metrics[1:]
+    assert "metric: revenue = SUM(total)" in SchemaFiles(shop).run("cat orders.txt")
+    assert "no column" in SchemaFiles(shop).run("cat README.md")
+
+
+def test_a_budget_cuts_what_metrics_mean_before_their_formulas_and_never_their_names() -> None:
+    metrics = tuple(Metric(f"metric_{n}", f"SUM(column_{n})", "what it tells " * 30) for n in range(60))
+    table = Table("t", tuple(Column(f"column_{n}", "INT") for n in range(60)), metrics=metrics)
+    catalog = Catalog("c", "sqlite", (table,))
+    skeleton, whole = render(catalog, budget=1), render(catalog, budget=10**9)
+    some = render(catalog, budget=(skeleton.tokens + whole.tokens) // 3)
+    assert [m.name for m in parse_schema(skeleton.text).tables[0].metrics] == [m.name for m in metrics]
+    assert "SUM" not in skeleton.text
+    assert "the formulas of 60 metrics" in skeleton.left_out
+    assert some.text.count("SUM(") == 60
+    assert "…" in some.text
+    assert "formulas" not in "".join(some.left_out)
+
+
+def test_tables_that_differ_in_metrics_alone_are_no_group() -> None:
+    columns = (Column("id", "INT"), Column("total", "INT"))
+    tables = tuple(
+        Table(f"sales_{year}", columns, metrics=(Metric("sum", "SUM(total)"),) * (year > 2021))
+        for year in (2020, 2021, 2022, 2023)
+    )
+    text = render(Catalog("c", "sqlite", tables)).text
+    assert text.count("metric: sum") == 1
+    assert {t.name: t.metrics for t in parse_schema(text).tables} == {t.name: t.metrics for t in tables}

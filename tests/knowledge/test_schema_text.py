@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quorum.knowledge.catalog import Catalog, Column, Field, ForeignKey, Table
+from quorum.knowledge.catalog import Catalog, Column, Field, ForeignKey, Metric, Table
 from quorum.knowledge.compress import render
 from quorum.knowledge.naming import write_name
 from quorum.knowledge.schema_grammar import one_line
@@ -64,6 +64,24 @@ TEXTS = st.one_of(
     st.just(""), st.sampled_from(["^", "--^", "a -- b", "…", "all: a", "NULL only"]), st.text(max_size=20)
 )
 PATHS = st.one_of(st.sampled_from(["a.b", "[].key", "*", "*.x", '["a b"].c', "~x", ".y", "a b"]), NAMES)
+
+FORMULAS = st.sampled_from(
+    [
+        "",
+        "SUM(total)",
+        "a -- b",
+        "--c",
+        '"a" + 1',
+        " pad ",
+        "a -",
+        "1 -- \n+ 2",
+        " --",
+        "=",
+        "\ud800",
+        "\u2028",
+    ]
+) | st.text(max_size=12)
+METRICS = st.builds(Metric, NAMES, FORMULAS, TEXTS.map(one_line))
 
 
 @st.composite
@@ -126,6 +144,7 @@ def catalogs(draw: st.DrawFn) -> Catalog:
                 tuple(draw(keys)),
                 tuple(foreign),
                 distinct_rows=None if rows is None else draw(st.none() | st.integers(0, rows)),
+                metrics=tuple(draw(st.lists(METRICS, max_size=2))),
             )
         )
     notes = tuple(filter(None, (one_line(draw(TEXTS)) for _ in range(2))))
@@ -141,7 +160,7 @@ def facts(table: Table) -> tuple[object, ...]:
     }
     keys = set(table.foreign_keys)
     counts = table.row_count, table.distinct_rows
-    return columns, table.kind, table.description, counts, table.primary_key, keys
+    return columns, table.kind, table.description, counts, table.primary_key, keys, table.metrics
 
 
 @settings(max_examples=300)
@@ -158,9 +177,20 @@ def test_everything_comes_back_whatever_the_names(catalog: Catalog) -> None:
 def test_a_tight_budget_loses_no_name_type_path_or_key(catalog: Catalog) -> None:
     back = parse_schema(render(catalog, budget=1).text)
 
+    def metrics(table: Table) -> tuple[str, ...]:
+        return tuple(metric.name for metric in table.metrics)
+
     def skeleton(source: Catalog) -> object:
         return {
-            (t.database, t.schema, t.name, t.row_count, t.primary_key, frozenset(t.foreign_keys)): {
+            (
+                t.database,
+                t.schema,
+                t.name,
+                t.row_count,
+                t.primary_key,
+                frozenset(t.foreign_keys),
+                metrics(t),
+            ): {
                 (c.name, c.type, c.nullable, tuple((f.path, f.type, f.inferred) for f in c.fields))
                 for c in t.columns
             }

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from quorum.api import ask, ask_sync
+    from quorum.exploring import explore, explore_sync
     from quorum.graph.answer import Answer
     from quorum.graph.clarification import Clarification
     from quorum.settings import Settings
@@ -17,7 +18,18 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-__all__ = ["Answer", "Clarification", "Settings", "ask", "ask_sync", "correct", "correct_sync", "keep"]
+__all__ = [
+    "Answer",
+    "Clarification",
+    "Settings",
+    "ask",
+    "ask_sync",
+    "correct",
+    "correct_sync",
+    "explore",
+    "explore_sync",
+    "keep",
+]
 
 _HOMES = {
     "Answer": "quorum.graph.answer",
@@ -27,6 +39,8 @@ _HOMES = {
     "ask_sync": "quorum.api",
     "correct": "quorum.teaching",
     "correct_sync": "quorum.teaching",
+    "explore": "quorum.exploring",
+    "explore_sync": "quorum.exploring",
     "keep": "quorum.teaching",
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -11,10 +12,13 @@ from click.testing import CliRunner
 
 from quorum.cli import cli
 from quorum.graph.builder import build_graph
+from quorum.graph.exploring import RECIPE
+from quorum.tools.offline.roles import Prompt as OfflinePrompt
+from quorum.tools.offline.roles import answer
 from tests.graph.test_team import SENTENCE
 from tests.quorum.options_table import README, table, with_table
 from tests.quorum.roles import by_role
-from tests.servers.chat_server import ChatServer
+from tests.servers.chat_server import Answer, ChatServer, Request, say
 
 
 def test_the_table_of_options_is_as_declared() -> None:
@@ -66,13 +70,21 @@ def _tour(root: Path) -> tuple[list[str], str]:
     return [line for line in shell.splitlines() if line], tour.split("```python\n")[1].split("```")[0]
 
 
+def _by_the_rules(role: str, request: Request) -> Answer | None:
+    """What the offline model says to the roles of an exploration."""
+    if role not in RECIPE.agents:
+        return None
+    prompt = "\n\n".join(message["content"] for message in request.body["messages"])
+    return say(json.dumps(answer(OfflinePrompt(prompt))))
+
+
 def test_every_command_of_the_tour_works_as_printed(
     root: Path, workplace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines, script = _tour(root)
     said, commands = "", 0
     written = {"reasoning": "Count them.", "sql": "SELECT COUNT(*) AS customers FROM customers"}
-    with ChatServer(by_role(sql_writer=written)) as server:
+    with ChatServer(by_role(_by_the_rules, sql_writer=written)) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         for line in lines:
             name, *arguments = shlex.split(line, comments=True)

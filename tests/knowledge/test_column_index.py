@@ -1,0 +1,110 @@
+"""The index over a catalog's columns: its texts, what it finds by words and by meaning, groups once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from quorum.knowledge.catalog import Catalog, Column, Table
+from quorum.knowledge.column_index import ColumnHit, ColumnIndex, units
+from quorum.knowledge.errors import ConfigurationError
+
+
+def table(name: str, /, schema: str = "main", description: str = "", **columns: str) -> Table:
+    made = tuple(Column(column, "TEXT", description=text) for column, text in columns.items())
+    return Table(name, made, schema, description=description)
+
+
+SHARDS = tuple(table(f"sales_{year}", day="", amount="money received") for year in range(2019, 2024))
+SHOP = Catalog(
+    "shop",
+    "duckdb",
+    (
+        *SHARDS,
+        table("customers", name="", city="where they live"),
+        table("stock", description="Goods in the warehouse", item="", pieces=""),
+        table("sales_2019", "archive", day="", amount="money received"),
+        table("empty"),
+    ),
+)
+
+
+class Letters:
+    """An embedder that counts letters: real vectors, no model."""
+
+    name = "letters"
+
+    def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        letters = "abcdefghijklmnopqrstuvwxyz"
+        counts = np.array([[text.lower().count(c) + 1e-3 for c in letters] for text in texts], np.float32)
+        return counts / np.linalg.norm(counts, axis=1, keepdims=True)
+
+
+def test_texts_are_the_papers() -> None:
+    index = ColumnIndex(SHOP)
+    assert index.texts[1] == "[Name]: amount; [Type]: TEXT; [Desc]: money received"
+    assert len(index.texts) == 2 + 2 + 2 + 2
+
+
+def test_tables_of_a_schema_that_share_their_columns_are_indexed_once() -> None:
+    assert [[t.full_name for t in unit] for unit in units(SHOP)] == [
+        [t.full_name for t in SHARDS],
+        ["main.customers"],
+        ["main.stock"],
+        ["archive.sales_2019"],
+        ["main.empty"],
+    ]
+    assert len(ColumnIndex(SHOP, groups=False).texts) == 5 * 2 + 2 + 2 + 2
+
+
+def test_columns_are_found_by_their_words_and_those_of_their_tables() -> None:
+    index = ColumnIndex(SHOP)
+    (first, *others) = index.search("Where do they live?", 5)
+    assert (first.table, first.column, others) == ("main.customers", "city", [])
+    assert first.score > 0
+    assert {(hit.table, hit.column) for hit in index.search("warehouses", 5)} == {
+        ("main.stock", "item"),
+        ("main.stock", "pieces"),
+    }
+    assert index.search("[Name]: TEXT", 5) == [ColumnHit("main.customers", "name", pytest.approx(1, abs=1))]
+    assert index.search("nothing alike", 5) == []
+    assert len(index.search("amount", 1)) == 1
+
+
+def test_tables_are_ranked_whole_and_groups_stand_for_their_tables() -> None:
+    index = ColumnIndex(SHOP)
+    assert index.tables("What was received in 2021?", 1) == ["main.sales_2019"]
+    assert index.tables("pieces in stock", 1) == ["main.stock"]
+    ranked = index.tables("cities", 9)
+    assert ranked[0] == "main.customers"
+    assert sorted(ranked) == sorted(unit[0].full_name for unit in units(SHOP))
+
+
+def test_a_catalog_without_tables_or_words_has_nothing_to_find() -> None:
+    assert ColumnIndex(Catalog("none", "duckdb", ())).tables("any", 3) == []
+    index = ColumnIndex(Catalog("none", "duckdb", (table("empty"),)))
+    assert (index.search("any", 3), index.tables("any", 3)) == ([], ["main.empty"])
+
+
+def test_hybrid_needs_an_embedder() -> None:
+    with pytest.raises(ConfigurationError, match="embedding model"):
+        ColumnIndex(SHOP).tables("any", 3, hybrid=True)
+
+
+def test_columns_and_tables_are_found_by_meaning(tmp_path: Path) -> None:
+    pytest.importorskip("faiss", reason="the extra quorum-sql[embeddings] is not installed")
+    index = ColumnIndex(SHOP, tmp_path / "index")
+    hits = index.search("[Table]: stock; [Name]: pieces; [Type]: TEXT; [Desc]:", 3, embedder=Letters())
+    assert (hits[0].table, hits[0].column) == ("main.stock", "pieces")
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    assert index.tables("stock pieces", 1, embedder=Letters()) == ["main.stock"]
+    assert index.tables("where they live", 1, embedder=Letters(), hybrid=True) == ["main.customers"]
+    assert len(index.tables("where they live", 9, embedder=Letters(), hybrid=True)) == 5
+    assert (tmp_path / "index" / "manifest.json").is_file()
+    nothing = ColumnIndex(Catalog("none", "duckdb", (table("empty"),)))
+    assert nothing.search("any", 3, embedder=Letters()) == []
+    assert nothing.tables("any", 3, embedder=Letters()) == ["main.empty"]

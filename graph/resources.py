@@ -36,7 +36,7 @@ from quorum.tools.databases.embedded import EmbeddedConnector
 from quorum.tools.ledger import Budget
 from quorum.tools.lint import Linter
 from quorum.tools.models import Model, ModelSettings, check_priced, make_models
-from quorum.tools.models.embedding_cache import OnProgress
+from quorum.tools.models.embedding_cache import CachedEmbedder
 from quorum.tools.models.embeddings import make_embedder
 from quorum.tools.sample import sample_database, sample_documents
 from quorum.tools.urls import SAMPLE, url_secrets
@@ -309,18 +309,12 @@ def _models(options: RunOptions, key: str, own: Mapping[str, BaseChatModel]) -> 
     return dict(zip(options.specs, made, strict=True))
 
 
-def open_embedder(
-    options: RunOptions, *, api_key: str = "", on_progress: OnProgress | None = None
-) -> Embedder | None:
-    """The embedding model that ``options`` name; None if they name none. Arguments as ``open_resources``.
-
-    Args:
-        on_progress: Told how many texts are embedded, of how many.
+def open_embedder(options: RunOptions, *, api_key: str = "") -> CachedEmbedder | None:
+    """The embedding model that ``options`` name; None if they name none.
 
     Raises:
         ConfigurationError: The model has no name, or needs a key that is not there.
     """
     if not options.embedding_model:
         return None
-    settings = _settings(options, _key(api_key))
-    return make_embedder(options.embedding_model, settings, options.home, on_progress=on_progress)
+    return make_embedder(options.embedding_model, _settings(options, _key(api_key)), options.home)

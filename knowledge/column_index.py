@@ -85,6 +85,17 @@ class ColumnIndex:
             self._columns += [(len(self.fields) - 1, column) for column in tables[0].columns]
         self.texts = [column_text(column) for _, column in self._columns]
 
+    def build(self, embedder: Embedder | None = None) -> None:
+        """Make now what the first search would make: by words, or with an embedder by meaning.
+
+        Raises:
+            ConfigurationError, ModelUnavailable: As ``search``.
+        """
+        if embedder is None:
+            _ = self._bm25
+        elif self.texts:
+            self._index.vectors(embedder)
+
     def search(
         self, query: str, k: int, *, embedder: Embedder | None = None, hybrid: bool = False
     ) -> list[ColumnHit]:

@@ -43,17 +43,17 @@ class CachedEmbedder:
     Args:
         path: Of the SQLite file, which is made with its folder.
         batch: Texts given to ``inner`` at a time.
-        on_progress: Told after each batch.
+        on_progress: Told after each batch; may be set later.
     """
 
     def __init__(
         self, inner: Embedder, path: Path, batch: int = 256, on_progress: OnProgress | None = None
     ) -> None:
-        self._inner, self._path, self._batch, self._told = inner, path, batch, on_progress
+        self.inner, self._path, self._batch, self.on_progress = inner, path, batch, on_progress
 
     @property
     def name(self) -> str:
-        return self._inner.name
+        return self.inner.name
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         """See ``Embedder.encode``.
@@ -73,13 +73,13 @@ class CachedEmbedder:
         missing = [(key, text) for key, text in left.items() if key not in known]
         for start in range(0, len(missing), self._batch):
             part = missing[start : start + self._batch]
-            made = self._inner.encode([text for _, text in part])
+            made = self.inner.encode([text for _, text in part])
             new = {key: vector.tobytes() for (key, _), vector in zip(part, made, strict=True)}
             self._check((*new.values(), *islice(known.values(), 1)))
             self._using(partial(_keep, model=self.name, vectors=new), None)
             known |= new
-            if self._told:
-                self._told(len(known), len(left))
+            if self.on_progress:
+                self.on_progress(len(known), len(left))
         self._check(known.values())
         return np.frombuffer(b"".join(known[key] for key in keys), np.float32).reshape(len(keys), -1)
 

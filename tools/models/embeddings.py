@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from quorum.knowledge.errors import ConfigurationError, ModelUnavailable
 from quorum.knowledge.index import Embedder, SentenceTransformerEmbedder
 from quorum.tools.models.base import ModelSettings
-from quorum.tools.models.embedding_cache import CachedEmbedder, OnProgress, unit_vectors
+from quorum.tools.models.embedding_cache import CachedEmbedder, unit_vectors
 from quorum.tools.models.endpoint import OPENAI_URL, address_of, key_of
 from quorum.tools.models.failures import sentence, shorten
 from quorum.tools.models.pace import backoff, retry_after
@@ -35,15 +35,12 @@ CONNECT_SECONDS = 4.0
 _LATER = "Try again later."
 
 
-def make_embedder(
-    name: str, settings: ModelSettings, home: Path, *, on_progress: OnProgress | None = None
-) -> Embedder:
+def make_embedder(name: str, settings: ModelSettings, home: Path) -> CachedEmbedder:
     """The embedding model of that name, which embeds no text twice.
 
     Args:
         name: ``openai:NAME``, or a sentence-transformers model by hub name or folder.
         home: Below it, in ``index/embeddings.sqlite``, vectors are kept.
-        on_progress: Told how many texts are done, of how many.
 
     Raises:
         ConfigurationError: The model has no name, the endpoint no address, or OpenAI no key.
@@ -53,7 +50,7 @@ def make_embedder(
         inner = OpenAIEmbedder(name.removeprefix(OPENAI), settings)
     else:
         inner = SentenceTransformerEmbedder(name)
-    return CachedEmbedder(inner, home / "index" / "embeddings.sqlite", BATCH, on_progress)
+    return CachedEmbedder(inner, home / "index" / "embeddings.sqlite", BATCH)
 
 
 class OpenAIEmbedder:

@@ -86,6 +86,7 @@ class Retrieval:
         ungrouped: What they would be without shared field groups.
         budget: Tokens of the linked schema.
         large: Questions whose whole schema exceeds it.
+        reachable: Questions whose gold tables alone do not, so that some ranking has them all within it.
         ways: By name.
         unopened: Databases that could not be opened, whose questions are not measured, with the reason.
     """
@@ -97,6 +98,7 @@ class Retrieval:
     ungrouped: int
     budget: int
     large: int
+    reachable: int
     ways: Mapping[Way, WayFigures]
     unopened: Mapping[str, str]
 
@@ -139,7 +141,7 @@ class Measuring:
         self._found: dict[Way, _Found] = {way: _Found() for way in ways}
         self._ids: list[str] = []
         self._large: list[bool] = []
-        self._texts = self._ungrouped = self._databases = 0
+        self._texts = self._ungrouped = self._databases = self._reachable = 0
 
     async def run(self) -> Retrieval:
         """Open each database once, index it and ask it its questions.
@@ -170,6 +172,7 @@ class Measuring:
             ungrouped=self._ungrouped,
             budget=self.budget,
             large=sum(self._large),
+            reachable=self._reachable,
             ways={way: self._figures(found) for way, found in self._found.items()} if self._ids else {},
             unopened=unopened,
         )
@@ -185,7 +188,9 @@ class Measuring:
             if golds := golds_of(question.gold_sql, catalog):
                 self._ids.append(question.id)
                 self._large.append(not linked.whole)
-                self._ask(index, linked, question, [_stand_ins(gold, linked.first) for gold in golds])
+                wanted = [_stand_ins(gold, linked.first) for gold in golds]
+                self._reachable += any(linked.fits(sorted(tables)) for tables, _ in wanted)
+                self._ask(index, linked, question, wanted)
 
     def _build(self, name: str, index: ColumnIndex) -> None:
         with self._building("lexical"):
@@ -253,7 +258,11 @@ class _LinkedSchema:
         names = [[table.full_name for table in fields.tables] for fields in index.fields]
         self._members = {members[0]: members for members in names}
         self.first = {name: members[0] for members in names for name in members}
-        self.whole = self.fitting([*self._members]) == len(self._members)
+        self.whole = self.fits([*self._members])
+
+    def fits(self, tables: Sequence[str]) -> bool:
+        """Whether all of them fit, in their order."""
+        return self.fitting(tables) == len(tables)
 
     def fitting(self, ranked: Sequence[str]) -> int:
         """How many of the ranked tables fit, with all tables of their groups: looked for by doubling."""

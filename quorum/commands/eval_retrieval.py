@@ -115,7 +115,10 @@ def _show(found: Retrieval, out: Console) -> None:
         table.add_row(way, _percent(each.within), large, *times)
     out.print(table)
     large = f"The whole schema of {count(found.large, 'question')} exceeds {found.budget:,} tokens"
-    out.print(Text(f"{large}; of the other {found.questions - found.large:,} nothing can be missed."))
+    never = f"the gold tables alone of {found.questions - found.reachable:,} do"
+    out.print(
+        Text(f"{large}, of the other {found.questions - found.large:,} nothing can be missed; {never}.")
+    )
 
 
 def _show_recalls(name: str, ways: dict[str, tuple[AtK, ...]], out: Console) -> None:

@@ -78,6 +78,7 @@ def test_tables_are_shown_while_the_budget_lasts(url: str) -> None:
     for budget, within in ((10, 0.0), (150, 1.0)):
         found = measured([asked], budget=budget)
         figures = found.ways["lexical"]
+        assert found.reachable == within
         assert (found.large, figures.within, figures.within_large) == (1, within, within)
         assert figures.missed == (() if within else ("q1",))
 

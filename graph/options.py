@@ -223,7 +223,10 @@ class Options(BaseModel):
         "lexical", "how documents are found; hybrid adds embeddings"
     )
     embedding_model: str = option(
-        "", "a sentence-transformers model, for hybrid retrieval (extra `embeddings`)", metavar="NAME"
+        "",
+        "for hybrid retrieval: `openai:NAME`, asked at `base_url`, or a sentence-transformers model "
+        "(both need the extra `embeddings`)",
+        metavar="NAME",
     )
     home: values.Place = option(
         Path(".quorum"),
@@ -323,7 +326,9 @@ class RunOptions(Options):
         if not self.models:
             raise ConfigurationError("No model is configured.", hint="Name one, e.g. openai:gpt-4.1.")
         if self.retrieval == "hybrid" and not self.embedding_model:
-            raise ConfigurationError("Hybrid retrieval needs embedding_model, a sentence-transformers model.")
+            raise ConfigurationError(
+                "Hybrid retrieval needs embedding_model, e.g. openai:text-embedding-3-small."
+            )
         if self.votes is not None and len(self.models) > self.votes:
             raise ConfigurationError(
                 f"{len(self.models)} models cannot share {self.votes} votes: some would never be asked.",

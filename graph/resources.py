@@ -28,7 +28,7 @@ from quorum.knowledge.definitions import DeclaredKey, with_definitions
 from quorum.knowledge.demonstrations import Demonstrations
 from quorum.knowledge.described import FOLDER, with_descriptions
 from quorum.knowledge.documents import Documents
-from quorum.knowledge.index import Embedder, SentenceTransformerEmbedder
+from quorum.knowledge.index import Embedder
 from quorum.knowledge.naming import write_full_name
 from quorum.knowledge.schema_files import SchemaFiles
 from quorum.knowledge.triplets import Explored, explored_folder
@@ -42,6 +42,8 @@ from quorum.tools.ledger import Budget
 from quorum.tools.linking import marks_hold
 from quorum.tools.lint import Linter
 from quorum.tools.models import Model, ModelSettings, check_priced, make_models
+from quorum.tools.models.embedding_cache import CachedEmbedder
+from quorum.tools.models.embeddings import make_embedder
 from quorum.tools.sample import sample_database, sample_documents
 from quorum.tools.triplet_store import load_explored
 from quorum.tools.urls import SAMPLE, url_secrets
@@ -175,7 +177,7 @@ async def open_models(
     Raises:
         ConfigurationError: A model or a price is wrong.
     """
-    key = api_key or os.environ.get("OPENAI_API_KEY", "")
+    key = _key(api_key)
     own = chat_models or {}
     secrets = tuple(secret for secret in (key, *url_secrets(_base_url(options))) if secret)
     async with AsyncExitStack() as stack:
@@ -240,7 +242,7 @@ async def open_resources(
             role_models=asked.role_models,
             documents=documents,
             demonstrations=demonstrations,
-            embedder=_embedder(options),
+            embedder=open_embedder(options, api_key=api_key),
             knowledge=knowledge.of(catalog.name, catalog.dialect),
             explored=await asyncio.to_thread(_explored, options, catalog),
             static=await asyncio.to_thread(_explored, options, catalog, static=True),
@@ -322,12 +324,16 @@ def _explored(options: RunOptions, catalog: Catalog, *, static: bool = False) ->
     return replace(found, triplets=fits)
 
 
+def _key(given: str) -> str:
+    return given or os.environ.get("OPENAI_API_KEY", "")
+
+
 def _base_url(options: RunOptions) -> str:
     return options.base_url or os.environ.get("OPENAI_BASE_URL", "")
 
 
-def _models(options: RunOptions, key: str, own: Mapping[str, BaseChatModel]) -> dict[str, Model]:
-    settings = ModelSettings(
+def _settings(options: RunOptions, key: str) -> ModelSettings:
+    return ModelSettings(
         base_url=_base_url(options),
         api_key=SecretStr(key) if key else None,
         temperature=0.0,
@@ -335,10 +341,21 @@ def _models(options: RunOptions, key: str, own: Mapping[str, BaseChatModel]) -> 
         requests_per_second=options.requests_per_second,
         prices=options.prices,
     )
+
+
+def _models(options: RunOptions, key: str, own: Mapping[str, BaseChatModel]) -> dict[str, Model]:
+    settings = _settings(options, key)
     made = make_models([own.get(spec, spec) for spec in options.specs], settings=settings)
     check_priced(made, Budget(max_usd=options.max_usd))
     return dict(zip(options.specs, made, strict=True))
 
 
-def _embedder(options: RunOptions) -> Embedder | None:
-    return SentenceTransformerEmbedder(options.embedding_model) if options.embedding_model else None
+def open_embedder(options: RunOptions, *, api_key: str = "") -> CachedEmbedder | None:
+    """The embedding model that ``options`` name; None if they name none.
+
+    Raises:
+        ConfigurationError: The model has no name, or needs a key that is not there.
+    """
+    if not options.embedding_model:
+        return None
+    return make_embedder(options.embedding_model, _settings(options, _key(api_key)), options.home)

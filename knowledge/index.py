@@ -216,11 +216,15 @@ class TextIndex:
         """The texts by their terms."""
         return Bm25([terms(text) for text in self._texts])
 
-    def nearest(self, query: str, k: int, embedder: Embedder) -> list[tuple[int, float]]:
-        """As ``VectorIndex.search``; raises as ``VectorIndex.open``."""
+    def vectors(self, embedder: Embedder) -> VectorIndex:
+        """The texts by their meaning; raises as ``VectorIndex.open``."""
         if embedder.name not in self._vectors:
             self._vectors[embedder.name] = VectorIndex.open(self._texts, embedder, self._cache)
-        return self._vectors[embedder.name].search(query, k, embedder)
+        return self._vectors[embedder.name]
+
+    def nearest(self, query: str, k: int, embedder: Embedder) -> list[tuple[int, float]]:
+        """As ``VectorIndex.search``; raises as ``VectorIndex.open``."""
+        return self.vectors(embedder).search(query, k, embedder)
 
 
 def _faiss() -> Any:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.text import Text
 
 from quorum.eval_tally import Tally
 from quorum.evals.records import Record
-from quorum.text import count
+from quorum.text import count, one_line
 
 LINE_SECONDS = 10.0
 """Between two lines where there is no terminal."""
@@ -66,3 +68,21 @@ class Board:
 
     def _now(self) -> dict[str, Any]:
         return {"completed": self.tally.done, "line": self.tally.line()}
+
+
+@contextmanager
+def indexing(console: Console) -> Iterator[Callable[[str, int, int], None]]:
+    """A bar for the column texts of one database after the other, where there is a terminal."""
+    if not console.is_terminal:
+        yield lambda *_: None
+        return
+    with Progress(
+        BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), console=console
+    ) as bar:
+        task = bar.add_task("", total=None)
+
+        def told(database: str, done: int, total: int) -> None:
+            name = escape(one_line(database, 60))
+            bar.update(task, description=f"columns of {name}", completed=done, total=total)
+
+        yield told

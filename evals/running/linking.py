@@ -52,7 +52,7 @@ def linking_of(sql: str, gold: Iterable[str], catalog: Catalog) -> Linking | Non
     Against several accepted gold queries, the nearest counts: the one with the best column recall, then
     table recall, then precision. SQL that cannot be read uses nothing.
     """
-    golds = _golds(gold, catalog)
+    golds = golds_of(gold, catalog)
     if not sql.strip() or not golds:
         return None
     return _nearest(_used(sql, catalog) or Linked(), golds)
@@ -68,7 +68,7 @@ def linking_of_schema(shown: Catalog | None, question: EvalQuestion, catalog: Ca
         shown: The linked part of ``catalog``; None for all of it, whose recall is 1 and whose precision is
             not told.
     """
-    golds = _golds(question.gold_sql, catalog)
+    golds = golds_of(question.gold_sql, catalog)
     known = golds or _published(question, catalog)
     if not known:
         return None
@@ -85,15 +85,15 @@ def gold_part(question: EvalQuestion, catalog: Catalog, parts: GoldParts) -> Cat
     With ``tables`` whole tables: those that the benchmark publishes and those that its gold SQL reads, for
     either may lack some (ReFoRCE, Table 3). With ``columns`` those that gold SQL uses, and keys (Table 4).
     """
-    golds = _golds(question.gold_sql, catalog)
+    golds = golds_of(question.gold_sql, catalog)
     if parts == "columns":
         return prune(catalog, *golds, bare="key") if golds else None
     tables = union(catalog, [*golds, *_published(question, catalog)]).tables
     return prune(catalog, Linked(tables)) if tables else None
 
 
-def _golds(gold: Iterable[str], catalog: Catalog) -> list[Linked]:
-    """What each gold query uses; without those that cannot be read or use no table."""
+def golds_of(gold: Iterable[str], catalog: Catalog) -> list[Linked]:
+    """What each gold query uses of a catalog; without those that cannot be read or use no table."""
     return [found for text in gold if (found := _used(text, catalog)) is not None and found.tables]
 
 

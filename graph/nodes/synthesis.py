@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from quorum.agents import context_expander, gen_agent, info_agent
 from quorum.agents.turns import Attempt
@@ -62,12 +62,11 @@ def ground(*, agent: bool, tables: int, pruning: bool) -> Step:
         index, embedder = context.resources.columns, context.resources.embedder
         queries = [*keywords] or [state.question]
         text = " ".join([state.question, *keywords])
-        found = await asyncio.to_thread(index.tables, text, tables + len(before.tables), embedder=embedder)
+        way: dict[str, Any] = {"embedder": embedder, "hybrid": _hybrid(context)}
+        found = await asyncio.to_thread(index.tables, text, tables + len(before.tables), **way)
         fresh = [name for name in found if name not in before.tables][:tables]
         hits = [
-            hit
-            for query in queries
-            for hit in await asyncio.to_thread(index.search, query, COLUMNS, embedder=embedder)
+            hit for query in queries for hit in await asyncio.to_thread(index.search, query, COLUMNS, **way)
         ]
         kept = await asyncio.to_thread(_kept, before, earlier, catalog, pruning)
         names = [*dict.fromkeys([*(table for table, _ in kept), *fresh])]
@@ -98,6 +97,11 @@ def ground(*, agent: bool, tables: int, pruning: bool) -> Step:
         }
 
     return step
+
+
+def _hybrid(context: Context) -> bool:
+    """Whether columns are found by words as well where there are embeddings (the paper: by embeddings)."""
+    return context.resources.embedder is not None and context.options.retrieval == "hybrid"
 
 
 async def _keywords(state: CandidateState, context: Context, earlier: Sequence[Attempt]) -> list[str]:
@@ -198,7 +202,7 @@ def _next_tables(state: CandidateState, context: Context) -> list[str]:
     ]
     text = " ".join([state.question, *state.grounding.keywords])
     ranked = context.resources.columns.tables(
-        text, NEXT_TABLES + len(own), embedder=context.resources.embedder
+        text, NEXT_TABLES + len(own), embedder=context.resources.embedder, hybrid=_hybrid(context)
     )
     return [name for name in dict.fromkeys([*targets, *ranked]) if name not in own][:NEXT_TABLES]
 

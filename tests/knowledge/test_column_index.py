@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
-from quorum.knowledge.catalog import Catalog, Column, Table
-from quorum.knowledge.column_index import ColumnHit, ColumnIndex, units
+from quorum.knowledge.catalog import Catalog, Column, ForeignKey, Table
+from quorum.knowledge.column_index import ColumnIndex, units
 from quorum.knowledge.errors import ConfigurationError
 
 
@@ -70,7 +71,7 @@ def test_columns_are_found_by_their_words_and_those_of_their_tables() -> None:
         ("main.stock", "item"),
         ("main.stock", "pieces"),
     }
-    assert index.search("[Name]: TEXT", 5) == [ColumnHit("main.customers", "name", pytest.approx(1, abs=1))]
+    assert index.search("[Type]: TEXT", 5) == [], "what all texts have tells nothing"
     assert index.search("nothing alike", 5) == []
     assert len(index.search("amount", 1)) == 1
 
@@ -91,8 +92,27 @@ def test_a_catalog_without_tables_or_words_has_nothing_to_find() -> None:
 
 
 def test_hybrid_needs_an_embedder() -> None:
-    with pytest.raises(ConfigurationError, match="embedding model"):
-        ColumnIndex(SHOP).tables("any", 3, hybrid=True)
+    index = ColumnIndex(SHOP)
+    for find in (index.tables, index.search):
+        with pytest.raises(ConfigurationError, match="embedding model"):
+            find("any", 3, hybrid=True)
+
+
+def test_words_of_every_question_count_only_where_there_are_no_others() -> None:
+    index = ColumnIndex(SHOP)
+    assert index.search("Show the name of each item", 9)[0].column == "item"
+    assert [hit.column for hit in index.search("Show all names", 9)] == ["name"]
+
+
+def test_a_foreign_key_speaks_for_the_table_that_it_joins() -> None:
+    key = ForeignKey(("film_id",), "film", ("id",))
+    tables = [table("actor", name=""), table("film", id="", title=""), table("part", film_id="", role="")]
+    tables[2] = replace(tables[2], foreign_keys=(key, ForeignKey(("role",), "gone", ("id",))))
+    for catalog in (
+        Catalog("films", "sqlite", tuple(tables)),
+        Catalog("films", "sqlite", tuple(tables[::-1])),
+    ):
+        assert ColumnIndex(catalog).tables("every title", 2) == ["main.film", "main.part"]
 
 
 def test_columns_and_tables_are_found_by_meaning(tmp_path: Path) -> None:
@@ -105,6 +125,8 @@ def test_columns_and_tables_are_found_by_meaning(tmp_path: Path) -> None:
     assert index.tables("where they live", 1, embedder=Letters(), hybrid=True) == ["main.customers"]
     assert len(index.tables("where they live", 9, embedder=Letters(), hybrid=True)) == 5
     assert (tmp_path / "index" / "manifest.json").is_file()
+    (fused,) = index.search("where they live", 1, embedder=Letters(), hybrid=True)
+    assert (fused.table, fused.column) == ("main.customers", "city")
     nothing = ColumnIndex(Catalog("none", "duckdb", (table("empty"),)))
     assert nothing.search("any", 3, embedder=Letters()) == []
     assert nothing.tables("any", 3, embedder=Letters()) == ["main.empty"]

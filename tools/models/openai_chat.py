@@ -15,17 +15,16 @@ from weakref import WeakKeyDictionary
 import openai
 from langchain_core.messages import AIMessage
 from langchain_openai import ChatOpenAI
-from pydantic import SecretStr
 from typing_extensions import override
 
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.models.base import Backend, ModelSettings, Output
 from quorum.tools.models.capabilities import LADDER, Capabilities
 from quorum.tools.models.chat import LATER, ChatBackend
+from quorum.tools.models.endpoint import OPENAI_URL, address_of, key_of
 from quorum.tools.models.failures import Failure, FailureKind, causes, sentence
 from quorum.tools.models.prices import price_of
 from quorum.tools.models.structured import Method, function_of
-from quorum.tools.urls import mask_url
 
 if TYPE_CHECKING:
     from langchain_core.outputs import ChatResult
@@ -37,7 +36,6 @@ warnings.filterwarnings("ignore", "Invalid schema for OpenAI|This model does not
 _httpx: Any = import_module(type(openai.DEFAULT_CONNECTION_LIMITS).__module__.partition(".")[0])
 """The library that the client is built on by its version, httpx or httpx2."""
 
-OPENAI_URL = "https://api.openai.com/v1"
 CONNECT_SECONDS = 4.0
 IDLE_SECONDS = 30.0
 """Seconds that an idle connection is kept."""
@@ -82,7 +80,7 @@ class OpenAIBackend(ChatBackend):
             raise ConfigurationError("The model has no name.", hint="Write openai:NAME, e.g. openai:gpt-4.1.")
         self.name, self.model, self.settings = f"openai:{model}", model, settings
         url = settings.base_url or OPENAI_URL
-        self.endpoint = _address(url)
+        self.endpoint = address_of(url)
         self.price = price_of(model, settings.prices)
         limits = ["max_tokens", "max_completion_tokens"]  # either name, tried in this order
         if self.endpoint.startswith(OPENAI_URL):
@@ -96,7 +94,7 @@ class OpenAIBackend(ChatBackend):
             model=model,
             base_url=urlsplit(url)._replace(query="", fragment="").geturl(),
             default_query=dict(parse_qsl(urlsplit(url).query)),
-            api_key=_key(self.name, settings, self.endpoint),
+            api_key=key_of(self.name, settings, self.endpoint),
             timeout=self._timeouts,
             max_retries=0,  # the one retry layer is Model.complete
             use_responses_api=False,
@@ -241,23 +239,3 @@ async def _cap(response: Any) -> None:
             yield part
 
     response.aiter_bytes = capped
-
-
-def _address(url: str) -> str:
-    """The endpoint's address for people: without password, key and whatever else is not the address."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigurationError(f"base_url {mask_url(url)!r} is no address.", hint="Write https://host/v1.")
-    netloc = parts.netloc.rpartition("@")[2]
-    return parts._replace(netloc=netloc, query="", fragment="").geturl().rstrip("/")
-
-
-def _key(name: str, settings: ModelSettings, endpoint: str) -> SecretStr:
-    if settings.api_key is not None and settings.api_key.get_secret_value():
-        return settings.api_key
-    if endpoint.startswith(OPENAI_URL):
-        raise ConfigurationError(
-            f"{name} needs an API key.",
-            hint="Set OPENAI_API_KEY, or OPENAI_BASE_URL for an endpoint that needs none.",
-        )
-    return SecretStr("none")  # local servers ask for no key, but the client insists on one

@@ -1,0 +1,230 @@
+"""Embedding models: an endpoint that misbehaves ends in vectors or one clear error; no text is sent twice."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from pydantic import SecretStr
+
+from quorum.graph.options import RunOptions
+from quorum.graph.resources import open_embedder
+from quorum.knowledge.errors import ConfigurationError, ModelUnavailable
+from quorum.knowledge.index import SentenceTransformerEmbedder, VectorIndex
+from quorum.tools.models import ModelSettings
+from quorum.tools.models.embedding_cache import CachedEmbedder
+from quorum.tools.models.embeddings import OpenAIEmbedder, make_embedder
+from tests.servers.chat_server import Answer, ChatServer, Request, Script, closed_port, status
+
+SECRET = "sk-very-secret-key-0123456789"
+
+
+def vectors(request: Request, dimensions: int = 4) -> Answer:
+    """A vector a text, made from its hash and not of length 1; the last text's first, as an endpoint may."""
+    data = [
+        {"index": i, "embedding": [float(b) + 1 for b in hashlib.sha256(t.encode()).digest()[:dimensions]]}
+        for i, t in enumerate(request.body["input"])
+    ]
+    return Answer({"data": data[::-1]})
+
+
+def embedder(server: ChatServer, **changes: Any) -> tuple[OpenAIEmbedder, list[float]]:
+    waits: list[float] = []
+    given = {"base_url": server.url, "api_key": SecretStr(SECRET), "timeout": 5.0, "max_retries": 2}
+    return OpenAIEmbedder("small", ModelSettings(**(given | changes)), sleep=waits.append), waits
+
+
+class Counting:
+    """An embedder that counts what it is asked."""
+
+    name = "counting"
+
+    def __init__(self, dimensions: int = 3) -> None:
+        self.asked: list[list[str]] = []
+        self.dimensions = dimensions
+
+    def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        self.asked.append(list(texts))
+        made = np.array([[len(text) + 1.0] * self.dimensions for text in texts], np.float32)
+        return made / np.linalg.norm(made, axis=1, keepdims=True)
+
+
+def test_vectors_come_in_the_order_of_the_texts_and_have_length_1() -> None:
+    with ChatServer(vectors) as server:
+        made = embedder(server)[0].encode(["a", "b", ""])
+        again = embedder(server)[0].encode(["b"])
+    assert (made.shape, made.dtype) == ((3, 4), np.float32)
+    assert np.linalg.norm(made, axis=1) == pytest.approx([1, 1, 1])
+    assert made[1] == pytest.approx(again[0])
+    first = server.requests[0]
+    assert (first.path, first.body) == ("/v1/embeddings", {"model": "small", "input": ["a", "b", " "]})
+    assert first.headers["authorization"] == f"Bearer {SECRET}"
+
+
+def test_what_may_pass_is_asked_again() -> None:
+    busy = status(429, "slow down", headers={"Retry-After": "3"})
+    answers = iter([busy, status(500)])
+    with ChatServer(lambda request: next(answers, None) or vectors(request)) as server:
+        model, waits = embedder(server)
+        assert model.encode(["a"]).shape == (1, 4)
+    assert len(server.requests) == 3
+    assert (len(waits), waits[0]) == (2, 3.0)
+
+
+def reply(*embeddings: Any) -> Answer:
+    return Answer({"data": [{"index": i, "embedding": e} for i, e in enumerate(embeddings)]})
+
+
+@pytest.mark.parametrize(
+    ("script", "said", "requests"),
+    [
+        ([status(401, f"Incorrect API key provided: {SECRET}")], "Is the API key right", 1),
+        ([status(404, "no model small")], "Is the model called 'small' there", 1),
+        ([status(400, "input too long")], "input too long", 1),
+        ([status(429, "pay first", kind="insufficient_quota")], "pay first", 1),
+        ([status(429, "slow down")], "slow down", 3),
+        ([status(503, "overloaded")], "overloaded", 3),
+        ([Answer(b"<html>hello")], "no list of embeddings", 1),
+        ([Answer({"choices": []})], "no list of embeddings: KeyError, 'data'", 1),
+        ([reply([1, 2])], "1 vectors for 2 texts", 1),
+        ([reply([1, 2], [1, 2, 3])], "differ in their dimensions", 1),
+        ([reply([], [])], "are empty", 1),
+        ([reply([0, 0], [1, 2])], "have no length", 1),
+        ([reply(["x"], ["y"])], "no list of embeddings", 1),
+        ([reply(None, None)], "no list of embeddings", 1),
+        ([Answer(status=302, headers={"Location": "http://elsewhere.test/"})], "elsewhere.test", 1),
+        ([Answer(b"[" * 100_000)], "no list of embeddings", 1),
+        ([Answer(drop=True)], "No connection", 3),
+    ],
+)
+def test_what_is_no_embedding_is_one_clear_error(script: Script, said: str, requests: int) -> None:
+    with ChatServer(script) as server:
+        model, _ = embedder(server)
+        with pytest.raises(ModelUnavailable) as raised:
+            model.encode(["a", "b"])
+    assert said in str(raised.value)
+    assert "openai:small gave no vectors" in str(raised.value)
+    assert SECRET not in str(raised.value)
+    assert len(server.requests) == requests
+
+
+def test_a_silent_or_absent_endpoint_is_named() -> None:
+    with ChatServer([Answer(delay=3.0)]) as server:
+        with pytest.raises(ModelUnavailable, match=r"was silent for 0\.1 s"):
+            embedder(server, timeout=0.1, max_retries=0)[0].encode(["a"])
+        nobody = f"http://127.0.0.1:{closed_port()}/v1"
+        with pytest.raises(ModelUnavailable, match=r"No connection to .*the server running"):
+            embedder(server, base_url=nobody, max_retries=0)[0].encode(["a"])
+
+
+def test_a_model_is_named_with_its_endpoint_but_no_secret() -> None:
+    given = ModelSettings(base_url="https://me:word@host.test/v1?key=hidden", api_key=SecretStr(SECRET))
+    assert OpenAIEmbedder("small", given).name == "openai:small@https://host.test/v1"
+    assert OpenAIEmbedder("small", ModelSettings(api_key=SecretStr(SECRET))).name == "openai:small"
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "said"),
+    [
+        ("openai:", ModelSettings(base_url="http://host.test"), "has no name"),
+        ("openai:small", ModelSettings(), "openai:small needs an API key"),
+        ("openai:small", ModelSettings(base_url="nowhere"), "is no address"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_is_asked(
+    name: str, settings: ModelSettings, said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        make_embedder(name, settings, tmp_path)
+
+
+def test_options_name_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    named = {"database": "sample", "home": str(tmp_path)}
+    assert open_embedder(RunOptions.from_dict(named)) is None
+    with pytest.raises(ConfigurationError, match="needs an API key"):
+        open_embedder(RunOptions.from_dict(named | {"embedding_model": "openai:small"}))
+    with ChatServer(vectors) as server:
+        options = RunOptions.from_dict(named | {"embedding_model": "openai:small", "base_url": server.url})
+        made = open_embedder(options, api_key=SECRET)
+        assert made is not None
+        assert made.encode(["a"]).shape == (1, 4)
+    local = open_embedder(RunOptions.from_dict(named | {"embedding_model": "some/model"}))
+    assert local is not None
+    assert local.name == SentenceTransformerEmbedder("some/model").name
+
+
+def test_no_text_is_sent_twice(tmp_path: Path) -> None:
+    pytest.importorskip("faiss", reason="the extra quorum-sql[embeddings] is not installed")
+    texts = [f"text {n % 7}" for n in range(10)]
+    told: list[tuple[int, int]] = []
+    with ChatServer(vectors) as server:
+        inner = embedder(server)[0]
+        first = CachedEmbedder(inner, tmp_path / "e.sqlite", 3, lambda *numbers: told.append(numbers))
+        VectorIndex.build(texts, first)
+        assert [len(request.body["input"]) for request in server.requests] == [3, 3, 1]
+        assert told == [(3, 7), (6, 7), (7, 7)]
+        second = CachedEmbedder(inner, tmp_path / "e.sqlite", 3)
+        VectorIndex.build(texts[::-1], second)
+        assert len(server.requests) == 3
+        assert (second.encode(texts) == first.encode(texts)).all()
+        assert second.encode([]).shape[0] == 0
+        assert len(server.requests) == 3
+    kept = (tmp_path / "e.sqlite").read_bytes()
+    assert SECRET.encode() not in kept
+    assert b"text 3" not in kept
+
+
+def test_what_was_embedded_before_an_error_is_kept(tmp_path: Path) -> None:
+    answers = iter([None, status(401)])
+    with ChatServer(lambda request: next(answers, None) or vectors(request)) as server:
+        model = CachedEmbedder(embedder(server)[0], tmp_path / "e.sqlite", 2)
+        with pytest.raises(ModelUnavailable):
+            model.encode(["a", "b", "c"])
+        model.encode(["a", "b", "c"])
+    assert [request.body["input"] for request in server.requests] == [["a", "b"], ["c"], ["c"]]
+
+
+def test_models_do_not_share_vectors(tmp_path: Path) -> None:
+    one, other = Counting(), Counting()
+    other.name = "other"
+    for each in (one, other):
+        CachedEmbedder(each, tmp_path / "e.sqlite").encode(["a"])
+    assert one.asked == other.asked == [["a"]]
+
+
+def test_another_dimension_is_refused(tmp_path: Path) -> None:
+    CachedEmbedder(Counting(3), tmp_path / "e.sqlite").encode(["a"])
+    with pytest.raises(ConfigurationError, match=r"counting gives vectors of 3 and 5 dimensions.*delete"):
+        CachedEmbedder(Counting(5), tmp_path / "e.sqlite").encode(["a", "b"])
+    assert CachedEmbedder(Counting(3), tmp_path / "e.sqlite").encode(["a", "b"]).shape == (2, 3)
+
+
+@pytest.mark.parametrize("content", [b"this is no database" * 50, b"SQLite format 3\0" + b"\xff" * 5000])
+def test_a_damaged_cache_is_set_aside(
+    content: bytes, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "e.sqlite"
+    path.write_bytes(content)
+    with caplog.at_level(logging.WARNING):
+        CachedEmbedder(Counting(), path).encode(["a"])
+    assert "was damaged" in caplog.text
+    assert (tmp_path / "e.damaged").read_bytes() == content
+    again = Counting()
+    CachedEmbedder(again, path).encode(["a"])
+    assert again.asked == []
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").write_text("")
+    with caplog.at_level(logging.WARNING):
+        assert CachedEmbedder(Counting(), tmp_path / "file" / "e.sqlite").encode(["a"]).shape == (1, 3)
+    assert "cannot be used" in caplog.text

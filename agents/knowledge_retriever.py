@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from quorum.agents.prompting import prompts
 from quorum.knowledge.documents import Documents
@@ -27,6 +27,19 @@ PAIR_TOKENS = 1_500
 WHOLE_TOKENS = 1_500  # documents below this cost less whole than a wrong choice
 
 
+@dataclass(frozen=True)
+class Passages:
+    """What of documents a prompt shows.
+
+    Attributes:
+        text: Empty for nothing.
+        sources: Each passage's file and line with the headings above it; of whole documents their names.
+    """
+
+    text: str = ""
+    sources: tuple[str, ...] = ()
+
+
 async def retrieve(
     documents: Documents,
     question: str,
@@ -34,19 +47,19 @@ async def retrieve(
     whole: int = WHOLE_TOKENS,
     top_k: int = TOP_K,
     embedder: Embedder | None = None,
-) -> str:
+) -> Passages:
     """The chunks that bear on ``question``, each under a line that names its source.
 
     Documents of at most ``whole`` tokens, all together, are given whole. With an ``embedder`` the search is
     hybrid (lexical and dense), else lexical. No model is called.
 
-    Returns:
-        Text for the prompt; empty if nothing in the documents resembles the question.
+    Nothing is found if nothing in the documents resembles the question.
     """
     if (text := documents.all_text(limit=whole)) is not None:
-        return text
+        return Passages(text, tuple(documents.texts))
     chunks = await asyncio.to_thread(documents.search, question, top_k, embedder=embedder)
-    return "\n\n".join(f"[{chunk.source}]\n{chunk.text}" for chunk in chunks)
+    shown = "\n\n".join(f"[{chunk.source}]\n{chunk.text}" for chunk in chunks)
+    return Passages(shown, tuple(f"{chunk.source} {chunk.heading}".strip() for chunk in chunks))
 
 
 def show_values(columns: Mapping[str, Sequence[str]], missing: Sequence[str]) -> str:

@@ -91,6 +91,7 @@ class Answer(BaseModel):
             when a model's price is unknown.
         tables: That the query reads, as it names them, each with a mark of its columns' names and types.
         verified: Verified questions that the models were shown, with who stands for them.
+        sources: Documents that they were shown: files, with line and headings where it was a passage.
         stopped_by: The limit that ended the run, else empty.
         demonstration: True when the rule-based offline model took part.
     """
@@ -119,6 +120,7 @@ class Answer(BaseModel):
     trace: str = ""
     tables: dict[str, str] = {}
     verified: list[str] = []
+    sources: list[str] = []
     warnings: list[str] = []
     stopped_by: str = ""
     demonstration: bool = False

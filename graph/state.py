@@ -279,6 +279,7 @@ class RunState(Known):
         reopened: ``Context.session`` in which all candidates were asked again because no model had answered.
         clarified: The user has made the question more precise.
         verified: Verified questions that the prompts show, with who stands for them.
+        sources: Files of the documents that the prompts show, with line and headings of a passage.
     """
 
     assumptions: list[str] = field(default_factory=list)
@@ -298,6 +299,7 @@ class RunState(Known):
     reopened: str = ""
     clarified: bool = False
     verified: list[str] = field(default_factory=list)
+    sources: list[str] = field(default_factory=list)
     warnings: Annotated[list[str], gather] = field(default_factory=list)
     answer: dict[str, Any] | None = None
 

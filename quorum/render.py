@@ -94,6 +94,7 @@ def show_answer(answer: dict[str, Any], out: Console) -> None:
         *_texts("It assumes:", answer.get("assumptions")),
         *_texts("The question could also mean:", answer.get("readings")),
         *_texts("Like verified questions:", answer.get("verified")),
+        *_texts("Documents shown:", answer.get("sources")),
         *_texts("The candidates disagree:", answer.get("disagreement"), STYLES["warn"], folds=False),
     ]:
         out.print(line)

@@ -12,10 +12,10 @@ MASK = "•••"
 
 _PERSONAL = re.compile(
     r"""[\w.+-]+@[\w-]+\.[\w.-]+                                   # an address for mail
-    | \b(?:\d[ -]?){12,18}\d\b                                     # a card or account
-    | \b[A-Z]{2}\d{2}(?:[ ]?[A-Z0-9]{4}){3,7}\b                    # an IBAN
+    | (?<![\w.])(?:\d[ -]?){12,18}\d(?![\w.])                      # a card or account
+    | \b[A-Z]{2}\d{2}(?:[ ]?[A-Z0-9]{2,4}){3,8}\b                  # an IBAN
     | \b\d{3}-\d{2}-\d{4}\b                                        # a social security number
-    | (?<!\w)\+\d{1,3}[ -]?(?:\(?\d{2,4}\)?[ -]?){2,4}\d{2,4}\b    # a telephone
+    | (?<!\w)\+\d{1,3}(?:[ .()-]{0,2}\d){6,12}\b                   # a telephone
     | \b(?:sk|pk|ghp|gho|xox[abp]|AKIA|ASIA)[-_]?[A-Za-z0-9_-]{12,}    # a key
     | \beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*                            # a signed token
     | \b(?=[0-9a-f]*[a-f])(?=[a-f]*\d)[0-9a-f]{32,}\b              # a hash or a key in hex

@@ -17,6 +17,7 @@ from quorum.knowledge.errors import ConfigurationError
 from quorum.knowledge.triplets import Expansion, Explored, Outcome, Place, Triplet
 
 FORMAT = 1
+DAMAGE = (sqlite3.Error, ValueError, TypeError)
 FILE = "triplets.sqlite"
 
 _TABLES = """
@@ -65,10 +66,16 @@ class TripletStore:
             raise ConfigurationError(
                 f"{catalog.name} is being explored by another process.", hint="Wait for it, or stop it."
             ) from None
+        connection: sqlite3.Connection | None = None
         try:
-            return cls(_connected(path, catalog), lock)
-        except BaseException:
+            connection = _connected(path, catalog)
+            return cls(connection, lock)
+        except BaseException as error:
+            if connection:
+                connection.close()
             lock.close()
+            if isinstance(error, DAMAGE):
+                raise _unusable(path, error) from error
             raise
 
     def add(self, expansion: Expansion, triplet: Triplet | None = None) -> None:
@@ -121,7 +128,7 @@ def load_explored(folder: Path) -> Explored:
             store = TripletStore(connection, None)
         finally:
             connection.close()
-    except (sqlite3.Error, ConfigurationError, ValueError, TypeError) as error:
+    except DAMAGE as error:
         return Explored(problems=[f"What was explored cannot be read: {error}"])
     return Explored(tuple(store.triplets), tuple(store.expansions), cache=folder / "index")
 
@@ -139,20 +146,24 @@ def _connected(path: Path, catalog: Catalog) -> sqlite3.Connection:
             connection.executemany("INSERT INTO manifest VALUES (?, ?)", told.items())
             connection.execute("COMMIT")
         _check(connection, path)
-    except (sqlite3.Error, ConfigurationError) as error:
+    except BaseException:
         connection.close()
-        hint = f"Delete {path}, and exploring begins anew."
-        raise ConfigurationError(f"What was explored cannot be used: {error}", hint=hint) from error
+        raise
     return connection
 
 
+def _unusable(path: Path, error: BaseException) -> ConfigurationError:
+    hint = f"Delete {path}, and exploring begins anew."
+    return ConfigurationError(f"What was explored cannot be used: {error}", hint=hint)
+
+
 def _check(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise unless the file is whole and of this version."""
+    """Raise a ``ValueError`` unless the file is whole and of this version."""
     told = dict(connection.execute("SELECT name, value FROM manifest").fetchall())
     if told.get("format") != str(FORMAT):
-        raise ConfigurationError(f"{path} is of another version of Quorum.")
+        raise ValueError(f"{path} is of another version of Quorum.")
     if connection.execute("PRAGMA quick_check").fetchone()[0] != "ok":
-        raise ConfigurationError(f"{path} is damaged.")
+        raise ValueError(f"{path} is damaged.")
 
 
 def _rows(connection: sqlite3.Connection, table: str, columns: str) -> Sequence[tuple[Any, ...]]:

@@ -124,6 +124,7 @@ def _answer(state: RunState, context: Context, warnings: list[str], disagreement
             *warnings,
         ],
         verified=state.verified,
+        sources=state.sources,
         stopped_by=stopped_by,
         demonstration=context.demonstration and not verified,
     )

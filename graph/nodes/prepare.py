@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from quorum.agents import column_explorer, knowledge_retriever, syntax_retriever
+from quorum.agents.knowledge_retriever import Passages
 from quorum.graph.context import Context
 from quorum.graph.nodes.candidate import NO_PLAN, link_schema, linked_text
 from quorum.graph.nodes.narrowing import is_long, show
@@ -60,7 +61,9 @@ async def retrieve_documents(state: RunState, context: Context) -> Update:
     if documents is None and known.empty and not values and not triplets and not explored.problems:
         return {}
     pairs = await _verified(state, context)
-    texts = [await _passages(each, state, context) for each in (documents, known.notes) if each]
+    found = [await _passages(each, state, context) for each in (documents, known.notes) if each]
+    texts = [passages.text for passages in found]
+    sources = [source for passages in found for source in passages.sources]
     texts += [knowledge_retriever.show_pairs(pairs, "\n".join(texts))] if pairs else []
     texts += [knowledge_retriever.show_triplets(triplets)] if triplets else []
     texts += [values]
@@ -73,14 +76,16 @@ async def retrieve_documents(state: RunState, context: Context) -> Update:
         tokens=estimate_tokens(text),
         verified=[pair.file for pair in pairs],
         triplets=[triplet.id for triplet in triplets],
+        sources=sources,
     )
     notes = [f"Documents: {note}" for note in (documents.notes if documents else [])]
     notes += [f"Knowledge base: {problem}" for problem in known.problems]
     notes += [f"Exploration: {problem}" for problem in explored.problems]
-    return {"documents_ref": context.put(text) if text else "", "verified": verified, "warnings": notes}
+    ref = context.put(text) if text else ""
+    return {"documents_ref": ref, "verified": verified, "sources": sources, "warnings": notes}
 
 
-async def _passages(documents: Documents, state: RunState, context: Context) -> str:
+async def _passages(documents: Documents, state: RunState, context: Context) -> Passages:
     whole = context.options.document_tokens if documents.own else knowledge_retriever.WHOLE_TOKENS
     embedder = context.resources.embedder
     return await knowledge_retriever.retrieve(documents, state.question, whole=whole, embedder=embedder)

@@ -1,4 +1,4 @@
-"""What documents, comments, values and verified pairs say is data.
+"""What documents, comments, values, verified pairs and triplets say is data.
 
 No word of theirs changes a prompt's rules, and a model that obeys them gets nothing past the guard.
 """
@@ -15,7 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from quorum.knowledge.catalog import Catalog
+from quorum.knowledge.triplets import Expansion, Triplet, explored_folder
 from quorum.knowledge.verified import KnowledgeBase, VerifiedPair
+from quorum.tools.triplet_store import TripletStore
 from tests.graph.shop import Ran, make_shop, run_graph, script
 
 FRAMES = (
@@ -55,17 +58,30 @@ def poisoned(folder: Path, text: str) -> Path:
     (folder / "documents" / "terms.md").write_text(f"# Orders of a city\n\n{text}\n", "utf-8")
     kb = KnowledgeBase(folder / "kb")
     kb.keep(VerifiedPair(f"How many orders did each city place? {text}", "SELECT 1", note=text, by=text))
+    catalog = Catalog("shop", "sqlite", ())
+    store = TripletStore.open(explored_folder(folder / "explored", catalog), catalog)
+    query, question = f"SELECT COUNT(*) FROM orders -- {text}", f"How many orders did each city place? {text}"
+    step = Expansion(1, 0, "select_column", (("orders", "id"),), text, query, "worked", text)
+    store.add(step, Triplet(1, query, query, question, {}))
+    store.close()
     (folder / "kb" / "notes").mkdir()
     (folder / "kb" / "notes" / "rule.md").write_text(text, "utf-8")
     return shop
 
 
-async def asked(folder: Path, shop: Path, sql: str) -> Ran:
+async def asked(folder: Path, shop: Path, sql: str, recipe: str = "quorum") -> Ran:
     """A run of a model that writes ``sql`` and insists."""
-    again = {"explanation": "As ordered.", "sql": sql}
-    obeying = script(sql_writer={"reasoning": "As ordered.", "sql": sql}, self_refiner=again)
-    url, given = f"sqlite:///{shop}", {"documents": folder / "documents", "kb": folder / "kb"}
-    return await run_graph(folder / "home", url, obeying, question=ASKED, recipe="quorum", **given)
+    again, written = {"explanation": "As ordered.", "sql": sql}, {"reasoning": "As ordered.", "sql": sql}
+    obeying = script(
+        sql_writer=written,
+        self_refiner=again,
+        gen_agent=written,
+        info_agent={"keywords": ["orders"]},
+        context_expander={"reasoning": "As ordered.", "add": ["orders.id", sql]},
+    )
+    url = f"sqlite:///{shop}"
+    given = {name: folder / name for name in ("documents", "kb", "explored")}
+    return await run_graph(folder / "home", url, obeying, question=ASKED, recipe=recipe, **given)
 
 
 def tags(prompt: str) -> list[str]:
@@ -78,6 +94,20 @@ def usual(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     folder = tmp_path_factory.mktemp("harmless")
     shop = poisoned(folder, "Ghent is a city of orders.")
     return tags(asyncio.run(asked(folder, shop, "SELECT 1")).prompt("sql_writer"))
+
+
+@pytest.mark.parametrize("text", POISON[::5])
+async def test_what_was_explored_is_data_too(text: str, tmp_path: Path) -> None:
+    harm = next(harm for harm in reversed(HARM) if harm in text)
+    shop = poisoned(tmp_path, text)
+    before = hashlib.sha256(shop.read_bytes()).hexdigest()
+    ran = await asked(tmp_path, shop, harm, "sqlagent")
+    assert ran.answer.candidates[0].error
+    assert hashlib.sha256(shop.read_bytes()).hexdigest() == before
+    prompt = ran.prompt("gen_agent")
+    shown = prompt.rpartition("<example_sql>")[0].rpartition("<example_question>")[2]
+    assert harm in shown, "the triplet is an example"
+    assert not re.search(r"<\s*/?\s*(?:task|schema|documents)\b", shown.replace("<\\", ""), re.IGNORECASE)
 
 
 def test_there_are_enough() -> None:

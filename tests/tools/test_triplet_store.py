@@ -1,0 +1,192 @@
+"""Triplets on disk: all or nothing, one writer, damage said; and how they are found."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from quorum.knowledge.catalog import Catalog
+from quorum.knowledge.errors import ConfigurationError
+from quorum.knowledge.triplets import Expansion, Explored, Triplet, explored_folder
+from quorum.tools.masking import MASK, looks_personal, masked, masked_rows
+from quorum.tools.triplet_store import FILE, TripletStore, load_explored
+
+CATALOG = Catalog("shop", "sqlite", ())
+ONE = Expansion(1, 0, "select_column", (("orders", "total"),), "", "SELECT total FROM orders", "worked")
+TWO = Expansion(2, 1, "order_by", (("orders", "total"),), "descending", "SELECT 1", "failed", "No.")
+FOUND = Triplet(1, ONE.sql, "shape", "What was each order worth?", {"orders": "ab12"}, (("orders", "total"),))
+
+
+def written(folder: Path) -> Path:
+    store = TripletStore.open(folder, CATALOG)
+    store.add(ONE, FOUND)
+    store.add(TWO)
+    store.close()
+    return folder
+
+
+def test_what_is_kept_comes_back(tmp_path: Path) -> None:
+    found = load_explored(written(tmp_path / "x"))
+    assert found.expansions == (ONE, TWO)
+    assert found.triplets == (FOUND,)
+    assert not found.problems
+
+
+def test_an_expansion_and_its_triplet_are_kept_together_or_not_at_all(tmp_path: Path) -> None:
+    store = TripletStore.open(written(tmp_path), CATALOG)
+    third = replace(ONE, id=3)
+    with pytest.raises(ConfigurationError, match="cannot be kept"):
+        store.add(third, replace(FOUND, id=3))  # of the same shape
+    assert store.expansions == [ONE, TWO]
+    store.add(third, replace(FOUND, id=3, shape="another"))
+    store.close()
+    assert [each.id for each in load_explored(tmp_path).expansions] == [1, 2, 3]
+
+
+def test_a_file_that_a_killed_process_left_empty_is_made_anew(tmp_path: Path) -> None:
+    (tmp_path / FILE).touch()
+    assert load_explored(written(tmp_path)).triplets == (FOUND,)
+
+
+def test_one_writer_at_a_time(tmp_path: Path) -> None:
+    store = TripletStore.open(tmp_path, CATALOG)
+    with pytest.raises(ConfigurationError, match="by another process"):
+        TripletStore.open(tmp_path, CATALOG)
+    store.close()
+    store.close()
+    TripletStore.open(tmp_path, CATALOG).close()
+
+
+def _damage(path: Path, how: str) -> None:
+    if how == "torn":
+        data = path.read_bytes()
+        path.write_bytes(data[: len(data) // 2])
+    elif how == "other":
+        path.write_text("not a database" * 100)
+    else:
+        with sqlite3.connect(path) as database:
+            database.execute(how)
+        database.close()
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        "torn",
+        "other",
+        "UPDATE manifest SET value = '99' WHERE name = 'format'",
+        "DROP TABLE triplets",
+        "UPDATE expansions SET columns = 'x'",
+        "UPDATE expansions SET outcome = 'splendid'",
+        "UPDATE triplets SET tables = '7'",
+    ],
+)
+def test_a_damaged_or_foreign_file_is_a_problem_and_no_traceback(tmp_path: Path, how: str) -> None:
+    _damage(written(tmp_path) / FILE, how)
+    found = load_explored(tmp_path)
+    assert found.triplets == ()
+    assert "cannot be read" in found.problems[0]
+    with pytest.raises(ConfigurationError) as raised:
+        TripletStore.open(tmp_path, CATALOG)
+    assert "exploring begins anew" in raised.value.hint
+    with pytest.raises(ConfigurationError, match="cannot be used"):
+        TripletStore.open(tmp_path, CATALOG)  # the lock is free again
+
+
+def test_a_folder_that_is_not_there_is_empty(tmp_path: Path) -> None:
+    assert load_explored(tmp_path / "none").triplets == ()
+
+
+def test_databases_of_one_name_and_other_dialects_lie_apart(tmp_path: Path) -> None:
+    folders = {explored_folder(tmp_path, Catalog("shop", dialect, ())) for dialect in ("sqlite", "duckdb")}
+    folders.add(explored_folder(tmp_path, CATALOG, static=True))
+    assert len(folders) == 3
+    odd = explored_folder(tmp_path, Catalog("../\udcff", "sqlite", ()))
+    assert odd.parent == tmp_path
+
+
+LIKE = [
+    Triplet(1, "SELECT city, COUNT(*) FROM customers GROUP BY city", "1", "How many customers a city?", {}),
+    Triplet(2, "SELECT MAX(total) FROM orders", "2", "What was the largest order?", {}),
+    Triplet(3, "SELECT note FROM orders", "3", "What remarks are there?", {}),
+]
+
+
+class Letters:
+    """Embeds a text by how often it has each letter."""
+
+    name = "letters"
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        counts = np.array([[text.casefold().count(chr(97 + n)) + 1e-3 for n in range(26)] for text in texts])
+        unit: np.ndarray = (counts / np.linalg.norm(counts, axis=1, keepdims=True)).astype(np.float32)
+        return unit
+
+
+def test_the_nearest_come_first_by_words_and_by_meaning(tmp_path: Path) -> None:
+    explored = Explored(tuple(LIKE), cache=tmp_path)
+    assert [t.id for t in explored.nearest("customers of each city", (), 2)] == [1]
+    assert [t.id for t in explored.nearest("complaints", ("orders.note",), 2)] == [3, 2]
+    assert explored.nearest("zzz", (), 2) == []
+    pytest.importorskip("faiss")
+    found = explored.nearest(
+        "What was the largest order? SELECT MAX(total) FROM orders", (), 3, embedder=Letters()
+    )
+    assert found[0].id == 2
+    assert (tmp_path / "triplets" / "manifest.json").is_file()
+    assert Explored(tuple(LIKE[:1]), cache=tmp_path).nearest("city", (), 3, embedder=Letters()) == LIKE[:1]
+
+
+def test_similar_ones_share_more_than_a_word() -> None:
+    explored = Explored(tuple(LIKE))
+    assert [t.id for t in explored.similar("How many customers are there in each city?", 3)] == [1]
+    assert explored.similar("How many orders did each shop get?", 3) == []
+    assert explored.similar("what", 3) == []
+    assert Explored().similar("customers", 3) == []
+
+
+PERSONAL = [
+    "ada@example.org",
+    "4111 1111 1111 1111",
+    "DE89 3704 0044 0532 0130 00",
+    "+32 9 123 45 67",
+    "078-05-1120",
+    "sk-abcdefghijklmnop1234",
+    "AKIAIOSFODNN7EXAMPLE",
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIx.abc",
+    "9e107d9d372bb6826bd81d3542a419d6",
+]
+PLAIN = [
+    "2026-01-01 12:30:00",
+    "1,234,567.89",
+    "Ghent",
+    "0.3333333333333333",
+    "A-1234",
+    "12345678",
+    "10.0.0.1",
+]
+
+
+@pytest.mark.parametrize("text", PERSONAL)
+def test_what_looks_personal_is_masked(text: str) -> None:
+    assert looks_personal(f"before {text} after")
+    assert masked(f"before {text} after") == f"before {MASK} after"
+
+
+@pytest.mark.parametrize("text", PLAIN)
+def test_what_is_plain_stays(text: str) -> None:
+    assert not looks_personal(text)
+
+
+def test_columns_about_persons_are_masked_whole_and_numbers_stay() -> None:
+    columns, rows = (
+        ["Phone", "note", "total", "password"],
+        [["123", "ask ada@x.org", 0.333333333333333333, "x"]],
+    )
+    assert masked_rows(columns, rows) == [[MASK, f"ask {MASK}", 0.333333333333333333, MASK]]
+    assert masked_rows(["email"], [[None]]) == [[None]]

@@ -34,6 +34,7 @@ async def find_keywords(
     dialect: str,
     question: str,
     *,
+    tables: Sequence[str] = (),
     documents: str = "",
     earlier: Sequence[str] = (),
     failed: Attempt | None = None,
@@ -41,6 +42,7 @@ async def find_keywords(
     """The question's keywords; after a failed round the secondary ones, that were overlooked.
 
     Args:
+        tables: Names of the database's tables, the first ones.
         earlier: Keywords of the rounds before.
         failed: The last round's query, and what was wrong with it.
 
@@ -52,6 +54,7 @@ async def find_keywords(
         ROLE,
         dialect=dialect,
         question=question,
+        tables=list(tables),
         documents=documents,
         earlier=list(earlier),
         failed=failed,

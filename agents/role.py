@@ -24,10 +24,10 @@ EVENT_FIELDS = frozenset({"t", "kind", "agent", "candidate", "node", "recipe", "
 
 GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "linking": ("schema_linker", "table_linker", "draft_linker"),
+        "linking": ("schema_linker", "table_linker", "draft_linker", "info_agent", "context_expander"),
         "planning": ("planner", "plan_critique"),
-        "exploration": ("column_explorer", "exploration_corrector"),
-        "writing": ("sql_writer", "action", "tool_user"),
+        "exploration": ("column_explorer", "exploration_corrector", "explorer", "simulator", "describer"),
+        "writing": ("sql_writer", "action", "tool_user", "gen_agent"),
     }
 )
 """Roles that do the same work, in one recipe or in several, under one name."""

@@ -17,6 +17,7 @@ from quorum.knowledge.column_index import units
 from quorum.knowledge.naming import write_full_name
 from quorum.knowledge.triplets import Expansion, Place, Triplet
 from quorum.tools.linking import Linked, prune
+from quorum.tools.masking import about_persons
 
 MAX_DEPTH = 8
 """Actions of one query: longer ones are nobody's examples."""
@@ -249,8 +250,9 @@ class SearchTree:
         return max(waste, 0) // 3, -described, -len(left)
 
     def _ranked(self, table: Table) -> list[Column]:
-        def rank(column: Column) -> tuple[bool, bool]:
-            return (table.full_name, column.name) in self.covered, not column.description
+        def rank(column: Column) -> tuple[bool, bool, bool]:
+            covered = (table.full_name, column.name) in self.covered
+            return covered, about_persons(column.name), not column.description
 
         return sorted(table.columns, key=rank)
 

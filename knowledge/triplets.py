@@ -124,6 +124,7 @@ class Explored:
 
         Question and context are one text, compared with Q and U (the paper compares with Q alone, by a model
         that was trained on code). By shared words (BM25) without an embedder; what shares none is left out.
+        Triplets that grew from one query differ little: the best of each such branch come first.
 
         Args:
             context: Names of the tables and columns in question; none to search by the question alone.
@@ -133,8 +134,20 @@ class Explored:
         """
         if not self.triplets:
             return []
-        found = _nearest(self._joint, " ".join((question, *context)), k, embedder)
-        return [self.triplets[i] for i in found]
+        ranked = _nearest(self._joint, " ".join((question, *context)), len(self.triplets), embedder)
+        return self._spread([self.triplets[i] for i in ranked])[:k]
+
+    def _spread(self, triplets: list[Triplet]) -> list[Triplet]:
+        """In the same order, but the first of each branch of the tree before all others."""
+        parents = {step.id: step.parent for step in self.expansions}
+        firsts: dict[int, Triplet] = {}
+        for triplet in triplets:
+            root = triplet.id
+            while parents.get(root):
+                root = parents[root]
+            firsts.setdefault(root, triplet)
+        best = list(firsts.values())
+        return best + [triplet for triplet in triplets if triplet not in best]
 
     def similar(self, question: str, k: int, *, embedder: Embedder | None = None) -> list[Triplet]:
         """Those of ``nearest`` that bear on a question: they share some words that mean something.

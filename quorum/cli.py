@@ -20,7 +20,7 @@ COMMANDS = {
     "ask": "Ask a database a question in plain language.",
     "demo": "Answer three questions on the sample database; needs no key.",
     "doctor": "Say what is configured, from where, and what is missing.",
-    "explore": "Learn a database before anybody asks: fill its triplets.",
+    "explore": "Learn a database before anybody asks.",
     "keep": "Keep a run's answer as verified.",
     "correct": "Keep the right query for a run's question.",
     "kb": "Look at, check and prune what was verified.",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
+from quorum.knowledge.catalog import Catalog
 from quorum.tools.databases.introspection import is_private
 
 MASK = "•••"
@@ -36,9 +38,32 @@ def masked(text: str) -> str:
     return _PERSONAL.sub(MASK, text)
 
 
+def about_persons(column: str) -> bool:
+    """Whether a column's name says that its values are secrets, or tell who and where somebody is."""
+    return is_private(column) or _ABOUT.search(column) is not None
+
+
+def without_personal(catalog: Catalog) -> Catalog:
+    """The catalog without the values of columns that are ``about_persons``, and with others masked."""
+    tables = []
+    for table in catalog.tables:
+        columns = tuple(
+            replace(c, samples=(), cells=(), complete=False)
+            if about_persons(c.name)
+            else replace(c, samples=tuple(map(masked, c.samples)), cells=tuple(map(_text, c.cells)))
+            for c in table.columns
+        )
+        tables.append(replace(table, columns=columns))
+    return replace(catalog, tables=tuple(tables))
+
+
+def _text(cell: str | None) -> str | None:
+    return cell if cell is None else masked(cell)
+
+
 def masked_rows(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[list[Any]]:
     """Rows with texts masked: all of a column that is about persons by its name, and what looks personal."""
-    withheld = [is_private(column) or _ABOUT.search(column) is not None for column in columns]
+    withheld = list(map(about_persons, columns))
     return [[_cell(cell, whole=whole) for whole, cell in zip(withheld, row, strict=True)] for row in rows]
 
 

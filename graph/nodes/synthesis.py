@@ -15,6 +15,7 @@ from quorum.graph.nodes.routes import halted, unavailable
 from quorum.graph.nodes.step import Step, Update, ask_role, record, try_role
 from quorum.graph.state import CandidateState, Failure, Grounding, Remarks
 from quorum.knowledge.catalog import Catalog, Table
+from quorum.knowledge.column_index import table_names, units
 from quorum.knowledge.compress import render
 from quorum.knowledge.triplets import Example, Place
 from quorum.tools.linking import Linked, prune, used
@@ -32,6 +33,9 @@ COLUMNS = 10
 
 WHOLE = 20
 """A table of so few columns stays whole: leaving some out saves little and may cost a key."""
+
+NAMES = 80
+"""Tables that the InfoAgent is told the names of."""
 
 NEXT_TABLES = 8
 """Further tables that the ContextExpander may take columns from."""
@@ -106,6 +110,7 @@ def _hybrid(context: Context) -> bool:
 
 async def _keywords(state: CandidateState, context: Context, earlier: Sequence[Attempt]) -> list[str]:
     documents = await context.text(state.documents_ref)
+    names = await asyncio.to_thread(_table_names, context.resources.catalog)
     found = await try_role(
         state,
         context,
@@ -114,6 +119,7 @@ async def _keywords(state: CandidateState, context: Context, earlier: Sequence[A
             model,
             context.dialect,
             state.question,
+            tables=names,
             documents=documents,
             earlier=state.grounding.keywords,
             failed=earlier[-1] if earlier else None,
@@ -121,6 +127,11 @@ async def _keywords(state: CandidateState, context: Context, earlier: Sequence[A
         event="keywords",
     )
     return found.keywords if found else []
+
+
+def _table_names(catalog: Catalog) -> list[str]:
+    """Names of the tables, those that differ in a number only as one."""
+    return [name for unit in units(catalog) for name in table_names(unit)][:NAMES]
 
 
 def _earlier(state: CandidateState) -> list[Attempt]:
@@ -176,7 +187,7 @@ async def expand(state: CandidateState, context: Context) -> Update:
             context.dialect,
             state.question,
             schema=schema,
-            found=", ".join(".".join(place) for place in grounding.columns),
+            found=_found(grounding, catalog),
             more_tables=_tables_text(more, catalog) if more else "",
             documents=documents,
         ),
@@ -186,9 +197,20 @@ async def expand(state: CandidateState, context: Context) -> Update:
     if not places:
         return {}
     tables = list(dict.fromkeys([*grounding.tables, *(table for table, _ in places)]))
+    places += [place for name in tables if name not in grounding.tables for place in _small(catalog, name)]
     columns = list(dict.fromkeys([*((t, c) for t, c in grounding.columns), *places]))
     grounding = replace(grounding, tables=tables, columns=columns)
     return {"grounding": grounding, "linked_ref": _shown(grounding, context)}
+
+
+def _found(grounding: Grounding, catalog: Catalog) -> str:
+    """The columns found, a line for each table."""
+    lines = []
+    for name in grounding.tables:
+        columns = [column for table, column in grounding.columns if table == name]
+        whole = len(columns) == len(_table(catalog, name).columns)
+        lines.append(f"{name}: {'all columns' if whole else ', '.join(columns)}")
+    return "\n".join(lines)
 
 
 def _next_tables(state: CandidateState, context: Context) -> list[str]:

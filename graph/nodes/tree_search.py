@@ -21,7 +21,7 @@ from quorum.knowledge.compress import render
 from quorum.knowledge.triplets import Expansion, Outcome, Place, Triplet
 from quorum.tools.execute import execute
 from quorum.tools.linking import table_marks, used
-from quorum.tools.masking import looks_personal, masked, masked_rows
+from quorum.tools.masking import looks_personal, masked_rows, without_personal
 from quorum.tools.query import QueryError, QueryResult
 from quorum.tools.results import blank_reason, plain_rows
 from quorum.tools.sql import shape
@@ -343,8 +343,7 @@ def _ended(checked: Checked, outcome: Outcome, sql: str = "", message: str = "")
 
 def _text(part: Catalog, budget: int, personal: bool) -> str:
     """Schema text, in which values that look personal are masked unless they may be shown."""
-    text = render(part, budget=budget).text
-    return text if personal else masked(text)
+    return render(part if personal else without_personal(part), budget=budget).text
 
 
 def _first_rows(result: QueryResult, personal: bool) -> list[str]:

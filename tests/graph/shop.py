@@ -55,6 +55,9 @@ def script(**roles: Any) -> dict[str, Any]:
             "linked_schema": "orders(id:INTEGER, customer_id:INTEGER); customers(id:INTEGER, city:TEXT)",
         },
         "self_refiner": {"explanation": "Repaired.", "sql": GOOD},
+        "info_agent": {"keywords": ["city", "orders"]},
+        "context_expander": {"reasoning": "All is there.", "add": []},
+        "gen_agent": {"reasoning": "Count orders by city.", "sql": GOOD},
         **roles,
     }
 

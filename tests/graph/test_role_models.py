@@ -161,6 +161,8 @@ def test_a_role_wins_over_its_group() -> None:
         "schema_linker": "a",
         "table_linker": "a",
         "draft_linker": "b",
+        "info_agent": "a",
+        "context_expander": "a",
         "judge": "c",
     }
 

@@ -206,6 +206,28 @@ async def test_that_the_data_cannot_answer_ends_it(ask: Callable[..., Any]) -> N
     assert ran.calls()["gen_agent"] == 1
 
 
+async def test_the_info_agent_knows_the_tables_names(ask: Callable[..., Any]) -> None:
+    prompt = (await ask(agents())).prompt("info_agent")
+    assert "<tables>\ncustomers, orders\n</tables>" in prompt
+    assert "customer_id" not in prompt
+
+
+async def test_examples_are_of_several_branches(
+    ask: Callable[..., Any], explored: Callable[..., Path]
+) -> None:
+    folder = explored(*TRIPLETS)
+    store = TripletStore.open(explored_folder(folder, CATALOG), CATALOG)
+    for id in (91, 92):  # grown from the nearest one
+        sql = f"{TRIPLETS[0][0]} HAVING COUNT(*) > {id}"
+        triplet = Triplet(id, sql, sql, f"{TRIPLETS[0][1]} More than {id}", table_marks(sql, CATALOG))
+        store.add(Expansion(id, 1, "having", (), "", sql, "worked"), triplet)
+    store.close()
+    ran = await ask(agents(), explored=folder, max_triplets=3)
+    found = ran.of("examples")[0]["triplets"]
+    assert set(found[:2]) == {1, 2}
+    assert len(found) == 3
+
+
 async def test_switch_info(ask: Callable[..., Any]) -> None:
     ran = await ask(agents(), info="search")
     assert "info_agent" not in ran.calls()

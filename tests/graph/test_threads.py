@@ -41,6 +41,9 @@ def says(query: str, verdict: dict[str, Any]) -> Any:
         "reviser": {"explanation": "It holds.", "sql": GOOD + " ORDER BY 1"},
         "judge": {"reason": "B is by city.", "choice": "B"},
         "column_explorer": EXPLORED,
+        "info_agent": {"keywords": ["city"]},
+        "context_expander": {"reasoning": "So.", "add": []},
+        "gen_agent": written,
     }
 
     def reply(prompt: Prompt) -> Any:

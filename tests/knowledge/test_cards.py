@@ -115,7 +115,7 @@ def test_what_a_card_says_of_values_is_true(dialect: str) -> None:
 @pytest.mark.parametrize("dialect", dialects())
 def test_the_card_stands_in_the_message_that_all_roles_share(dialect: str) -> None:
     context = PromptContext(dialect=dialect, schema="table t")
-    system = prompts().system(dialect, context)
+    system = prompts().system(dialect, context, True)
     assert card(dialect) in system
     assert system.index(card(dialect)) < system.index("<schema database"), "what databases share comes first"
-    assert card(dialect) not in prompts().system(dialect, None)
+    assert card(dialect) not in prompts().system(dialect, None, True)

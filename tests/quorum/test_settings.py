@@ -198,7 +198,7 @@ def test_settings_and_options_of_a_run_have_the_same_defaults() -> None:
 
     asked = Settings(database="sample", models=["offline"]).run_options()
     home = Path(".quorum").absolute()
-    assert asked.as_dict() == RunOptions(home=home, kb=home / "kb").as_dict()
+    assert asked.as_dict() == RunOptions(home=home, kb=home / "kb", explored=home / "explored").as_dict()
 
 
 def test_the_strategies_are_those_of_the_consensus() -> None:

@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from quorum.knowledge.catalog import Catalog
+from quorum.knowledge.catalog import Catalog, Column, Table
+from quorum.knowledge.compress import render
 from quorum.knowledge.errors import ConfigurationError
 from quorum.knowledge.triplets import Expansion, Explored, Triplet, explored_folder
-from quorum.tools.masking import MASK, looks_personal, masked, masked_rows
+from quorum.tools.masking import MASK, looks_personal, masked, masked_rows, without_personal
 from quorum.tools.triplet_store import FILE, TripletStore, load_explored
 
 CATALOG = Catalog("shop", "sqlite", ())
@@ -190,3 +191,19 @@ def test_columns_about_persons_are_masked_whole_and_numbers_stay() -> None:
     )
     assert masked_rows(columns, rows) == [[MASK, f"ask {MASK}", 0.333333333333333333, MASK]]
     assert masked_rows(["email"], [[None]]) == [[None]]
+
+
+def test_a_catalog_without_personal_values_keeps_all_names() -> None:
+    people = Table(
+        "people",
+        (
+            Column("name", "TEXT", samples=("Ada",), cells=("Ada",)),
+            Column("Fax", "TEXT", samples=("+420 2 4172 5555",), complete=True, cells=("+420 2 4172 5555",)),
+            Column("note", "TEXT", samples=("ada@x.org",), cells=("ada@x.org",)),
+        ),
+    )
+    text = render(without_personal(Catalog("shop", "sqlite", (people,)))).text
+    assert "Ada" in text
+    assert "Fax" in text
+    assert "4172" not in text
+    assert "ada@x.org" not in text

@@ -117,7 +117,10 @@ FORMS: dict[str, tuple[type[BaseModel], dict[str, Any]]] = {
         {"sql": "SELECT 1", "objection": "No.", "columns": "n", "row_count": 1, "rows": ["1"]}
         | {"expected_format": ""},
     ),
-    "info_agent": (Keywords, {"dialect": "sqlite", "documents": "", "earlier": [], "failed": None}),
+    "info_agent": (
+        Keywords,
+        {"dialect": "sqlite", "tables": [], "documents": "", "earlier": [], "failed": None},
+    ),
     "context_expander": (
         Additions,
         {"dialect": "sqlite", "documents": "", "schema": TABLE, "found": "orders.id", "more_tables": ""},

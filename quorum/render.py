@@ -153,4 +153,7 @@ def _facts(answer: dict[str, Any]) -> Table:
         facts.add_row("cost", Text(spent(answer["usage"])))
     if answer.get("run_id"):
         facts.add_row("trace", Text(f"{answer.get('trace', '')}  (quorum trace show {answer['run_id']})"))
+    if answer.get("run_id") and answer.get("columns") and vote.get("settled") != "verified":
+        wrong = f"quorum correct {answer['run_id']} --sql …"
+        facts.add_row("right?", Text(f"quorum keep {answer['run_id']}  (wrong: {wrong})"))
     return facts

@@ -131,7 +131,7 @@ async def _searched(
     listener: Callable[[Event], None] | None,
 ) -> Exploration:
     question = f"Explore {resources.catalog.name}."
-    placed = options.model_copy(update={"home": folder})
+    placed = options.model_copy(update={"home": folder, "recipe": RECIPE.name})
     context = await open_context(placed, RECIPE, question, resources=resources, listener=listener)
     try:
         context.trace.record("begun", agent="run", run=context.trace.run_id, resumed=bool(search.tried))

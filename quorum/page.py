@@ -55,8 +55,8 @@ def page_of(report: Report, *, charts: bool = True) -> str:
         charts: Draw the answer's rows where they have a shape for it.
     """
     answer = report.answer
-    unfinished = ("failed" if report.error else "unfinished", "warn")
-    status, tone = status_of(answer) if answer else unfinished
+    other = "failed" if report.error else "exploration" if report.explored else "unfinished"
+    status, tone = status_of(answer) if answer else (other, "warn")
     return _template().render(
         report=report,
         status=status,

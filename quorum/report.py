@@ -217,7 +217,7 @@ def _sections(events: Iterable[Event], answer: dict[str, Any], dialect: str) -> 
             rounds[-1].after.append(entry)
             rounds[-1].over |= event["kind"] in _ROUND_ENDS
     outcomes = {str(c.get("id")): c for c in answer.get("candidates") or []}
-    sections = [Section("Before the candidates", "", before)]
+    sections = [Section("Before the candidates" if rounds else "Steps", "", before)]
     for each in rounds:
         for name in sorted(each.candidates, key=lambda name: (len(name), name)):
             own_entries, outcome = each.candidates[name], outcomes.get(name, {})

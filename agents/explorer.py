@@ -84,7 +84,8 @@ async def choose_actions(
 
     Args:
         schema: Text of the tables within reach.
-        unused: A line for each table with the columns that no triplet uses yet, described ones first.
+        unused: A line for each table with the columns that no triplet uses yet, described ones first:
+            ``table: column, column``.
         feedback: What worked and what failed on these tables, latest last.
         described: Some columns have a description.
 

@@ -12,9 +12,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from quorum.agents.explorer import Action, StateText
+from quorum.agents.role import sentence
 from quorum.knowledge.catalog import Catalog, Column, Table
 from quorum.knowledge.column_index import units
-from quorum.knowledge.naming import write_full_name
+from quorum.knowledge.naming import write_full_name, write_name, write_names
 from quorum.knowledge.triplets import Expansion, Place, Triplet
 from quorum.tools.linking import Linked, prune
 from quorum.tools.masking import about_persons
@@ -22,8 +23,11 @@ from quorum.tools.masking import about_persons
 MAX_DEPTH = 8
 """Actions of one query: longer ones are nobody's examples."""
 
-TABLES, COLUMNS, STATES, FEEDBACK = 8, 40, 10, 8
-"""That one choice is shown: tables, columns of each, states that may grow, lines of feedback."""
+TABLES, COLUMNS, UNUSED, STATES, FEEDBACK = 8, 40, 20, 10, 8
+"""That one choice is shown: tables, columns of each, unused ones, states that may grow, lines of feedback."""
+
+MAX_DETAIL = 120
+"""Characters of an action's detail; every later prompt of its branch repeats it."""
 
 JOINED = "join"
 
@@ -67,7 +71,7 @@ class SearchTree:
         heads = [table for table in catalog.tables if self.head(table.full_name) == table.full_name]
         self.tables = {table.full_name: table for table in heads}
         self.fields = {(table.full_name, c.name): c for table in heads for c in table.columns}
-        self._spelt = {place: _spelt(catalog, place) for place in self.fields}
+        self._spelt = {place: _spelt(catalog, self.tables[place[0]], place[1]) for place in self.fields}
         self._by_name = {text.casefold(): place for place, text in self._names()}
         self.covered: set[Place] = set()
         self.by_id: dict[int, Expansion] = {}
@@ -97,7 +101,7 @@ class SearchTree:
 
     def cover(self, triplet: Triplet) -> None:
         """Count the fields of a triplet as covered; its question is that of its state."""
-        self._questions[triplet.id] = triplet.description
+        self._questions[triplet.id] = sentence(triplet.description)
         found = {(self.head(table), column) for table, column in triplet.columns}
         self.covered |= found & self.fields.keys()
 
@@ -147,15 +151,14 @@ class SearchTree:
         return prune(self.catalog, Linked(tuple(table.full_name for table in shown), columns), bare="key")
 
     def unused(self, shown: Catalog) -> list[str]:
-        """A line for each table shown that has fields to cover."""
+        """A line for each table shown that has fields to cover: its name, and theirs as SQL spells them."""
         lines = []
         for table in (self.tables[each.full_name] for each in shown.tables):
-            left = [c for c in self._ranked(table)[:COLUMNS] if (table.full_name, c.name) not in self.covered]
+            left = [c for c in self._ranked(table) if (table.full_name, c.name) not in self.covered]
             if left:
-                total = sum((table.full_name, c.name) not in self.covered for c in table.columns)
-                more = f" and {total - len(left)} more" if total > len(left) else ""
-                names = ", ".join(self._spelt[table.full_name, c.name] for c in left)
-                lines.append(f"{names}{more}")
+                names = write_names((column.name for column in left[:UNUSED]), self.catalog.dialect)
+                more = f" and {len(left) - UNUSED} more" if len(left) > UNUSED else ""
+                lines.append(f"{_table_spelt(self.catalog, table)}: {names}{more}")
         return lines
 
     def feedback(self, shown: Catalog) -> list[str]:
@@ -167,7 +170,7 @@ class SearchTree:
             if self._failed[name]
         ]
         failures = [
-            f"{'; '.join(self.steps(each.id))}: {each.message}"
+            sentence(f"{'; '.join(self.steps(each.id))}: {each.message}")
             for each in self.by_id.values()
             if each.outcome != "worked" and {self.head(table) for table, _ in each.columns} <= {*names}
         ]
@@ -188,12 +191,13 @@ class SearchTree:
             return f"State {action.state} has {MAX_DEPTH} actions already."
         if problem := self._misplaced(action, places):
             return problem
-        same = (action.action, set(places), action.detail.casefold().strip())
+        detail = sentence(action.detail)[:MAX_DETAIL]
+        same = (action.action, set(places), detail.casefold())
         for child in self._children[action.state]:
-            if (child.action, set(child.columns), child.detail.casefold().strip()) == same:
+            if (child.action, set(child.columns), child.detail.casefold()) == same:
                 return f"This was tried already, as state {child.id}."
-        step = self._step(action.action, places, action.detail)
-        return Checked(action.state, action.action, places, action.detail.strip(), step)
+        step = self._step(action.action, places, detail)
+        return Checked(action.state, action.action, places, detail, step)
 
     def tables_of(self, state: int) -> list[str]:
         """The tables that a state reads, in the order in which they came in."""
@@ -241,7 +245,7 @@ class SearchTree:
 
     def _step(self, action: str, places: Iterable[Place], detail: str) -> str:
         names = ", ".join(self._spelt.get(place, ".".join(place)) for place in places)
-        return f"{action} {names}" + (f" ({detail.strip()})" if detail.strip() else "")
+        return f"{action} {names}" + (f" ({detail})" if detail else "")
 
     def _promise(self, table: Table) -> tuple[int, int, int]:
         left = [c for c in table.columns if (table.full_name, c.name) not in self.covered]
@@ -274,8 +278,11 @@ def _group_heads(catalog: Catalog) -> Iterator[tuple[str, str]]:
         yield from ((table.full_name, unit[0].full_name) for table in unit)
 
 
-def _spelt(catalog: Catalog, place: Place) -> str:
+def _table_spelt(catalog: Catalog, table: Table) -> str:
+    parts = (table.database, table.schema, table.name)
+    return write_full_name([part for part in parts if part], catalog.dialect)
+
+
+def _spelt(catalog: Catalog, table: Table, column: str) -> str:
     """A column as SQL spells it, with its table."""
-    table = next(each for each in catalog.find(place[0]) if each.full_name == place[0])
-    parts = [part for part in (table.database, table.schema, table.name, place[1]) if part]
-    return write_full_name(parts, catalog.dialect)
+    return f"{_table_spelt(catalog, table)}.{write_name(column, catalog.dialect)}"

@@ -32,7 +32,7 @@ PROMPTS: dict[str, tuple[Any, Callable[[Model], Awaitable[Any]]]] = {
     "first choice": (
         CHOSEN,
         lambda model: explorer.choose_actions(
-            model, "sqlite", SCHEMA, [], unused=["orders.id, orders.city"], feedback=[], wanted=4
+            model, "sqlite", SCHEMA, [], unused=["orders: id, city"], feedback=[], wanted=4
         ),
     ),
     "later choice": (
@@ -42,7 +42,7 @@ PROMPTS: dict[str, tuple[Any, Callable[[Model], Awaitable[Any]]]] = {
             "sqlite",
             SCHEMA,
             STATES,
-            unused=["orders.id"],
+            unused=["orders: id"],
             feedback=["orders: 2 worked, 1 in vain", "order_by orders.town: There is no column town."],
             wanted=1,
             described=True,

@@ -294,10 +294,11 @@ def info_agent(prompt: Prompt) -> dict[str, Any]:
 def explorer(prompt: Prompt) -> dict[str, Any]:
     """Show unused columns of each table; grow the first states by sorting and counting."""
     wanted = int("0" + "".join(re.findall(r"Choose the (\d+) actions", prompt.text)[-1:]))
-    new = [
-        {"state": 0, "action": "select_column", "columns": line.partition(" and ")[0].split(", ")[:6]}
-        for line in prompt.get("unused").splitlines()
-    ]
+    new = []
+    for line in prompt.get("unused").splitlines():
+        table, _, names = line.partition(": ")
+        columns = [f"{table}.{name}" for name in names.partition(" and ")[0].split(", ")[:6]]
+        new.append({"state": 0, "action": "select_column", "columns": columns})
     grown = []
     for line in prompt.get("states").splitlines()[1:]:
         number, _, steps = line.partition(": ")

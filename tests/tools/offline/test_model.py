@@ -128,7 +128,7 @@ FORMS: dict[str, tuple[type[BaseModel], dict[str, Any]]] = {
     "gen_agent": (Draft, {"examples": [], "earlier": []}),
     "explorer": (
         Choice,
-        {"dialect": "sqlite", "schema": TABLE, "states": [], "unused": ["orders.id"], "feedback": []}
+        {"dialect": "sqlite", "schema": TABLE, "states": [], "unused": ["orders: id"], "feedback": []}
         | {"wanted": 2, "described": False},
     ),
     "simulator": (

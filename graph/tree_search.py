@@ -72,7 +72,8 @@ class SearchTree:
         self.tables = {table.full_name: table for table in heads}
         self.fields = {(table.full_name, c.name): c for table in heads for c in table.columns}
         self._spelt = {place: _spelt(catalog, self.tables[place[0]], place[1]) for place in self.fields}
-        self._by_name = {text.casefold(): place for place, text in self._names()}
+        self._by_name = {text: place for place, text in self._names()}
+        self._by_case = {text.casefold(): place for text, place in self._by_name.items()}
         self.covered: set[Place] = set()
         self.by_id: dict[int, Expansion] = {}
         self._questions: dict[int, str] = {}
@@ -261,10 +262,11 @@ class SearchTree:
         return sorted(table.columns, key=rank)
 
     def _find(self, name: str) -> Place | None:
-        return self._by_name.get(name.strip().casefold())
+        name = name.strip()
+        return self._by_name.get(name) or self._by_case.get(name.casefold())
 
     def _names(self) -> Iterator[tuple[Place, str]]:
-        """What a column may be called: bare and as SQL spells it, the latter winning."""
+        """What a column may be called: bare, and as SQL spells it, which wins."""
         for table, column in self.fields:
             yield (table, column), f"{self.tables[table].name}.{column}"
         for place in self.fields:

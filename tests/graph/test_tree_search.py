@@ -103,6 +103,15 @@ def test_a_step_is_told_as_sql_spells_it() -> None:
     assert found.places == (("Order Details", "Unit Price"),)
 
 
+def test_names_that_differ_in_case_alone_are_two() -> None:
+    odd = Catalog("odd", "snowflake", (table("T", "ID", "id"),))
+    tree = SearchTree(odd)
+    for name, place in (("T.ID", ("T", "ID")), ('T."id"', ("T", "id")), ("t.Id", ("T", "id"))):
+        found = tree.check(act(0, "select_column", name))
+        assert isinstance(found, Checked)
+        assert found.places == (place,)
+
+
 def test_coverage_is_of_fields_in_triplets_alone() -> None:
     tree = SearchTree(CATALOG, TREE)
     assert tree.coverage == 0.0

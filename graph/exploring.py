@@ -27,11 +27,10 @@ from quorum.graph.nodes.tree_search import Search, SearchState, SimulationState
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.branch import Paths, RecipeGraph
 from quorum.graph.recipes.recipe import Recipe
-from quorum.graph.resources import Resources
+from quorum.graph.resources import Resources, explored_in
 from quorum.graph.runs import Event
 from quorum.graph.tree_search import SearchTree
 from quorum.knowledge.errors import ConfigurationError
-from quorum.knowledge.triplets import explored_folder
 from quorum.tools.ledger import Usage
 from quorum.tools.linking import marks_hold
 from quorum.tools.triplet_store import TripletStore
@@ -97,8 +96,11 @@ async def explore(
     """
     catalog, execution = resources.linter.catalog, limits.get("execution", True)
     if execution and not resources.connector.live:
-        raise ConfigurationError(f"{catalog.name} is a schema without data: no query can run there.")
-    folder = explored_folder(root, catalog, static=not execution)
+        raise ConfigurationError(
+            f"{catalog.name} is a schema without data: no query can run there.",
+            hint="With --no-execution queries are written and checked only.",
+        )
+    folder = await asyncio.to_thread(explored_in, root, options, catalog, static=not execution)
     store = await asyncio.to_thread(TripletStore.open, folder, catalog)
     try:
         if store.expansions and not resume:
@@ -106,7 +108,7 @@ async def explore(
                 f"{catalog.name} was explored before: {len(store.triplets)} triplets.",
                 hint=f"Go on with --resume, or delete {folder} to begin anew.",
             )
-        tree = await asyncio.to_thread(_tree, store, resources, groups)
+        tree = await asyncio.to_thread(_tree, store, resources, groups, execution)
         search = Search(tree, store, **limits)
         if told:
             told(search)
@@ -115,11 +117,12 @@ async def explore(
         store.close()
 
 
-def _tree(store: TripletStore, resources: Resources, groups: bool) -> SearchTree:
+def _tree(store: TripletStore, resources: Resources, groups: bool, execution: bool) -> SearchTree:
     """The tree as far as the present schema still allows it: changed tables have to be covered again."""
     catalog = resources.linter.catalog
     fits = [triplet for triplet in store.triplets if marks_hold(triplet.tables, catalog)]
-    return SearchTree(catalog, store.expansions, fits, groups=groups)
+    stale = {triplet.id for triplet in store.triplets} - {triplet.id for triplet in fits}
+    return SearchTree(catalog, store.expansions, fits, groups=groups, stale=stale, empty=not execution)
 
 
 async def _searched(
@@ -138,7 +141,8 @@ async def _searched(
         state: dict[str, Any] = {"stopped_by": "", "misses": 0}
         if not search.ended:
             graph = wire_search(search, told).compile(name=RECIPE.name)
-            config: Any = {"recursion_limit": 20 + 4 * search.attempts}
+            most = (tree_search.MAX_MISSES + 3) * search.attempts  # steps of an attempt, at most
+            config: Any = {"recursion_limit": 20 + most}
             start = {"question": question, "run_id": context.trace.run_id}
             handles: Any = context  # nodes take an open context as well as options
             state = await graph.ainvoke(start, config, context=handles)
@@ -198,7 +202,8 @@ def _wire_branch(search: Search) -> RecipeGraph:
 
 def _summary(search: Search, ended: str, context: Context) -> Exploration:
     store, tree = search.store, search.tree
-    tables = Counter(tree.head(table) for triplet in store.triplets for table in triplet.tables)
+    read = ({tree.head(table) for table, _ in triplet.columns} for triplet in store.triplets)
+    tables = Counter(table for tables in read for table in tables)
     return Exploration(
         folder=context.options.home,
         ended=ended,

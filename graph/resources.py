@@ -19,7 +19,7 @@ from urllib.parse import quote
 from pydantic import SecretStr
 
 from quorum.agents.role import by_role
-from quorum.graph.options import RunOptions
+from quorum.graph.options import Options, RunOptions
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.column_index import ColumnIndex
 from quorum.knowledge.compress import SchemaText, render
@@ -46,7 +46,7 @@ from quorum.tools.models.embedding_cache import CachedEmbedder
 from quorum.tools.models.embeddings import make_embedder
 from quorum.tools.sample import sample_database, sample_documents
 from quorum.tools.triplet_store import load_explored
-from quorum.tools.urls import SAMPLE, url_secrets
+from quorum.tools.urls import SAMPLE, location, url_secrets
 from quorum.tools.value_reading import SECONDS, read_values
 
 if TYPE_CHECKING:
@@ -311,11 +311,17 @@ def _knowledge(options: RunOptions) -> KnowledgeBase:
     return KnowledgeBase.load(options.kb, cache=options.home / "index") if options.kb else KnowledgeBase()
 
 
+def explored_in(root: Path, options: Options, catalog: Catalog, *, static: bool = False) -> Path:
+    """The folder of the options' database below ``root``, whose catalog this is."""
+    where = location(database_url(options.database, options.home))
+    return explored_folder(root, catalog, where, static=static)
+
+
 def _explored(options: RunOptions, catalog: Catalog, *, static: bool = False) -> Explored:
     """What was explored of the catalog, as far as its tables have the columns that they had then."""
     if options.explored is None:
         return Explored()
-    found = load_explored(explored_folder(options.explored, catalog, static=static))
+    found = load_explored(explored_in(options.explored, options, catalog, static=static))
     fits = tuple(triplet for triplet in found.triplets if marks_hold(triplet.tables, catalog))
     if lost := len(found.triplets) - len(fits):
         found.problems.append(

@@ -8,7 +8,7 @@ here calls a model or a database.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from quorum.agents.explorer import Action, StateText
@@ -52,10 +52,12 @@ class SearchTree:
 
     Args:
         groups: Tables of one shared field group are explored as one (an ablation: paper 001, Table 13).
+        stale: Expansions whose tables have changed since: they count no more, and may be tried again.
+        empty: Fields without a value are to be covered, too; no query that is run could cover them.
 
     Attributes:
         fields: All there is to cover: of a shared field group those of its first table.
-        covered: The fields that a triplet uses.
+        covered: The fields that a triplet uses; ``shapes`` are those of their queries.
     """
 
     def __init__(
@@ -65,18 +67,31 @@ class SearchTree:
         triplets: Iterable[Triplet] = (),
         *,
         groups: bool = True,
+        stale: Collection[int] = (),
+        empty: bool = False,
     ) -> None:
-        self.catalog = catalog
+        self.catalog, self._stale = catalog, stale
         self._stands_for = dict(_group_heads(catalog)) if groups else {}
         heads = [table for table in catalog.tables if self.head(table.full_name) == table.full_name]
+        heads = [table for table in heads if empty or table.row_count != 0]
         self.tables = {table.full_name: table for table in heads}
-        self.fields = {(table.full_name, c.name): c for table in heads for c in table.columns}
-        self._spelt = {place: _spelt(catalog, self.tables[place[0]], place[1]) for place in self.fields}
+        self.fields = {
+            (table.full_name, c.name): c
+            for table in heads
+            for c in table.columns
+            if empty or c.samples or not c.complete
+        }
+        self._spelt = {
+            (name, column.name): _spelt(catalog, table, column.name)
+            for name, table in self.tables.items()
+            for column in table.columns
+        }
         self._by_name = {text: place for place, text in self._names()}
         self._by_case = {text.casefold(): place for text, place in self._by_name.items()}
         self.covered: set[Place] = set()
         self.by_id: dict[int, Expansion] = {}
         self._questions: dict[int, str] = {}
+        self.shapes: set[str] = set()
         self._children: dict[int, list[Expansion]] = defaultdict(list)
         self._worked, self._failed = Counter[str](), Counter[str]()
         for expansion in expansions:
@@ -96,6 +111,8 @@ class SearchTree:
     def add(self, expansion: Expansion) -> None:
         """Take up what became of an expansion: for its state, and for the tables that it is about."""
         self.by_id[expansion.id] = expansion
+        if expansion.id in self._stale:
+            return
         self._children[expansion.parent].append(expansion)
         tables = {self.head(table) for table, _ in expansion.columns}
         (self._worked if expansion.outcome == "worked" else self._failed).update(tables)
@@ -103,6 +120,7 @@ class SearchTree:
     def cover(self, triplet: Triplet) -> None:
         """Count the fields of a triplet as covered; its question is that of its state."""
         self._questions[triplet.id] = sentence(triplet.description)
+        self.shapes.add(triplet.shape)
         found = {(self.head(table), column) for table, column in triplet.columns}
         self.covered |= found & self.fields.keys()
 
@@ -155,7 +173,9 @@ class SearchTree:
         """A line for each table shown that has fields to cover: its name, and theirs as SQL spells them."""
         lines = []
         for table in (self.tables[each.full_name] for each in shown.tables):
-            left = [c for c in self._ranked(table) if (table.full_name, c.name) not in self.covered]
+            places = {c.name: (table.full_name, c.name) for c in table.columns}
+            open_ = self.fields.keys() - self.covered
+            left = [column for column in self._ranked(table) if places[column.name] in open_]
             if left:
                 names = write_names((column.name for column in left[:UNUSED]), self.catalog.dialect)
                 more = f" and {len(left) - UNUSED} more" if len(left) > UNUSED else ""
@@ -180,12 +200,14 @@ class SearchTree:
     def check(self, action: Action) -> Checked | str:
         """The action as it can be tried, or in a sentence why it cannot."""
         places = tuple(dict.fromkeys(place for name in action.columns if (place := self._find(name))))
-        if len(places) < len({*action.columns}):
-            missing = next(name for name in action.columns if not self._find(name))
-            return f"There is no column {missing}."
+        for name in action.columns:
+            if not self._find(name):
+                return f"There is no column {sentence(name)}."
         if action.state and action.state not in self.by_id:
             return f"There is no state {action.state}."
         path = self.path(action.state)
+        if not self._present(action.state):
+            return f"State {action.state} reads what has changed since."
         if action.state and path[-1].outcome != "worked":
             return f"State {action.state} did not work, so nothing grows from it."
         if len(path) >= MAX_DEPTH:
@@ -234,8 +256,10 @@ class SearchTree:
         return ""
 
     def _present(self, state: int) -> bool:
-        """Whether the catalog still has all that a state uses."""
-        return all(self._spelt.get(place) for step in self.path(state) for place in step.columns)
+        """Whether the catalog still has all that a state uses, as it was."""
+        steps = self.path(state)
+        changed = any(step.id in self._stale for step in steps)
+        return not changed and all(self._spelt.get(place) for step in steps for place in step.columns)
 
     def _note(self, state: int) -> str:
         below = Counter(
@@ -249,7 +273,8 @@ class SearchTree:
         return f"{action} {names}" + (f" ({detail})" if detail else "")
 
     def _promise(self, table: Table) -> tuple[int, int, int]:
-        left = [c for c in table.columns if (table.full_name, c.name) not in self.covered]
+        places = {(table.full_name, column.name): column for column in table.columns}
+        left = [places[place] for place in places.keys() & self.fields.keys() - self.covered]
         described = sum(bool(column.description) for column in left)
         waste = self._failed[table.full_name] - self._worked[table.full_name]
         return max(waste, 0) // 3, -described, -len(left)
@@ -267,9 +292,9 @@ class SearchTree:
 
     def _names(self) -> Iterator[tuple[Place, str]]:
         """What a column may be called: bare, and as SQL spells it, which wins."""
-        for table, column in self.fields:
+        for table, column in self._spelt:
             yield (table, column), f"{self.tables[table].name}.{column}"
-        for place in self.fields:
+        for place in self._spelt:
             yield place, ".".join(place)
         yield from self._spelt.items()
 
@@ -277,7 +302,8 @@ class SearchTree:
 def _group_heads(catalog: Catalog) -> Iterator[tuple[str, str]]:
     """Each table of a shared field group, with the group's first table."""
     for unit in units(catalog):
-        yield from ((table.full_name, unit[0].full_name) for table in unit)
+        head = next((table for table in unit if table.row_count != 0), unit[0])
+        yield from ((table.full_name, head.full_name) for table in unit)
 
 
 def _table_spelt(catalog: Catalog, table: Table) -> str:

@@ -83,10 +83,16 @@ class Example:
     sql: str
 
 
-def explored_folder(root: Path, catalog: Catalog, *, static: bool = False) -> Path:
-    """Where a database's triplets lie below ``root``; those that were never executed apart."""
+def explored_folder(root: Path, catalog: Catalog, where: str, *, static: bool = False) -> Path:
+    """Where a database's triplets lie below ``root``; those that were never executed apart.
+
+    Args:
+        where: The database's location (``quorum.tools.urls.location``): two of one name are two.
+    """
     name = re.sub(r"\W+", "-", catalog.name).strip("-")[:40] or "database"
-    mark = hashlib.sha256(repr((catalog.name, catalog.dialect)).encode("utf-8", "surrogatepass")).hexdigest()
+    mark = hashlib.sha256(
+        repr((catalog.name, catalog.dialect, where)).encode("utf-8", "surrogatepass")
+    ).hexdigest()
     return root / f"{name}-{mark[:8]}{'-static' if static else ''}"
 
 

@@ -56,11 +56,13 @@ async def explore(
     flags: dict[str, Any] = {"database": db, **options}
     flags["models"] = [models] if isinstance(models, str) else models or list(chat_models or ()) or None
     settings = settings.changed(**flags) if settings else Settings(**flags)
-    if not 0 < coverage <= 1 or attempts < 1 or not 1 <= branches <= 16:
-        raise ConfigurationError(
-            "coverage is a share from 0 to 1, attempts at least 1, branches from 1 to 16.",
-            hint="By default 0.9, 300 and 4.",
-        )
+    for name, fits in (
+        ("coverage must be above 0 and at most 1", 0 < coverage <= 1),
+        ("attempts must be 1 at least", attempts >= 1),
+        ("branches must be from 1 to 16", 1 <= branches <= 16),
+    ):
+        if not fits:
+            raise ConfigurationError(f"{name.capitalize()}.", hint="By default 0.9, 300 and 4.")
     run = settings.run_options()
     from quorum.graph import exploring
     from quorum.graph.resources import open_resources

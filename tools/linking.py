@@ -87,10 +87,15 @@ def changed_tables(pair: VerifiedPair, catalog: Catalog) -> list[str]:
     return [name for name, mark in before if now.get(name) != mark]
 
 
+def marks_of(tables: Iterable[str], catalog: Catalog) -> dict[str, str]:
+    """A mark of each table's columns' names and types, by its full name; none where it is not there."""
+    found = ((name, each) for name in tables for each in catalog.find(name) if each.full_name == name)
+    return {name: signature(table)[:8] for name, table in found}
+
+
 def marks_hold(tables: Mapping[str, str], catalog: Catalog) -> bool:
-    """Whether tables still have the columns that they had when these marks were made (``table_marks``)."""
-    now = {name: found[0] for name in tables if (found := catalog.find(name))}
-    return all(name in now and signature(now[name])[:8] == mark for name, mark in tables.items())
+    """Whether tables still have the columns that they had when these marks were made (``marks_of``)."""
+    return marks_of(tables, catalog) == dict(tables)
 
 
 def union(catalog: Catalog, linked: Iterable[Linked]) -> Linked:

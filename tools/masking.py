@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,9 +12,11 @@ from quorum.knowledge.catalog import Catalog
 from quorum.tools.databases.introspection import is_private
 
 MASK = "•••"
+LONGEST_CELL = 400
+"""Characters of a cell that are looked at, and shown."""
 
 _PERSONAL = re.compile(
-    r"""[\w.+-]+@[\w-]+\.[\w.-]+                                   # an address for mail
+    r"""(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,64}\.[\w.-]{1,64}          # an address for mail
     | (?<![\w.])(?:\d[ -]?){12,18}\d(?![\w.])                      # a card or account
     | \b[A-Z]{2}\d{2}(?:[ ]?[A-Z0-9]{2,4}){3,8}\b                  # an IBAN
     | \b\d{3}-\d{2}-\d{4}\b                                        # a social security number
@@ -61,13 +64,23 @@ def _text(cell: str | None) -> str | None:
     return cell if cell is None else masked(cell)
 
 
-def masked_rows(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[list[Any]]:
-    """Rows with texts masked: all of a column that is about persons by its name, and what looks personal."""
-    withheld = list(map(about_persons, columns))
+def masked_rows(
+    columns: Sequence[str], rows: Iterable[Sequence[Any]], plain: Collection[str] | None = None
+) -> list[list[Any]]:
+    """Rows with texts masked: all of a column that is about persons by its name, and what looks personal.
+
+    Args:
+        plain: Names, in lower case, of the only columns that are not withheld; None for all.
+    """
+    withheld = [
+        about_persons(column) or (plain is not None and column.casefold() not in plain) for column in columns
+    ]
     return [[_cell(cell, whole=whole) for whole, cell in zip(withheld, row, strict=True)] for row in rows]
 
 
 def _cell(cell: Any, *, whole: bool) -> Any:
-    if whole:
-        return cell if cell is None else MASK
-    return masked(cell) if isinstance(cell, str) else cell
+    if cell is None or isinstance(cell, bool | float):
+        return cell
+    text = cell if isinstance(cell, str) else json.dumps(cell, ensure_ascii=False, default=str)
+    text = text[:LONGEST_CELL]
+    return MASK if whole else masked(text) if isinstance(cell, str) or looks_personal(text) else cell

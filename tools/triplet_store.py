@@ -81,6 +81,8 @@ class TripletStore:
     def add(self, expansion: Expansion, triplet: Triplet | None = None) -> None:
         """Keep an expansion, with its triplet if it worked, or neither.
 
+        The triplet takes the place of one of the same shape.
+
         Raises:
             ConfigurationError: The file cannot be written to.
         """
@@ -94,7 +96,9 @@ class TripletStore:
             if triplet:
                 own = [triplet.id, triplet.sql, triplet.shape, triplet.description]
                 own += [json.dumps(triplet.tables), json.dumps(triplet.columns)]
-                self._connection.execute(f"INSERT INTO triplets ({_TRIPLET}) VALUES (?,?,?,?,?,?)", own)
+                self._connection.execute(
+                    f"INSERT OR REPLACE INTO triplets ({_TRIPLET}) VALUES (?,?,?,?,?,?)", own
+                )
             self._connection.execute("COMMIT")
         except sqlite3.Error as error:
             if self._connection.in_transaction:
@@ -102,7 +106,7 @@ class TripletStore:
             raise ConfigurationError(f"What was explored cannot be kept: {error}.") from error
         self.expansions.append(expansion)
         if triplet:
-            self.triplets.append(triplet)
+            self.triplets = [each for each in self.triplets if each.shape != triplet.shape] + [triplet]
 
     def forget(self, id: int) -> None:
         """Delete a triplet; its expansion stays, so that it is not tried again."""
@@ -122,15 +126,23 @@ def load_explored(folder: Path) -> Explored:
     if not path.is_file():
         return Explored()
     try:
-        connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
-        try:
-            _check(connection, path)
-            store = TripletStore(connection, None)
-        finally:
-            connection.close()
+        store = _read(path, "ro")
     except DAMAGE as error:
         return Explored(problems=[f"What was explored cannot be read: {error}"])
     return Explored(tuple(store.triplets), tuple(store.expansions), cache=folder / "index")
+
+
+def _read(path: Path, mode: str) -> TripletStore:
+    connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode={mode}", uri=True)
+    try:
+        _check(connection, path)
+        return TripletStore(connection, None)
+    except sqlite3.OperationalError:
+        if mode == "rw":
+            raise
+        return _read(path, "rw")  # a killed write is rolled back by whoever may write
+    finally:
+        connection.close()
 
 
 def _connected(path: Path, catalog: Catalog) -> sqlite3.Connection:

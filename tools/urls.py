@@ -55,6 +55,15 @@ _HEADER = re.compile(
 )
 
 
+def location(url: str) -> str:
+    """Where a database is, without who asks for it and how; two spellings of one file are the same."""
+    plain = re.sub(r"(?<=://)[^/@]*@", "", url.partition("?")[0])
+    scheme, mark, rest = plain.partition("://")
+    if mark and scheme not in ("sqlite", "duckdb", "files", "schema"):
+        return plain
+    return Path(unquote(rest.removeprefix("/")) if mark else plain).expanduser().resolve().as_posix()
+
+
 def path_of(url: str, scheme: str, kind: str, example: str) -> str:
     """The path that ``scheme:///path`` names, percent-decoded; a relative one stays relative.
 

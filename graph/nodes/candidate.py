@@ -26,6 +26,9 @@ NO_PLAN = ["Answer the question with one query."]
 REJECTED = "Its result was rejected:"
 """Before the Validator's objection, under the result in Action's history."""
 
+MAX_OBJECTION = 1_000
+"""Characters of an objection that later prompts show."""
+
 REPEATED = "You have done exactly this before, so it was not done again. Do something else or terminate."
 
 
@@ -276,7 +279,7 @@ async def validate(state: CandidateState, context: Context, *, max_validations: 
         return {"validations": max_validations}
     update: Update = {"approved": verdict.accepted, "validations": state.validations + 1}
     if not verdict.accepted:
-        rejected = f"{REJECTED} {verdict.objection}"
+        rejected = f"{REJECTED} {verdict.objection[:MAX_OBJECTION]}"
         update["earlier"] = [*state.earlier, Attempt(state.sql, rejected)]
         update["history"] = _remarked(state.history, state.sql, rejected)
     return update

@@ -34,6 +34,9 @@ COLUMNS = 10
 WHOLE = 20
 """A table of so few columns stays whole: leaving some out saves little and may cost a key."""
 
+MAX_KEYWORD = 60
+"""Characters of a keyword."""
+
 NAMES = 80
 """Tables that the InfoAgent is told the names of."""
 
@@ -126,7 +129,7 @@ async def _keywords(state: CandidateState, context: Context, earlier: Sequence[A
         ),
         event="keywords",
     )
-    return found.keywords if found else []
+    return [keyword[:MAX_KEYWORD] for keyword in found.keywords] if found else []
 
 
 def _table_names(catalog: Catalog) -> list[str]:

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 
 from quorum.agents import describer, explorer, simulator
 from quorum.agents.prompting import show_row
+from quorum.agents.role import sentence
 from quorum.graph.context import Context
 from quorum.graph.nodes.step import Step, Update, record, try_role
 from quorum.graph.state import Known, gather
@@ -20,8 +21,8 @@ from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.compress import render
 from quorum.knowledge.triplets import Expansion, Outcome, Place, Triplet
 from quorum.tools.execute import execute
-from quorum.tools.linking import table_marks, used
-from quorum.tools.masking import looks_personal, masked_rows, without_personal
+from quorum.tools.linking import marks_of, used
+from quorum.tools.masking import about_persons, looks_personal, masked, masked_rows, without_personal
 from quorum.tools.query import QueryError, QueryResult
 from quorum.tools.results import blank_reason, plain_rows
 from quorum.tools.sql import shape
@@ -32,6 +33,9 @@ SCHEMA_TOKENS, FRAGMENT_TOKENS = 3_000, 2_000
 
 ROWS, MAX_CELL = 5, 80
 """Of a result that the Describer sees: rows, and characters of a cell."""
+
+MAX_QUESTION = 500
+"""Characters of a triplet's description; prompts of many questions show it."""
 
 MAX_MISSES = 3
 """Choices in a row without an action that can be tried, after which the search ends."""
@@ -149,9 +153,10 @@ def choose(search: Search) -> Step:
         )
         batch, refused = list[Checked](), list[str]()
         for action in choice.actions[:wanted] if choice else ():
-            checked = tree.check(action)
+            detail = action.detail if search.personal else masked(action.detail)
+            checked = tree.check(action.model_copy(update={"detail": detail}))
             if isinstance(checked, str):
-                refused.append(f"{action.action} {', '.join(action.columns)}: {checked}")
+                refused.append(sentence(f"{action.action} {', '.join(action.columns)}: {checked}"))
             elif checked not in batch:
                 batch.append(checked)
         return {"batch": batch, "refused": refused, "misses": 0 if batch else state.misses + 1}
@@ -196,14 +201,15 @@ def run_query(search: Search) -> Step:
             return _ended(checked, "personal", message="The query holds what looks like personal data.")
         outcome = await _outcome(search, context, sql)
         if isinstance(outcome, QueryError):
-            return _ended(checked, "failed", sql, outcome.describe())
+            message = outcome.describe() if search.personal else masked(outcome.describe())
+            return _ended(checked, "failed", sql, message)
         found = await asyncio.to_thread(used, sql, search.tree.catalog)
         if problem := trivial(checked, found.columns):
             return _ended(checked, "trivial", sql, problem)
         if outcome and (blank := await asyncio.to_thread(blank_reason, outcome.table)):
             return _ended(checked, "empty", sql, f"The result is {blank}.")
         form = await asyncio.to_thread(shape, sql, context.dialect)
-        if form in {triplet.shape for triplet in search.store.triplets}:
+        if form in search.tree.shapes:
             return _ended(checked, "known", sql, "An example asks the same already.")
         return {"result": outcome}
 
@@ -237,7 +243,8 @@ def describe(search: Search) -> Step:
         catalog = search.tree.catalog
         part = search.tree.fragment(checked)
         schema = await asyncio.to_thread(_text, part, FRAGMENT_TOKENS, search.personal)
-        rows = await asyncio.to_thread(_first_rows, result, search.personal) if result else []
+        plain = await asyncio.to_thread(_plain_columns, sql, catalog)
+        rows = await asyncio.to_thread(_first_rows, result, not search.personal, plain) if result else []
         described = await try_role(
             state,
             context,
@@ -256,11 +263,13 @@ def describe(search: Search) -> Step:
         if described is None:
             return _ended(checked, "unusable", sql, "The Describer's reply could not be used.")
         if not described.useful:
-            return _ended(checked, "pointless", sql, described.objection or "Nobody would ask it.")
+            why = described.objection if search.personal else masked(described.objection)
+            return _ended(checked, "pointless", sql, why or "Nobody would ask it.")
         if not search.personal and looks_personal(described.description):
             return _ended(checked, "personal", message="The description holds what looks like personal data.")
         marks, found, form = await asyncio.to_thread(_of_query, sql, catalog)
-        done = Tried(checked, "worked", sql, "", described.description, form, marks, found)
+        question = " ".join(described.description.split())[:MAX_QUESTION]
+        done = Tried(checked, "worked", sql, "", question, form, marks, found)
         return {"tried": [done]}
 
     return step
@@ -298,8 +307,7 @@ def keep(search: Search, told: Callable[[Search], None] | None) -> Step:
 def _numbered(search: Search, tried: Tried) -> tuple[Expansion, Triplet | None]:
     """The next node of the tree; two branches of a round may have found the same."""
     id, checked = search.tried + 1, tried.checked
-    known = {triplet.shape for triplet in search.store.triplets}
-    if tried.outcome == "worked" and tried.shape in known:
+    if tried.outcome == "worked" and tried.shape in search.tree.shapes:
         tried = replace(tried, outcome="known", message="An example asks the same already.")
     expansion = Expansion(
         id,
@@ -346,14 +354,25 @@ def _text(part: Catalog, budget: int, personal: bool) -> str:
     return render(part if personal else without_personal(part), budget=budget).text
 
 
-def _first_rows(result: QueryResult, personal: bool) -> list[str]:
-    """The first rows as JSON, the columns' names first."""
+def _plain_columns(sql: str, catalog: Catalog) -> set[str] | None:
+    """Names of what a query may show of persons: its plain columns; all but these are withheld.
+
+    None where it reads nothing about persons, so that nothing can hide behind a name that it gives.
+    """
+    names = {column for _, column in used(sql, catalog).columns}
+    plain = {name.casefold() for name in names if not about_persons(name)}
+    return plain if len(plain) < len({name.casefold() for name in names}) else None
+
+
+def _first_rows(result: QueryResult, mask: bool, plain: set[str] | None) -> list[str]:
+    """The first rows as JSON, the columns' names first; with ``mask`` personal data are withheld."""
     rows = plain_rows(result.table.slice(0, ROWS))
-    if not personal:
-        rows = masked_rows(result.columns, rows)
+    if mask:
+        rows = masked_rows(result.columns, rows, plain)
     return [show_row(row, MAX_CELL) for row in (result.columns, *rows)]
 
 
 def _of_query(sql: str, catalog: Catalog) -> tuple[dict[str, str], tuple[Place, ...], str]:
     """Marks of the tables that a query reads, the columns that it uses, and its shape."""
-    return table_marks(sql, catalog), used(sql, catalog).columns, shape(sql, catalog.dialect)
+    found = used(sql, catalog)
+    return marks_of(found.tables, catalog), found.columns, shape(sql, catalog.dialect)

@@ -153,6 +153,8 @@ def _evaluation(
     for name in ("kb", "explored"):  # what a user keeps or explores has no say in what is measured
         if settings.provenance()[name] != "flag":
             options = replace_options(options, **{name: None})
+        elif not getattr(options, name).is_dir():
+            raise click.UsageError(f"--{name} names {getattr(options, name)}, which is no folder.")
     name = _name(suite.name + kind, options.recipe, options.models, shard)
     folder = out or settings.home / "evals" / name
     check_no_file(folder, hint="Give another --out: a folder.")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from quorum.graph.exploring import Exploration
 
 INTERRUPTED = 130
-STOPPED = 3
+STUCK, STOPPED = 1, 3
 SHOWN_TABLES = 12
 FLAGS = (
     "database",
@@ -50,7 +50,11 @@ ENDED = {
 @click.option("--budget-calls", type=int, metavar="N", help="model calls, at most")
 @click.option("--resume", is_flag=True, help="go on with what was explored before")
 @click.option("--groups/--no-groups", default=True, help="explore tables of the same columns as one  [on]")
-@click.option("--execution/--no-execution", default=True, help="run each query, or only check it  [on]")
+@click.option(
+    "--execution/--no-execution",
+    default=True,
+    help="run each query, or only check it (for knowledge=static)  [on]",
+)
 @click.option("--personal", is_flag=True, help="keep and show what looks like personal data")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object and nothing else")
 @click.option("--quiet", "-q", is_flag=True, help="no progress on standard error")
@@ -63,8 +67,8 @@ def command(*, as_json: bool, quiet: bool, budget_calls: int | None, **flags: An
     are examples that a model made, and nothing that somebody has verified. `quorum kb show --triplets` lists
     them.
 
-    It can be stopped at any time and goes on with --resume. Exit codes: 0 explored; 2 usage or configuration;
-    3 a budget or the time ran out; 130 Ctrl-C.
+    It can be stopped at any time and goes on with --resume. Exit codes: 0 explored; 1 the model's choices did
+    not fit; 2 usage or configuration; 3 a budget or the time ran out; 130 Ctrl-C.
     """
     from quorum.exploring import explore_sync
     from quorum.exploring_progress import SearchBoard
@@ -82,6 +86,8 @@ def command(*, as_json: bool, quiet: bool, budget_calls: int | None, **flags: An
                 error.hint = f"{error.hint} What is finished is kept; go on with --resume.".strip()
             raise
     _show(found, as_json=as_json)
+    if found.ended == "stuck":
+        raise SystemExit(STUCK)
     if found.ended not in ENDED:
         raise SystemExit(STOPPED)
 

@@ -215,24 +215,25 @@ async def _learned(settings: Settings) -> Explored:
 
 
 def _learned_of(settings: Settings, database: Database) -> Explored:
+    from quorum.graph.resources import explored_in
     from quorum.knowledge.errors import ConfigurationError
-    from quorum.knowledge.triplets import explored_folder
     from quorum.tools.triplet_store import load_explored
 
-    learned = load_explored(explored_folder(settings.explored_root, database.catalog))
+    learned = load_explored(explored_in(settings.explored_root, settings, database.catalog))
     if learned.problems:
         raise ConfigurationError(learned.problems[0])
     return learned
 
 
 async def _forget_triplet(settings: Settings, id: str) -> None:
-    from quorum.knowledge.triplets import explored_folder
+    from quorum.graph.resources import explored_in
     from quorum.teaching import opened
     from quorum.tools.triplet_store import TripletStore
 
     async with opened(settings) as database:
         triplet = _learned_of(settings, database).find(id)
-        store = TripletStore.open(explored_folder(settings.explored_root, database.catalog), database.catalog)
+        folder = explored_in(settings.explored_root, settings, database.catalog)
+        store = TripletStore.open(folder, database.catalog)
         try:
             store.forget(triplet.id)
         finally:

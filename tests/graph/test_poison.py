@@ -59,7 +59,7 @@ def poisoned(folder: Path, text: str) -> Path:
     kb = KnowledgeBase(folder / "kb")
     kb.keep(VerifiedPair(f"How many orders did each city place? {text}", "SELECT 1", note=text, by=text))
     catalog = Catalog("shop", "sqlite", ())
-    store = TripletStore.open(explored_folder(folder / "explored", catalog), catalog)
+    store = TripletStore.open(explored_folder(folder / "explored", catalog, str(shop.resolve())), catalog)
     query, question = f"SELECT COUNT(*) FROM orders -- {text}", f"How many orders did each city place? {text}"
     step = Expansion(1, 0, "select_column", (("orders", "id"),), text, query, "worked", text)
     store.add(step, Triplet(1, query, query, question, {}))

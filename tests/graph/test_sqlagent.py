@@ -16,8 +16,9 @@ from quorum.graph.recipes import find_recipe
 from quorum.graph.state import CandidateState, Failure, Grounding, Result
 from quorum.knowledge.catalog import Catalog, Column, Table
 from quorum.knowledge.triplets import Expansion, Triplet, explored_folder
-from quorum.tools.linking import table_marks
+from quorum.tools.linking import marks_of, used
 from quorum.tools.triplet_store import TripletStore
+from quorum.tools.urls import location
 from tests.graph.shop import FINE, GOOD, QUESTION, Ran, Run, run_graph, script
 
 BROKEN = "SELECT town FROM customers"
@@ -53,15 +54,19 @@ def ask(run: Run) -> Callable[..., Any]:
     return asked
 
 
+def folder_of(root: Path, shop: Path, *, static: bool = False) -> Path:
+    return explored_folder(root, CATALOG, location(f"sqlite:///{shop}"), static=static)
+
+
 @pytest.fixture
 def explored(shop: Path, tmp_path: Path) -> Callable[..., Path]:
     """Write triplets of the shop, as an exploration does; returns the folder to give as ``explored``."""
 
     def write(*triplets: tuple[str, str], static: bool = False) -> Path:
         root, catalog = tmp_path / "explored", CATALOG
-        store = TripletStore.open(explored_folder(root, catalog, static=static), catalog)
+        store = TripletStore.open(folder_of(root, shop, static=static), catalog)
         for id, (sql, description) in enumerate(triplets, 1):
-            marks = table_marks(sql, catalog)
+            marks = marks_of(used(sql, catalog).tables, catalog)
             store.add(
                 Expansion(id, 0, "select_column", (), "", sql, "worked"),
                 Triplet(id, sql, sql, description, marks),
@@ -136,10 +141,10 @@ async def test_triplets_of_a_table_that_changed_are_not_shown_and_that_is_said(
 
 
 async def test_a_damaged_file_of_triplets_is_said_and_ends_nothing(
-    ask: Callable[..., Any], explored: Callable[..., Path]
+    ask: Callable[..., Any], explored: Callable[..., Path], shop: Path
 ) -> None:
     folder = explored(*TRIPLETS)
-    (explored_folder(folder, CATALOG) / "triplets.sqlite").write_bytes(b"SQLite format 3\0" + b"\1" * 4000)
+    (folder_of(folder, shop) / "triplets.sqlite").write_bytes(b"SQLite format 3\0" + b"\1" * 4000)
     ran = await ask(agents(), explored=folder)
     assert ran.answer.status == "answered"
     assert any("cannot be read" in text for text in ran.answer.warnings)
@@ -213,13 +218,13 @@ async def test_the_info_agent_knows_the_tables_names(ask: Callable[..., Any]) ->
 
 
 async def test_examples_are_of_several_branches(
-    ask: Callable[..., Any], explored: Callable[..., Path]
+    ask: Callable[..., Any], explored: Callable[..., Path], shop: Path
 ) -> None:
     folder = explored(*TRIPLETS)
-    store = TripletStore.open(explored_folder(folder, CATALOG), CATALOG)
+    store = TripletStore.open(folder_of(folder, shop), CATALOG)
     for id in (91, 92):  # grown from the nearest one
         sql = f"{TRIPLETS[0][0]} HAVING COUNT(*) > {id}"
-        triplet = Triplet(id, sql, sql, f"{TRIPLETS[0][1]} More than {id}", table_marks(sql, CATALOG))
+        triplet = Triplet(id, sql, sql, f"{TRIPLETS[0][1]} More than {id}", marks_of(["customers"], CATALOG))
         store.add(Expansion(id, 1, "having", (), "", sql, "worked"), triplet)
     store.close()
     ran = await ask(agents(), explored=folder, max_triplets=3)

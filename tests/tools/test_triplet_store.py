@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -40,13 +42,32 @@ def test_what_is_kept_comes_back(tmp_path: Path) -> None:
 
 def test_an_expansion_and_its_triplet_are_kept_together_or_not_at_all(tmp_path: Path) -> None:
     store = TripletStore.open(written(tmp_path), CATALOG)
-    third = replace(ONE, id=3)
     with pytest.raises(ConfigurationError, match="cannot be kept"):
-        store.add(third, replace(FOUND, id=3))  # of the same shape
-    assert store.expansions == [ONE, TWO]
-    store.add(third, replace(FOUND, id=3, shape="another"))
+        store.add(replace(TWO, id=1), replace(FOUND, id=3, shape="another"))  # of a taken id
+    assert (store.expansions, store.triplets) == ([ONE, TWO], [FOUND])
+    newer = replace(FOUND, id=3, tables={"orders": "cd34"})
+    store.add(replace(ONE, id=3), newer)
+    assert store.triplets == [newer], "it takes the place of the one of its shape"
     store.close()
-    assert [each.id for each in load_explored(tmp_path).expansions] == [1, 2, 3]
+    found = load_explored(tmp_path)
+    assert ([each.id for each in found.expansions], found.triplets) == ([1, 2, 3], (newer,))
+
+
+def test_a_write_that_was_killed_is_rolled_back_by_whoever_reads(tmp_path: Path) -> None:
+    path = written(tmp_path) / FILE
+    half = (
+        "import os, sqlite3, sys\n"
+        "c = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
+        "c.execute('PRAGMA cache_size = 1')\n"
+        "c.execute('BEGIN')\n"
+        "q = \"INSERT INTO expansions VALUES (?,0,'join','[]',?,'','failed','')\"\n"
+        "for n in range(10, 400): c.execute(q, [n, 'x' * 2000])\n"
+        "os._exit(9)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", half, str(path)], check=False).returncode == 9
+    assert list(tmp_path.glob("*-journal")), "a hot journal is left"
+    found = load_explored(tmp_path)
+    assert (found.expansions, found.problems) == ((ONE, TWO), [])
 
 
 def test_a_file_that_a_killed_process_left_empty_is_made_anew(tmp_path: Path) -> None:
@@ -104,10 +125,13 @@ def test_a_folder_that_is_not_there_is_empty(tmp_path: Path) -> None:
 
 
 def test_databases_of_one_name_and_other_dialects_lie_apart(tmp_path: Path) -> None:
-    folders = {explored_folder(tmp_path, Catalog("shop", dialect, ())) for dialect in ("sqlite", "duckdb")}
-    folders.add(explored_folder(tmp_path, CATALOG, static=True))
-    assert len(folders) == 3
-    odd = explored_folder(tmp_path, Catalog("../\udcff", "sqlite", ()))
+    folders = {
+        explored_folder(tmp_path, Catalog("shop", dialect, ()), "a") for dialect in ("sqlite", "duckdb")
+    }
+    folders.add(explored_folder(tmp_path, CATALOG, "a", static=True))
+    folders.add(explored_folder(tmp_path, CATALOG, "b"))
+    assert len(folders) == 4
+    odd = explored_folder(tmp_path, Catalog("../\udcff", "sqlite", ()), "a")
     assert odd.parent == tmp_path
 
 

@@ -26,6 +26,7 @@ EXTRAS = {
     "evals": (("pandas",), "results in CSV files: benchmarks, quorum eval and votes; Answer.to_pandas"),
     "pdf": (("pypdf",), "documents in PDF"),
     "plots": (("matplotlib",), "quorum eval report --html, votes replay and --chart"),
+    "postgres": (("psycopg",), "PostgreSQL databases"),
     "studio": (("langgraph_cli", "langgraph_api"), "langgraph dev, and so make dev"),
     "xlsx": (("xlsxwriter",), "quorum ask --out FILE.xlsx"),
 }

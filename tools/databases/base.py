@@ -28,7 +28,8 @@ class Account:
     """Whom a server takes a connector for.
 
     Attributes:
-        powers: What it may do beyond reading tables, a sentence each: locks that only the session holds.
+        powers: What it may do beyond reading tables, and only the session forbids it: each ends a sentence
+            that begins with the name.
     """
 
     name: str

@@ -225,8 +225,9 @@ def _unsendable(sql: str) -> QueryError | None:
 
 
 def _reason(error: Exception) -> str:
-    """The last of the driver's words: before them stands where it tried."""
+    """The driver's words without where it tried, which ``place`` tells."""
     if isinstance(error, Refusal):
         return error.message
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1].rpartition("FATAL: ")[2].strip() if lines else type(error).__name__
+    telling = next((line for line in reversed(lines) if "failed: " in line), lines[0] if lines else "")
+    return telling.rpartition("failed: ")[2].removeprefix("FATAL:").strip() or type(error).__name__

@@ -27,6 +27,7 @@ from quorum.tools.execute import Database, execute
 from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.lint import Linter
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
+from quorum.tools.urls import mask_url
 from tests.servers.postgres_server import PASSWORD, PostgresServer
 from tests.tools.databases.contract import ENDLESS, SOON, ConnectorContract, error, rows, table
 from tests.waiting import until, wait_until
@@ -420,13 +421,14 @@ async def test_no_password_is_told(postgres: PostgresServer, odd_name: str) -> N
         "postgresql://me:wr0ng#x@host/db",
         "postgresql://me:wr0ng@x@host/db",
         "postgresql://me:wr0ng:x@host:port/db",
-        "postgresql://me:wr0ng@host/db?pasword=wr0ng",
+        "postgresql://me:wr0ng@host/db?pasword=x",
         "postgresql://me:wr0ng@host/db?options=-cx",
         "postgresql://me:wr0ng@[::1/db",
     ):
         with pytest.raises(ConfigurationError) as malformed:
             connect(url)
         assert "wr0ng" not in str(malformed.value), url
+        assert "wr0ng" not in mask_url(url)
     assert "wr0ng" not in repr(vars(connect("postgresql://me:wr0ng@host/db?sslpassword=wr0ng")))
 
 

@@ -125,9 +125,6 @@ class PostgresConnector(Connector):
                 return self._unless_closed(QueryError(ErrorKind.UNAVAILABLE, self._lost(lost)))
             except DatabaseUnavailable as error:
                 return self._unless_closed(QueryError(ErrorKind.UNAVAILABLE, str(error)))
-            except UnicodeDecodeError:
-                message = "The result holds text that is not UTF-8; the database does not say what it is."
-                return QueryError(ErrorKind.OTHER, message)
 
     async def _run(self, sql: str, limits: Limits) -> QueryResult:
         link = await self._begun(limits.seconds)

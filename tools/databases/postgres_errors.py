@@ -34,6 +34,8 @@ CODES = {
     "53300": ErrorKind.UNAVAILABLE,
     "55P03": ErrorKind.UNAVAILABLE,  # a lock
     "22012": ErrorKind.OTHER,  # division by zero
+    "22021": ErrorKind.OTHER,  # bytes that are no text, in a database that does not say what they are
+    "22P05": ErrorKind.OTHER,
     "XX001": ErrorKind.UNAVAILABLE,
     "XX002": ErrorKind.UNAVAILABLE,
 }

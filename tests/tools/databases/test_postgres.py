@@ -503,6 +503,38 @@ async def test_accounts(odd: Connector, postgres: PostgresServer, odd_name: str)
     assert account.powers == ("may read files on the server", "may write to 1 table")
 
 
+async def test_settings_of_the_role_change_no_meaning(postgres: PostgresServer, odd_name: str) -> None:
+    settings = {
+        "standard_conforming_strings": "off",
+        "datestyle": "'SQL, DMY'",
+        "intervalstyle": "iso_8601",
+        "bytea_output": "escape",
+        "default_transaction_read_only": "off",
+        "statement_timeout": "100",
+    }
+    postgres.execute("; ".join(f"ALTER ROLE reader SET {name} = {to}" for name, to in settings.items()))
+    sql = r"""
+        SELECT '\' AS text, date '2024-02-01' AS day, interval '1 mon' AS span, '\x00ff'::bytea AS raw,
+            pg_sleep(0.2)
+    """
+    try:
+        async with connect(reader_url(postgres, odd_name)) as connector:
+            ((text, day, span, raw, _),) = rows(await connector.run(sql, Limits()))
+    finally:
+        postgres.execute("ALTER ROLE reader RESET ALL")
+    assert (text, day, raw) == ("\\", date(2024, 2, 1), b"\0\xff")
+    assert tuple(span) == (1, 0, 0)  # type: ignore[call-overload]
+
+
+async def test_bytes_that_are_no_text(postgres: PostgresServer) -> None:
+    name = postgres.new_database()
+    postgres.execute(f"CREATE DATABASE {name}_ascii ENCODING SQL_ASCII TEMPLATE template0 LOCALE 'C'")
+    postgres.execute(r"CREATE TABLE t (x text); INSERT INTO t VALUES (E'\xe4bc')", f"{name}_ascii")
+    async with connect(f"{postgres.admin_url}/{name}_ascii") as connector:
+        assert error(await connector.run("SELECT x FROM t", Limits())).kind is ErrorKind.OTHER
+        assert [t.name for t in (await connector.catalog()).tables] == ["t"]
+
+
 # Safety, as a superuser
 
 

@@ -223,11 +223,16 @@ class Link:
             await task
 
     async def _cancel(self) -> None:
-        """Ask the server to stop; it may not answer."""
+        """Ask the server to stop.
+
+        If it does not confirm, the request could hit a later query: the connection gets none.
+        """
         import psycopg
 
-        with suppress(psycopg.Error, OSError):
+        try:
             await self._connection.cancel_safe(timeout=CANCEL_SECONDS)
+        except (psycopg.Error, OSError):
+            self._cut = True
 
     def _sever(self) -> None:
         """Have the driver see a lost connection: whoever waits for the server wakes up."""

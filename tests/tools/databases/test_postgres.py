@@ -23,6 +23,7 @@ from quorum.knowledge.catalog import Field, ForeignKey
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
+from quorum.tools.databases.postgres_url import Target
 from quorum.tools.execute import Database, execute
 from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.lint import Linter
@@ -430,6 +431,33 @@ async def test_no_password_is_told(postgres: PostgresServer, odd_name: str) -> N
         assert "wr0ng" not in str(malformed.value), url
         assert "wr0ng" not in mask_url(url)
     assert "wr0ng" not in repr(vars(connect("postgresql://me:wr0ng@host/db?sslpassword=wr0ng")))
+
+
+@pytest.mark.parametrize(
+    ("url", "parameters"),
+    [
+        ("postgresql://", {}),
+        ("postgres:///shop?service=mine", {"dbname": "shop", "service": "mine"}),
+        (
+            "postgresql://a%40b:c%2F@h/my%20shop",
+            {"user": "a@b", "password": "c/", "host": "h", "dbname": "my shop"},
+        ),
+        ("postgresql://h1:1,h2:2/x", {"host": "h1,h2", "port": "1,2", "dbname": "x"}),
+        ("postgresql://[::1]:5433/x", {"host": "::1", "port": "5433", "dbname": "x"}),
+        (
+            "postgresql:///x?host=/run/pg&sslmode=require",
+            {"dbname": "x", "host": "/run/pg", "sslmode": "require"},
+        ),
+    ],
+)
+def test_urls(url: str, parameters: dict[str, str]) -> None:
+    assert Target.of(url).parameters == parameters
+
+
+def test_a_missing_driver_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quorum.tools.databases.postgres.find_spec", lambda name: None)
+    with pytest.raises(ConfigurationError, match=r"needs the package psycopg.*quorum-sql\[postgres\]"):
+        connect("postgresql://h/x")
 
 
 async def test_credentials_from_libpqs_own_places(

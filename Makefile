@@ -74,5 +74,5 @@ $(VENV)/.studio: $(PINS) $(MADE)
 
 $(VENV)/.full: $(PINS) $(MADE)
 	@echo "installing Quorum with every extra into $(VENV) (once; some minutes)"
-	@$(PIP) --editable ".[cluster,embeddings,evals,pdf,plots,studio,xlsx,dev]"
+	@$(PIP) --editable ".[cluster,embeddings,evals,pdf,plots,postgres,studio,xlsx,dev]"
 	@touch $(VENV)/.lean $(VENV)/.studio $@

@@ -19,6 +19,7 @@ from quorum.tools.urls import SAMPLE, mask_url
 
 if TYPE_CHECKING:
     from quorum.knowledge.documents import Documents
+    from quorum.tools.databases.base import Account
 
 EXTRAS = {
     "cluster": (("distributed", "cryptography"), "quorum eval run --workers and --cluster"),
@@ -26,6 +27,7 @@ EXTRAS = {
     "evals": (("pandas",), "results in CSV files: benchmarks, quorum eval and votes; Answer.to_pandas"),
     "pdf": (("pypdf",), "documents in PDF"),
     "plots": (("matplotlib",), "quorum eval report --html, votes replay and --chart"),
+    "postgres": (("psycopg",), "PostgreSQL databases"),
     "studio": (("langgraph_cli", "langgraph_api"), "langgraph dev, and so make dev"),
     "xlsx": (("xlsxwriter",), "quorum ask --out FILE.xlsx"),
 }
@@ -161,12 +163,13 @@ def _database(settings: Settings, documents: Documents | None) -> Iterator[Check
         hint = "Set QUORUM_DATABASE=sqlite:///shop.db, or database in quorum.toml, or pass --db."
         yield Check("database", False, "none is configured", hint)
         return
-    from quorum.commands.schema import live_catalog
+    from quorum.commands.schema import live_account, live_catalog
 
     shown = mask_url(settings.database)
     try:
         reading = live_catalog(settings.database, settings.home, documents=documents, samples=0)
         catalog = asyncio.run(reading)
+        account = asyncio.run(live_account(settings.database, settings.home))
     except QuorumError as error:
         yield Check("database", False, f"{shown} does not open read-only: {error}")
         return
@@ -174,6 +177,17 @@ def _database(settings: Settings, documents: Documents | None) -> Iterator[Check
     text = f"opens read-only: yes; {catalog.dialect}, {tables}, {count(columns, 'column')}"
     yield Check("database", True, f"{shown} {text}")
     yield from (Check("database", None, sentence) for sentence in catalog.left_out)
+    if account:
+        yield from _account(account)
+
+
+def _account(account: Account) -> Iterator[Check]:
+    """Whom the database takes us for, and what a role made for questions would not be allowed."""
+    held = "" if account.powers else " and may do nothing but read"
+    yield Check("account", True, f"asks as {account.name}{held}")
+    hint = "Sessions are read-only whatever it may do; a role that may only SELECT is a lock of its own."
+    for power in account.powers:
+        yield Check("account", None, f"{account.name} {power}", hint)
 
 
 def _documents(folder: Path | None) -> tuple[Documents | None, list[Check]]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.servers.postgres_server import PostgresServer, running_postgres
 
 settings.register_profile(
     "suite",
@@ -63,9 +66,19 @@ def shared() -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server for all tests that need one."""
+    with running_postgres() as server:
+        yield server
+
+
 @pytest.fixture(autouse=True)
 def _own_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test sees the developer's own keys or settings, and none traces to a service."""
     for name in list(os.environ):
-        if name.startswith(("QUORUM_", "OPENAI_", "LANGSMITH_", "LANGCHAIN_")) and name != "QUORUM_SHARED":
+        if (
+            name.startswith(("QUORUM_", "OPENAI_", "LANGSMITH_", "LANGCHAIN_", "PG"))
+            and name != "QUORUM_SHARED"
+        ):
             monkeypatch.delenv(name)

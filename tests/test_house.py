@@ -29,6 +29,7 @@ HEAVY = (
     "distributed",
     "faiss",
     "pandas",
+    "psycopg",
     "snowflake",
     "google.cloud",
 )
@@ -113,8 +114,9 @@ def test_importing_everything_loads_no_engine_of_embeddings_or_clouds(root: Path
 
 
 def test_a_driver_waits_for_a_connection(root: Path) -> None:
-    code = "from quorum.tools.databases import connect; connect('duckdb:///none.duckdb'); connect('sqlite:///none.db')"
-    assert loaded_after(code, root).isdisjoint({"duckdb", "sqlite3"})
+    urls = ("duckdb:///none.duckdb", "sqlite:///none.db", "postgresql://nobody@nowhere/none")
+    code = f"from quorum.tools.databases import connect; [connect(url) for url in {urls}]"
+    assert loaded_after(code, root).isdisjoint({"duckdb", "psycopg", "sqlite3"})
 
 
 def test_no_file_names_a_path_of_somebodys_machine(root: Path) -> None:

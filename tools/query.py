@@ -82,6 +82,12 @@ class Limits:
         return self if seconds is None else replace(self, seconds=max(0.05, min(self.seconds, seconds)))
 
 
+def timed_out(limits: Limits) -> QueryError:
+    """The error of a query that was stopped at its time limit."""
+    message = f"The query did not finish within {limits.seconds:g} s and was stopped."
+    return QueryError(ErrorKind.TIMEOUT, message)
+
+
 @dataclass(frozen=True)
 class QueryResult:
     """Rows that a query returned.

@@ -18,14 +18,18 @@ _SECRET = (
 )
 """Names of parameters that hold secrets; ``sslkey`` and ``authenticator`` hold none."""
 
+_SERVER = re.compile(r"postgres(?:ql)?://[^:@/?#]*:(.*)@")
+"""A server's URL, with its password even where that has characters that should have been encoded."""
+
 
 def url_secrets(url: str) -> list[str]:
     """The password and secret parameters of a URL, as written and decoded."""
+    server = _SERVER.match(url)
     try:
         parts = urlsplit(url)
-        found = [parts.password or ""]
+        found = [parts.password or "", server[1] if server else ""]
     except ValueError:  # not a URL: whoever opens it will say so
-        return []
+        return [server[1]] if server else []
     found += re.findall(rf"(?i)(?:^|&)(?:{_SECRET})=([^&#]*)", parts.query)
     texts = {
         form
@@ -37,6 +41,8 @@ def url_secrets(url: str) -> list[str]:
 
 def mask_url(url: str) -> str:
     """The URL with its secrets replaced, for people to read."""
+    if server := _SERVER.match(url):
+        url = f"{url[: server.start(1)]}{_MASK}{url[server.end(1) :]}"
     masked = re.sub(r"(?:(?<=://)|^(?=\S+$))([^/?#@:]*):[^/?#]*@", rf"\1:{_MASK}@", url)
     return re.sub(rf"(?i)([?&](?:{_SECRET})=)[^&#]*", rf"\1{_MASK}", masked)
 

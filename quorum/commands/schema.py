@@ -18,6 +18,7 @@ from quorum.tools.urls import SAMPLE
 if TYPE_CHECKING:
     from quorum.knowledge.catalog import Catalog
     from quorum.knowledge.documents import Documents
+    from quorum.tools.databases.base import Account
 
 MEASURES = ("tables", "columns", "nested_paths", "bytes", "tokens", "nodes", "ungrouped")
 
@@ -209,3 +210,18 @@ async def live_catalog(
     where = await asyncio.to_thread(database_url, url, home)
     async with await asyncio.to_thread(connect, where) as connector:
         return await read_catalog(connector, documents, samples=samples)
+
+
+async def live_account(url: str, home: Path) -> Account | None:
+    """Who asks a database; None where it knows no accounts.
+
+    Raises:
+        ConfigurationError: As ``live_catalog``.
+        DatabaseUnavailable: It cannot be opened.
+    """
+    from quorum.graph.resources import database_url
+    from quorum.tools.databases import connect
+
+    where = await asyncio.to_thread(database_url, url, home)
+    async with await asyncio.to_thread(connect, where) as connector:
+        return await connector.account()

@@ -18,6 +18,7 @@ from click.testing import CliRunner, Result
 from quorum.cli import COMMANDS, cli, main
 from quorum.graph.trace import Trace
 from quorum.knowledge.errors import ConfigurationError
+from tests.servers.postgres_server import PostgresServer
 
 
 def quorum(*arguments: str, given: str | None = None) -> Result:
@@ -325,6 +326,22 @@ def test_doctor_gives_the_reason_why_a_database_does_not_open(workplace: Path) -
     checks = {check["name"]: check for check in json.loads(result.stdout)["checks"]}
     assert checks["database"]["ok"] is False
     assert "broken.db" in checks["database"]["text"]
+
+
+def test_doctor_says_who_asks_a_server_and_what_that_may_do(postgres: PostgresServer) -> None:
+    name = postgres.new_database("CREATE TABLE t (x int)")
+    result = quorum("doctor", "--db", f"{postgres.admin_url}/{name}", "--model", "offline", "--json")
+    assert result.exit_code == 0
+    accounts = [check for check in json.loads(result.stdout)["checks"] if check["name"] == "account"]
+    assert [check["ok"] for check in accounts] == [True, None]
+    assert "is a superuser" in accounts[1]["text"]
+    assert "may only SELECT" in accounts[1]["hint"]
+    reader = "DROP ROLE IF EXISTS pure; CREATE ROLE pure LOGIN PASSWORD 'pass'; GRANT SELECT ON t TO pure"
+    postgres.execute(reader, name)
+    url = f"postgresql://pure:pass@127.0.0.1:{postgres.port}/{name}"
+    result = quorum("doctor", "--db", url, "--model", "offline")
+    assert "asks as pure and may do nothing but read" in result.stdout
+    assert "pure:pass" not in result.stdout
 
 
 class _Endpoint(BaseHTTPRequestHandler):

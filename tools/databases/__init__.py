@@ -21,6 +21,8 @@ CONNECTORS = {
     "duckdb": "quorum.tools.databases.duckdb:DuckdbConnector",
     "files": "quorum.tools.databases.duckdb_files:FilesConnector",
     "schema": "quorum.tools.databases.schema:SchemaConnector",
+    "postgresql": "quorum.tools.databases.postgres:PostgresConnector",
+    "postgres": "quorum.tools.databases.postgres:PostgresConnector",
 }
 """URL scheme to ``module:Class``; a module is imported when its scheme is first asked for."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from types import TracebackType
 from typing import ClassVar, Self
 
@@ -20,6 +21,19 @@ GROUPING = (
     r"can't group on|in 'group statement'"
 )
 """What engines say of a query that groups or aggregates what it may not (``ErrorKind.GROUPING``)."""
+
+
+@dataclass(frozen=True)
+class Account:
+    """Whom a server takes a connector for.
+
+    Attributes:
+        powers: What it may do beyond reading tables, and only the session forbids it: each ends a sentence
+            that begins with the name.
+    """
+
+    name: str
+    powers: tuple[str, ...] = ()
 
 
 class Connector(ABC):
@@ -66,6 +80,14 @@ class Connector(ABC):
 
         Running queries are killed and return an ``unavailable`` error.
         """
+
+    async def account(self) -> Account | None:
+        """Who asks; None where a database knows no accounts.
+
+        Raises:
+            DatabaseUnavailable: The connection is gone.
+        """
+        return None
 
     @abstractmethod
     async def catalog(self, *, samples: int = 3) -> Catalog:

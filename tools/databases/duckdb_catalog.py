@@ -107,7 +107,7 @@ async def _with_values(look: Introspection, table: Table, estimate: int | None, 
         table = look.with_count(table, await look.count(source), estimate)
         span = (0, table.row_count - 1) if table.row_count and estimate is not None else None
     texts = [_as_text(column) for column in table.columns]
-    return await look.sample(table, source, texts, samples, "rowid", span)
+    return await look.sample(table, source, texts, samples, "rowid >= {}".format, span)
 
 
 def _as_text(column: Column) -> str:

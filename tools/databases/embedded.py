@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.process import EngineDied, EngineFailed, EngineTimeout, Pool, Reply
-from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
+from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult, timed_out
 from quorum.tools.urls import path_of
 
 if TYPE_CHECKING:
@@ -52,6 +52,11 @@ class EmbeddedConnector(Connector):
     def name(self) -> str:
         """The database's name, for people."""
         return self.path.stem
+
+    @property
+    def place(self) -> str:
+        """Where it is, for people."""
+        return str(self.path)
 
     @property
     def folder(self) -> Path:
@@ -139,11 +144,6 @@ class EmbeddedConnector(Connector):
                 if error.kind in UNSOUND:
                     await child.close()
                 return timed_out(limits) if error.kind is ErrorKind.TIMEOUT else error
-
-
-def timed_out(limits: Limits) -> QueryError:
-    message = f"The query did not finish within {limits.seconds:g} s and was stopped."
-    return QueryError(ErrorKind.TIMEOUT, message)
 
 
 def file_of(url: str, scheme: str) -> str:

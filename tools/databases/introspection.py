@@ -1,19 +1,18 @@
-"""What the embedded engines' introspections share: bounded questions, row counts, sample values."""
+"""What the engines' introspections share: bounded questions, row counts, sample values."""
 
 from __future__ import annotations
 
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 from quorum.knowledge.catalog import Catalog, Column, Table
 from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.knowledge.variant import infer_fields
-from quorum.tools.databases.embedded import EmbeddedConnector
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
 
 CATALOG_SECONDS = 30.0
@@ -44,8 +43,29 @@ _PRIVATE = re.compile(
 )
 _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+")
 
-Span = tuple[int, int]
+Span: TypeAlias = tuple[int, int]
 """The least and the greatest row number."""
+From: TypeAlias = Callable[[int], str]
+"""The condition, in SQL, that rows from this number on fulfil."""
+UNREAD = ("BLOB", "bytea")
+"""Types of bytes, whose values are neither sampled nor compared."""
+
+
+class Introspected(Protocol):
+    """What an introspection needs of a connector."""
+
+    dialect: str
+
+    @property
+    def name(self) -> str:
+        """The database's name, for people."""
+
+    @property
+    def place(self) -> str:
+        """Where it is, for people; without secrets."""
+
+    async def run(self, sql: str, limits: Limits) -> QueryResult | QueryError:
+        """See ``Connector.run``."""
 
 
 @dataclass
@@ -62,7 +82,7 @@ class Introspection:
             an estimate of all rows' bytes.
     """
 
-    connector: EmbeddedConnector
+    connector: Introspected
     notes: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     uncounted: list[str] = field(default_factory=list)
@@ -103,14 +123,14 @@ class Introspection:
         return replace(table, row_count=estimate if rows is None else rows)
 
     async def sample(
-        self, table: Table, source: str, texts: Sequence[str], samples: int, row_id: str, span: Span | None
+        self, table: Table, source: str, texts: Sequence[str], samples: int, start: From, span: Span | None
     ) -> Table:
         """The table with sample values and JSON fields; ``texts`` are its columns as text, in SQL.
 
         A table of at most ``FEW`` rows keeps them all. Where not all rows were read, statements about all
         values need ``confirmed``.
         """
-        answer = await self.try_to(sample_query(source, texts, row_id, span))
+        answer = await self.try_to(sample_query(source, texts, start, span))
         if isinstance(answer, QueryError):
             self.unsampled.append(table.full_name)
             return table
@@ -177,8 +197,8 @@ class Introspection:
         """
         if not tables:
             why = " ".join(self.left_out[:NAMED])
-            message = f"{self.connector.path} holds no table{f' that can be read. {why}' if why else '.'}"
-            raise DatabaseUnavailable(message, hint="" if why else "Is it the right file?")
+            message = f"{self.connector.place} holds no table{f' that can be read. {why}' if why else '.'}"
+            raise DatabaseUnavailable(message, hint="" if why else "Is it the right database?")
         name, dialect = self.connector.name, self.connector.dialect
         return Catalog(name, dialect, tuple(tables), self._all_notes(), tuple(self.left_out))
 
@@ -216,22 +236,22 @@ def quoted(*names: str) -> str:
     return ".".join('"' + name.replace('"', '""') + '"' for name in names if name)
 
 
-def sample_query(source: str, expressions: Iterable[str], row_id: str, span: Span | None) -> str:
+def sample_query(source: str, expressions: Iterable[str], start: From, span: Span | None) -> str:
     """SQL for up to ``SAMPLE_ROWS`` rows: the first, or some from each of ``WINDOWS`` places.
 
     Args:
         source: The table as SQL.
         expressions: What to select, as SQL.
-        row_id: The engine's name of the row number; unused without ``span``.
+        start: How the engine finds a row by its number; unused without ``span``.
         span: The least and the greatest row number; None where rows have none.
     """
     selected = f"SELECT {', '.join(expressions)} FROM {source}"
     if span is None or _from_start(span):
         return f"{selected} LIMIT {SAMPLE_ROWS}"
     low, high = span
-    starts = [low + (high - low) * i // WINDOWS for i in range(WINDOWS)]
+    places = [low + (high - low) * i // WINDOWS for i in range(WINDOWS)]
     each = SAMPLE_ROWS // WINDOWS
-    parts = [f"SELECT * FROM ({selected} WHERE {row_id} >= {start} LIMIT {each})" for start in starts]
+    parts = [f"SELECT * FROM ({selected} WHERE {start(place)} LIMIT {each}) AS part" for place in places]
     return " UNION ALL ".join(parts)
 
 
@@ -241,7 +261,7 @@ def _from_start(span: Span | None) -> bool:
 
 def _with_distinct(table: Table, count: int) -> Table:
     """The table with the number of its different rows, if that is fewer; bytes are not compared."""
-    fewer = count < (table.row_count or 0) and not any(c.type == "BLOB" for c in table.columns)
+    fewer = count < (table.row_count or 0) and not any(c.type in UNREAD for c in table.columns)
     return replace(table, distinct_rows=count) if fewer else table
 
 

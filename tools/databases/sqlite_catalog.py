@@ -159,7 +159,7 @@ async def _with_values(look: Introspection, table: Table, samples: int) -> Table
         table = look.with_count(table, rows, span[1] - span[0] + 1 if span else None)
     table = await _with_observed_types(look, table, source, span)
     texts = [f"substr({quoted(column.name)}, 1, {TEXT_CHARACTERS})" for column in table.columns]
-    return await look.sample(table, source, texts, samples, "_rowid_", span)
+    return await look.sample(table, source, texts, samples, _from, span)
 
 
 async def _with_observed_types(
@@ -170,7 +170,7 @@ async def _with_observed_types(
     if not untyped:
         return table
     kinds = [f"typeof({quoted(name)})" for name in untyped]
-    answer = await look.try_to(sample_query(source, kinds, "_rowid_", span))
+    answer = await look.try_to(sample_query(source, kinds, _from, span))
     if isinstance(answer, QueryError):
         return table
     seen = {
@@ -179,6 +179,10 @@ async def _with_observed_types(
     }
     columns = (replace(column, type=column.type or seen[column.name]) for column in table.columns)
     return replace(table, columns=tuple(columns))
+
+
+def _from(row: int) -> str:
+    return f"_rowid_ >= {row}"
 
 
 async def _span(look: Introspection, source: str) -> tuple[int, int] | None:

@@ -17,7 +17,7 @@ from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
 from quorum.tools.query import ErrorKind, Limits, QueryResult
-from tests.tools.databases.contract import ConnectorContract, error, rows, table
+from tests.tools.databases.contract import FileContract, error, rows, table
 
 ODD = """
 CREATE TABLE kinds AS SELECT
@@ -48,7 +48,7 @@ def build(path: Path, script: str) -> None:
         connection.execute(f"BEGIN; {script}; COMMIT")  # each statement waits for the disk otherwise
 
 
-class TestDuckdb(ConnectorContract):
+class TestDuckdb(FileContract):
     scheme = "duckdb"
     long_text = "repeat('x', 100000)"
 

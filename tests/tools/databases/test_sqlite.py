@@ -16,7 +16,7 @@ from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
 from quorum.tools.query import ErrorKind, Limits, QueryResult
-from tests.tools.databases.contract import ConnectorContract, error, rows, table
+from tests.tools.databases.contract import FileContract, error, rows, table
 
 ODD = """
 CREATE TABLE parents (a INT, b INT, PRIMARY KEY (a, b)) WITHOUT ROWID;
@@ -47,10 +47,10 @@ def build(path: Path, script: str) -> None:
     connection.close()
 
 
-class TestSqlite(ConnectorContract):
+class TestSqlite(FileContract):
     scheme = "sqlite"
     long_text = "hex(zeroblob(50000))"
-    odd_names = (*ConnectorContract.odd_names, "a?b.db")  # DuckDB itself cannot open this one
+    odd_names = (*FileContract.odd_names, "a?b.db")  # DuckDB itself cannot open this one
 
     @staticmethod
     def build(path: Path, script: str) -> None:

@@ -1,0 +1,633 @@
+"""PostgreSQL: the contract, on a server of the tests' own, and what is its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from urllib.parse import quote
+
+import pyarrow as pa
+import pytest
+
+from quorum.knowledge.catalog import Field, ForeignKey
+from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
+from quorum.tools.databases import connect
+from quorum.tools.databases.base import Connector
+from quorum.tools.databases.postgres_url import Target
+from quorum.tools.execute import Database, execute
+from quorum.tools.ledger import Budget, Ledger
+from quorum.tools.lint import Linter
+from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
+from quorum.tools.urls import mask_url
+from tests.servers.postgres_server import PASSWORD, PostgresServer
+from tests.tools.databases.contract import ENDLESS, SOON, ConnectorContract, error, rows, table
+from tests.waiting import until, wait_until
+
+pytest.importorskip("psycopg", reason="the extra quorum-sql[postgres] is not installed")
+
+BROKEN = "CREATE VIEW broken AS SELECT 1 / 0 AS x;"
+STATE = """
+    SELECT (SELECT count(*) FROM customers), (SELECT count(*) FROM pg_class),
+        (SELECT count(*) FROM pg_attribute),
+        (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'), (SELECT count(*) FROM pg_prepared_xacts)
+"""
+
+
+def translated(script: str) -> str:
+    """A script of the contract in PostgreSQL's own words."""
+    script = re.sub(r"\bDOUBLE\b", "DOUBLE PRECISION", script)
+    script = re.sub(r"CAST\('(\w)' AS BLOB\)", r"'\1'::bytea", script)
+    script = re.sub(r"\bBLOB\b", "bytea", script)
+    return re.sub(r"(?s)CREATE TABLE gone.*DROP TABLE gone;", BROKEN, script)
+
+
+class TestPostgres(ConnectorContract):
+    scheme = "postgresql"
+    long_text = "repeat('x', 100000)"
+    whole_double = "{}"
+
+    @property
+    def dialect(self) -> str:
+        return "postgres"
+
+    @pytest.fixture(autouse=True)
+    def _server(self, postgres: PostgresServer) -> None:
+        self.server = postgres
+        self.names: dict[Path, str] = {}
+
+    def build(self, path: Path, script: str) -> None:
+        self.names[path] = self.server.new_database(translated(script))
+
+    def connect(self, path: Path) -> Connector:
+        return connect(f"{self.server.admin_url}/{self.names[path]}")
+
+    def at_work(self, connector: Connector) -> int:
+        return len(connector._busy)  # type: ignore[attr-defined]
+
+    def state(self, path: Path) -> object:
+        return self.server.execute(STATE, self.names[path])
+
+
+ODD = """
+CREATE SCHEMA sales; CREATE SCHEMA hidden;
+CREATE TYPE mood AS ENUM ('sad', 'glad');
+CREATE TYPE place AS (street text, zip int);
+CREATE TYPE home AS (at place, since date);
+CREATE TABLE sales.orders (
+    id int PRIMARY KEY, item varchar(20) NOT NULL, price numeric(10,2), lives home, at place[]
+);
+COMMENT ON TABLE sales.orders IS 'what was bought';
+COMMENT ON COLUMN sales.orders.item IS 'its name';
+INSERT INTO sales.orders SELECT i, 'item ' || i % 2, i / 100.0 FROM generate_series(1, 20000) AS i;
+CREATE TABLE sales.lines (id int, order_id int REFERENCES sales.orders, day date, PRIMARY KEY (id, day))
+    PARTITION BY RANGE (day);
+CREATE TABLE sales.lines_2024 PARTITION OF sales.lines FOR VALUES FROM ('2024-01-01') TO ('2025-01-01');
+CREATE TABLE sales.lines_2025 PARTITION OF sales.lines FOR VALUES FROM ('2025-01-01') TO ('2026-01-01');
+INSERT INTO sales.lines VALUES (1, 1, '2024-05-01'), (2, 1, '2025-05-01');
+CREATE MATERIALIZED VIEW sales.totals AS SELECT item, sum(price) AS total FROM sales.orders GROUP BY item;
+CREATE MATERIALIZED VIEW sales.empty AS SELECT 1 AS x WITH NO DATA;
+CREATE TABLE hidden.salaries (name text, salary int);
+CREATE TABLE sales.people (id int, name text, salary int);
+INSERT INTO sales.people VALUES (1, 'Ann', 5);
+ANALYZE;
+DROP ROLE IF EXISTS reader;
+CREATE ROLE reader LOGIN PASSWORD '{password}';
+GRANT USAGE ON SCHEMA sales TO reader;
+GRANT SELECT ON sales.orders, sales.lines, sales.totals, sales.empty TO reader;
+GRANT SELECT (id, name) ON sales.people TO reader;
+""".replace("{password}", PASSWORD)
+
+WRITABLE = """
+CREATE TABLE customers (id int, name text, parent_id int, x int);
+CREATE TABLE orders (id serial, customer_id int, total int, note text, created_at timestamp, status text,
+    amount int, x int);
+CREATE TABLE t (a int, b int, x int, s text, g int, d date, ts timestamp);
+INSERT INTO orders (id) VALUES (1), (2);
+"""
+EFFECTS = """
+    SELECT (SELECT count(*) FROM orders), (SELECT count(*) FROM customers), (SELECT count(*) FROM t),
+        (SELECT last_value::text || is_called FROM orders_id_seq), (SELECT count(*) FROM pg_class),
+        (SELECT count(*) FROM pg_proc), (SELECT count(*) FROM pg_largeobject_metadata),
+        (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'), (SELECT count(*) FROM pg_authid),
+        (SELECT relacl::text FROM pg_class WHERE relname = 'orders'),
+        (SELECT count(*) FROM pg_ls_dir('.')),
+        (SELECT setting FROM pg_settings WHERE name = 'archive_command')
+"""
+
+
+@pytest.fixture(scope="module")
+def odd_name(postgres: PostgresServer) -> str:
+    return postgres.new_database(ODD)
+
+
+@pytest.fixture
+async def odd(postgres: PostgresServer, odd_name: str) -> AsyncIterator[Connector]:
+    async with connect(f"{postgres.admin_url}/{odd_name}") as connector:
+        yield connector
+
+
+def reader_url(postgres: PostgresServer, database: str, password: str = PASSWORD) -> str:
+    return f"postgresql://reader:{quote(password, safe='')}@127.0.0.1:{postgres.port}/{database}"
+
+
+# Catalog
+
+
+async def test_catalog_of_what_the_role_may_read(postgres: PostgresServer, odd_name: str) -> None:
+    async with connect(reader_url(postgres, odd_name)) as connector:
+        catalog = await connector.catalog()
+    assert {t.full_name: t.kind for t in catalog.tables} == {
+        "sales.lines": "table",
+        "sales.orders": "table",
+        "sales.people": "table",
+        "sales.totals": "materialized view",
+    }
+    (left_out,) = catalog.left_out
+    assert left_out.startswith("The materialized view sales.empty cannot be read and is left out: ")
+    assert [column.name for column in table(catalog, "people").columns] == ["id", "name"]
+
+
+async def test_types_comments_keys_and_counts(odd: Connector) -> None:
+    catalog = await odd.catalog()
+    orders, lines = table(catalog, "orders"), table(catalog, "lines")
+    assert [column.type for column in orders.columns] == [
+        *("integer", "character varying(20)", "numeric(10,2)", "home", "place[]")
+    ]
+    assert [column.nullable for column in orders.columns] == [False, False, True, True, True]
+    assert (orders.description, orders.columns[1].description) == ("what was bought", "its name")
+    assert (orders.row_count, lines.row_count) == (20_000, 2)
+    assert sorted(orders.columns[1].samples) == ["item 0", "item 1"]
+    assert orders.columns[1].complete
+    assert orders.columns[3].fields == (
+        *(Field("at.street", "text"), Field("at.zip", "integer"), Field("since", "date")),
+    )
+    assert orders.columns[4].fields == (Field("[].street", "text"), Field("[].zip", "integer"))
+    assert lines.primary_key == ("id", "day")
+    assert lines.foreign_keys == (ForeignKey(("order_id",), "sales.orders", ("id",)),)
+
+
+async def test_samples_come_from_all_over_a_table(odd: Connector) -> None:
+    await odd.run("SELECT 1", Limits())
+    prices = table(await odd.catalog(samples=500), "orders").column("id")
+    assert prices is not None
+    assert max(map(int, prices.samples)) > 8_000
+
+
+async def test_named_schemas_are_shown_and_searched(postgres: PostgresServer, odd_name: str) -> None:
+    async with connect(f"{postgres.admin_url}/{odd_name}?schema=hidden,sales") as connector:
+        assert rows(await connector.run("SELECT count(*) FROM salaries", Limits())) == [(0,)]
+        assert rows(await connector.run("SELECT count(*) FROM orders", Limits())) == [(20_000,)]
+    async with connect(f"{postgres.admin_url}/{odd_name}?schema=hidden") as connector:
+        assert [t.full_name for t in (await connector.catalog()).tables] == ["hidden.salaries"]
+
+
+# Values
+
+
+async def test_every_type_crosses(odd: Connector) -> None:
+    sql = """
+        SELECT 1::int2 AS i2, 2::int8 AS i8, 0.1::float4 AS f4, 'NaN'::float8 AS f8,
+            1.50::numeric(10,2) AS money,
+            true AS yes, date '2024-02-29' AS day, timestamp '2024-01-01 10:00:00.5' AS moment,
+            timestamptz '2024-01-01 10:00:00+02' AS instant, time '10:00' AS clock,
+            timetz '10:00+02' AS zoned,
+            interval '1 year 2 mons -3 days -04:05:06.5' AS span, '{"a": 1}'::jsonb AS doc,
+            '\\xff00'::bytea AS raw,
+            'glad'::mood AS feels, ARRAY[1, NULL] AS list, ARRAY['a', 'b'] AS texts,
+            '{{1,2},{3,4}}'::int[] AS grid,
+            '00000000-0000-0000-0000-000000000001'::uuid AS id, int4range(1, 3) AS range,
+            ROW('Main', 7)::place AS at,
+            NULL::numeric AS none, '10.0.0.1'::inet AS ip, B'101' AS bits, ARRAY[1.5, 2.25] AS decimals
+    """
+    outcome = await odd.run(sql, Limits())
+    assert isinstance(outcome, QueryResult), outcome
+    found = outcome.table
+    (row,) = found.drop_columns(["f8", "instant", "span"]).to_pylist()
+    assert row == {
+        "i2": 1,
+        "i8": 2,
+        "f4": 0.1,
+        "money": Decimal("1.50"),
+        "yes": True,
+        "day": date(2024, 2, 29),
+        "moment": datetime(2024, 1, 1, 10, 0, 0, 500_000),
+        "clock": datetime(2024, 1, 1, 10).time(),
+        "zoned": "10:00:00+02",
+        "doc": '{"a": 1}',
+        "raw": b"\xff\0",
+        "feels": "glad",
+        "list": [1, None],
+        "texts": ["a", "b"],
+        "grid": [[1, 2], [3, 4]],
+        "id": "00000000-0000-0000-0000-000000000001",
+        "range": "[1,3)",
+        "at": "(Main,7)",
+        "none": None,
+        "ip": "10.0.0.1",
+        "bits": "101",
+        "decimals": [Decimal("1.50"), Decimal("2.25")],
+    }
+    assert found["instant"].cast(pa.string())[0].as_py() == "2024-01-01 08:00:00.000000Z"
+    assert tuple(found["span"][0].as_py()) == (14, -3, -(4 * 3600 + 5 * 60 + 6) * 10**9 - 500_000_000)
+    assert found["f8"][0].as_py() != found["f8"][0].as_py()
+    assert outcome.column_types[4:7] == ("numeric(10,2)", "boolean", "date")
+    assert outcome.column_types[14] == "mood"
+
+
+async def test_what_python_cannot_hold_is_text(odd: Connector) -> None:
+    sql = """
+        SELECT d, n
+        FROM (VALUES (date '2024-01-01', 1.5), ('infinity', 'NaN'), (date '0044-03-15 BC', 2)) AS v(d, n)
+    """
+    assert rows(await odd.run(sql, Limits())) == [
+        *(("2024-01-01", "1.5"), ("infinity", "NaN"), ("0044-03-15 BC", "2"))
+    ]
+
+
+async def test_decimals_of_many_batches_share_a_type(odd: Connector) -> None:
+    sql = "SELECT CASE WHEN i = 900 THEN 0.125 ELSE i END AS n FROM generate_series(1, 1000) AS i"
+    outcome = await odd.run(sql, Limits())
+    assert isinstance(outcome, QueryResult)
+    assert outcome.table.schema.field("n").type == pa.decimal128(7, 3)
+    wide = "SELECT * FROM (VALUES (1e40), (1e-40)) AS v(n)"
+    assert rows(await odd.run(wide, Limits()))[0] == ("1" + "0" * 40,)
+
+
+# Errors
+
+
+async def test_errors(odd: Connector) -> None:
+    for sql, kind, place, suggestions in (
+        ("SELECT 'ü',\n  iid FROM sales.orders", ErrorKind.COLUMN_NOT_FOUND, (2, 3), ("orders.id",)),
+        ("SELECT o.iid FROM sales.orders o", ErrorKind.COLUMN_NOT_FOUND, (1, 8), ("o.id",)),
+        ("SELECT * FROM kind", ErrorKind.TABLE_NOT_FOUND, (1, 15), ()),
+        ("SELECT * FROM nowhere.orders", ErrorKind.TABLE_NOT_FOUND, (1, 15), ()),
+        ("SELECT * FROM other.sales.orders", ErrorKind.TABLE_NOT_FOUND, (1, 15), ()),
+        ("SELECT nope.id FROM sales.orders", ErrorKind.TABLE_NOT_FOUND, (1, 8), ()),
+        ("SELECT id FROM sales.orders a, sales.orders b", ErrorKind.AMBIGUOUS_COLUMN, (1, 8), ()),
+        ("SELECT sumx(id) FROM sales.orders", ErrorKind.FUNCTION, (1, 8), ()),
+        ("SELECT id FROM sales.orders WHERE ORDER", ErrorKind.SYNTAX, (1, 35), ()),
+        ("SELECT id FROM sales.orders WHERE sum(id) > 1", ErrorKind.GROUPING, (1, 35), ()),
+        ("SELECT sum(count(*)) FROM sales.orders", ErrorKind.GROUPING, (1, 12), ()),
+        ("SELECT id, item, count(*) FROM sales.orders GROUP BY item", ErrorKind.GROUPING, (1, 8), ()),
+        ("SELECT id FROM sales.orders GROUP BY 5", ErrorKind.GROUPING, (1, 38), ()),
+        ("SELECT id FROM sales.orders WHERE row_number() OVER () > 1", ErrorKind.FUNCTION, (1, 35), ()),
+        ("SELECT item::integer FROM sales.orders", ErrorKind.TYPE_MISMATCH, None, ()),
+        ("SELECT 1 WHERE item = 1 FROM sales.orders", ErrorKind.SYNTAX, (1, 25), ()),
+        ("SELECT id FROM sales.orders WHERE item = 1", ErrorKind.TYPE_MISMATCH, (1, 40), ()),
+        ("SELECT 1::integr", ErrorKind.TYPE_MISMATCH, (1, 11), ()),
+        ("SELECT '{'::json", ErrorKind.TYPE_MISMATCH, (1, 8), ()),
+        ("SELECT 1 / 0", ErrorKind.OTHER, None, ()),
+        ("", ErrorKind.SYNTAX, None, ()),
+        ("SELECT $1", ErrorKind.SYNTAX, None, ()),
+        ("SELECT $1::int", ErrorKind.SYNTAX, None, ()),
+        ("SELECT 1; SELECT 2", ErrorKind.SYNTAX, None, ()),
+    ):
+        outcome = error(await odd.run(sql, Limits()))
+        assert outcome.kind is kind, (sql, outcome)
+        assert (outcome.line, outcome.column) == (place or (None, None)), (sql, outcome)
+        assert outcome.suggestions == suggestions, outcome
+        assert "\n" not in outcome.message
+
+
+async def test_percent_signs_are_the_querys_own(odd: Connector) -> None:
+    sql = "SELECT count(*), 7 % 4 FROM sales.orders WHERE item LIKE 'item 1%'"
+    assert rows(await odd.run(sql, Limits())) == [(10_000, 3)]
+
+
+async def test_what_the_role_may_not_read(postgres: PostgresServer, odd_name: str) -> None:
+    async with connect(reader_url(postgres, odd_name)) as connector:
+        for sql in ("SELECT * FROM hidden.salaries", "SELECT salary FROM sales.people"):
+            assert error(await connector.run(sql, Limits())).kind is ErrorKind.PERMISSION
+
+
+async def test_an_error_after_many_rows(odd: Connector) -> None:
+    sql = "SELECT 1 / (90000 - i) FROM generate_series(1, 100000) AS i"
+    assert error(await odd.run(sql, Limits())).message == "Division by zero."
+    assert rows(await odd.run("SELECT 1", Limits())) == [(1,)]
+
+
+# Limits
+
+
+async def test_ten_million_rows_are_not_fetched(odd: Connector) -> None:
+    outcome = await odd.run("SELECT i, 'text' AS t FROM generate_series(1, 10000000) AS i", Limits(rows=1000))
+    assert isinstance(outcome, QueryResult)
+    assert (outcome.row_count, outcome.truncated) == (1000, "rows")
+    assert outcome.seconds < 10
+
+
+async def test_a_lock_is_not_waited_for_endlessly(
+    odd: Connector, postgres: PostgresServer, odd_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import psycopg
+
+    monkeypatch.setattr("quorum.tools.databases.postgres_session.LOCK_SECONDS", 0.1)
+    with psycopg.connect(f"{postgres.admin_url}/{odd_name}") as other:
+        other.execute("LOCK TABLE sales.people")
+        outcome = error(await odd.run("SELECT * FROM sales.people", Limits()))
+    assert outcome.kind is ErrorKind.UNAVAILABLE
+
+
+async def test_a_deaf_process_is_given_up(
+    odd: Connector, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is stopped, so neither its own limit nor a request to cancel has an effect."""
+    ((pid,),) = rows(await odd.run("SELECT pg_backend_pid()", Limits()))
+    assert isinstance(pid, int)
+    task = asyncio.create_task(odd.run(ENDLESS, Limits(seconds=1)))
+    await until(lambda: is_running(postgres))
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        began = time.monotonic()
+        assert error(await task).kind is ErrorKind.TIMEOUT
+        assert time.monotonic() - began < 3
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    ((pid,),) = rows(await odd.run("SELECT pg_backend_pid()", Limits()))
+    monkeypatch.setattr("quorum.tools.databases.postgres_session.BEGIN_SECONDS", 0.2)
+    os.kill(int(str(pid)), signal.SIGSTOP)
+    try:
+        ((other,),) = rows(await odd.run("SELECT pg_backend_pid()", SOON))
+        assert other != pid
+    finally:
+        os.kill(int(str(pid)), signal.SIGCONT)
+
+
+def is_running(postgres: PostgresServer) -> bool:
+    """Whether the server works at an endless query."""
+    sql = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'WITH RECURSIVE spin%' AND state = 'active'"
+    return bool(postgres.execute(sql)[0][0])
+
+
+async def test_a_query_ends_on_the_server_when_its_time_is_up_or_its_task_cancelled(
+    odd: Connector, postgres: PostgresServer
+) -> None:
+    assert error(await odd.run(ENDLESS, SOON)).kind is ErrorKind.TIMEOUT
+    assert not is_running(postgres)
+    task = asyncio.create_task(odd.run(ENDLESS, Limits()))
+    await until(lambda: is_running(postgres))
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not is_running(postgres)
+
+
+def test_a_query_ends_with_its_process(postgres: PostgresServer, odd_name: str, root: Path) -> None:
+    program = f"""
+import asyncio
+from quorum.tools.databases import connect
+from quorum.tools.query import Limits
+
+async def main():
+    async with connect("{postgres.admin_url}/{odd_name}?application_name=lonely") as connector:
+        await connector.run({ENDLESS!r}, Limits())
+
+asyncio.run(main())
+"""
+
+    def running() -> int:
+        sql = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'lonely' AND state = 'active'"
+        return int(postgres.execute(sql)[0][0])
+
+    with subprocess.Popen([sys.executable, "-c", program], cwd=root) as process:
+        wait_until(running)
+        process.kill()
+    wait_until(lambda: not running())
+
+
+# Connections
+
+
+async def test_no_password_is_told(postgres: PostgresServer, odd_name: str) -> None:
+    wrong = "wr0ng/@:#?%"
+    with pytest.raises(DatabaseUnavailable, match="Password authentication failed") as failed:
+        await connect(reader_url(postgres, odd_name, wrong)).open()
+    told = f"{failed.value!r} {failed.value} {failed.value.__cause__} {failed.value.__context__}"
+    assert "wr0ng" not in told
+    assert "PGPASSFILE" in failed.value.hint
+    for url in (
+        "postgresql://me:wr0ng/x@host/db",
+        "postgresql://me:wr0ng?x@host/db",
+        "postgresql://me:wr0ng#x@host/db",
+        "postgresql://me:wr0ng@x@host/db",
+        "postgresql://me:wr0ng:x@host:port/db",
+        "postgresql://me:wr0ng@host/db?pasword=x",
+        "postgresql://me:wr0ng@host/db?options=-cx",
+        "postgresql://me:wr0ng@[::1/db",
+    ):
+        with pytest.raises(ConfigurationError) as malformed:
+            connect(url)
+        assert "wr0ng" not in str(malformed.value), url
+        assert "wr0ng" not in mask_url(url)
+    assert "wr0ng" not in repr(vars(connect("postgresql://me:wr0ng@host/db?sslpassword=wr0ng")))
+
+
+@pytest.mark.parametrize(
+    ("url", "parameters"),
+    [
+        ("postgresql://", {}),
+        ("postgres:///shop?service=mine", {"dbname": "shop", "service": "mine"}),
+        (
+            "postgresql://a%40b:c%2F@h/my%20shop",
+            {"user": "a@b", "password": "c/", "host": "h", "dbname": "my shop"},
+        ),
+        ("postgresql://h1:1,h2:2/x", {"host": "h1,h2", "port": "1,2", "dbname": "x"}),
+        ("postgresql://[::1]:5433/x", {"host": "::1", "port": "5433", "dbname": "x"}),
+        (
+            "postgresql:///x?host=/run/pg&sslmode=require",
+            {"dbname": "x", "host": "/run/pg", "sslmode": "require"},
+        ),
+    ],
+)
+def test_urls(url: str, parameters: dict[str, str]) -> None:
+    assert Target.of(url).parameters == parameters
+
+
+def test_a_missing_driver_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quorum.tools.databases.postgres.find_spec", lambda name: None)
+    with pytest.raises(ConfigurationError, match=r"needs the package psycopg.*quorum-sql\[postgres\]"):
+        connect("postgresql://h/x")
+
+
+async def test_credentials_from_libpqs_own_places(
+    postgres: PostgresServer, odd_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secrets = tmp_path / "pgpass"
+    escaped = PASSWORD.replace(":", "\\:")
+    secrets.write_text(f"127.0.0.1:{postgres.port}:*:reader:{escaped}\n")
+    secrets.chmod(0o600)
+    monkeypatch.setenv("PGPASSFILE", str(secrets))
+    monkeypatch.setenv("PGHOST", "127.0.0.1")
+    monkeypatch.setenv("PGPORT", str(postgres.port))
+    monkeypatch.setenv("PGUSER", "reader")
+    async with connect(f"postgres:///{odd_name}") as connector:
+        assert rows(await connector.run("SELECT current_user::text", Limits())) == [("reader",)]
+
+
+async def test_what_cannot_be_opened(postgres: PostgresServer) -> None:
+    for url, words in (
+        (f"{postgres.admin_url}/nowhere", 'Database "nowhere" does not exist'),
+        ("postgresql://me@127.0.0.1:1/db", "refused"),
+    ):
+        with pytest.raises(DatabaseUnavailable, match=words):
+            await connect(url).open()
+
+
+async def test_lost_connections_are_opened_again(odd: Connector, postgres: PostgresServer) -> None:
+    await asyncio.gather(*(odd.run("SELECT pg_sleep(0.05)", Limits()) for _ in range(4)))
+    postgres.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'quorum'"
+    )
+    assert rows(await odd.run("SELECT 1", Limits())) == [(1,)]
+
+
+async def test_a_server_that_dies_in_mid_query(odd: Connector, postgres: PostgresServer) -> None:
+    task = asyncio.create_task(odd.run("SELECT pg_sleep(60)", Limits()))
+    await until(lambda: odd._busy)  # type: ignore[attr-defined]
+    await asyncio.sleep(0.1)
+    began = time.monotonic()
+    await asyncio.to_thread(postgres.kill)
+    try:
+        outcome = error(await task)
+        assert outcome.kind is ErrorKind.UNAVAILABLE
+        assert time.monotonic() - began < 5
+        assert error(await odd.run("SELECT 1", Limits())).kind is ErrorKind.UNAVAILABLE
+    finally:
+        await asyncio.to_thread(postgres.start)
+    assert rows(await odd.run("SELECT 1", Limits())) == [(1,)]
+
+
+# Accounts
+
+
+async def test_accounts(odd: Connector, postgres: PostgresServer, odd_name: str) -> None:
+    account = await odd.account()
+    assert account is not None
+    assert "is a superuser" in account.powers[0]
+    async with connect(reader_url(postgres, odd_name)) as connector:
+        account = await connector.account()
+    assert account is not None
+    assert (account.name, account.powers) == ("reader", ())
+    postgres.execute("GRANT UPDATE ON sales.people TO reader; GRANT pg_read_server_files TO reader", odd_name)
+    try:
+        async with connect(reader_url(postgres, odd_name)) as connector:
+            account = await connector.account()
+    finally:
+        postgres.execute(
+            "REVOKE UPDATE ON sales.people FROM reader; REVOKE pg_read_server_files FROM reader", odd_name
+        )
+    assert account is not None
+    assert account.powers == ("may read files on the server", "may write to 1 table")
+
+
+async def test_settings_of_the_role_change_no_meaning(postgres: PostgresServer, odd_name: str) -> None:
+    settings = {
+        "standard_conforming_strings": "off",
+        "datestyle": "'SQL, DMY'",
+        "intervalstyle": "iso_8601",
+        "bytea_output": "escape",
+        "default_transaction_read_only": "off",
+        "statement_timeout": "100",
+    }
+    postgres.execute("; ".join(f"ALTER ROLE reader SET {name} = {to}" for name, to in settings.items()))
+    sql = r"""
+        SELECT '\' AS text, date '2024-02-01' AS day, interval '1 mon' AS span, '\x00ff'::bytea AS raw,
+            pg_sleep(0.2)
+    """
+    try:
+        async with connect(reader_url(postgres, odd_name)) as connector:
+            ((text, day, span, raw, _),) = rows(await connector.run(sql, Limits()))
+    finally:
+        postgres.execute("ALTER ROLE reader RESET ALL")
+    assert (text, day, raw) == ("\\", date(2024, 2, 1), b"\0\xff")
+    assert tuple(span) == (1, 0, 0)  # type: ignore[call-overload]
+
+
+async def test_bytes_that_are_no_text(postgres: PostgresServer) -> None:
+    name = postgres.new_database()
+    postgres.execute(f"CREATE DATABASE {name}_ascii ENCODING SQL_ASCII TEMPLATE template0 LOCALE 'C'")
+    postgres.execute(r"CREATE TABLE t (x text); INSERT INTO t VALUES (E'\xe4bc')", f"{name}_ascii")
+    async with connect(f"{postgres.admin_url}/{name}_ascii") as connector:
+        assert error(await connector.run("SELECT x FROM t", Limits())).kind is ErrorKind.OTHER
+        assert [t.name for t in (await connector.catalog()).tables] == ["t"]
+
+
+# Safety, as a superuser
+
+
+def listed(shared: Path, *names: str) -> list[str]:
+    lines = [line for name in names for line in (shared / "security" / name).read_text().splitlines()]
+    return [entry["sql"] for entry in map(json.loads, lines) if entry["dialect"] == "postgres"]
+
+
+@pytest.fixture
+async def attacked(postgres: PostgresServer) -> AsyncIterator[Database]:
+    async with connect(f"{postgres.admin_url}/{postgres.new_database(WRITABLE)}") as connector:
+        catalog = await connector.catalog()
+        yield Database(connector, catalog, Linter(catalog), Limits(seconds=5), Ledger(Budget()))
+
+
+async def test_attacks_do_not_run(attacked: Database, postgres: PostgresServer, shared: Path) -> None:
+    name = attacked.catalog.name
+    before = postgres.execute(EFFECTS, name)
+    attacks = listed(shared, "refuse.jsonl", "refuse2.jsonl")
+    assert len(attacks) > 60
+    for sql in attacks:
+        outcome = await execute(attacked, sql, agent="attacker")
+        assert isinstance(outcome, QueryError), sql
+        assert outcome.by in ("guard", "lint"), (sql, outcome)
+    assert postgres.execute(EFFECTS, name) == before
+
+
+async def test_attacks_past_the_guard_leave_nothing_behind(
+    attacked: Database, postgres: PostgresServer, shared: Path, tmp_path: Path
+) -> None:
+    name, slow = (
+        attacked.catalog.name,
+        ("sleep", "terminate", "spin", "repeat", "lpad", "array_fill", "_wal", "rotate"),
+    )
+    before = postgres.execute(EFFECTS, name)
+    more = [
+        f"COPY orders TO PROGRAM 'touch {tmp_path}/made'",
+        "COMMIT",
+        "BEGIN; SELECT 1",
+        "SELECT 1; COMMIT; DROP TABLE orders",
+        "SET default_transaction_read_only = off",
+        "SELECT set_config('transaction_read_only', 'off', false)",
+        "SELECT lo_create(0)",
+        "SELECT pg_advisory_lock(7)",
+        "DECLARE c CURSOR WITH HOLD FOR SELECT 1",
+        "LISTEN channel",
+    ]
+    for sql in [*listed(shared, "refuse.jsonl", "refuse2.jsonl"), *more]:
+        if not any(word in sql for word in slow):
+            await attacked.connector.run(sql, SOON)
+            sealed = await attacked.connector.run("SHOW default_transaction_read_only", Limits())
+            assert rows(sealed) == [("on",)], sql
+    assert postgres.execute(EFFECTS, name) == before
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_good_queries_run(attacked: Database, shared: Path) -> None:
+    """Or name a table or column that is not here; one is wrong in PostgreSQL's eyes."""
+    missing = (ErrorKind.TABLE_NOT_FOUND, ErrorKind.COLUMN_NOT_FOUND)
+    ran = 0
+    for sql in listed(shared, "pass.jsonl", "pass2.jsonl"):
+        outcome = await execute(attacked, sql, agent="analyst")
+        assert isinstance(outcome, QueryResult) or outcome.kind in missing or "WITH TIES" in sql, (
+            sql,
+            outcome,
+        )
+        ran += isinstance(outcome, QueryResult)
+    assert ran > 8

@@ -1,0 +1,394 @@
+"""One connection to PostgreSQL: a query in a transaction that cannot write and is always rolled back.
+
+Four locks. The connection is read-only by default and each transaction by itself; a query goes out by the
+extended protocol, whose message holds one statement only, so none can end the transaction and go on; only
+statements that read are sent, because COPY writes files in any transaction if the role may; and what outlives
+a transaction, the session's advisory locks, is given up after it. The driver is imported by what connects.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import socket
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from quorum.tools.databases.postgres_errors import Refusal
+from quorum.tools.databases.session import Fetched
+
+if TYPE_CHECKING:
+    from psycopg import AsyncConnection
+    from psycopg.pq.abc import PGresult
+
+    from quorum.tools.databases.postgres_url import Target
+
+T = TypeVar("T")
+
+CONNECT_SECONDS = 10
+BEGIN_SECONDS = 5.0
+"""Time for a connection to answer before a query is sent on it."""
+GRACE_SECONDS = 0.5
+"""Time for the server to stop a query by itself, after its limit."""
+CANCEL_SECONDS = 0.5
+"""Time for a request to cancel, and again for the query to end; then the connection is cut."""
+LOCK_SECONDS = 5.0
+"""Seconds to wait for a table that somebody alters."""
+IDLE_SECONDS = 60
+"""Seconds after which the server gives up a transaction that asks nothing, of a process that hangs, say."""
+CHUNK_ROWS = 100
+"""Rows that come at a time, so that few of them are in memory as objects."""
+WATCHING = 140_000
+"""The version since which a server looks whether its client is still there while it works."""
+SETTINGS = {
+    "standard_conforming_strings": "on",  # else a backslash ends no string where the guard saw its end
+    "datestyle": "ISO",
+    "intervalstyle": "postgres",
+    "idle_in_transaction_session_timeout": f"{IDLE_SECONDS}s",
+}
+READS = re.compile(r"[\s(]*(?:SELECT|WITH|VALUES|TABLE|EXPLAIN|SHOW)\b", re.IGNORECASE)
+END = "ROLLBACK; SELECT pg_advisory_unlock_all()"
+
+
+class Gone(Exception):
+    """The connection is lost; the message is the driver's."""
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """A result's columns: names, and numbers and modifiers of their types."""
+
+    names: tuple[str, ...]
+    types: tuple[int, ...]
+    modifiers: tuple[int, ...]
+
+    @classmethod
+    def of(cls, result: PGresult) -> _Shape:
+        count = range(result.nfields)
+        names = tuple((result.fname(i) or b"").decode() for i in count)
+        return cls(names, tuple(map(result.ftype, count)), tuple(map(result.fmod, count)))
+
+
+class Link:
+    """A connection that runs one query at a time."""
+
+    def __init__(self, connection: AsyncConnection[Any], schemas: Sequence[str]) -> None:
+        self._connection = connection
+        self._schemas = schemas
+        self._names: dict[tuple[int, int], str] = {}
+        self._cut = False
+
+    @classmethod
+    async def connect(cls, target: Target) -> Link:
+        """Connect, and prove that a transaction cannot write.
+
+        Raises:
+            psycopg.Error: The server cannot be reached or refuses.
+            PermissionError: A write did not fail.
+        """
+        import psycopg
+
+        from quorum.tools.databases.postgres_values import READERS, loader
+
+        known: dict[str, Any] = {"application_name": "quorum", "connect_timeout": CONNECT_SECONDS}
+        options = f"{os.environ.get('PGOPTIONS', '')} -c default_transaction_read_only=on".strip()
+        connection = await psycopg.AsyncConnection.connect(
+            autocommit=True,
+            prepare_threshold=None,
+            **(known | target.parameters | {"client_encoding": "utf8", "options": options}),
+        )
+        for name, read in READERS.items():
+            connection.adapters.register_loader(name, loader(read))
+        link = cls(connection, target.schemas)
+        try:
+            await link._prove_read_only()
+        except BaseException:
+            await link.close()
+            raise
+        return link
+
+    @property
+    def sound(self) -> bool:
+        """Whether another query can be sent."""
+        from psycopg.pq import TransactionStatus
+
+        return not self._cut and self._connection.pgconn.transaction_status == TransactionStatus.IDLE
+
+    @property
+    def database(self) -> str:
+        return self._connection.info.dbname
+
+    @property
+    def version(self) -> int:
+        """The server's, as 150003 for 15.3."""
+        return self._connection.info.server_version
+
+    async def begin(self, seconds: float) -> None:
+        """Begin a transaction whose statements are stopped after ``seconds``.
+
+        Raises:
+            Gone: The connection is lost.
+            Refusal: A named schema's name cannot be set.
+        """
+        try:
+            await self.within(self._execute(self._beginning(seconds)), BEGIN_SECONDS)
+        except TimeoutError as error:
+            raise Gone("the server does not answer") from error
+
+    async def fetch(self, sql: str, rows: int, size: int) -> Fetched:
+        """Run one statement inside the transaction; keep at most ``rows`` rows and ``size`` bytes.
+
+        Raises:
+            Gone, Refusal: The connection is lost; the server says that the query is wrong.
+        """
+        from psycopg.adapt import Transformer
+
+        from quorum.tools.databases.postgres_values import Collector
+
+        kept: Collector | None = None
+        transformer, shape = Transformer(self._connection), None
+        self._ask(sql)
+        while (result := await self._next()) is not None:
+            if kept is None:
+                shape = _Shape.of(result)
+                kept = Collector(shape.names, shape.types, rows, size)
+            transformer.set_pgresult(result)
+            kept.add(transformer.load_rows(0, result.ntuples, tuple))
+            if kept.truncated:
+                await self._stop()
+                break
+        assert kept is not None, "a statement that reads has a result"
+        assert shape is not None
+        await self.end()
+        return Fetched(kept.finish(), kept.truncated, await self._type_names(shape))
+
+    async def end(self) -> None:
+        """Roll back.
+
+        Raises:
+            Gone: The connection is lost.
+        """
+        await self._execute(END)
+
+    async def within(self, work: Coroutine[Any, Any, T], seconds: float) -> T:
+        """The result of ``work``; what does not end in time is cancelled on the server, then cut off.
+
+        Raises:
+            TimeoutError: It did not end in time.
+        """
+        task = asyncio.ensure_future(work)
+        try:
+            done, _ = await asyncio.wait({task}, timeout=seconds)
+        except asyncio.CancelledError:
+            await asyncio.shield(asyncio.ensure_future(self._end_task(task)))
+            raise
+        if not done:
+            await self._end_task(task)
+            raise TimeoutError
+        return task.result()
+
+    async def settle(self) -> None:
+        """End the transaction that a query has left open; what cannot be ended is cut off."""
+        from psycopg.pq import TransactionStatus
+
+        status = self._connection.pgconn.transaction_status
+        if self._cut or status == TransactionStatus.IDLE:
+            return
+        try:
+            if status == TransactionStatus.ACTIVE:
+                raise Gone("a query is still running")
+            await self.within(self.end(), BEGIN_SECONDS)
+        except (Gone, Refusal, TimeoutError):
+            self._cut = True
+
+    async def abort(self) -> None:
+        """End whatever runs, at once; it raises ``Gone``."""
+        await self._cancel()
+        self._sever()
+
+    async def close(self) -> None:
+        self._cut = True
+        await self._connection.close()
+
+    async def _end_task(self, task: asyncio.Future[Any]) -> None:
+        await self._cancel()
+        await asyncio.wait({task}, timeout=CANCEL_SECONDS)
+        self._sever()
+        await asyncio.wait({task}, timeout=CANCEL_SECONDS)
+        task.cancel()
+        with suppress(BaseException):
+            await task
+
+    async def _cancel(self) -> None:
+        """Ask the server to stop.
+
+        If it does not confirm, the request could hit a later query: the connection gets none.
+        """
+        import psycopg
+
+        try:
+            await self._connection.cancel_safe(timeout=CANCEL_SECONDS)
+        except (psycopg.Error, OSError):
+            self._cut = True
+
+    def _sever(self) -> None:
+        """Have the driver see a lost connection: whoever waits for the server wakes up."""
+        self._cut = True
+        with suppress(Gone, OSError, ValueError), socket.socket(fileno=os.dup(self._socket)) as line:
+            line.shutdown(socket.SHUT_RDWR)
+
+    @property
+    def _socket(self) -> int:
+        import psycopg
+
+        try:
+            return self._connection.pgconn.socket
+        except psycopg.Error as error:
+            raise Gone(str(error)) from error
+
+    def _beginning(self, seconds: float) -> str:
+        settings = SETTINGS | {
+            "statement_timeout": f"{max(1, round(seconds * 1000))}ms",
+            "lock_timeout": f"{max(1, round(min(seconds, LOCK_SECONDS) * 1000))}ms",
+        }
+        if self.version >= WATCHING:
+            settings["client_connection_check_interval"] = "2s"
+        lines = ["BEGIN READ ONLY", *(f"SET LOCAL {name} = '{value}'" for name, value in settings.items())]
+        if self._schemas:
+            quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in self._schemas)
+            lines.append(f"SET LOCAL search_path = {quoted}")
+        return "; ".join(lines)
+
+    async def _prove_read_only(self) -> None:
+        await self.begin(BEGIN_SECONDS)
+        try:
+            await self._execute("CREATE TEMP TABLE quorum_probe (x integer)")
+        except Refusal as refusal:
+            if refusal.state != "25006":
+                raise
+        else:
+            raise PermissionError("The session could write to the database; it must not.")
+        await self.end()
+
+    async def _execute(self, statements: str) -> None:
+        """Run our own statements and drop what they return."""
+        self._send(lambda: self._connection.pgconn.send_query(statements.encode()))
+        await self._drain()
+
+    def _ask(self, sql: str) -> None:
+        """Send one statement, whose rows come some at a time."""
+        from psycopg import capabilities
+
+        line = self._connection.pgconn
+        self._send(lambda: line.send_query_params(sql.encode(), None))
+        if capabilities.has_stream_chunked():
+            line.set_chunked_rows_mode(CHUNK_ROWS)
+        else:
+            line.set_single_row_mode()
+
+    def _send(self, send: Callable[[], None]) -> None:
+        import psycopg
+
+        try:
+            send()
+        except psycopg.Error as error:
+            self._cut = True
+            raise Gone(str(error)) from error
+
+    async def _next(self) -> PGresult | None:
+        """The next result; None when there is none left.
+
+        Raises:
+            Gone, Refusal: The connection is lost; the result is an error.
+        """
+        import psycopg
+
+        line = self._connection.pgconn
+        try:
+            while line.flush():
+                await _ready(self._socket, writing=True)
+            while line.is_busy():
+                await _ready(self._socket)
+                line.consume_input()
+            result = line.get_result()
+        except psycopg.Error as error:
+            self._cut = True
+            raise Gone(str(error)) from error
+        if result is not None and result.status == psycopg.pq.ExecStatus.FATAL_ERROR:
+            refusal = _refusal(result)
+            if not refusal.state:  # libpq's own words: the server is gone
+                self._cut = True
+                raise Gone(refusal.message)
+            with suppress(Refusal):
+                await self._drain()
+            raise refusal
+        return result
+
+    async def _drain(self) -> None:
+        failed: Refusal | None = None
+        while True:
+            try:
+                if await self._next() is None:
+                    break
+            except Refusal as refusal:
+                failed = failed or refusal
+        if failed:
+            raise failed
+
+    async def _stop(self) -> None:
+        """Stop a query whose other rows are not wanted."""
+        from psycopg.pq import TransactionStatus
+
+        if self._connection.pgconn.transaction_status == TransactionStatus.ACTIVE:
+            await self._cancel()
+            with suppress(Refusal):
+                await self._drain()
+
+    async def _type_names(self, shape: _Shape) -> tuple[str, ...]:
+        """The engine's own names of a result's types, such as ``numeric(10,2)``."""
+        wanted = list(zip(shape.types, shape.modifiers, strict=True))
+        if missing := list(dict.fromkeys(pair for pair in wanted if pair not in self._names)):
+            asked = ", ".join(f"format_type({kind}, {modifier})" for kind, modifier in missing)
+            self._ask(f"SELECT {asked}")
+            while (result := await self._next()) is not None:
+                if result.ntuples:
+                    names = [(result.get_value(0, i) or b"").decode() for i in range(result.nfields)]
+                    self._names.update(zip(missing, names, strict=True))
+        return tuple(self._names[pair] for pair in wanted)
+
+
+def _refusal(result: PGresult) -> Refusal:
+    from psycopg.pq import DiagnosticField as Part
+
+    def part(name: Part) -> str:
+        return (result.error_field(name) or b"").decode(errors="replace")
+
+    position = part(Part.STATEMENT_POSITION)
+    message = part(Part.MESSAGE_PRIMARY) or result.error_message.decode(errors="replace")
+    return Refusal(
+        part(Part.SQLSTATE),
+        message,
+        hint=part(Part.MESSAGE_HINT),
+        position=int(position) if position.isdigit() else None,
+    )
+
+
+def _tell(ready: asyncio.Future[None]) -> None:
+    if not ready.done():
+        ready.set_result(None)
+
+
+async def _ready(descriptor: int, *, writing: bool = False) -> None:
+    """Wait until there is something to read, or room to write."""
+    loop = asyncio.get_running_loop()
+    ready: asyncio.Future[None] = loop.create_future()
+    add = loop.add_writer if writing else loop.add_reader
+    remove = loop.remove_writer if writing else loop.remove_reader
+    add(descriptor, _tell, ready)
+    try:
+        await ready
+    finally:
+        remove(descriptor)

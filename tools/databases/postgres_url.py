@@ -1,0 +1,85 @@
+"""``postgresql://…`` as the parameters of a connection.
+
+No message shows the URL: where it is malformed, the password may stand anywhere.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from urllib.parse import parse_qsl, unquote
+
+from quorum.knowledge.errors import ConfigurationError
+
+OPTIONS = (
+    *("application_name", "channel_binding", "connect_timeout", "dbname", "gssencmode", "host", "hostaddr"),
+    *("keepalives", "keepalives_count", "keepalives_idle", "keepalives_interval", "krbsrvname"),
+    *("load_balance_hosts", "passfile", "password", "port", "require_auth", "service", "sslcert", "sslcrl"),
+    *("sslkey", "sslmode", "sslnegotiation", "sslpassword", "sslrootcert", "target_session_attrs", "user"),
+)
+"""What libpq takes; what would change the session (``options``) is not among it."""
+EXAMPLE = (
+    "Write postgresql://user:password@host:5432/database?schema=a,b. What is left out comes from libpq's own "
+    "places (PGHOST, PGUSER, .pgpass, a service). In a password / @ : ? # and % are written "
+    "%2F %40 %3A %3F %23 %25."
+)
+_HOST = re.compile(r"(?P<host>\[[0-9A-Fa-f:.%]+\]|[^\[\]:]*)(?::(?P<port>\d*))?")
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a URL names; ``parameters`` are libpq's, and hold the password."""
+
+    parameters: dict[str, str] = field(repr=False)
+    schemas: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, url: str) -> Target:
+        """Parse ``postgresql://`` or ``postgres://``.
+
+        Raises:
+            ConfigurationError: It is malformed.
+        """
+        rest, _, query = url.partition("://")[2].partition("?")
+        authority, _, database = rest.partition("/")
+        userinfo, _, hosts = authority.rpartition("@")
+        if "/" in database or "#" in rest or "@" in database or "@" in userinfo:
+            raise ConfigurationError("The database's URL is malformed.", hint=EXAMPLE)
+        user, _, password = userinfo.partition(":")
+        named = _hosts(hosts) | {"user": user, "password": password, "dbname": database}
+        parameters = {name: unquote(value) for name, value in named.items() if value}
+        schemas: list[str] = []
+        for name, value in parse_qsl(query, keep_blank_values=True):
+            if name == "schema":
+                schemas += [part.strip() for part in value.split(",") if part.strip()]
+            elif name in OPTIONS:
+                parameters[name] = value
+            else:
+                known = f"option {name}, or not here" if name.isidentifier() else "such option"
+                raise ConfigurationError(f"A PostgreSQL URL has no {known}.", hint=EXAMPLE)
+        return cls(parameters, tuple(dict.fromkeys(schemas)))
+
+    @property
+    def place(self) -> str:
+        """Where the database is, for people."""
+        host, port = self.parameters.get("host", ""), self.parameters.get("port", "")
+        database = self.parameters.get("dbname", "")
+        return f"postgresql://{host}{f':{port}' if port else ''}/{database}"
+
+    def scrubbed(self, text: str) -> str:
+        """A text of libpq without secrets."""
+        for name in ("password", "sslpassword"):
+            if secret := self.parameters.get(name):
+                text = text.replace(secret, "***")
+        return text
+
+
+def _hosts(text: str) -> dict[str, str]:
+    """``host`` and ``port`` as libpq takes them: lists where several are named."""
+    found = [_HOST.fullmatch(part) for part in text.split(",")]
+    known = [each for each in found if each]
+    if len(known) < len(found):
+        raise ConfigurationError("The host or port in the database's URL is malformed.", hint=EXAMPLE)
+    hosts = ",".join(each["host"].strip("[]") for each in known)
+    ports = ",".join(each["port"] or "" for each in known)
+    return {"host": hosts, "port": ports if ports.strip(",") else ""}

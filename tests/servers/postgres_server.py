@@ -9,13 +9,14 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.waiting import wait_until
 
 REQUIRED = os.environ.get("QUORUM_SERVERS") == "required"
 """Whether a missing server fails its tests; read here, because tests do not see such variables."""
@@ -114,14 +115,12 @@ class PostgresServer:
     def _wait(self) -> None:
         import psycopg
 
-        for _ in range(300):
-            try:
-                self.execute("SELECT 1")
-            except psycopg.OperationalError:
-                time.sleep(0.05)
-            else:
-                return
-        pytest.fail("the server did not start")
+        def answers() -> bool:
+            with suppress(psycopg.OperationalError):
+                return bool(self.execute("SELECT 1"))
+            return False
+
+        wait_until(answers)
 
 
 @contextmanager

@@ -74,5 +74,5 @@ $(VENV)/.studio: $(PINS) $(MADE)
 
 $(VENV)/.full: $(PINS) $(MADE)
 	@echo "installing Quorum with every extra into $(VENV) (once; some minutes)"
-	@$(PIP) --editable ".[cluster,embeddings,evals,pdf,plots,postgres,studio,xlsx,dev]"
+	@$(PIP) --editable ".[bigquery,cluster,embeddings,evals,mysql,pdf,plots,postgres,snowflake,sqlalchemy,studio,xlsx,dev]"
 	@touch $(VENV)/.lean $(VENV)/.studio $@

@@ -22,12 +22,16 @@ if TYPE_CHECKING:
     from quorum.tools.databases.base import Account
 
 EXTRAS = {
+    "bigquery": (("google.cloud.bigquery",), "BigQuery datasets"),
     "cluster": (("distributed", "cryptography"), "quorum eval run --workers and --cluster"),
     "embeddings": (("sentence_transformers", "faiss"), "--retrieval hybrid"),
     "evals": (("pandas",), "results in CSV files: benchmarks, quorum eval and votes; Answer.to_pandas"),
+    "mysql": (("pymysql",), "MySQL and MariaDB databases"),
     "pdf": (("pypdf",), "documents in PDF"),
     "plots": (("matplotlib",), "quorum eval report --html, votes replay and --chart"),
     "postgres": (("psycopg",), "PostgreSQL databases"),
+    "snowflake": (("snowflake.connector",), "Snowflake databases"),
+    "sqlalchemy": (("sqlalchemy",), "databases without a connector of their own"),
     "studio": (("langgraph_cli", "langgraph_api"), "langgraph dev, and so make dev"),
     "xlsx": (("xlsxwriter",), "quorum ask --out FILE.xlsx"),
 }

@@ -70,12 +70,16 @@ class QueryError:
 
 @dataclass(frozen=True)
 class Limits:
-    """Hard limits of one query: rows kept, bytes kept, wall-clock seconds, engine memory in bytes."""
+    """Hard limits of one query: rows kept, bytes kept, wall-clock seconds, engine memory in bytes.
+
+    ``scan`` is the bytes that it may read, where the engine tells them; None for no limit.
+    """
 
     rows: int = 100_000
     bytes: int = 64 * 2**20
     seconds: float = 60.0
     memory: int = 2 * 2**30
+    scan: int | None = None
 
     def within(self, seconds: float | None) -> Limits:
         """The same limits with the wall clock cut to ``seconds`` (a run's remaining time)."""
@@ -86,6 +90,23 @@ def timed_out(limits: Limits) -> QueryError:
     """The error of a query that was stopped at its time limit."""
     message = f"The query did not finish within {limits.seconds:g} s and was stopped."
     return QueryError(ErrorKind.TIMEOUT, message)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What an engine says of a query before it runs.
+
+    Attributes:
+        bytes: Read by it; None where the engine does not say.
+        rows: Returned by it; None where the engine does not say.
+        billed: Whether ``bytes`` are what it is charged by, not a guess of the planner's.
+        plan: The engine's plan as text, for people; empty where it tells none.
+    """
+
+    bytes: int | None = None
+    rows: int | None = None
+    billed: bool = False
+    plan: str = ""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import ClassVar, Self
 
 from quorum.knowledge.catalog import Catalog
-from quorum.tools.query import Limits, QueryError, QueryResult
+from quorum.tools.query import Estimate, Limits, QueryError, QueryResult
 
 GROUPING = (
     r"(?i)must appear in the GROUP BY clause|aggregate functions? (\w+ )?(are )?not (allowed|supported here)|"
@@ -124,6 +124,17 @@ class Connector(ABC):
         Raises:
             DatabaseUnavailable: The connector is not open.
         """
+
+    async def estimate(self, sql: str, limits: Limits) -> Estimate | QueryError | None:  # noqa: ARG002
+        """What a statement that the guard has passed would read, without running it; free of charge.
+
+        Returns:
+            None where the engine cannot tell; a ``QueryError`` where it says that the SQL is wrong.
+
+        Raises:
+            DatabaseUnavailable: The connector is not open.
+        """
+        return None
 
     async def __aenter__(self) -> Self:
         await self.open()

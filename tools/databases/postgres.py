@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-import time
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import DatabaseUnavailable, missing_extra
-from quorum.tools.databases.base import Account, Connector
-from quorum.tools.databases.postgres_errors import Refusal, query_error, sentence
-from quorum.tools.databases.postgres_session import GRACE_SECONDS, READS, Gone, Link
+from quorum.tools.databases.base import Account
+from quorum.tools.databases.postgres_errors import query_error, sentence
+from quorum.tools.databases.postgres_session import READS, PostgresLink
 from quorum.tools.databases.postgres_url import Target
-from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult, timed_out
+from quorum.tools.databases.server import Gone, Link, Refusal, ServerConnector
+from quorum.tools.query import ErrorKind, QueryError
 
-if TYPE_CHECKING:
-    from quorum.tools.databases.session import Fetched
-
-LINKS = 4
-"""Queries that run at the same time on one connector."""
 HINTS = (
     (
         "password|authentication|pg_hba",
@@ -39,23 +33,19 @@ HINTS = (
 REACH = "Is the server running, and are host and port right?"
 
 
-class PostgresConnector(Connector):
+class PostgresConnector(ServerConnector):
     """``postgresql://user:password@host:port/database?schema=a,b``; ``postgres://`` as well.
 
     What the URL leaves out libpq finds where it always does: PG* variables, a password file, a service. Up to
-    ``LINKS`` queries run at once, each on a connection of its own, which later ones use again.
+    ``links`` queries run at once, each on a connection of its own, which later ones use again.
     """
 
     dialect = "postgres"
     scheme = "postgresql"
 
     def __init__(self, target: Target) -> None:
+        super().__init__()
         self._target = target
-        self._slots = asyncio.Semaphore(LINKS)
-        self._idle: list[Link] = []
-        self._busy: set[Link] = set()
-        self._quiet = asyncio.Event()
-        self._opened = False
         self._name = target.parameters.get("dbname", "")
         self.version = 0
         """The server's, as 150003 for 15.3; known once it is open."""
@@ -82,22 +72,6 @@ class PostgresConnector(Connector):
         """The schemas that the URL names; none for all."""
         return self._target.schemas
 
-    async def open(self) -> None:
-        await self.close()
-        link = await self._connected()
-        self._name, self.version = link.database, link.version
-        self._idle.append(link)
-        self._opened = True
-
-    async def close(self) -> None:
-        self._opened = False
-        await asyncio.gather(*(link.abort() for link in self._busy))
-        while self._busy:
-            self._quiet.clear()
-            await self._quiet.wait()
-        idle, self._idle = self._idle, []
-        await asyncio.gather(*(link.close() for link in idle))
-
     async def catalog(self, *, samples: int = 3) -> Catalog:
         from quorum.tools.databases.postgres_catalog import introspect
 
@@ -108,103 +82,31 @@ class PostgresConnector(Connector):
 
         return await account_of(self)
 
-    async def run(self, sql: str, limits: Limits) -> QueryResult | QueryError:
-        self._check_open()
-        if problem := _unsendable(sql):
-            return problem
-        async with self._slots:
-            try:
-                return await self._run(sql, limits)
-            except Refusal as refusal:
-                found = query_error(refusal, sql)
-                stopped = found.kind is ErrorKind.TIMEOUT and self._opened
-                return timed_out(limits) if stopped else self._unless_closed(found)
-            except TimeoutError:
-                return timed_out(limits)
-            except Gone as lost:
-                return self._unless_closed(QueryError(ErrorKind.UNAVAILABLE, self._lost(lost)))
-            except DatabaseUnavailable as error:
-                return self._unless_closed(QueryError(ErrorKind.UNAVAILABLE, str(error)))
-
-    async def _run(self, sql: str, limits: Limits) -> QueryResult:
-        link = await self._begun(limits.seconds)
-        try:
-            started = time.monotonic()
-            work = link.fetch(sql, limits.rows, limits.bytes)
-            fetched: Fetched = await link.within(work, limits.seconds + GRACE_SECONDS)
-            seconds = time.monotonic() - started
-        finally:
-            await asyncio.shield(asyncio.ensure_future(self._put_back(link)))
-        return QueryResult(fetched.table, seconds, fetched.truncated, sql=sql, column_types=fetched.types)
-
-    async def _begun(self, seconds: float) -> Link:
-        """A connection inside a transaction; one that turns out to be lost is opened again, once.
-
-        Raises:
-            Gone, Refusal, DatabaseUnavailable: There is none.
-        """
-        again = True
-        while True:
-            link = self._idle.pop() if self._idle else None
-            again = again and link is not None
-            link = link or await self._connected()
-            self._busy.add(link)
-            try:
-                if not self._opened:  # meanwhile
-                    raise Gone("it was closed")
-                await link.begin(seconds)
-            except BaseException as error:
-                await self._put_back(link)
-                if not (isinstance(error, Gone) and again):
-                    raise
-                await self._forget()
-            else:
-                return link
-
-    async def _forget(self) -> None:
-        """Close what is idle: where one connection is lost, the others are too."""
-        idle, self._idle = self._idle, []
-        await asyncio.gather(*(link.close() for link in idle))
-
-    async def _put_back(self, link: Link) -> None:
-        """Keep a connection for the next query, or close it."""
-        await link.settle()
-        self._busy.discard(link)
-        if link.sound and self._opened:
-            self._idle.append(link)
-        else:
-            await link.close()
-        self._quiet.set()
-
-    async def _connected(self) -> Link:
-        """A new connection.
-
-        Raises:
-            DatabaseUnavailable: There is none to be had.
-        """
+    async def connected(self) -> PostgresLink:
         import psycopg
 
         try:
-            return await Link.connect(self._target)
+            return await PostgresLink.connect(self._target)
         except (psycopg.Error, Refusal, Gone, OSError, UnicodeError) as error:
-            reason = sentence(self._target.scrubbed(_reason(error)))
+            reason = self.scrubbed(_reason(error))
             hint = next((hint for words, hint in HINTS if re.search(words, reason)), REACH)
             raise DatabaseUnavailable(f"{self.place} cannot be opened: {reason}", hint=hint) from None
 
-    def _lost(self, lost: Gone) -> str:
-        return f"The connection to {self.place} is lost: {sentence(self._target.scrubbed(str(lost)))}"
+    def unsendable(self, sql: str) -> QueryError | None:
+        return unsendable(sql)
 
-    def _unless_closed(self, error: QueryError) -> QueryError:
-        if self._opened:
-            return error
-        return QueryError(ErrorKind.UNAVAILABLE, "The connection was closed while the query ran.")
+    def query_error(self, refusal: Refusal, sql: str) -> QueryError:
+        return query_error(refusal, sql)
 
-    def _check_open(self) -> None:
-        if not self._opened:
-            raise DatabaseUnavailable(f"The connection to {self.place} is closed.", hint="Open it first.")
+    def scrubbed(self, text: str) -> str:
+        return sentence(self._target.scrubbed(text))
+
+    def note_opened(self, link: Link) -> None:
+        assert isinstance(link, PostgresLink)
+        self._name, self.version = link.database, link.version
 
 
-def _unsendable(sql: str) -> QueryError | None:
+def unsendable(sql: str) -> QueryError | None:
     """Why a text never reaches the server."""
     if "\0" in sql:  # the protocol would end there, and what was judged is more than what runs
         return QueryError(ErrorKind.SYNTAX, "The text holds a NUL character.")

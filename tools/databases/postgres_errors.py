@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from quorum.tools.databases.base import GROUPING
+from quorum.tools.databases.server import Refusal
 from quorum.tools.query import ErrorKind, QueryError
 
 CODES = {
@@ -52,21 +52,6 @@ CLASSES = {
 LONGEST = 1000
 """Characters of a message: it may quote a value."""
 _PERHAPS = re.compile(r'Perhaps you meant to reference the (?:column|table alias) (?P<names>"[^?]*"\.?)')
-
-
-@dataclass(eq=False)
-class Refusal(Exception):
-    """The server's answer to a query that failed.
-
-    Attributes:
-        state: SQLSTATE, five characters.
-        position: 1-based, in characters; None where the server names none.
-    """
-
-    state: str
-    message: str
-    hint: str = ""
-    position: int | None = None
 
 
 def query_error(refusal: Refusal, sql: str) -> QueryError:

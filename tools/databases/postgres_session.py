@@ -12,13 +12,14 @@ import asyncio
 import os
 import re
 import socket
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from quorum.tools.databases.postgres_errors import Refusal
+from quorum.tools.databases.server import CANCEL_SECONDS, Gone, Link, Refusal
 from quorum.tools.databases.session import Fetched
+from quorum.tools.query import Limits
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
@@ -31,10 +32,6 @@ T = TypeVar("T")
 CONNECT_SECONDS = 10
 BEGIN_SECONDS = 5.0
 """Time for a connection to answer before a query is sent on it."""
-GRACE_SECONDS = 0.5
-"""Time for the server to stop a query by itself, after its limit."""
-CANCEL_SECONDS = 0.5
-"""Time for a request to cancel, and again for the query to end; then the connection is cut."""
 LOCK_SECONDS = 5.0
 """Seconds to wait for a table that somebody alters."""
 IDLE_SECONDS = 60
@@ -53,10 +50,6 @@ READS = re.compile(r"[\s(]*(?:SELECT|WITH|VALUES|TABLE|EXPLAIN|SHOW)\b", re.IGNO
 END = "ROLLBACK; SELECT pg_advisory_unlock_all()"
 
 
-class Gone(Exception):
-    """The connection is lost; the message is the driver's."""
-
-
 @dataclass(frozen=True)
 class _Shape:
     """A result's columns: names, and numbers and modifiers of their types."""
@@ -72,7 +65,7 @@ class _Shape:
         return cls(names, tuple(map(result.ftype, count)), tuple(map(result.fmod, count)))
 
 
-class Link:
+class PostgresLink(Link):
     """A connection that runs one query at a time."""
 
     def __init__(self, connection: AsyncConnection[Any], schemas: Sequence[str]) -> None:
@@ -82,7 +75,7 @@ class Link:
         self._cut = False
 
     @classmethod
-    async def connect(cls, target: Target) -> Link:
+    async def connect(cls, target: Target) -> PostgresLink:
         """Connect, and prove that a transaction cannot write.
 
         Raises:
@@ -138,8 +131,8 @@ class Link:
         except TimeoutError as error:
             raise Gone("the server does not answer") from error
 
-    async def fetch(self, sql: str, rows: int, size: int) -> Fetched:
-        """Run one statement inside the transaction; keep at most ``rows`` rows and ``size`` bytes.
+    async def fetch(self, sql: str, limits: Limits) -> Fetched:
+        """Run one statement inside the transaction; keep what ``limits`` allow.
 
         Raises:
             Gone, Refusal: The connection is lost; the server says that the query is wrong.
@@ -154,7 +147,7 @@ class Link:
         while (result := await self._next()) is not None:
             if kept is None:
                 shape = _Shape.of(result)
-                kept = Collector(shape.names, shape.types, rows, size)
+                kept = Collector(shape.names, shape.types, limits.rows, limits.bytes)
             transformer.set_pgresult(result)
             kept.add(transformer.load_rows(0, result.ntuples, tuple))
             if kept.truncated:
@@ -173,23 +166,6 @@ class Link:
         """
         await self._execute(END)
 
-    async def within(self, work: Coroutine[Any, Any, T], seconds: float) -> T:
-        """The result of ``work``; what does not end in time is cancelled on the server, then cut off.
-
-        Raises:
-            TimeoutError: It did not end in time.
-        """
-        task = asyncio.ensure_future(work)
-        try:
-            done, _ = await asyncio.wait({task}, timeout=seconds)
-        except asyncio.CancelledError:
-            await asyncio.shield(asyncio.ensure_future(self._end_task(task)))
-            raise
-        if not done:
-            await self._end_task(task)
-            raise TimeoutError
-        return task.result()
-
     async def settle(self) -> None:
         """End the transaction that a query has left open; what cannot be ended is cut off."""
         from psycopg.pq import TransactionStatus
@@ -204,25 +180,11 @@ class Link:
         except (Gone, Refusal, TimeoutError):
             self._cut = True
 
-    async def abort(self) -> None:
-        """End whatever runs, at once; it raises ``Gone``."""
-        await self._cancel()
-        self._sever()
-
     async def close(self) -> None:
         self._cut = True
         await self._connection.close()
 
-    async def _end_task(self, task: asyncio.Future[Any]) -> None:
-        await self._cancel()
-        await asyncio.wait({task}, timeout=CANCEL_SECONDS)
-        self._sever()
-        await asyncio.wait({task}, timeout=CANCEL_SECONDS)
-        task.cancel()
-        with suppress(BaseException):
-            await task
-
-    async def _cancel(self) -> None:
+    async def cancel(self) -> None:
         """Ask the server to stop.
 
         If it does not confirm, the request could hit a later query: the connection gets none.
@@ -234,7 +196,7 @@ class Link:
         except (psycopg.Error, OSError):
             self._cut = True
 
-    def _sever(self) -> None:
+    def sever(self) -> None:
         """Have the driver see a lost connection: whoever waits for the server wakes up."""
         self._cut = True
         with suppress(Gone, OSError, ValueError), socket.socket(fileno=os.dup(self._socket)) as line:
@@ -343,7 +305,7 @@ class Link:
         from psycopg.pq import TransactionStatus
 
         if self._connection.pgconn.transaction_status == TransactionStatus.ACTIVE:
-            await self._cancel()
+            await self.cancel()
             with suppress(Refusal):
                 await self._drain()
 

@@ -27,11 +27,13 @@ class Fetched:
         table: Plain Arrow types only; no extension type crosses the pipe.
         truncated: Empty, or the cap that cut the rows: ``rows`` or ``bytes``.
         types: The engine's own name of each column's type.
+        scanned: Bytes that the engine says it read; None where it does not say.
     """
 
     table: pa.Table
     truncated: str
     types: tuple[str, ...]
+    scanned: int | None = None
 
 
 class Session(Protocol):

@@ -1,0 +1,277 @@
+"""What connectors to servers share: a pool of connections, cancelling for real, opening again once."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+
+from quorum.knowledge.errors import DatabaseUnavailable
+from quorum.tools.databases.base import Connector
+from quorum.tools.databases.session import Fetched
+from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult, timed_out
+
+T = TypeVar("T")
+
+GRACE_SECONDS = 0.5
+"""Time for the server to stop a query by itself, after its limit."""
+CANCEL_SECONDS = 0.5
+"""Time for a request to cancel, and again for the query to end; then the connection is cut."""
+
+
+class Gone(Exception):
+    """The connection is lost; the message is the driver's."""
+
+
+@dataclass(eq=False)
+class Refusal(Exception):
+    """The server's answer to a query that failed.
+
+    Attributes:
+        state: The server's own code: SQLSTATE, a number, a reason.
+        position: 1-based, in characters; None where the server names none.
+    """
+
+    state: str
+    message: str
+    hint: str = ""
+    position: int | None = None
+
+
+class Link(ABC):
+    """A connection that runs one query at a time, inside what cannot write."""
+
+    @property
+    @abstractmethod
+    def sound(self) -> bool:
+        """Whether another query can be sent."""
+
+    @abstractmethod
+    async def begin(self, seconds: float) -> None:
+        """Make ready for a query that is stopped after ``seconds``.
+
+        Raises:
+            Gone: The connection is lost.
+            Refusal: The server says no.
+        """
+
+    @abstractmethod
+    async def fetch(self, sql: str, limits: Limits) -> Fetched:
+        """Run one statement; keep what ``limits`` allow.
+
+        Raises:
+            Gone, Refusal: The connection is lost; the server says that the query is wrong.
+        """
+
+    @abstractmethod
+    async def settle(self) -> None:
+        """End what a query has left open; what cannot be ended is cut off. Never raises."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Give the connection up; safe to call twice."""
+
+    @abstractmethod
+    async def cancel(self) -> None:
+        """Ask the server to stop what runs; if that is not confirmed, the link is not ``sound`` any more."""
+
+    @abstractmethod
+    def sever(self) -> None:
+        """Have the driver see a lost connection: whoever waits for the server wakes up. Not ``sound``."""
+
+    async def abort(self) -> None:
+        """End whatever runs, at once; it raises ``Gone``."""
+        await self.cancel()
+        self.sever()
+
+    async def within(self, work: Coroutine[Any, Any, T], seconds: float) -> T:
+        """The result of ``work``; what does not end in time is cancelled on the server, then cut off.
+
+        Raises:
+            TimeoutError: It did not end in time.
+        """
+        task = asyncio.ensure_future(work)
+        try:
+            done, _ = await asyncio.wait({task}, timeout=seconds)
+        except asyncio.CancelledError:
+            await asyncio.shield(asyncio.ensure_future(self._end_task(task)))
+            raise
+        if not done:
+            await self._end_task(task)
+            raise TimeoutError
+        return task.result()
+
+    async def _end_task(self, task: asyncio.Future[Any]) -> None:
+        await self.cancel()
+        await asyncio.wait({task}, timeout=CANCEL_SECONDS)
+        self.sever()
+        await asyncio.wait({task}, timeout=CANCEL_SECONDS)
+        task.cancel()
+        with suppress(BaseException):
+            await task
+
+
+class ThreadLink(Link):
+    """A connection of a driver that blocks: its calls run one after another in a thread of the link's own."""
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="quorum-database")
+
+    async def in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
+        """What a blocking function returns."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
+
+    def let_go(self) -> None:
+        """End the thread once it is idle; nobody waits for it."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+
+class ServerConnector(Connector):
+    """A database on a server. Up to ``links`` queries run at once, each on a link of its own, used again.
+
+    A subclass says how a link is made, which texts are sent at all and what the server's refusals mean.
+    """
+
+    links: ClassVar[int] = 4
+
+    def __init__(self) -> None:
+        self._slots = asyncio.Semaphore(self.links)
+        self._idle: list[Link] = []
+        self._busy: set[Link] = set()
+        self._quiet = asyncio.Event()
+        self._opened = False
+
+    @property
+    @abstractmethod
+    def place(self) -> str:
+        """Where the database is, for people; without secrets."""
+
+    @abstractmethod
+    async def connected(self) -> Link:
+        """A new connection, proven to be read-only.
+
+        Raises:
+            DatabaseUnavailable: There is none to be had.
+        """
+
+    @abstractmethod
+    def unsendable(self, sql: str) -> QueryError | None:
+        """Why a text never reaches the server; None where it may."""
+
+    @abstractmethod
+    def query_error(self, refusal: Refusal, sql: str) -> QueryError:
+        """What the server said, in the taxonomy."""
+
+    @abstractmethod
+    def scrubbed(self, text: str) -> str:
+        """A text of the driver's as a sentence without secrets."""
+
+    def note_opened(self, link: Link) -> None:
+        """Keep what the first connection tells: names, versions."""
+
+    async def open(self) -> None:
+        await self.close()
+        link = await self.connected()
+        self.note_opened(link)
+        self._idle.append(link)
+        self._opened = True
+
+    async def close(self) -> None:
+        self._opened = False
+        await asyncio.gather(*(link.abort() for link in self._busy))
+        while self._busy:
+            self._quiet.clear()
+            await self._quiet.wait()
+        await self._forget()
+
+    async def run(self, sql: str, limits: Limits) -> QueryResult | QueryError:
+        self._check_open()
+        if problem := self.unsendable(sql):
+            return problem
+        async with self._slots:
+            try:
+                return await self._run(sql, limits)
+            except Refusal as refusal:
+                found = self.query_error(refusal, sql)
+                stopped = found.kind is ErrorKind.TIMEOUT and self._opened
+                return timed_out(limits) if stopped else self._unless_closed(found)
+            except TimeoutError:
+                return timed_out(limits)
+            except Gone as lost:
+                return self._unless_closed(QueryError(ErrorKind.UNAVAILABLE, self._lost(lost)))
+            except DatabaseUnavailable as error:
+                return self._unless_closed(QueryError(ErrorKind.UNAVAILABLE, str(error)))
+
+    async def _run(self, sql: str, limits: Limits) -> QueryResult:
+        link = await self._begun(limits.seconds)
+        try:
+            started = time.monotonic()
+            work = link.fetch(sql, limits)
+            fetched = await link.within(work, limits.seconds + GRACE_SECONDS)
+            seconds = time.monotonic() - started
+        finally:
+            await asyncio.shield(asyncio.ensure_future(self._put_back(link)))
+        return QueryResult(
+            fetched.table,
+            seconds,
+            fetched.truncated,
+            bytes_scanned=fetched.scanned,
+            sql=sql,
+            column_types=fetched.types,
+        )
+
+    async def _begun(self, seconds: float) -> Link:
+        """A connection inside a transaction; one that turns out to be lost is opened again, once.
+
+        Raises:
+            Gone, Refusal, DatabaseUnavailable: There is none.
+        """
+        again = True
+        while True:
+            link = self._idle.pop() if self._idle else None
+            again = again and link is not None
+            link = link or await self.connected()
+            self._busy.add(link)
+            try:
+                if not self._opened:  # meanwhile
+                    raise Gone("it was closed")
+                await link.begin(seconds)
+            except BaseException as error:
+                await self._put_back(link)
+                if not (isinstance(error, Gone) and again):
+                    raise
+                await self._forget()
+            else:
+                return link
+
+    async def _forget(self) -> None:
+        """Close what is idle: where one connection is lost, the others are too."""
+        idle, self._idle = self._idle, []
+        await asyncio.gather(*(link.close() for link in idle))
+
+    async def _put_back(self, link: Link) -> None:
+        """Keep a connection for the next query, or close it."""
+        await link.settle()
+        self._busy.discard(link)
+        if link.sound and self._opened:
+            self._idle.append(link)
+        else:
+            await link.close()
+        self._quiet.set()
+
+    def _lost(self, lost: Gone) -> str:
+        return f"The connection to {self.place} is lost: {self.scrubbed(str(lost))}"
+
+    def _unless_closed(self, error: QueryError) -> QueryError:
+        if self._opened:
+            return error
+        return QueryError(ErrorKind.UNAVAILABLE, "The connection was closed while the query ran.")
+
+    def _check_open(self) -> None:
+        if not self._opened:
+            raise DatabaseUnavailable(f"The connection to {self.place} is closed.", hint="Open it first.")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.servers.mariadb_server import MariadbServer, running_mariadb
 from tests.servers.postgres_server import PostgresServer, running_postgres
 
 settings.register_profile(
@@ -70,6 +71,13 @@ def shared() -> Path:
 def postgres() -> Iterator[PostgresServer]:
     """A PostgreSQL server for all tests that need one."""
     with running_postgres() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[MariadbServer]:
+    """A MariaDB server for all tests that need one."""
+    with running_mariadb() as server:
         yield server
 
 

@@ -18,7 +18,7 @@ _SECRET = (
 )
 """Names of parameters that hold secrets; ``sslkey`` and ``authenticator`` hold none."""
 
-_SERVER = re.compile(r"postgres(?:ql)?://[^:@/?#]*:(.*)@")
+_SERVER = re.compile(r"(?:postgres(?:ql)?|mysql|mariadb)://[^:@/?#]*:(.*)@")
 """A server's URL, with its password even where that has characters that should have been encoded."""
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -14,12 +12,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import pytest
-
+from tests.servers.process import free_port, missing, unprivileged, user_of
 from tests.waiting import wait_until
 
-REQUIRED = os.environ.get("QUORUM_SERVERS") == "required"
-"""Whether a missing server fails its tests; read here, because tests do not see such variables."""
 USERS = ("postgres", "nobody")
 OPTIONS = {
     "listen_addresses": "127.0.0.1",
@@ -42,7 +37,7 @@ class PostgresServer:
     def __init__(self, folder: Path, binaries: Path) -> None:
         self.folder, self._binaries = folder, binaries
         self._process: subprocess.Popen[bytes] | None = None
-        self.port = _free_port()
+        self.port = free_port()
         self.databases = 0
 
     @property
@@ -65,7 +60,7 @@ class PostgresServer:
         command = [str(self._binaries / "postgres"), "-D", str(self.folder / "data"), "-p", str(self.port)]
         with (self.folder.parent / f"{self.folder.name}.log").open("ab") as log:
             self._process = subprocess.Popen(
-                [*_unprivileged(), *command, *settings], stdout=log, stderr=log, start_new_session=True
+                [*unprivileged(USERS), *command, *settings], stdout=log, stderr=log, start_new_session=True
             )
         self._wait()
 
@@ -105,7 +100,7 @@ class PostgresServer:
         program = str(self._binaries / command[0])
         environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "LC_ALL": "C.UTF-8"}
         subprocess.run(
-            [*_unprivileged(), program, *command[1:]],
+            [*unprivileged(USERS), program, *command[1:]],
             check=True,
             capture_output=True,
             env=environment,
@@ -128,12 +123,11 @@ def running_postgres() -> Iterator[PostgresServer]:
     """A new server; skips, or fails where servers are required, if its programs are missing."""
     binaries = _binaries()
     if binaries is None:
-        message = "no PostgreSQL server is installed (Debian: apt-get install postgresql)"
-        pytest.fail(message) if REQUIRED else pytest.skip(message)
+        missing("no PostgreSQL server is installed (Debian: apt-get install postgresql)")
     place = Path(tempfile.mkdtemp(prefix="quorum-postgres-"))
     folder = place / "server"
     folder.mkdir()
-    if user := _user():
+    if user := user_of(USERS):
         place.chmod(0o755)
         os.chown(folder, user.pw_uid, user.pw_gid)
     server = PostgresServer(folder, binaries)
@@ -151,24 +145,3 @@ def _binaries() -> Path | None:
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[4]))
     on_path = shutil.which("initdb")
     return found[-1].parent if found else Path(on_path).resolve().parent if on_path else None
-
-
-def _user() -> pwd.struct_passwd | None:
-    """Who runs the server where the tests are root's, which it refuses to be."""
-    if os.geteuid() != 0:
-        return None
-    known = {user.pw_name: user for user in pwd.getpwall()}
-    return next(known[name] for name in USERS if name in known)
-
-
-def _unprivileged() -> list[str]:
-    user = _user()
-    if user is None:
-        return []
-    return ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
-
-
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])

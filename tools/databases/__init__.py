@@ -22,6 +22,8 @@ CONNECTORS = {
     "files": "quorum.tools.databases.duckdb_files:FilesConnector",
     "schema": "quorum.tools.databases.schema:SchemaConnector",
     "postgresql": "quorum.tools.databases.postgres:PostgresConnector",
+    "mysql": "quorum.tools.databases.mysql:MysqlConnector",
+    "mariadb": "quorum.tools.databases.mysql:MysqlConnector",
     "postgres": "quorum.tools.databases.postgres:PostgresConnector",
 }
 """URL scheme to ``module:Class``; a module is imported when its scheme is first asked for."""

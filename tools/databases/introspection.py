@@ -47,8 +47,8 @@ Span: TypeAlias = tuple[int, int]
 """The least and the greatest row number."""
 From: TypeAlias = Callable[[int], str]
 """The condition, in SQL, that rows from this number on fulfil."""
-UNREAD = ("BLOB", "bytea")
-"""Types of bytes, whose values are neither sampled nor compared."""
+UNREAD = ("blob", "bytea", "binary", "varbinary", "tinyblob", "mediumblob", "longblob", "geometry", "bytes")
+"""Types of bytes, whose values are neither sampled nor compared; lengths and case left out."""
 
 
 class Introspected(Protocol):
@@ -80,6 +80,7 @@ class Introspection:
         estimated: Tables whose row count is an estimate.
         unsure: Tables of which only some rows were read: the source as SQL, by column its text as SQL, and
             an estimate of all rows' bytes.
+        quote: How the engine quotes a name.
     """
 
     connector: Introspected
@@ -90,6 +91,7 @@ class Introspection:
     withheld: list[str] = field(default_factory=list)
     estimated: list[str] = field(default_factory=list)
     unsure: dict[str, tuple[str, dict[str, str], float]] = field(default_factory=dict)
+    quote: Callable[[str], str] = field(default=lambda name: quoted(name))
     started: float = field(default_factory=time.monotonic)
 
     async def ask(self, sql: str) -> list[dict[str, Any]]:
@@ -173,7 +175,7 @@ class Introspection:
         ]
         if not 0 < rows <= SCANNED_ROWS:
             return replace(table, columns=tuple(columns))
-        doubtful = {c.name: f"count({quoted(c.name)})" for c in columns if c.samples and not c.nulls}
+        doubtful = {c.name: f"count({self.quote(c.name)})" for c in columns if c.samples and not c.nulls}
         filled = await self._numbers(source, doubtful)
         columns = [replace(c, nulls=c.nulls or filled.get(c.name, rows) < rows) for c in columns]
         table = replace(table, columns=tuple(columns))
@@ -226,6 +228,11 @@ def is_private(column: str) -> bool:
     return _PRIVATE.search(_WORDS.sub(" ", column).casefold()) is not None
 
 
+def is_unread(kind: str) -> bool:
+    """Whether a column of this type holds bytes."""
+    return kind.partition("(")[0].casefold() in UNREAD
+
+
 def listed(names: Sequence[str]) -> str:
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return ", ".join(names[:NAMED]) + more
@@ -261,7 +268,7 @@ def _from_start(span: Span | None) -> bool:
 
 def _with_distinct(table: Table, count: int) -> Table:
     """The table with the number of its different rows, if that is fewer; bytes are not compared."""
-    fewer = count < (table.row_count or 0) and not any(c.type in UNREAD for c in table.columns)
+    fewer = count < (table.row_count or 0) and not any(is_unread(c.type) for c in table.columns)
     return replace(table, distinct_rows=count) if fewer else table
 
 

@@ -139,7 +139,8 @@ class PostgresLink(Link):
         """
         from psycopg.adapt import Transformer
 
-        from quorum.tools.databases.postgres_values import Collector
+        from quorum.tools.databases.columns import Collector
+        from quorum.tools.databases.postgres_values import kind_of
 
         kept: Collector | None = None
         transformer, shape = Transformer(self._connection), None
@@ -147,7 +148,7 @@ class PostgresLink(Link):
         while (result := await self._next()) is not None:
             if kept is None:
                 shape = _Shape.of(result)
-                kept = Collector(shape.names, shape.types, limits.rows, limits.bytes)
+                kept = Collector(shape.names, list(map(kind_of, shape.types)), limits.rows, limits.bytes)
             transformer.set_pgresult(result)
             kept.add(transformer.load_rows(0, result.ntuples, tuple))
             if kept.truncated:

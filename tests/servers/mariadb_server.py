@@ -1,0 +1,155 @@
+"""A MariaDB server of the tests' own, from Debian's binaries: unprivileged, on loopback, thrown away."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from tests.servers.process import free_port, missing, unprivileged, user_of
+from tests.waiting import wait_until
+
+USERS = ("mysql", "nobody")
+OPTIONS = {
+    "bind-address": "127.0.0.1",
+    "innodb-buffer-pool-size": "32M",
+    "innodb-flush-log-at-trx-commit": "0",
+    "innodb-flush-method": "nosync",
+    "character-set-server": "utf8mb4",
+    "max-recursive-iterations": "4294967295",
+    "max-connections": "60",
+}
+FLAGS = ("--skip-name-resolve", "--skip-log-bin")
+ADMIN = "quorum_admin"
+PASSWORD = "s3cret@/:#?%"
+"""Of the user ``reader``, with every character that a URL has a use for."""
+
+
+class MariadbServer:
+    """A running server; ``ADMIN`` may do everything."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._process: subprocess.Popen[bytes] | None = None
+        self.port = free_port()
+        self.databases = 0
+
+    @property
+    def admin_url(self) -> str:
+        return f"mysql://{ADMIN}@127.0.0.1:{self.port}"
+
+    def initialise(self) -> None:
+        command = [
+            "mariadb-install-db",
+            "--no-defaults",
+            f"--datadir={self.folder / 'data'}",
+            "--skip-test-db",
+        ]
+        command += ["--auth-root-authentication-method=normal", "--skip-name-resolve"]
+        environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder)}
+        subprocess.run(
+            [*unprivileged(USERS), *command],
+            check=True,
+            capture_output=True,
+            env=environment,
+            cwd=self.folder,
+        )
+
+    def start(self) -> None:
+        places = {
+            "datadir": self.folder / "data",
+            "socket": self.folder / "socket",
+            "pid-file": self.folder / "pid",
+            "port": self.port,
+            "secure-file-priv": "",
+            "tmpdir": self.folder,
+        }
+        settings = [f"--{name}={value}" for name, value in (OPTIONS | places).items()]
+        command = [shutil.which("mariadbd", path=_PATH) or "mariadbd", "--no-defaults", *settings, *FLAGS]
+        with (self.folder.parent / f"{self.folder.name}.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [*unprivileged(USERS), *command], stdout=log, stderr=log, start_new_session=True
+            )
+        self._wait()
+
+    def kill(self) -> None:
+        """End it at once, and wait until it is gone."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGKILL)
+            self._process.wait(timeout=30)
+
+    def execute(self, script: str, database: str = "mysql") -> tuple[tuple[Any, ...], ...]:
+        """Run statements as the administrator; the rows of the last one."""
+        import pymysql
+        from pymysql.constants import CLIENT
+
+        user = {"user": ADMIN, "host": "127.0.0.1", "port": self.port, "database": database}
+        opened = pymysql.connect(
+            **user, autocommit=True, charset="utf8mb4", client_flag=CLIENT.MULTI_STATEMENTS
+        )
+        with closing(opened) as connection, connection.cursor() as cursor:
+            cursor.execute(script)
+            rows = cursor.fetchall()
+            while cursor.nextset():
+                rows = cursor.fetchall()
+            return tuple(rows)
+
+    def new_database(self, script: str = "") -> str:
+        """The name of a new database that the script has filled."""
+        self.databases += 1
+        name = f"test{self.databases}"
+        self.execute(f"CREATE DATABASE {name}")
+        if script:
+            self.execute(script, name)
+        return name
+
+    def make_administrator(self) -> None:
+        """The one account that a new server has is root's, on its socket."""
+        import pymysql
+
+        connection = pymysql.connect(unix_socket=str(self.folder / "socket"), user="root")
+        with closing(connection), connection.cursor() as cursor:
+            cursor.execute(f"CREATE USER {ADMIN}@'127.0.0.1'")
+            cursor.execute(f"GRANT ALL ON *.* TO {ADMIN}@'127.0.0.1' WITH GRANT OPTION")
+
+    def _wait(self) -> None:
+        import pymysql
+
+        def answers() -> bool:
+            with suppress(pymysql.OperationalError):
+                pymysql.connect(unix_socket=str(self.folder / "socket"), user="root").close()
+                return True
+            return False
+
+        wait_until(answers)
+
+
+_PATH = f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin"
+
+
+@contextmanager
+def running_mariadb() -> Iterator[MariadbServer]:
+    """A new server; skips, or fails where servers are required, if its programs are missing."""
+    if not (shutil.which("mariadbd", path=_PATH) and shutil.which("mariadb-install-db")):
+        missing("no MariaDB server is installed (Debian: apt-get install mariadb-server)")
+    place = Path(tempfile.mkdtemp(prefix="quorum-mariadb-"))
+    folder = place / "server"
+    folder.mkdir()
+    if user := user_of(USERS):
+        place.chmod(0o755)
+        os.chown(folder, user.pw_uid, user.pw_gid)
+    server = MariadbServer(folder)
+    try:
+        server.initialise()
+        server.start()
+        server.make_administrator()
+        yield server
+    finally:
+        server.kill()
+        shutil.rmtree(place, ignore_errors=True)

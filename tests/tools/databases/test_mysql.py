@@ -1,0 +1,487 @@
+"""MySQL: the contract, on a MariaDB server of the tests' own, and what is its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from urllib.parse import quote
+
+import pyarrow as pa
+import pytest
+
+from quorum.knowledge.catalog import ForeignKey
+from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
+from quorum.tools.databases import connect
+from quorum.tools.databases.base import Connector
+from quorum.tools.databases.mysql_url import Target
+from quorum.tools.execute import Database, execute
+from quorum.tools.ledger import Budget, Ledger
+from quorum.tools.lint import Linter
+from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
+from quorum.tools.urls import mask_url
+from tests.servers.mariadb_server import PASSWORD, MariadbServer
+from tests.tools.databases.contract import ENDLESS, SOON, ConnectorContract, error, rows, table
+from tests.waiting import PATIENCE, until
+
+pytest.importorskip("pymysql", reason="the extra quorum-sql[mysql] is not installed")
+
+STATE = """
+    SELECT (SELECT count(*) FROM customers), (SELECT count(*) FROM information_schema.tables),
+        (SELECT count(*) FROM information_schema.columns)
+"""
+
+
+_QUOTED = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*\"""")
+
+
+def translated(script: str) -> str:
+    """A script or query of the contract in MySQL's own words."""
+
+    def name(found: re.Match[str]) -> str:
+        text = found[0]
+        return text if text[0] == "'" else "`" + text[1:-1].replace('""', '"') + "`"
+
+    script = _QUOTED.sub(name, script)
+    script = re.sub(r"\bVARCHAR\b", "LONGTEXT", script)
+    script = re.sub(r"'row ' \|\| (\S+)", r"concat('row ', \1)", script)
+    return re.sub(r"CAST\('(\w)' AS BLOB\)", r"CAST('\1' AS BINARY)", script)
+
+
+class TestMysql(ConnectorContract):
+    scheme = "mysql"
+    long_text = "repeat('x', 100000)"
+    whole_double = "{}"
+
+    @pytest.fixture(autouse=True)
+    def _server(self, mariadb: MariadbServer) -> None:
+        self.server = mariadb
+        self.names: dict[Path, str] = {}
+
+    def said(self, sql: str) -> str:
+        return translated(sql)
+
+    def build(self, path: Path, script: str) -> None:
+        self.names[path] = self.server.new_database(translated(script))
+
+    def connect(self, path: Path) -> Connector:
+        return connect(f"{self.server.admin_url}/{self.names[path]}")
+
+    def at_work(self, connector: Connector) -> int:
+        return len(connector._busy)  # type: ignore[attr-defined]
+
+    def state(self, path: Path) -> object:
+        return self.server.execute(STATE, self.names[path])
+
+
+ODD = """
+DROP DATABASE IF EXISTS hidden; DROP DATABASE IF EXISTS sales; CREATE DATABASE sales; CREATE DATABASE hidden;
+CREATE TABLE sales.orders (
+    id INT PRIMARY KEY COMMENT 'its number', item VARCHAR(20) NOT NULL, price DECIMAL(10,2),
+    status ENUM('new', 'done')
+) COMMENT 'what was bought';
+INSERT INTO sales.orders SELECT seq, concat('item ', seq % 2), seq / 100, 'new' FROM seq_1_to_20000;
+CREATE TABLE sales.lines (id INT, order_id INT, day DATE, PRIMARY KEY (id, day),
+    FOREIGN KEY (order_id) REFERENCES sales.orders(id));
+INSERT INTO sales.lines VALUES (1, 1, '2024-05-01'), (2, 1, '2025-05-01');
+CREATE TABLE sales.words (word VARCHAR(10));
+INSERT INTO sales.words VALUES ('a'), ('A'), ('a '),
+    ('b'), ('b'), ('b'), ('b'), ('b'), ('b');
+CREATE TABLE hidden.salaries (name VARCHAR(10), salary INT, order_id INT);
+INSERT INTO hidden.salaries VALUES ('Ann', 5, 7);
+CREATE TABLE sales.people (id INT, name VARCHAR(10), salary INT);
+INSERT INTO sales.people VALUES (1, 'Ann', 5);
+CREATE TABLE sales.counter (n INT) ENGINE=MyISAM;
+CREATE FUNCTION sales.bump() RETURNS INT MODIFIES SQL DATA BEGIN
+    INSERT INTO sales.counter VALUES (1); RETURN 1; END;
+CREATE VIEW sales.trap AS SELECT sales.bump() AS x;
+CREATE USER IF NOT EXISTS reader@'127.0.0.1' IDENTIFIED BY '{password}';
+GRANT SELECT ON sales.orders TO reader@'127.0.0.1'; GRANT SELECT ON sales.lines TO reader@'127.0.0.1';
+GRANT SELECT (id, name) ON sales.people TO reader@'127.0.0.1';
+""".replace("{password}", PASSWORD)
+
+
+@pytest.fixture(scope="module")
+def sales(mariadb: MariadbServer) -> str:
+    mariadb.execute(ODD)
+    return f"{mariadb.admin_url}/sales"
+
+
+@pytest.fixture
+async def odd(sales: str) -> AsyncIterator[Connector]:
+    async with connect(sales) as connector:
+        yield connector
+
+
+def reader_url(mariadb: MariadbServer, database: str = "sales", password: str = PASSWORD) -> str:
+    return f"mysql://reader:{quote(password, safe='')}@127.0.0.1:{mariadb.port}/{database}"
+
+
+# Catalog
+
+
+@pytest.mark.usefixtures("sales")
+async def test_catalog_of_what_the_account_may_read(mariadb: MariadbServer) -> None:
+    async with connect(reader_url(mariadb)) as connector:
+        catalog = await connector.catalog()
+        account = await connector.account()
+    assert {t.full_name for t in catalog.tables} == {"sales.orders", "sales.lines", "sales.people"}
+    assert [column.name for column in table(catalog, "people").columns] == ["id", "name"]
+    assert account is not None
+    assert (account.name, account.powers) == ("reader@127.0.0.1", ())
+
+
+async def test_types_comments_keys_and_counts(odd: Connector) -> None:
+    catalog = await odd.catalog()
+    orders, lines = table(catalog, "orders"), table(catalog, "lines")
+    assert [c.type for c in orders.columns] == [
+        "int(11)",
+        "varchar(20)",
+        "decimal(10,2)",
+        "enum('new','done')",
+    ]
+    assert [c.nullable for c in orders.columns] == [False, False, True, True]
+    assert (orders.description, orders.columns[0].description) == ("what was bought", "its number")
+    assert (orders.row_count, lines.row_count) == (20_000, 2)
+    assert sorted(orders.columns[1].samples) == ["item 0", "item 1"]
+    assert lines.primary_key == ("id", "day")
+    assert lines.foreign_keys == (ForeignKey(("order_id",), "sales.orders", ("id",)),)
+
+
+async def test_values_that_a_collation_takes_for_one_stay_apart(odd: Connector) -> None:
+    words = table(await odd.catalog(), "words")
+    assert words.columns[0].cells == ("a", "A", "a ", *"bbbbbb")
+    assert words.distinct_rows == 4
+
+
+async def test_two_databases_are_joined(sales: str) -> None:
+    async with connect(f"{sales}?schema=hidden") as connector:
+        names = {t.full_name for t in (await connector.catalog()).tables}
+        assert {"sales.orders", "hidden.salaries"} <= names
+        sql = "SELECT o.item FROM sales.orders o JOIN hidden.salaries s ON s.order_id = o.id"
+        assert rows(await connector.run(sql, Limits())) == [("item 1",)]
+
+
+# Values
+
+
+async def test_every_type_crosses(odd: Connector) -> None:
+    sql = """
+        SELECT 1 AS i, CAST(18446744073709551615 AS UNSIGNED) AS big, CAST(1.50 AS DECIMAL(10,2)) AS money,
+            CAST(0.1 AS DOUBLE) AS f, DATE '2024-02-29' AS day, TIMESTAMP '2024-01-01 10:00:00.5' AS moment,
+            CAST('-27:00:01' AS TIME) AS span, b'101' AS bits, x'ff00' AS raw, 'ä' AS text, NULL AS none,
+            JSON_OBJECT('a', 1) AS doc, CAST('0000-00-00' AS DATE) AS zero, 7 % 4 AS percent
+    """
+    outcome = await odd.run(sql, Limits())
+    assert isinstance(outcome, QueryResult), outcome
+    (row,) = outcome.table.to_pylist()
+    assert row == {
+        "i": 1,
+        "big": 2**64 - 1,
+        "money": Decimal("1.50"),
+        "f": 0.1,
+        "day": date(2024, 2, 29),
+        "moment": datetime(2024, 1, 1, 10, 0, 0, 500_000),
+        "span": "-27:00:01",
+        "bits": b"\x05",
+        "raw": b"\xff\0",
+        "text": "ä",
+        "none": None,
+        "doc": '{"a": 1}',
+        "zero": "0000-00-00",
+        "percent": 3,
+    }
+    assert outcome.table.schema.field("money").type == pa.decimal128(10, 2)
+    assert outcome.column_types[2] == "decimal(10,2)"
+
+
+# Errors
+
+
+async def test_errors(odd: Connector) -> None:
+    for sql, kind, line in (
+        ("SELECT iid FROM sales.orders", ErrorKind.COLUMN_NOT_FOUND, None),
+        ("SELECT * FROM kind", ErrorKind.TABLE_NOT_FOUND, None),
+        ("SELECT * FROM nowhere.orders", ErrorKind.TABLE_NOT_FOUND, None),
+        ("SELECT id FROM orders a, orders b", ErrorKind.AMBIGUOUS_COLUMN, None),
+        ("SELECT nofunction(id) FROM orders", ErrorKind.FUNCTION, None),
+        ("SELECT id\nFROM orders WHERE ORDER", ErrorKind.SYNTAX, 2),
+        ("SELECT id FROM orders WHERE sum(id) > 1", ErrorKind.GROUPING, None),
+        ("SELECT id, item, count(*) FROM orders GROUP BY item", ErrorKind.GROUPING, None),
+        ("SELECT 1; SELECT 2", ErrorKind.SYNTAX, 1),
+        ("SELECT 1 /*! , 2 */", ErrorKind.PERMISSION, None),
+        ("SELECT 1 INTO OUTFILE 'x'", ErrorKind.PERMISSION, None),
+        ("", ErrorKind.SYNTAX, None),
+    ):
+        outcome = error(await odd.run(sql, Limits()))
+        assert (outcome.kind, outcome.line) == (kind, line), (sql, outcome)
+        assert "\n" not in outcome.message
+
+
+async def test_what_only_looks_like_a_comment_is_sent(odd: Connector) -> None:
+    sql = "SELECT '/*! INTO OUTFILE' AS a, \"it\\'s /*+\" AS b, 7 % 4 AS `/*!`"
+    assert rows(await odd.run(sql, Limits())) == [("/*! INTO OUTFILE", "it's /*+", 3)]
+
+
+@pytest.mark.usefixtures("sales")
+async def test_what_the_account_may_not_read(mariadb: MariadbServer) -> None:
+    async with connect(reader_url(mariadb)) as connector:
+        for sql in ("SELECT * FROM hidden.salaries", "SELECT salary FROM sales.people"):
+            assert error(await connector.run(sql, Limits())).kind is ErrorKind.PERMISSION
+
+
+# Limits
+
+
+async def test_ten_million_rows_are_not_fetched(odd: Connector) -> None:
+    outcome = await odd.run("SELECT seq, 'text' AS t FROM seq_1_to_10000000", Limits(rows=1000))
+    assert isinstance(outcome, QueryResult)
+    assert (outcome.row_count, outcome.truncated) == (1000, "rows")
+    assert rows(await odd.run("SELECT 1", Limits())) == [(1,)]
+
+
+def running(mariadb: MariadbServer, words: str) -> list[int]:
+    """The connections that work at such a query."""
+    sql = "SELECT id FROM information_schema.processlist WHERE command = 'Query' AND info LIKE '{}%'"
+    return [row[0] for row in mariadb.execute(sql.format(words))]
+
+
+async def test_a_query_ends_on_the_server_when_its_time_is_up_or_its_task_cancelled(
+    odd: Connector, mariadb: MariadbServer
+) -> None:
+    assert error(await odd.run(ENDLESS, SOON)).kind is ErrorKind.TIMEOUT
+    assert not running(mariadb, "WITH RECURSIVE spin")
+    task = asyncio.create_task(odd.run(ENDLESS, Limits()))
+    await until(lambda: running(mariadb, "WITH RECURSIVE spin"))
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not running(mariadb, "WITH RECURSIVE spin")
+
+
+async def test_fifty_queries_at_once_share_the_connections(odd: Connector, mariadb: MariadbServer) -> None:
+    outcomes = await asyncio.gather(*(odd.run(f"SELECT {i}, SLEEP(0.01)", Limits()) for i in range(50)))
+    assert [rows(outcome)[0][0] for outcome in outcomes] == list(range(50))
+    sql = "SELECT count(*) FROM information_schema.processlist WHERE db = 'sales'"
+    assert mariadb.execute(sql)[0][0] <= 4
+
+
+async def test_a_lock_is_not_waited_for_endlessly(
+    odd: Connector, mariadb: MariadbServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pymysql
+
+    monkeypatch.setattr("quorum.tools.databases.mysql_session.LOCK_SECONDS", 1)
+    other = pymysql.connect(host="127.0.0.1", port=mariadb.port, user="quorum_admin", database="sales")
+    try:
+        other.cursor().execute("LOCK TABLES people WRITE")
+        outcome = error(await odd.run("SELECT * FROM people", Limits()))
+    finally:
+        other.close()
+    assert outcome.kind is ErrorKind.UNAVAILABLE
+
+
+# Connections
+
+
+@pytest.mark.usefixtures("sales")
+async def test_no_password_is_told(mariadb: MariadbServer) -> None:
+    wrong = "wr0ng/@:#?%"
+    with pytest.raises(DatabaseUnavailable, match="Access denied") as failed:
+        await connect(reader_url(mariadb, password=wrong)).open()
+    told = f"{failed.value!r} {failed.value} {failed.value.__cause__} {failed.value.__context__}"
+    assert "wr0ng" not in told
+    for url in (
+        "mysql://me:wr0ng/x@host/db",
+        "mysql://me:wr0ng@x@host/db",
+        "mysql://me:wr0ng@host:port/db",
+        "mysql://me:wr0ng@host/db?pasword=x",
+        "mysql://me:wr0ng@host",
+    ):
+        with pytest.raises(ConfigurationError) as malformed:
+            connect(url)
+        assert "wr0ng" not in str(malformed.value), url
+        assert "wr0ng" not in mask_url(url)
+    assert "wr0ng" not in repr(vars(connect("mysql://me:wr0ng@host/db")))
+
+
+@pytest.mark.parametrize(
+    ("url", "parameters", "schemas"),
+    [
+        ("mariadb:///shop", {"database": "shop"}, ("shop",)),
+        ("mysql://h?schema=a,b", {"host": "h", "database": "a"}, ("a", "b")),
+        (
+            "mysql://a%40b:c%2F@[::1]:3307/my%20shop?ssl_ca=ca.pem&ssl_verify=identity",
+            {
+                "user": "a@b",
+                "password": "c/",
+                "host": "::1",
+                "port": 3307,
+                "database": "my shop",
+                "ssl_ca": "ca.pem",
+                "ssl_verify_cert": True,
+                "ssl_verify_identity": True,
+            },
+            ("my shop",),
+        ),
+    ],
+)
+def test_urls(url: str, parameters: dict[str, object], schemas: tuple[str, ...]) -> None:
+    target = Target.of(url)
+    assert (target.parameters, target.schemas) == (parameters, schemas)
+
+
+def test_a_missing_driver_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quorum.tools.databases.mysql.find_spec", lambda name: None)
+    with pytest.raises(ConfigurationError, match=r"needs the package pymysql.*quorum-sql\[mysql\]"):
+        connect("mysql://h/x")
+
+
+@pytest.mark.usefixtures("sales")
+async def test_credentials_from_an_option_file(
+    mariadb: MariadbServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secrets = tmp_path / ".my.cnf"
+    secrets.write_text(f'[client]\nuser=reader\npassword="{PASSWORD}"\nhost=127.0.0.1\nport={mariadb.port}\n')
+    async with connect(f"mysql:///sales?option_file={secrets}") as connector:
+        assert rows(await connector.run("SELECT CURRENT_USER()", Limits())) == [("reader@127.0.0.1",)]
+    monkeypatch.setenv("HOME", str(tmp_path))
+    async with connect("mysql:///sales") as connector:
+        assert rows(await connector.run("SELECT count(*) FROM orders", Limits())) == [(20_000,)]
+
+
+async def test_what_cannot_be_opened(mariadb: MariadbServer) -> None:
+    for url, words in (
+        (f"{mariadb.admin_url}/nowhere", "Unknown database"),
+        ("mysql://me@127.0.0.1:1/db", "connect"),
+    ):
+        with pytest.raises(DatabaseUnavailable, match=words):
+            await connect(url).open()
+
+
+async def test_lost_connections_are_opened_again(odd: Connector, mariadb: MariadbServer) -> None:
+    await asyncio.gather(*(odd.run("SELECT SLEEP(0.05)", Limits()) for _ in range(4)))
+    for (number,) in mariadb.execute("SELECT id FROM information_schema.processlist WHERE db = 'sales'"):
+        mariadb.execute(f"KILL {number}")
+    assert rows(await odd.run("SELECT 1", Limits())) == [(1,)]
+
+
+async def test_a_server_that_dies_in_mid_query(odd: Connector, mariadb: MariadbServer) -> None:
+    task = asyncio.create_task(odd.run("SELECT SLEEP(60)", Limits()))
+    await until(lambda: running(mariadb, "SELECT SLEEP(60)"))
+    await asyncio.to_thread(mariadb.kill)
+    try:
+        async with asyncio.timeout(PATIENCE):
+            outcome = error(await task)
+        assert outcome.kind is ErrorKind.UNAVAILABLE
+        assert error(await odd.run("SELECT 1", Limits())).kind is ErrorKind.UNAVAILABLE
+    finally:
+        await asyncio.to_thread(mariadb.start)
+    assert rows(await odd.run("SELECT 1", Limits())) == [(1,)]
+
+
+async def test_accounts(odd: Connector) -> None:
+    account = await odd.account()
+    assert account is not None
+    assert account.powers == ("has all rights on *.*", "may grant its rights on *.*")
+
+
+# Safety, as an administrator
+
+
+WRITABLE = """
+CREATE TABLE customers (id int, name text, parent_id int, x int, email text);
+CREATE TABLE orders (
+    id int auto_increment primary key, customer_id int, total int, note text, created_at timestamp,
+    status text, amount int, x int);
+CREATE TABLE t (a int, b int, x int, s text, g int, d date, ts timestamp);
+CREATE SEQUENCE s1; INSERT INTO orders (id) VALUES (1), (2);
+"""
+EFFECTS = """
+    SELECT (SELECT count(*) FROM orders), (SELECT count(*) FROM customers), (SELECT count(*) FROM t),
+        (SELECT next_not_cached_value FROM s1), (SELECT count(*) FROM information_schema.tables),
+        (SELECT count(*) FROM information_schema.routines), (SELECT count(*) FROM mysql.global_priv),
+        (SELECT group_concat(variable_value) FROM information_schema.global_variables
+            WHERE variable_name IN ('general_log', 'read_only', 'max_connections', 'secure_file_priv'))
+"""
+
+
+def listed(shared: Path, *names: str) -> list[str]:
+    lines = [line for name in names for line in (shared / "security" / name).read_text().splitlines()]
+    return [entry["sql"] for entry in map(json.loads, lines) if entry["dialect"] == "mysql"]
+
+
+@pytest.fixture
+async def attacked(mariadb: MariadbServer) -> AsyncIterator[Database]:
+    async with connect(f"{mariadb.admin_url}/{mariadb.new_database(WRITABLE)}") as connector:
+        catalog = await connector.catalog()
+        yield Database(connector, catalog, Linter(catalog), Limits(seconds=5), Ledger(Budget()))
+
+
+def files(mariadb: MariadbServer) -> set[str]:
+    """Files in the server's folder that no table of its own explains."""
+    return {
+        path.name for path in mariadb.folder.rglob("*") if "#sql" not in path.name and path.suffix != ".TMD"
+    }
+
+
+async def test_attacks_do_not_run(attacked: Database, mariadb: MariadbServer, shared: Path) -> None:
+    name = attacked.catalog.name
+    before, there = mariadb.execute(EFFECTS, name), files(mariadb)
+    attacks = listed(shared, "refuse.jsonl", "refuse2.jsonl")
+    assert len(attacks) > 20
+    for sql in attacks:
+        outcome = await execute(attacked, sql, agent="attacker")
+        assert isinstance(outcome, QueryError), sql
+        assert outcome.by in ("guard", "lint"), (sql, outcome)
+    assert (mariadb.execute(EFFECTS, name), files(mariadb)) == (before, there)
+
+
+async def test_attacks_past_the_guard_leave_nothing_behind(
+    attacked: Database, mariadb: MariadbServer, shared: Path, tmp_path: Path
+) -> None:
+    name = attacked.catalog.name
+    before, there = mariadb.execute(EFFECTS, name), files(mariadb)
+    more = [
+        f"SELECT 'x' INTO OUTFILE '{tmp_path}/made'",
+        f"SELECT 'x' FROM orders INTO/**/DUMPFILE '{tmp_path}/made'",
+        f"SELECT 1 /*!50000 INTO OUTFILE '{tmp_path}/made' */",
+        "COMMIT",
+        "SELECT 1; COMMIT; DROP TABLE orders",
+        "SET SESSION TRANSACTION READ WRITE",
+        "SET STATEMENT tx_read_only=0 FOR DELETE FROM orders",
+        "SELECT NEXTVAL(s1)",
+        "SELECT SETVAL(s1, 900)",
+        "SELECT GET_LOCK('held', 1)",
+        "SELECT sales.bump()",
+        "SELECT * FROM sales.trap",
+        "SELECT @a := 7",
+        "SELECT * FROM orders FOR UPDATE",
+        "EXPLAIN DELETE FROM orders",
+        "ANALYZE DELETE FROM orders",
+    ]
+    for sql in [*listed(shared, "refuse.jsonl", "refuse2.jsonl"), *more]:
+        if not any(word in sql.lower() for word in ("sleep", "benchmark", "spin")):
+            await attacked.connector.run(sql, SOON)
+            sealed = await attacked.connector.run("SELECT @@session.tx_read_only", Limits())
+            assert rows(sealed) == [(1,)], sql
+    assert rows(await attacked.connector.run("SELECT IS_FREE_LOCK('held')", Limits())) == [(1,)]
+    assert (mariadb.execute(EFFECTS, name), files(mariadb)) == (before, there)
+    assert mariadb.execute("SELECT count(*) FROM sales.counter") == ((0,),)
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_good_queries_run(attacked: Database, shared: Path) -> None:
+    """Or name a table, a column or a function that is not here."""
+    missing = (ErrorKind.TABLE_NOT_FOUND, ErrorKind.COLUMN_NOT_FOUND)
+    ran = 0
+    for sql in listed(shared, "pass.jsonl", "pass2.jsonl"):
+        outcome = await execute(attacked, sql, agent="analyst")
+        unknown = "ANY_VALUE" in sql  # MySQL's, which MariaDB lacks
+        assert isinstance(outcome, QueryResult) or outcome.kind in missing or unknown, (sql, outcome)
+        ran += isinstance(outcome, QueryResult)
+    assert ran > 3

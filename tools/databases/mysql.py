@@ -1,0 +1,100 @@
+"""MySQL and MariaDB over their own protocol. The driver, PyMySQL, is imported in ``mysql_session``."""
+
+from __future__ import annotations
+
+import re
+from importlib.util import find_spec
+from typing import Self
+
+from quorum.knowledge.catalog import Catalog
+from quorum.knowledge.errors import DatabaseUnavailable, missing_extra
+from quorum.tools.databases.base import Account
+from quorum.tools.databases.mysql_errors import query_error
+from quorum.tools.databases.mysql_session import MysqlLink, failure, unsendable
+from quorum.tools.databases.mysql_url import Target
+from quorum.tools.databases.postgres_errors import sentence
+from quorum.tools.databases.server import Gone, Link, Refusal, ServerConnector
+from quorum.tools.query import QueryError
+
+HINTS = (
+    ("Access denied", "Check user, password and database; an option file (~/.my.cnf) may hold them, too."),
+    ("Unknown database", "Check the database's name."),
+    ("Too many connections|max_user_connections", "Try again later, or raise the limit of the server."),
+    ("SSL|certificate", "Set ssl_ca, and ssl_verify=ca or identity, in the URL as the server wants them."),
+)
+"""What to do, by what the server says."""
+REACH = "Is the server running, and are host and port right?"
+
+
+class MysqlConnector(ServerConnector):
+    """``mysql://user:password@host:port/database?schema=a,b``; ``mariadb://`` as well.
+
+    MySQL's databases are schemas here: those that the URL names are shown, and may be joined. Up to ``links``
+    queries run at once, each on a connection of its own, which later ones use again.
+    """
+
+    dialect = "mysql"
+    scheme = "mysql"
+
+    def __init__(self, target: Target) -> None:
+        super().__init__()
+        self._target = target
+        self.mariadb = False
+        """Whether the server is MariaDB; known once it is open."""
+        self.user = ""
+        """Whom the server takes us for; known once it is open."""
+
+    @classmethod
+    def from_url(cls, url: str) -> Self:
+        target = Target.of(url)
+        if find_spec("pymysql") is None:
+            raise missing_extra("mysql", "A MySQL or MariaDB database", needs="pymysql")
+        return cls(target)
+
+    @property
+    def name(self) -> str:
+        """The database's name, for people."""
+        return str(self._target.parameters["database"])
+
+    @property
+    def place(self) -> str:
+        return self._target.place
+
+    @property
+    def schemas(self) -> tuple[str, ...]:
+        """The databases that the URL names."""
+        return self._target.schemas
+
+    async def catalog(self, *, samples: int = 3) -> Catalog:
+        from quorum.tools.databases.mysql_catalog import introspect
+
+        return await introspect(self, samples)
+
+    async def account(self) -> Account:
+        from quorum.tools.databases.mysql_catalog import account_of
+
+        return await account_of(self)
+
+    async def connected(self) -> MysqlLink:
+        import pymysql
+
+        try:
+            return await MysqlLink.connect(self._target)
+        except (pymysql.MySQLError, Refusal, Gone, OSError, RuntimeError) as error:
+            found = error if isinstance(error, Refusal | Gone) else failure(error, lambda: None)
+            reason = self.scrubbed(found.message if isinstance(found, Refusal) else str(found))
+            hint = next((hint for words, hint in HINTS if re.search(words, reason)), REACH)
+            raise DatabaseUnavailable(f"{self.place} cannot be opened: {reason}", hint=hint) from None
+
+    def unsendable(self, sql: str) -> QueryError | None:
+        return unsendable(sql)
+
+    def query_error(self, refusal: Refusal, sql: str) -> QueryError:  # noqa: ARG002
+        return query_error(refusal)
+
+    def scrubbed(self, text: str) -> str:
+        return sentence(self._target.scrubbed(text))
+
+    def note_opened(self, link: Link) -> None:
+        assert isinstance(link, MysqlLink)
+        self.mariadb, self.user = link.mariadb, link.user

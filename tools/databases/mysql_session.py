@@ -1,0 +1,272 @@
+"""One connection to MySQL or MariaDB: a query in a read-only transaction that is always rolled back.
+
+Four locks. The session's transactions are read-only and each is begun so; the driver sends one statement a
+message, and no file for LOAD DATA; only statements that read are sent, without the comments that MySQL runs
+and without INTO OUTFILE, which writes in any transaction if the account may; named locks are given up after a
+query. The driver, PyMySQL, blocks: it works in a thread of the connection's own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from quorum.tools.databases.server import CANCEL_SECONDS, Gone, Refusal, ThreadLink
+from quorum.tools.databases.session import Fetched
+from quorum.tools.query import ErrorKind, Limits, QueryError
+
+if TYPE_CHECKING:
+    from pymysql.connections import Connection
+
+    from quorum.tools.databases.mysql_url import Target
+
+CONNECT_SECONDS = 10
+BEGIN_SECONDS = 5.0
+"""Time for a connection to answer before a query is sent on it."""
+LOCK_SECONDS = 5
+"""Seconds to wait for a table that somebody alters."""
+CHUNK_ROWS = 200
+"""Rows that come at a time, so that few of them are in memory as objects."""
+SQL_MODE = "ONLY_FULL_GROUP_BY"
+"""Without ANSI_QUOTES, NO_BACKSLASH_ESCAPES and PIPES_AS_CONCAT: a text means here what the guard judged."""
+LOST = {0, 1053, 1077, 1079, 1927, 2000, 2006, 2013, 2014, 2055, 4031}
+"""Numbers of errors after which there is no connection."""
+READ_ONLY = 1792
+READS = re.compile(r"[\s(]*(?:SELECT|WITH|VALUES|TABLE|EXPLAIN|SHOW)\b", re.IGNORECASE)
+_QUOTED = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`(?:[^`]|``)*`", re.DOTALL)
+_RUNS = re.compile(r"/\*(?:M?!|\+)")
+_FILES = re.compile(r"\bINTO\s+(?:OUTFILE|DUMPFILE)\b", re.IGNORECASE)
+
+
+class MysqlLink(ThreadLink):
+    """A connection that runs one query at a time."""
+
+    def __init__(self, target: Target) -> None:
+        super().__init__()
+        self._target = target
+        self._connection: Connection[Any] | None = None
+        self._cut = False
+        self.mariadb = False
+        self.version: tuple[int, ...] = ()
+        self.user = ""
+
+    @classmethod
+    async def connect(cls, target: Target) -> MysqlLink:
+        """Connect, and prove that a transaction cannot write.
+
+        Raises:
+            Gone, Refusal: The server cannot be reached; it refuses.
+            PermissionError: A write did not fail.
+        """
+        link = cls(target)
+        try:
+            await link.in_thread(link._connect)
+            await link.begin(BEGIN_SECONDS)
+            await link.in_thread(link._prove_read_only)
+            await link.in_thread(link._end)
+        except BaseException:
+            await link.close()
+            raise
+        return link
+
+    @property
+    def sound(self) -> bool:
+        return not self._cut and self._connection is not None
+
+    async def begin(self, seconds: float) -> None:
+        try:
+            await self.within(self.in_thread(self._begin, seconds), BEGIN_SECONDS)
+        except TimeoutError as error:
+            raise Gone("the server does not answer") from error
+
+    async def fetch(self, sql: str, limits: Limits) -> Fetched:
+        return await self.in_thread(self._fetch, sql, limits)
+
+    async def settle(self) -> None:
+        if self._cut:
+            return
+        try:
+            await self.within(self.in_thread(self._end), BEGIN_SECONDS)
+        except (Gone, Refusal, TimeoutError):
+            self._cut = True
+
+    async def close(self) -> None:
+        self.sever()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(Exception):
+                await self.in_thread(connection._force_close)
+        self.let_go()
+
+    async def cancel(self) -> None:
+        """``KILL QUERY`` on a connection of its own; whoever has run into it gets no further query."""
+        connection, self._cut = self._connection, True
+        if connection is None:
+            return
+        with suppress(Gone, Refusal, TimeoutError):
+            async with asyncio.timeout(CANCEL_SECONDS):
+                await asyncio.to_thread(self._kill, connection.thread_id())
+
+    def sever(self) -> None:
+        self._cut = True
+        line = getattr(self._connection, "_sock", None)
+        if line is not None:
+            with suppress(OSError):
+                line.shutdown(socket.SHUT_RDWR)
+
+    # In the link's thread
+
+    def _connect(self) -> None:
+        self._connection = connection = _opened(self._target, CONNECT_SECONDS)
+        self.mariadb = "mariadb" in connection.get_server_info().lower()
+        numbers = re.findall(r"\d+", connection.get_server_info().removeprefix("5.5.5-"))
+        self.version = tuple(map(int, numbers[:3]))
+        self._say(f"SET SESSION sql_mode = '{SQL_MODE}'")
+        self._say("SET SESSION TRANSACTION READ ONLY")
+        ((user,),) = self._say("SELECT CURRENT_USER()")
+        self.user = str(user)
+
+    def _begin(self, seconds: float) -> None:
+        limit = f"max_statement_time = {max(0.001, seconds):.3f}"
+        if not self.mariadb:
+            limit = f"max_execution_time = {max(1, round(seconds * 1000))}"
+        wait = max(1, min(LOCK_SECONDS, round(seconds)))
+        self._say(f"SET SESSION {limit}, lock_wait_timeout = {wait}, innodb_lock_wait_timeout = {wait}")
+        self._say("START TRANSACTION READ ONLY")
+
+    def _prove_read_only(self) -> None:
+        try:
+            self._say("DROP TABLE IF EXISTS quorum_probe.quorum_probe")
+        except Refusal as refusal:
+            if refusal.state != str(READ_ONLY):
+                raise
+        else:
+            raise PermissionError("The session could write to the database; it must not.")
+
+    def _end(self) -> None:
+        self._say("ROLLBACK")
+        self._say("DO RELEASE_ALL_LOCKS()")
+
+    def _say(self, statement: str) -> tuple[tuple[Any, ...], ...]:
+        """Run a statement of our own; its rows."""
+        import pymysql
+
+        if self._connection is None:
+            raise Gone("it was closed")
+        try:
+            with self._connection.cursor() as cursor:
+                cursor.execute(statement)
+                return tuple(cursor.fetchall())
+        except (pymysql.MySQLError, OSError) as error:
+            raise self._failure(error) from None
+
+    def _fetch(self, sql: str, limits: Limits) -> Fetched:
+        import pymysql
+        from pymysql.cursors import SSCursor
+
+        from quorum.tools.databases.columns import Collector
+        from quorum.tools.databases.mysql_values import kind_of, type_name
+
+        if self._connection is None:
+            raise Gone("it was closed")
+        cursor = self._connection.cursor(SSCursor)
+        try:
+            cursor.execute(sql)
+            if cursor.description is None:
+                raise Refusal("", "The statement has no result.")
+            fields = cursor._result.fields  # flags and character sets stand nowhere else
+            names = [field.name for field in fields]
+            kept = Collector(names, [kind_of(field) for field in fields], limits.rows, limits.bytes)
+            while batch := cursor.fetchmany(CHUNK_ROWS):
+                kept.add(batch)
+                if kept.truncated:
+                    self._give_up()
+                    break
+            return Fetched(kept.finish(), kept.truncated, tuple(type_name(field) for field in fields))
+        except (pymysql.MySQLError, OSError, UnicodeDecodeError) as error:
+            raise self._failure(error) from None
+        finally:
+            if self._cut and cursor._result is not None:  # else whoever collects it reads on
+                cursor._result.unbuffered_active = False
+
+    def _give_up(self) -> None:
+        """Have the server stop a query whose other rows are not wanted; the connection goes with it."""
+        assert self._connection is not None
+        with suppress(Gone, Refusal):
+            self._kill(self._connection.thread_id())
+        self.sever()
+
+    def _kill(self, thread: int) -> None:
+        import pymysql
+
+        try:
+            other = _opened(self._target, max(1, round(CANCEL_SECONDS)))
+            try:
+                other.kill(thread)
+            finally:
+                other._force_close()
+        except (pymysql.MySQLError, OSError) as error:
+            raise self._failure(error) from None
+
+    def _failure(self, error: Exception) -> Gone | Refusal:
+        return failure(error, lambda: setattr(self, "_cut", True))
+
+
+def failure(error: Exception, lost: Any) -> Gone | Refusal:
+    """The driver's error as one of ours; calls ``lost`` where the connection is gone."""
+    if isinstance(error, UnicodeDecodeError):
+        return Refusal("1300", "The result holds bytes that are no text.")
+    number, *words = error.args if error.args else (0,)
+    message = str(words[0]) if words else str(error)
+    if not isinstance(number, int) or number in LOST or isinstance(error, OSError):
+        lost()
+        return Gone(message)
+    return Refusal(str(number), message)
+
+
+def _opened(target: Target, seconds: int) -> Connection[Any]:
+    """A connection of the driver's.
+
+    Raises:
+        Gone, Refusal: There is none to be had.
+    """
+    import pymysql
+
+    from quorum.tools.databases.mysql_url import USUAL_OPTION_FILE
+    from quorum.tools.databases.mysql_values import converters
+
+    parameters = dict(target.parameters)
+    if USUAL_OPTION_FILE.expanduser().is_file():
+        parameters.setdefault("read_default_file", str(USUAL_OPTION_FILE))
+    return pymysql.connect(
+        **parameters,
+        charset="utf8mb4",
+        autocommit=False,
+        connect_timeout=seconds,
+        local_infile=False,
+        program_name="quorum",
+        conv=converters(),
+    )
+
+
+def unsendable(sql: str) -> QueryError | None:
+    """Why a text never reaches the server."""
+    if "\0" in sql:
+        return QueryError(ErrorKind.SYNTAX, "The text holds a NUL character.")
+    try:
+        sql.encode()
+    except UnicodeEncodeError:
+        return QueryError(ErrorKind.SYNTAX, "The text cannot be encoded as UTF-8.")
+    if not sql.strip(" \t\r\n;"):
+        return QueryError(ErrorKind.SYNTAX, "The text holds no query.")
+    bare = _QUOTED.sub("''", sql)
+    if not READS.match(sql) or _FILES.search(bare):
+        return QueryError(
+            ErrorKind.PERMISSION, "Only queries are sent to the server: SELECT, WITH, VALUES and TABLE."
+        )
+    if _RUNS.search(bare):
+        return QueryError(ErrorKind.PERMISSION, "Comments that the server would obey are not sent.")
+    return None

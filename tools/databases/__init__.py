@@ -22,6 +22,7 @@ CONNECTORS = {
     "files": "quorum.tools.databases.duckdb_files:FilesConnector",
     "schema": "quorum.tools.databases.schema:SchemaConnector",
     "postgresql": "quorum.tools.databases.postgres:PostgresConnector",
+    "bigquery": "quorum.tools.databases.bigquery:BigqueryConnector",
     "mysql": "quorum.tools.databases.mysql:MysqlConnector",
     "mariadb": "quorum.tools.databases.mysql:MysqlConnector",
     "postgres": "quorum.tools.databases.postgres:PostgresConnector",

@@ -39,7 +39,7 @@ class Account:
 class Connector(ABC):
     """One database, read-only.
 
-    Whatever SQL reaches ``run``, the session itself cannot write. It is created unopened by ``from_url`` and
+    Whatever SQL reaches ``run``, it writes nothing. It is created unopened by ``from_url`` and
     used as an async context manager; all its methods may be called concurrently from one event loop.
     """
 
@@ -67,6 +67,7 @@ class Connector(ABC):
     async def open(self) -> None:
         """Connect and prove that the session is read-only, by a write that must fail.
 
+        Where the engine knows no such session (BigQuery), ``run`` has it say of each text that it is a query.
         A closed connector may be opened again.
 
         Raises:

@@ -139,23 +139,33 @@ class Introspection:
         values = [column.to_pylist() for column in answer.table.columns]
         count = answer.table.num_rows
         whole = _from_start(span) and count < SAMPLE_ROWS and not answer.truncated
+        table = self.filled(table, values, samples, whole=whole)
+        if whole:
+            return table
+        size = answer.table.nbytes / max(1, count) * (table.row_count or 0)
+        by_name = {c.name: text for c, text in zip(table.columns, texts, strict=True)}
+        self.unsure[table.full_name] = source, by_name, size
+        return table
+
+    def filled(self, table: Table, values: Sequence[Sequence[Any]], samples: int, *, whole: bool) -> Table:
+        """The table with what rows of it tell; ``values`` are their texts by column.
+
+        Args:
+            whole: Whether these are all its rows; else what is said of all values needs ``confirmed``.
+        """
+        count = len(values[0]) if values else 0
         words = (
             {value for found in values for value in found if isinstance(value, str)} if count <= FEW else ()
         )
         small = whole and count <= FEW and samples > 0 and not any(map(is_private, words))
-        filled = partial(_with_cells if small else _with_values, samples=samples)
+        fill = partial(_with_cells if small else _with_values, samples=samples)
         columns = [
-            column if is_private(column.name) else filled(column, found)
+            column if is_private(column.name) else fill(column, found)
             for column, found in zip(table.columns, values, strict=False)
         ]
         self.withheld += [f"{table.full_name}.{c.name}" for c in table.columns if is_private(c.name)]
         table = replace(table, columns=tuple(columns))
-        if whole:
-            return _with_distinct(table, len({*zip(*values, strict=True)}))
-        size = answer.table.nbytes / max(1, count) * (table.row_count or 0)
-        by_name = {c.name: text for c, text in zip(columns, texts, strict=True)}
-        self.unsure[table.full_name] = source, by_name, size
-        return table
+        return _with_distinct(table, len({*zip(*values, strict=True)})) if whole else table
 
     async def confirmed(self, table: Table) -> Table:
         """Check what a sample says about all values against all rows, and drop what is not true.

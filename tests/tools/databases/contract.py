@@ -7,6 +7,7 @@ write a database and to misbehave; one of an engine that reads a file in child p
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import subprocess
@@ -117,6 +118,7 @@ class ConnectorContract:
     long_text: ClassVar[str]  # SQL for 100,000 characters
     whole_double: ClassVar[str] = "{}.0"  # how the engine writes a whole number that is a double
     shop_script: ClassVar[str] = SHOP
+    scans: ClassVar[bool] = True  # whether a catalog may read all rows, and views; not where that is billed
 
     def said(self, sql: str) -> str:
         """A query of the contract in the engine's own words."""
@@ -216,7 +218,7 @@ class ConnectorContract:
             "nobytes": (),
         }
         assert not table(catalog, "empty").columns[0].complete
-        assert table(catalog, "seen").columns[0].complete
+        assert table(catalog, "seen").columns[0].complete == self.scans
         assert not any(column.complete for _, column in none.columns())
 
     async def test_what_is_said_of_all_values_is_true_of_rows_that_no_sample_saw(
@@ -234,8 +236,11 @@ class ConnectorContract:
         self.build(path, script)
         async with self.connect(path) as connector:
             catalog = await connector.catalog()
-            assert {c.name for c in table(catalog, "big").columns if c.complete} == {"kind", "none"}
+            complete = {c.name for c in table(catalog, "big").columns if c.complete}
+            assert complete == ({"kind", "none"} if self.scans else set())
             assert table(catalog, "big").column("rare").samples == ("common",)  # type: ignore[union-attr]
+            if not self.scans:
+                return
             seen = table(catalog, "seen").columns[0]
             assert (sorted(seen.samples), seen.complete) == (["even", "odd"], False), "a view is not counted"
             monkeypatch.setattr(Introspection, "count", no_count)
@@ -273,7 +278,8 @@ class ConnectorContract:
         )
         assert len(table(catalog, "twelve").columns[2].cells) == 12
         assert table(catalog, "thirteen").columns[0].cells == ()
-        assert table(catalog, "seen").columns[0].cells == cells["name"]
+        if self.scans:
+            assert table(catalog, "seen").columns[0].cells == cells["name"]
         assert not any(column.cells for _, column in none.columns())
 
     async def test_catalog_tells_nulls_and_duplicates(
@@ -301,10 +307,11 @@ class ConnectorContract:
             monkeypatch.setattr(introspection, "SCANNED_ROWS", 5_000)
             monkeypatch.setattr(introspection, "SCANNED_BYTES", 1_000)
             light = await connector.catalog()
-        assert {t.name: t.distinct_rows for t in catalog.tables if t.distinct_rows} == {
-            "few": 3,
-            "many": 1001,
-        }
+        distinct = {t.name: t.distinct_rows for t in catalog.tables if t.distinct_rows}
+        if not self.scans:
+            assert (distinct, nulls(catalog)) == ({"few": 3}, {"few.kind"})
+            return
+        assert distinct == {"few": 3, "many": 1001}
         assert nulls(catalog) == {"few.kind", "many.rare", "seen.kind"}
         assert nulls(bounded) == {"few.kind", "seen.kind"}
         assert table(bounded, "many").distinct_rows is None
@@ -326,7 +333,8 @@ class ConnectorContract:
         rich = table(await shop.catalog(), "rich")
         assert (rich.kind, rich.row_count) == ("view", None)
         assert rich.columns[1].type  # an expression, typed nonetheless
-        assert rich.columns[1].samples == tuple(map(self.whole_double.format, (3, 5)))
+        if self.scans:
+            assert rich.columns[1].samples == tuple(map(self.whole_double.format, (3, 5)))
 
     async def test_catalog_fields_of_json(self, shop: Connector) -> None:
         payload = table(await shop.catalog(), "events").columns[1]
@@ -443,7 +451,8 @@ class ConnectorContract:
         assert {error(outcome).kind for outcome in await asyncio.gather(*queries)} == {ErrorKind.UNAVAILABLE}
         assert len(engines) in (0, 3)
         assert not any(psutil.pid_exists(engine.pid) for engine in engines)  # no zombie either
-        assert here.num_fds() == before
+        gc.collect()  # urllib3 closes its pools when they are
+        await until(lambda: here.num_fds() <= before)  # a server in this process closes its own ends
         with pytest.raises(DatabaseUnavailable, match="closed"):
             await connector.run("SELECT 1", Limits())
 
@@ -609,6 +618,7 @@ class FileContract(ConnectorContract):
         query = ENDLESS if busy else "SELECT 1"
         program = f"""
 import asyncio
+import gc
 import os
 from quorum.tools.databases import connect
 from quorum.tools.query import Limits

@@ -1,0 +1,423 @@
+"""BigQuery: the contract, by Google's client on a server of the tests' own, and what is its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from quorum.knowledge.catalog import Field
+from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
+from quorum.tools.databases import connect
+from quorum.tools.databases.base import Connector
+from quorum.tools.databases.bigquery_url import Target
+from quorum.tools.execute import Database, execute
+from quorum.tools.ledger import Budget, Ledger
+from quorum.tools.lint import Linter
+from quorum.tools.query import ErrorKind, Estimate, Limits, QueryError, QueryResult
+from tests.servers.bigquery_server import BigqueryServer, running_bigquery
+from tests.tools.databases.contract import ENDLESS, SOON, ConnectorContract, error, rows, table
+from tests.waiting import until
+
+pytest.importorskip("google.cloud.bigquery", reason="the extra quorum-sql[bigquery] is not installed")
+
+
+@pytest.fixture(scope="module")
+def bigquery() -> Iterator[BigqueryServer]:
+    with running_bigquery() as server:
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def _no_faults(bigquery: BigqueryServer) -> Iterator[None]:
+    yield
+    bigquery.faults.__init__()  # type: ignore[misc]
+
+
+class TestBigquery(ConnectorContract):
+    """What is different: reading rows is billed, so what is said of a table is what its first rows and its
+    metadata tell; views are not read; columns of one name are refused."""
+
+    scheme = "bigquery"
+    long_text = "repeat('x', 100000)"
+    scans = False
+
+    @pytest.fixture(autouse=True)
+    def _server(self, bigquery: BigqueryServer) -> None:
+        self.server = bigquery
+        self.names: dict[Path, str] = {}
+
+    def said(self, sql: str) -> str:
+        return re.sub(r'"((?:[^"]|"")*)"', lambda name: "`" + name[1].replace('""', '"') + "`", sql)
+
+    def build(self, path: Path, script: str) -> None:
+        self.names[path] = self.server.new_dataset(script)
+
+    def connect(self, path: Path) -> Connector:
+        return connect(self.server.url(self.names[path]))
+
+    def at_work(self, connector: Connector) -> int:
+        return len(self.server.running()) if connector._busy else 0  # type: ignore[attr-defined]
+
+    def state(self, path: Path) -> object:
+        name = self.names[path]
+        return self.server.engine.tables(name), self.server.engine.execute("FROM customers", name)
+
+    async def test_column_names_may_repeat(self, shop: Connector) -> None:
+        sql = "SELECT a.id, b.id FROM customers a JOIN customers b USING (id)"
+        assert "Duplicate column names" in error(await shop.run(sql, Limits())).message
+
+    async def test_million_rows_in_flat_memory(self, shop: Connector) -> None:
+        """The server shares this process: what is not asked for is counted instead."""
+        sql = """
+            WITH n AS (SELECT i FROM UNNEST(GENERATE_ARRAY(1, 1000)) AS i)
+            SELECT a.i, b.i AS j FROM n AS a CROSS JOIN n AS b
+        """
+        before = self.server.pages
+        outcome = await shop.run(sql, Limits(rows=12_000))
+        assert isinstance(outcome, QueryResult)
+        assert (outcome.row_count, outcome.truncated) == (12_000, "rows")
+        assert self.server.pages - before <= 5
+        before = self.server.pages
+        outcome = await shop.run(sql, Limits(bytes=10_000))
+        assert isinstance(outcome, QueryResult)
+        assert (outcome.truncated, outcome.table.nbytes <= 10_000) == ("bytes", True)
+        assert self.server.pages - before <= 3
+
+
+ODD = """
+CREATE TABLE events_20240101 (
+    id BIGINT, user STRUCT(name VARCHAR, age BIGINT), items STRUCT(key VARCHAR, price DECIMAL(38,9))[]
+);
+CREATE TABLE events_20240102 AS FROM events_20240101;
+INSERT INTO events_20240101 VALUES
+    (1, {'name': 'Ann', 'age': 7}, [{'key': 'a', 'price': 1.5}, {'key': 'b', 'price': 2}]);
+INSERT INTO events_20240102 VALUES (2, {'name': 'Bob', 'age': NULL}, []), (3, NULL, NULL);
+CREATE TABLE visits (day DATE, page VARCHAR, seconds BIGINT);
+INSERT INTO visits SELECT DATE '2024-01-01' + CAST(i % 30 AS INTEGER), 'p' || i % 3, i
+    FROM range(100000) AS r(i);
+"""
+
+
+@pytest.fixture(scope="module")
+def odd_name(bigquery: BigqueryServer) -> str:
+    name = bigquery.new_dataset(ODD)
+    bigquery.engine.described[name, "visits"] = {
+        "description": "Who came.",
+        "timePartitioning": {"type": "DAY", "field": "day"},
+        "requirePartitionFilter": True,
+        "clustering": {"fields": ["page"]},
+    }
+    return name
+
+
+@pytest.fixture
+async def odd(bigquery: BigqueryServer, odd_name: str) -> AsyncIterator[Connector]:
+    async with connect(bigquery.url(odd_name)) as connector:
+        yield connector
+
+
+# Catalog
+
+
+async def test_nested_fields_shards_and_storage(odd: Connector, odd_name: str) -> None:
+    catalog = await odd.catalog()
+    assert {t.full_name for t in catalog.tables} == {
+        f"proj.{odd_name}.{name}" for name in ("events_20240101", "events_20240102", "visits")
+    }
+    events = table(catalog, "events_20240102")
+    assert events.columns[1].fields == (Field("name", "STRING"), Field("age", "INT64"))
+    assert events.columns[2].fields == (Field("[].key", "STRING"), Field("[].price", "NUMERIC"))
+    assert events.columns[2].type == "ARRAY<STRUCT<key STRING, price NUMERIC>>"
+    assert events.row_count == 2
+    assert table(catalog, "events_20240101").columns[0].type == "INT64"
+    visits = table(catalog, "visits")
+    assert visits.row_count == 100_000
+    assert visits.description == (
+        "Who came. Partitioned by day of day. Each query must filter by day. Clustered by page."
+    )
+    assert sorted(visits.columns[1].samples) == ["p0", "p1", "p2"]
+
+
+async def test_a_catalog_asks_no_query(odd: Connector, bigquery: BigqueryServer) -> None:
+    before = len(bigquery.jobs)
+    await odd.catalog()
+    assert len(bigquery.jobs) == before
+
+
+async def test_all_datasets_of_a_project(bigquery: BigqueryServer, odd_name: str) -> None:
+    url = bigquery.url(odd_name).replace(f"/{odd_name}", "", 1)
+    async with connect(url) as connector:
+        found = {t.schema for t in (await connector.catalog()).tables}
+    assert odd_name in found
+
+
+# Values
+
+
+async def test_nested_data_and_wildcards(odd: Connector, odd_name: str) -> None:
+    sql = f"""
+        SELECT e._TABLE_SUFFIX AS day, i.key AS key, i.price AS price
+        FROM `proj.{odd_name}.events_*` AS e, UNNEST(e.items) AS i
+        WHERE e._TABLE_SUFFIX BETWEEN '20240101' AND '20240131' ORDER BY key
+    """
+    outcome = await odd.run(sql, Limits())
+    assert rows(outcome) == [("20240101", "a", Decimal("1.5")), ("20240101", "b", Decimal(2))]
+    whole = await odd.run("SELECT * FROM events_20240101", Limits())
+    assert isinstance(whole, QueryResult)
+    assert whole.table["items"].to_pylist() == [
+        [{"key": "a", "price": Decimal("1.5")}, {"key": "b", "price": Decimal(2)}]
+    ]
+    assert whole.column_types[1] == "STRUCT<name STRING, age INT64>"
+
+
+async def test_every_type_crosses(odd: Connector) -> None:
+    sql = """
+        SELECT 1 AS i, 0.5 AS f, true AS yes, DATE '2024-02-29' AS day, b'ab' AS raw, 'ä' AS text,
+            DATETIME '2024-01-01 10:00:00' AS moment, TIMESTAMP '2024-01-01 10:00:00+00' AS instant,
+            CAST(1.5 AS NUMERIC) AS money, CAST(NULL AS STRING) AS none, [1, 2] AS list,
+            JSON '{"a": 1}' AS doc
+    """
+    outcome = await odd.run(sql, Limits())
+    assert isinstance(outcome, QueryResult), outcome
+    (row,) = outcome.table.to_pylist()
+    assert row["instant"] == datetime(2024, 1, 1, 10, tzinfo=UTC)
+    assert (row["day"], row["moment"], row["raw"]) == (date(2024, 2, 29), datetime(2024, 1, 1, 10), b"ab")
+    assert (row["i"], row["yes"], row["text"], row["none"], row["list"]) == (1, True, "ä", None, [1, 2])
+    assert (row["money"], json.loads(row["doc"])) == (Decimal("1.5"), {"a": 1})
+    assert not any(isinstance(kind, pa.BaseExtensionType) for kind in outcome.table.schema.types)
+
+
+# Errors
+
+
+async def test_errors(odd: Connector) -> None:
+    for sql, kind, place in (
+        ("SELECT pagee FROM visits", ErrorKind.COLUMN_NOT_FOUND, (1, 8)),
+        ("SELECT 1\nFROM nowhere", ErrorKind.TABLE_NOT_FOUND, (None, None)),
+        ("SELECT nofunction(1)", ErrorKind.FUNCTION, (1, 8)),
+        ("SELECT day, sum(seconds) FROM visits", ErrorKind.GROUPING, (1, 8)),
+        ("SELECT FROM WHERE", ErrorKind.SYNTAX, (1, 1)),
+        ("", ErrorKind.SYNTAX, (None, None)),
+        ("SELECT * FROM other.visits", ErrorKind.TABLE_NOT_FOUND, (None, None)),
+    ):
+        outcome = error(await odd.run(sql, Limits()))
+        assert (outcome.kind, (outcome.line, outcome.column)) == (kind, place), (sql, outcome)
+        assert "\n" not in outcome.message
+
+
+async def test_only_what_was_named_is_read(odd: Connector, bigquery: BigqueryServer) -> None:
+    other = bigquery.new_dataset("CREATE TABLE secrets AS SELECT 1 AS x")
+    before = len(bigquery.jobs)
+    for sql in (
+        f"SELECT * FROM {other}.secrets",
+        f"SELECT * FROM `proj`.`{other}`.`secrets`",
+        f"SELECT * FROM `proj.{other}.INFORMATION_SCHEMA.TABLES`",
+        "SELECT * FROM `region-us`.INFORMATION_SCHEMA.JOBS",
+        "SELECT * FROM `elsewhere.d.t`",
+    ):
+        outcome = error(await odd.run(sql, Limits()))
+        assert outcome.kind is ErrorKind.PERMISSION, (sql, outcome)
+    assert len(bigquery.jobs) == before, "none was begun"
+
+
+# What a query costs
+
+
+async def test_a_query_over_the_limit_is_refused_before_it_runs(
+    odd: Connector, bigquery: BigqueryServer
+) -> None:
+    sql = "SELECT seconds FROM visits WHERE day = '2024-01-01' LIMIT 1"
+    size = 100_000 * 8 * 2
+    assert await odd.estimate(sql, Limits()) == Estimate(bytes=size, billed=True)
+    before = len(bigquery.jobs)
+    outcome = error(await odd.run(sql, Limits(scan=size - 1)))
+    assert outcome.kind is ErrorKind.RESOURCES
+    assert "1,600,000 bytes; 1,599,999 are allowed" in outcome.message
+    assert len(bigquery.jobs) == before
+    bigquery.faults.lying_dry_run = True
+    outcome = error(await odd.run(sql, Limits(scan=2**20)))
+    assert outcome.kind is ErrorKind.RESOURCES
+    assert "bytes billed" in outcome.message, "the server itself refused it"
+    assert len(bigquery.jobs) == before + 1
+
+
+async def test_what_was_billed_is_told(odd: Connector, bigquery: BigqueryServer) -> None:
+    outcome = await odd.run("SELECT sum(seconds) AS s FROM visits", Limits(scan=10**9))
+    assert isinstance(outcome, QueryResult)
+    assert outcome.bytes_scanned == 2**20
+    job = list(bigquery.jobs.values())[-1]
+    assert job.configuration["labels"] == {"application": "quorum"}
+    assert job.query["maximumBytesBilled"] == str(10**9)
+
+
+async def test_an_estimate_of_what_is_wrong_is_an_error(odd: Connector) -> None:
+    outcome = await odd.estimate("SELECT nope FROM visits", Limits())
+    assert isinstance(outcome, QueryError)
+    assert outcome.kind is ErrorKind.COLUMN_NOT_FOUND
+
+
+# Faults
+
+
+async def test_a_job_ends_on_the_server_when_its_time_is_up_or_its_task_cancelled(
+    odd: Connector, bigquery: BigqueryServer
+) -> None:
+    assert error(await odd.run(ENDLESS, SOON)).kind is ErrorKind.TIMEOUT
+    await until(lambda: not bigquery.running())
+    task = asyncio.create_task(odd.run(ENDLESS, Limits()))
+    await until(bigquery.running)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await until(lambda: not bigquery.running())
+
+
+async def test_a_lost_answer_is_looked_up_not_paid_for_again(
+    odd: Connector, bigquery: BigqueryServer
+) -> None:
+    before = len(bigquery.jobs)
+    bigquery.faults.drop_inserts = 1
+    assert rows(await odd.run("SELECT count(*) FROM visits", Limits())) == [(100_000,)]
+    assert len(bigquery.jobs) == before + 1
+
+
+async def test_expired_credentials_are_said(odd: Connector, bigquery: BigqueryServer) -> None:
+    bigquery.faults.expired = True
+    outcome = error(await odd.run("SELECT 1", Limits()))
+    assert outcome.kind is ErrorKind.UNAVAILABLE
+    assert "credentials are not accepted" in outcome.message
+    bigquery.faults.expired = False
+    assert rows(await odd.run("SELECT 1", Limits())) == [(1,)]
+
+
+async def test_fifty_queries_at_once(odd: Connector) -> None:
+    outcomes = await asyncio.gather(*(odd.run(f"SELECT {i} AS n", Limits()) for i in range(50)))
+    assert [rows(outcome)[0][0] for outcome in outcomes] == list(range(50))
+
+
+# Connections
+
+
+async def test_what_cannot_be_opened(
+    bigquery: BigqueryServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with pytest.raises(DatabaseUnavailable, match="Not found: Dataset"):
+        await connect(bigquery.url("nowhere")).open()
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "none.json"))
+    with pytest.raises(DatabaseUnavailable) as failed:
+        await connect("bigquery://proj/d").open()
+    assert "gcloud auth application-default login" in failed.value.hint
+
+
+@pytest.mark.parametrize(
+    ("url", "target"),
+    [
+        ("bigquery://my-project", Target("my-project")),
+        ("bigquery://p1/d", Target("p1", ("d",))),
+        ("bigquery://p1/d?dataset=a,b&location=EU", Target("p1", ("d", "a", "b"), location="EU")),
+        (
+            "bigquery://p1?impersonate=x@y.iam&billing_project=z",
+            Target("p1", billing_project="z", impersonate="x@y.iam"),
+        ),
+    ],
+)
+def test_urls(url: str, target: Target) -> None:
+    assert Target.of(url) == target
+
+
+@pytest.mark.parametrize(
+    "rest", ["", "/d", "p/d/t", "me:pw@p/d", "p/d?nope=1", "p?anonymous=1", "p/d?dataset="]
+)
+def test_malformed_urls(rest: str) -> None:
+    with pytest.raises(ConfigurationError) as malformed:
+        connect(f"bigquery://{rest}")
+    assert "pw" not in str(malformed.value)
+
+
+def test_a_missing_driver_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quorum.tools.databases.bigquery.find_spec", lambda name: None)
+    with pytest.raises(ConfigurationError, match=r"google-cloud-bigquery.*quorum-sql\[bigquery\]"):
+        connect("bigquery://p/d")
+
+
+async def test_account(odd: Connector) -> None:
+    account = await odd.account()
+    assert account is not None
+    assert (account.name, account.powers) == ("analyst@example.com", ())
+
+
+# Safety
+
+
+def listed(shared: Path, *names: str) -> list[str]:
+    lines = [line for name in names for line in (shared / "security" / name).read_text().splitlines()]
+    return [entry["sql"] for entry in map(json.loads, lines) if entry["dialect"] == "bigquery"]
+
+
+WRITABLE = """
+CREATE TABLE customers (id BIGINT, name VARCHAR, email VARCHAR);
+CREATE TABLE orders (id BIGINT, customer_id BIGINT, total BIGINT, created_at TIMESTAMP, status VARCHAR);
+CREATE TABLE t (a BIGINT, b BIGINT, x BIGINT, s VARCHAR, g BIGINT, d DATE, ts TIMESTAMP);
+INSERT INTO orders (id) VALUES (1), (2);
+"""
+
+
+@pytest.fixture
+async def attacked(bigquery: BigqueryServer) -> AsyncIterator[Database]:
+    async with connect(bigquery.url(bigquery.new_dataset(WRITABLE))) as connector:
+        catalog = await connector.catalog()
+        yield Database(connector, catalog, Linter(catalog), Limits(seconds=5), Ledger(Budget()))
+
+
+async def test_attacks_do_not_run(attacked: Database, bigquery: BigqueryServer, shared: Path) -> None:
+    before = len(bigquery.jobs)
+    attacks = listed(shared, "refuse.jsonl", "refuse2.jsonl")
+    assert len(attacks) > 10
+    for sql in attacks:
+        outcome = await execute(attacked, sql, agent="attacker")
+        assert isinstance(outcome, QueryError), sql
+        assert outcome.by in ("guard", "lint"), (sql, outcome)
+    assert len(bigquery.jobs) == before
+
+
+async def test_attacks_past_the_guard_begin_no_job_that_writes(
+    attacked: Database, bigquery: BigqueryServer, shared: Path
+) -> None:
+    more = [
+        "CREATE TABLE x AS SELECT 1",
+        "SELECT 1; DROP TABLE orders",
+        "EXPORT DATA OPTIONS(uri='gs://x') AS SELECT 1",
+    ]
+    before = set(bigquery.jobs)
+    for sql in [*listed(shared, "refuse.jsonl", "refuse2.jsonl"), *more]:
+        if "LPAD" not in sql and "GENERATE_ARRAY" not in sql:  # which only cost time, DuckDB's too
+            await attacked.connector.run(sql, SOON)
+    assert {job.plan.kind for id, job in bigquery.jobs.items() if id not in before} <= {"SELECT"}
+
+
+async def test_good_queries_run(attacked: Database, shared: Path) -> None:
+    """Or name a table, a column, or what the tests' server does not know."""
+    ran = 0
+    for sql in listed(shared, "pass.jsonl", "pass2.jsonl"):
+        outcome = await execute(attacked, sql, agent="analyst")
+        assert isinstance(outcome, QueryResult) or outcome.by != "guard", (sql, outcome)
+        ran += isinstance(outcome, QueryResult)
+    assert ran > 3
+
+
+@pytest.mark.skipif("QUORUM_LIVE_BIGQUERY" not in os.environ, reason="QUORUM_LIVE_BIGQUERY names no dataset")
+async def test_live() -> None:
+    """On the dataset that QUORUM_LIVE_BIGQUERY names, with the machine's own credentials."""
+    async with connect(os.environ["QUORUM_LIVE_BIGQUERY"]) as connector:
+        assert (await connector.catalog()).tables
+        assert rows(await connector.run("SELECT 1 AS one", Limits(scan=10**7))) == [(1,)]

@@ -1,0 +1,181 @@
+"""BigQuery by Google's own client, which is imported in ``bigquery_session`` and its neighbours."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Self
+
+from quorum.knowledge.catalog import Catalog
+from quorum.knowledge.errors import DatabaseUnavailable, missing_extra
+from quorum.tools.databases.base import Account
+from quorum.tools.databases.bigquery_errors import client_errors, failure, query_error
+from quorum.tools.databases.bigquery_session import REFUSED, BigqueryLink, client_of
+from quorum.tools.databases.bigquery_url import Target
+from quorum.tools.databases.postgres_errors import sentence
+from quorum.tools.databases.postgres_session import READS
+from quorum.tools.databases.server import Gone, Link, Refusal, ServerConnector
+from quorum.tools.query import ErrorKind, Estimate, Limits, QueryError
+
+if TYPE_CHECKING:
+    from google.cloud.bigquery import Client
+
+HINTS = (
+    (
+        "credentials|authenticate|invalid_grant|token",
+        "Log in with `gcloud auth application-default login`, or name a key file with ?credentials=FILE.",
+    ),
+    ("(?i)not found", "Check the project's and the dataset's name, and ?location=."),
+    (
+        "(?i)access denied|permission",
+        "The account needs bigquery.jobUser, and bigquery.dataViewer on the data.",
+    ),
+)
+"""What to do, by what the server says."""
+REACH = "Can this machine reach BigQuery?"
+
+
+class BigqueryConnector(ServerConnector):
+    """``bigquery://project/dataset``; see ``bigquery_url.Target`` for what else a URL may name.
+
+    BigQuery has no read-only session: ``open`` proves none. Each text is tried by a dry run first, and only
+    what the server itself calls a SELECT runs. That run refuses what reads more than ``Limits.scan``, and so
+    does the server.
+    """
+
+    dialect = "bigquery"
+    scheme = "bigquery"
+    links = 8
+
+    def __init__(self, target: Target) -> None:
+        super().__init__()
+        self._target = target
+        self._client: Client | None = None
+        self._user = ""
+
+    @classmethod
+    def from_url(cls, url: str) -> Self:
+        target = Target.of(url)
+        try:
+            found = find_spec("google.cloud.bigquery")
+        except ModuleNotFoundError:
+            found = None
+        if found is None:
+            raise missing_extra("bigquery", "A BigQuery dataset", needs="google-cloud-bigquery")
+        return cls(target)
+
+    @property
+    def name(self) -> str:
+        """The dataset's name where there is one, else the project's."""
+        return self.datasets[0] if len(self.datasets) == 1 else self.project
+
+    @property
+    def place(self) -> str:
+        return self._target.place
+
+    @property
+    def project(self) -> str:
+        return self._target.project
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """The datasets that the URL names; none for all of the project."""
+        return self._target.datasets
+
+    @property
+    def client(self) -> Client:
+        """The open client.
+
+        Raises:
+            DatabaseUnavailable: It is closed.
+        """
+        self._check_open()
+        assert self._client is not None
+        return self._client
+
+    async def close(self) -> None:
+        await super().close()
+        client, self._client = self._client, None
+        if client is not None:
+            await asyncio.to_thread(client.close)
+
+    async def catalog(self, *, samples: int = 3) -> Catalog:
+        from quorum.tools.databases.bigquery_catalog import introspect
+
+        return await introspect(self, samples)
+
+    async def account(self) -> Account:
+        powers = await asyncio.to_thread(self._powers)
+        return Account(self._user or "unknown", powers)
+
+    async def estimate(self, sql: str, limits: Limits) -> Estimate | QueryError | None:
+        self._check_open()
+        if problem := self.unsendable(sql):
+            return problem
+        link = BigqueryLink(self.client, self._target)
+        try:
+            return await link.within(link.estimate(sql), limits.seconds)
+        except Refusal as refusal:
+            return self.query_error(refusal, sql)
+        except (Gone, TimeoutError) as error:
+            return QueryError(ErrorKind.UNAVAILABLE, self.scrubbed(f"No estimate is to be had: {error}"))
+        finally:
+            await link.close()
+
+    async def connected(self) -> Link:
+        try:
+            if self._client is None:
+                self._client = await asyncio.to_thread(client_of, self._target)
+            link = BigqueryLink(self._client, self._target)
+            if not self._opened:
+                for name in self.datasets:
+                    await asyncio.to_thread(self._client.get_dataset, f"{self.project}.{name}")
+                self._user = await link.in_thread(link.user)
+        except (Gone, Refusal) as error:
+            raise self.unreachable(error) from None
+        except client_errors() as error:
+            raise self.unreachable(failure(error)) from None
+        return link
+
+    def unreachable(self, why: Gone | Refusal) -> DatabaseUnavailable:
+        """The error that the database cannot be asked."""
+        reason = self.scrubbed(why.message if isinstance(why, Refusal) else str(why))
+        hint = next((hint for words, hint in HINTS if re.search(words, reason)), REACH)
+        return DatabaseUnavailable(f"{self.place} cannot be opened: {reason}", hint=hint)
+
+    def unsendable(self, sql: str) -> QueryError | None:
+        try:
+            sql.encode()
+        except UnicodeEncodeError:
+            return QueryError(ErrorKind.SYNTAX, "The text cannot be encoded as UTF-8.")
+        if "\0" in sql or not sql.strip(" \t\r\n;"):
+            return QueryError(ErrorKind.SYNTAX, "The text holds no query, or a NUL character.")
+        if not READS.match(sql):
+            return QueryError(ErrorKind.PERMISSION, "Only queries are sent to the server: SELECT and WITH.")
+        return None
+
+    def query_error(self, refusal: Refusal, sql: str) -> QueryError:  # noqa: ARG002
+        if refusal.state == REFUSED:
+            return QueryError(ErrorKind.PERMISSION, refusal.message)
+        return query_error(refusal)
+
+    def scrubbed(self, text: str) -> str:
+        return sentence(
+            text.replace(self._target.credentials, "the key file") if self._target.credentials else text
+        )
+
+    def _powers(self) -> tuple[str, ...]:
+        """Datasets that the account may write to, tried on a table of each; it asks for no other right."""
+        found = []
+        for name in self.datasets:
+            first = next(iter(self.client.list_tables(f"{self.project}.{name}", max_results=1)), None)
+            if first is not None:
+                wanted = ["bigquery.tables.updateData", "bigquery.tables.delete"]
+                try:
+                    answer = self.client.test_iam_permissions(first.reference, wanted)
+                except client_errors() as error:
+                    raise self.unreachable(failure(error)) from None
+                if answer.get("permissions"):
+                    found.append(f"may write to tables of {name}")
+        return tuple(found)

@@ -1,0 +1,71 @@
+"""``bigquery://project/dataset`` and who asks: credentials come from Google's own places."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, unquote
+
+from quorum.knowledge.errors import ConfigurationError
+
+OPTIONS = ("dataset", "billing_project", "location", "credentials", "impersonate", "endpoint", "anonymous")
+EXAMPLE = (
+    "Write bigquery://project/dataset, or bigquery://project?dataset=a,b; without a dataset all of the "
+    "project's are shown. Credentials are the application's default ones, or ?credentials=KEYFILE, or "
+    "?impersonate=SERVICE_ACCOUNT."
+)
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]*")
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a URL names.
+
+    Attributes:
+        datasets: Those that may be read; none for all of the project.
+        billing_project: Who pays for queries; the project itself if none is named.
+        credentials: A service account's key file; empty for the application's default credentials.
+        endpoint: Of a private server or an emulator; empty for Google's.
+        anonymous: Ask without credentials, which only an emulator answers.
+    """
+
+    project: str
+    datasets: tuple[str, ...] = ()
+    billing_project: str = ""
+    location: str = ""
+    credentials: str = ""
+    impersonate: str = ""
+    endpoint: str = ""
+    anonymous: bool = False
+
+    @classmethod
+    def of(cls, url: str) -> Target:
+        """Parse ``bigquery://``.
+
+        Raises:
+            ConfigurationError: It is malformed.
+        """
+        rest, _, query = url.partition("://")[2].partition("?")
+        project, _, dataset = (unquote(part) for part in rest.partition("/"))
+        if not _NAME.fullmatch(project) or "/" in dataset or "@" in rest:
+            raise ConfigurationError("The URL names no project.", hint=EXAMPLE)
+        options: dict[str, str] = {}
+        for name, value in parse_qsl(query, keep_blank_values=True):
+            if name not in OPTIONS or not value:
+                raise ConfigurationError(f"A BigQuery URL has no option {name} like this.", hint=EXAMPLE)
+            options[name] = value
+        datasets = [dataset, *options.pop("dataset", "").split(",")]
+        anonymous = options.pop("anonymous", "") == "1"
+        if anonymous and "endpoint" not in options:
+            raise ConfigurationError("anonymous=1 is for an endpoint of your own.", hint=EXAMPLE)
+        named = tuple(dict.fromkeys(name.strip() for name in datasets if name.strip()))
+        return cls(project, named, anonymous=anonymous, **options)
+
+    @property
+    def place(self) -> str:
+        """Where the database is, for people."""
+        return f"bigquery://{self.project}/{','.join(self.datasets)}".rstrip("/")
+
+    def allows(self, project: str, dataset: str) -> bool:
+        """Whether tables of that dataset may be read."""
+        return project == self.project and (not self.datasets or dataset in self.datasets)

@@ -30,6 +30,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 CONNECT_SECONDS = 10
+PATIENCE = {
+    "keepalives": "1",
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "20000",
+}
+"""How a connection whose other end is gone without a word is noticed: 25 s after it fell silent, 20 s after
+bytes that nobody took (milliseconds)."""
 BEGIN_SECONDS = 5.0
 """Time for a connection to answer before a query is sent on it."""
 LOCK_SECONDS = 5.0
@@ -86,7 +95,10 @@ class PostgresLink(Link):
 
         from quorum.tools.databases.postgres_values import READERS, loader
 
-        known: dict[str, Any] = {"application_name": "quorum", "connect_timeout": CONNECT_SECONDS}
+        known: dict[str, Any] = PATIENCE | {
+            "application_name": "quorum",
+            "connect_timeout": CONNECT_SECONDS,
+        }
         options = f"{os.environ.get('PGOPTIONS', '')} -c default_transaction_read_only=on".strip()
         connection = await psycopg.AsyncConnection.connect(
             autocommit=True,

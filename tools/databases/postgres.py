@@ -19,7 +19,7 @@ from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
 HINTS = (
     (
         "password|authentication|pg_hba",
-        "Check user and password; PGPASSFILE or a service may hold them, too.",
+        "Check user and password, and until when it is valid; PGPASSFILE or a service may hold them, too.",
     ),
     ("does not exist", "Check the database's and the user's name."),
     (

@@ -88,7 +88,7 @@ class PostgresLink(Link):
         """Connect, and prove that a transaction cannot write.
 
         Raises:
-            psycopg.Error: The server cannot be reached or refuses.
+            psycopg.Error, Gone, Refusal: The server cannot be reached or refuses.
             PermissionError: A write did not fail.
         """
         import psycopg
@@ -109,7 +109,10 @@ class PostgresLink(Link):
             connection.adapters.register_loader(name, loader(read))
         link = cls(connection, target.schemas)
         try:
-            await link._prove_read_only()
+            await link.within(link._prove_read_only(), CONNECT_SECONDS)
+        except TimeoutError as error:
+            await link.close()
+            raise Gone("the server does not answer") from error
         except BaseException:
             await link.close()
             raise

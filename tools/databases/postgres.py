@@ -21,6 +21,10 @@ HINTS = (
         "password|authentication|pg_hba",
         "Check user and password, and until when it is valid; PGPASSFILE or a service may hold them, too.",
     ),
+    (
+        "SSL|certificate",
+        "Set sslmode and sslrootcert (the file of the authority that the server's certificate names) in the URL.",
+    ),
     ("does not exist", "Check the database's and the user's name."),
     (
         "too many|connection slots|connection limit",
@@ -28,7 +32,6 @@ HINTS = (
     ),
     ("starting up|shutting down|recovery", "Try again in a moment."),
     ("parameter: options", "Let the pooler ignore it (PgBouncer: ignore_startup_parameters = options)."),
-    ("SSL|certificate", "Set sslmode and sslrootcert in the URL as the server wants them."),
 )
 """What to do, by what the server says."""
 REACH = "Is the server running, and are host and port right?"

@@ -138,6 +138,7 @@ class Catalog:
             while it was built (a missing file, descriptions that did not line up, ...).
         left_out: Those of the notes that name a table, a view or a file of the user's that is not
             in the catalog: a warning wherever the catalog is used.
+        filtered: Full names of tables of which the database may show this user some rows only.
     """
 
     name: str
@@ -145,11 +146,15 @@ class Catalog:
     tables: tuple[Table, ...]
     notes: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
+    filtered: tuple[str, ...] = ()
 
     @cached_property
     def hash(self) -> str:
         """SHA-256 (hex) over the whole content; equal catalogs have equal hashes."""
-        text = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+        content = asdict(self)
+        if not self.filtered:  # as hashes were before there was such a thing
+            del content["filtered"]
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
     @cached_property

@@ -42,9 +42,7 @@ def open_suite(name: str, folder: Path | None, db: str | None = None, *, flag: s
         from quorum.evals.suites import SUITES, load_suite
 
         if db is not None:
-            raise ConfigurationError(
-                "--db belongs to own questions.", hint="A benchmark brings its databases: leave --db out."
-            )
+            return _on_server(name, needed(folder, flag), db)
         if name in SUITES:
             check_folder(needed(folder, flag), hint=f"Name the benchmark's folder with {flag}.")
         return load_suite(name, folder or Path())
@@ -60,6 +58,19 @@ def open_suite(name: str, folder: Path | None, db: str | None = None, *, flag: s
     database = settings.database
     suite = load_own(Path(name), anchored(database, Path.cwd()) if database else None)
     return _with_sample(suite, settings.home)
+
+
+def _on_server(name: str, folder: Path, db: str) -> Suite:
+    """A benchmark whose databases are on a server, by their names."""
+    from quorum.evals.suites.defog import PLACE, load_on_server
+
+    if name != "defog" or PLACE not in db:
+        raise ConfigurationError(
+            "--db belongs to own questions.",
+            hint="A benchmark brings its databases: leave --db out. Those of defog may be on a server: "
+            f"--db 'postgresql://user@host:5432/{PLACE}'.",
+        )
+    return load_on_server(folder, db)
 
 
 def _with_sample(suite: Suite, home: Path) -> Suite:

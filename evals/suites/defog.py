@@ -1,12 +1,14 @@
-"""defog's sql-eval: questions on SQLite databases, several accepted queries each (defog.ai, 2023 to 2025)."""
+"""defog's sql-eval: questions on SQLite or PostgreSQL, several accepted queries each (defog.ai)."""
 
 from __future__ import annotations
 
 import csv
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from quorum.evals.questions import EvalQuestion, Suite
 from quorum.evals.scorers.defog import DefogScorer
@@ -19,6 +21,10 @@ DATA_SOURCE = "https://github.com/defog-ai/defog-data"
 LINES = "questions.jsonl"
 FILES = ("questions_gen_sqlite.csv", "instruct_basic_sqlite.csv", "instruct_advanced_sqlite.csv")
 """sql-eval's files of questions for SQLite, in the order in which their questions are numbered."""
+ON_POSTGRES = tuple(name.replace("_sqlite", "_postgres") for name in FILES)
+"""The same files for PostgreSQL, which the questions were first written for."""
+PLACE = "{database}"
+"""What a URL has in place of a database's name."""
 FOLDERS = ("data", ".", "sql-eval/data")
 DATABASES = (
     "databases/{}.sqlite",
@@ -49,7 +55,7 @@ def load(folder: Path) -> Suite:
         for number, item in enumerate(_items(path)):
             name = text_of(item, "db_name", path, number)
             if file := _database(folder, name):
-                questions.append(_question(f"{count:04}", file, item, path, number))
+                questions.append(_question(f"{count:04}", sqlite_url(file), item, path, number))
             else:
                 absent.add(name)
             count += 1
@@ -65,7 +71,43 @@ def load(folder: Path) -> Suite:
     return Suite("defog", folder, tuple(questions), DefogScorer(), missing)
 
 
-def _question(id: str, file: Path, item: dict[str, Any], path: Path, number: int) -> EvalQuestion:
+def load_on_server(folder: Path, pattern: str) -> Suite:
+    """defog's questions on a PostgreSQL server, whose databases bear defog's names.
+
+    Args:
+        folder: A checkout of sql-eval, with ``data/*_postgres.csv``.
+        pattern: The databases' URL, with ``{database}`` for the name.
+
+    Raises:
+        ConfigurationError: The URL is another engine's, or the questions are missing or damaged.
+    """
+    if not pattern.startswith(("postgresql://", "postgres://")):
+        raise ConfigurationError(
+            "defog's questions are written for SQLite and PostgreSQL.",
+            hint=f"Write --db 'postgresql://user@host:5432/{PLACE}', or leave it out for SQLite.",
+        )
+    paths = [path for name in ON_POSTGRES if (path := _found(folder, name))]
+    if not paths:
+        raise ConfigurationError(
+            f"{folder} has no data/{ON_POSTGRES[0]}.", hint=f"Name a checkout of {SOURCE}."
+        )
+    questions: list[EvalQuestion] = []
+    for path in paths:
+        for number, item in enumerate(_items(path)):
+            url = pattern.replace(PLACE, quote(text_of(item, "db_name", path, number), safe=""))
+            question = _question(f"{len(questions):04}", url, item, path, number)
+            questions.append(replace(question, dialect="postgres"))
+    lacking = [name for name in ON_POSTGRES if not _found(folder, name)]
+    missing = tuple(f"Without {name}: get it from {SOURCE}." for name in lacking)
+    return Suite("defog-postgres", folder, tuple(questions), DefogScorer(), missing)
+
+
+def _found(folder: Path, name: str) -> Path | None:
+    places = (folder / inner / name for inner in FOLDERS)
+    return next((place for place in places if place.is_file()), None)
+
+
+def _question(id: str, url: str, item: dict[str, Any], path: Path, number: int) -> EvalQuestion:
     query = text_of(item, "query", path, number)
     category = text_of(item, "query_category", path, number)
     instructions = str(item.get("instructions") or "").strip()
@@ -73,7 +115,7 @@ def _question(id: str, file: Path, item: dict[str, Any], path: Path, number: int
         id=id,
         question=text_of(item, "question", path, number),
         database=text_of(item, "db_name", path, number),
-        url=sqlite_url(file),
+        url=url,
         dialect="sqlite",
         gold_sql=tuple(accepted_queries(query)),
         difficulty=category,
@@ -99,7 +141,8 @@ def _items(path: Path) -> list[dict[str, Any]]:
     csv.field_size_limit(sys.maxsize)
     try:
         with path.open(encoding="utf-8-sig", newline="") as lines:
-            return list(csv.DictReader(lines, strict=True))
+            strict = path.name not in ON_POSTGRES  # defog's own has a quote that is not doubled
+            return list(csv.DictReader(lines, strict=strict))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise ConfigurationError(
             f"{path} cannot be read: {error}.", hint=f"Get it again from {SOURCE}."

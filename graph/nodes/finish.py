@@ -14,10 +14,12 @@ from quorum.graph.live import close_own
 from quorum.graph.nodes.clarifying import dispute
 from quorum.graph.nodes.step import Update
 from quorum.graph.state import Candidate, Remarks, RunState, order_counts
+from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import QuorumError
 from quorum.tools.experts import Feedback
-from quorum.tools.linking import table_marks
+from quorum.tools.linking import table_marks, used
 from quorum.tools.query import ErrorKind
+from quorum.tools.sql import SyntaxProblem
 
 INCOMPLETE = "The trace is incomplete: {}"
 MAX_READINGS = 3
@@ -121,6 +123,7 @@ def _answer(state: RunState, context: Context, warnings: list[str], disagreement
             *context.resources.catalog.left_out,
             *dict.fromkeys(state.warnings),
             *_warnings(state, shown),
+            *_hidden(state, context.resources.catalog),
             *warnings,
         ],
         verified=state.verified,
@@ -213,6 +216,22 @@ def _candidate(candidate: Candidate, state: RunState, context: Context) -> Answe
         assumptions=candidate.remarks.assumptions if candidate.remarks else [],
         reading=(candidate.remarks.reading or "") if candidate.remarks else "",
     )
+
+
+def _hidden(state: RunState, catalog: Catalog) -> Iterator[str]:
+    """That an answer is blank where row policies may hide what was asked for."""
+    winner = state.winner
+    if winner is None or winner.result is None or not winner.result.blank or not catalog.filtered:
+        return
+    try:
+        tables = used(winner.sql, catalog).tables
+    except SyntaxProblem:
+        return
+    if hidden := [name for name in catalog.filtered if name in tables]:
+        yield (
+            f"Row policies of the database may hide rows of {', '.join(hidden)} from this user: "
+            "what is missing may only not be shown."
+        )
 
 
 def _warnings(state: RunState, shown: Candidate | None) -> Iterator[str]:

@@ -9,16 +9,21 @@ from typing import Self
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import DatabaseUnavailable, missing_extra
 from quorum.tools.databases.base import Account
+from quorum.tools.databases.postgres_code import OwnCode
 from quorum.tools.databases.postgres_errors import query_error, sentence
 from quorum.tools.databases.postgres_session import READS, PostgresLink
 from quorum.tools.databases.postgres_url import Target
 from quorum.tools.databases.server import Gone, Link, Refusal, ServerConnector
-from quorum.tools.query import ErrorKind, QueryError
+from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
 
 HINTS = (
     (
         "password|authentication|pg_hba",
-        "Check user and password; PGPASSFILE or a service may hold them, too.",
+        "Check user and password, and until when it is valid; PGPASSFILE or a service may hold them, too.",
+    ),
+    (
+        "SSL|certificate",
+        "Set sslmode in the URL, and sslrootcert: the file of who signed the server's certificate.",
     ),
     ("does not exist", "Check the database's and the user's name."),
     (
@@ -27,7 +32,6 @@ HINTS = (
     ),
     ("starting up|shutting down|recovery", "Try again in a moment."),
     ("parameter: options", "Let the pooler ignore it (PgBouncer: ignore_startup_parameters = options)."),
-    ("SSL|certificate", "Set sslmode and sslrootcert in the URL as the server wants them."),
 )
 """What to do, by what the server says."""
 REACH = "Is the server running, and are host and port right?"
@@ -49,6 +53,7 @@ class PostgresConnector(ServerConnector):
         self._name = target.parameters.get("dbname", "")
         self.version = 0
         """The server's, as 150003 for 15.3; known once it is open."""
+        self._code = OwnCode()
 
     @classmethod
     def from_url(cls, url: str) -> Self:
@@ -71,6 +76,22 @@ class PostgresConnector(ServerConnector):
     def schemas(self) -> tuple[str, ...]:
         """The schemas that the URL names; none for all."""
         return self._target.schemas
+
+    async def open(self) -> None:
+        self._code = OwnCode()
+        await super().open()
+        try:
+            self._code = await OwnCode.of(self)
+        except BaseException:
+            await self.close()
+            raise
+
+    async def run(self, sql: str, limits: Limits) -> QueryResult | QueryError:
+        return self._code.refusal(sql) or await super().run(sql, limits)
+
+    async def ask(self, sql: str, limits: Limits) -> QueryResult | QueryError:
+        """Run a statement of our own, whose operators and functions are the server's whatever else it has."""
+        return await super().run(sql, limits)
 
     async def catalog(self, *, samples: int = 3) -> Catalog:
         from quorum.tools.databases.postgres_catalog import introspect

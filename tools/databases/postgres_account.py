@@ -46,7 +46,7 @@ COUNTS = {
 
 async def account_of(connector: PostgresConnector) -> Account:
     """See ``Connector.account``."""
-    answer = await connector.run(ROLE, Limits())
+    answer = await connector.ask(ROLE, Limits())
     if isinstance(answer, QueryError):
         raise DatabaseUnavailable(f"The role's rights cannot be read: {answer.message}")
     (row,) = answer.table.to_pylist()

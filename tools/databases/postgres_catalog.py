@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from quorum.knowledge.catalog import Catalog, Column, Field, ForeignKey, Table
-from quorum.tools.databases.introspection import TEXT_CHARACTERS, Introspection, Span, quoted
+from quorum.tools.databases.introspection import TEXT_CHARACTERS, Introspection, Span, listed, quoted
 from quorum.tools.databases.postgres_account import OURS
-from quorum.tools.query import ErrorKind, QueryError
+from quorum.tools.databases.postgres_code import POLICED, READS, by_relation
+from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
 
 if TYPE_CHECKING:
     from quorum.tools.databases.postgres import PostgresConnector
@@ -65,12 +67,14 @@ Row = dict[str, Any]
 
 async def introspect(connector: PostgresConnector, samples: int) -> Catalog:
     """See ``Connector.catalog``. Partitions are told as the one table that they are parts of."""
-    look = Introspection(connector)
+    look = Introspection(_Ours(connector))
     schemas = _schemas(connector.schemas)
     relations = await look.ask(RELATIONS.format(schemas=schemas))
     columns = _by(await look.ask(COLUMNS.format(schemas=schemas)), "oid")
     keys = _by(await look.ask(KEYS.format(schemas=schemas)), "oid")
     composites = _by(await look.ask(COMPOSITES), "owner")
+    code = by_relation(await look.ask(READS))
+    policed = {row["oid"] for row in await look.ask(POLICED)}
     full_names = {row["oid"]: f"{row['schema']}.{row['name']}" for row in relations}
     names = {oid: {row["number"]: row["name"] for row in found} for oid, found in columns.items()}
     tables = []
@@ -84,14 +88,43 @@ async def introspect(connector: PostgresConnector, samples: int) -> Catalog:
             primary_key=_primary(keys[row["oid"]], names[row["oid"]]),
             foreign_keys=tuple(_foreign(keys[row["oid"]], full_names, names)),
         )
-        if row["kind"] not in "rp" and (problem := await _problem(look, table)):
+        if calls := code.get(row["oid"]):
+            look.left_out.append(_calling(table, calls))
+        elif row["kind"] not in "rp" and (problem := await _problem(look, table)):
             look.left_out.append(
                 f"The {table.kind} {table.full_name} cannot be read and is left out: {problem}"
             )
         else:
             tables.append(await _with_values(look, table, row, samples, connector.version))
     tables = [await look.confirmed(table) for table in tables]
-    return look.catalog(tables)
+    filtered = tuple(name for oid, name in full_names.items() if oid in policed)
+    if filtered:
+        look.notes.append(f"Row policies may hide rows of: {listed(filtered)}.")
+    return replace(look.catalog(tables), filtered=filtered)
+
+
+@dataclass
+class _Ours:
+    """The connector as it takes questions of our own."""
+
+    connector: PostgresConnector
+
+    def __post_init__(self) -> None:
+        self.dialect, self.name, self.place = (
+            self.connector.dialect,
+            self.connector.name,
+            self.connector.place,
+        )
+
+    async def run(self, sql: str, limits: Limits) -> QueryResult | QueryError:
+        return await self.connector.ask(sql, limits)
+
+
+def _calling(table: Table, calls: list[str]) -> str:
+    return (
+        f"The {table.kind} {table.full_name} is left out: reading it calls {listed(calls)}, which may do "
+        "more than read. A function that only reads can be declared STABLE or IMMUTABLE."
+    )
 
 
 def _schemas(named: Iterable[str]) -> str:

@@ -30,6 +30,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 CONNECT_SECONDS = 10
+PATIENCE = {
+    "keepalives": "1",
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "20000",
+}
+"""How a connection whose other end is gone without a word is noticed: 25 s after it fell silent, 20 s after
+bytes that nobody took (milliseconds)."""
 BEGIN_SECONDS = 5.0
 """Time for a connection to answer before a query is sent on it."""
 LOCK_SECONDS = 5.0
@@ -79,14 +88,17 @@ class PostgresLink(Link):
         """Connect, and prove that a transaction cannot write.
 
         Raises:
-            psycopg.Error: The server cannot be reached or refuses.
+            psycopg.Error, Gone, Refusal: The server cannot be reached or refuses.
             PermissionError: A write did not fail.
         """
         import psycopg
 
         from quorum.tools.databases.postgres_values import READERS, loader
 
-        known: dict[str, Any] = {"application_name": "quorum", "connect_timeout": CONNECT_SECONDS}
+        known: dict[str, Any] = PATIENCE | {
+            "application_name": "quorum",
+            "connect_timeout": CONNECT_SECONDS,
+        }
         options = f"{os.environ.get('PGOPTIONS', '')} -c default_transaction_read_only=on".strip()
         connection = await psycopg.AsyncConnection.connect(
             autocommit=True,
@@ -97,7 +109,10 @@ class PostgresLink(Link):
             connection.adapters.register_loader(name, loader(read))
         link = cls(connection, target.schemas)
         try:
-            await link._prove_read_only()
+            await link.within(link._prove_read_only(), CONNECT_SECONDS)
+        except TimeoutError as error:
+            await link.close()
+            raise Gone("the server does not answer") from error
         except BaseException:
             await link.close()
             raise

@@ -15,7 +15,8 @@ OPTIONS = (
     *("application_name", "channel_binding", "connect_timeout", "dbname", "gssencmode", "host", "hostaddr"),
     *("keepalives", "keepalives_count", "keepalives_idle", "keepalives_interval", "krbsrvname"),
     *("load_balance_hosts", "passfile", "password", "port", "require_auth", "service", "sslcert", "sslcrl"),
-    *("sslkey", "sslmode", "sslnegotiation", "sslpassword", "sslrootcert", "target_session_attrs", "user"),
+    *("sslkey", "sslmode", "sslnegotiation", "sslpassword", "sslrootcert", "target_session_attrs"),
+    *("tcp_user_timeout", "user"),
 )
 """What libpq takes; what would change the session (``options``) is not among it."""
 EXAMPLE = (

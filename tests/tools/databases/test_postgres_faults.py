@@ -1,0 +1,208 @@
+"""PostgreSQL when networks and servers fail, and under load."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+
+import psutil
+import pytest
+
+from quorum.knowledge.errors import DatabaseUnavailable
+from quorum.tools.databases import connect, postgres_session
+from quorum.tools.databases.base import Connector
+from quorum.tools.query import ErrorKind, Limits, QueryResult
+from tests.servers.postgres_server import ADMIN, PostgresServer
+from tests.servers.proxy import Proxy
+from tests.tools.databases.contract import ENDLESS, error, rows
+from tests.waiting import PATIENCE, until
+
+pytest.importorskip("psycopg", reason="the extra quorum-sql[postgres] is not installed")
+
+MANY = "SELECT i, repeat('x', 20) AS text, i * 1.5 AS n FROM generate_series(1, 10000000) AS i"
+CONNECTED = "SELECT count(*) FROM pg_stat_activity WHERE application_name = '{}'"
+
+
+@pytest.fixture
+async def proxy(postgres: PostgresServer) -> AsyncIterator[Proxy]:
+    async with Proxy(postgres.port) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+async def far(proxy: Proxy) -> AsyncIterator[Connector]:
+    """A connector whose server is behind the proxy."""
+    async with connect(f"postgresql://{ADMIN}@127.0.0.1:{proxy.port}/postgres") as connector:
+        yield connector
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shorter patience with a server that is silent; the figures themselves have a test of their own."""
+    monkeypatch.setattr(postgres_session, "BEGIN_SECONDS", 0.5)
+    monkeypatch.setattr(postgres_session, "CONNECT_SECONDS", 2)
+
+
+def working(postgres: PostgresServer, part: str) -> bool:
+    """Whether a backend works at a query that begins so."""
+    sql = f"SELECT count(*) FROM pg_stat_activity WHERE query LIKE '{part}%' AND state = 'active'"
+    return bool(postgres.execute(sql)[0][0])
+
+
+def test_the_longest_silence() -> None:
+    """A dead peer costs an answer on an open connection, the end of that, and one try to connect."""
+    waits = postgres_session.BEGIN_SECONDS + 3 * postgres_session.CANCEL_SECONDS
+    assert waits + 2 * postgres_session.CONNECT_SECONDS < 60
+    given = {name: int(value) for name, value in postgres_session.PATIENCE.items()}
+    silent = given["keepalives_idle"] + given["keepalives_interval"] * given["keepalives_count"]
+    assert silent < 60
+    assert given["tcp_user_timeout"] < 60_000
+
+
+async def test_the_system_is_told_to_watch_idle_connections(far: Connector) -> None:
+    import socket
+
+    link = far._idle[0]  # type: ignore[attr-defined]
+    with socket.socket(fileno=socket.dup(link._socket)) as line:
+        assert line.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        assert line.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 10
+        assert line.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 20_000
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_a_half_open_connection_is_noticed_before_a_query_and_replaced(
+    far: Connector, proxy: Proxy
+) -> None:
+    await asyncio.gather(*(far.run("SELECT pg_sleep(0.05)", Limits()) for _ in range(4)))
+    proxy.freeze()
+    async with asyncio.timeout(PATIENCE):
+        outcome = error(await far.run("SELECT 1", Limits()))
+    assert outcome.kind is ErrorKind.UNAVAILABLE
+    assert proxy.swallowed
+    proxy.thaw()
+    assert rows(await far.run("SELECT 1", Limits())) == [(1,)]
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_a_connection_that_freezes_in_mid_query_costs_the_querys_own_time(
+    far: Connector, proxy: Proxy, postgres: PostgresServer
+) -> None:
+    task = asyncio.create_task(far.run(ENDLESS, Limits(seconds=1)))
+    await until(lambda: working(postgres, "WITH RECURSIVE spin"))
+    proxy.freeze()
+    async with asyncio.timeout(PATIENCE):
+        assert error(await task).kind is ErrorKind.TIMEOUT
+    await until(lambda: not working(postgres, "WITH RECURSIVE spin"))  # by the server's own limit
+    proxy.thaw()
+    assert rows(await far.run("SELECT 1", Limits())) == [(1,)]
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_a_server_that_accepts_and_says_nothing(proxy: Proxy) -> None:
+    proxy.freeze()
+    async with asyncio.timeout(PATIENCE):
+        with pytest.raises(DatabaseUnavailable) as refused:
+            await connect(f"postgresql://{ADMIN}@127.0.0.1:{proxy.port}/postgres").open()
+    assert "timeout" in str(refused.value)
+    assert "Is the server running" in refused.value.hint
+
+
+async def test_connections_that_are_reset_in_mid_query(
+    far: Connector, proxy: Proxy, postgres: PostgresServer
+) -> None:
+    tasks = [asyncio.create_task(far.run(ENDLESS, Limits(seconds=30))) for _ in range(4)]
+    await until(lambda: len(far._busy) == 4)  # type: ignore[attr-defined]
+    await until(lambda: working(postgres, "WITH RECURSIVE spin"))
+    proxy.drop()
+    async with asyncio.timeout(PATIENCE):
+        assert {error(await task).kind for task in tasks} == {ErrorKind.UNAVAILABLE}
+    assert rows(await far.run("SELECT 1", Limits())) == [(1,)]
+    await until(lambda: not working(postgres, "WITH RECURSIVE spin"))
+
+
+async def test_an_answer_that_trickles_is_cut_at_the_limit(far: Connector, proxy: Proxy) -> None:
+    proxy.slow(512)
+    started = time.monotonic()
+    outcome = error(
+        await far.run("SELECT repeat('x', 1000) FROM generate_series(1, 5000)", Limits(seconds=1))
+    )
+    assert outcome.kind is ErrorKind.TIMEOUT
+    assert time.monotonic() - started < PATIENCE
+    proxy.slow(0)
+    assert rows(await far.run("SELECT 1", Limits())) == [(1,)]
+
+
+async def test_a_password_that_expires_while_connections_are_open(postgres: PostgresServer) -> None:
+    """As with a token: what is open goes on, what is new is refused, once, in so many words."""
+    postgres.execute("DROP ROLE IF EXISTS leaver; CREATE ROLE leaver LOGIN PASSWORD 'pw'")
+    async with (
+        Proxy(postgres.port) as proxy,
+        connect(f"postgresql://leaver:pw@127.0.0.1:{proxy.port}/postgres") as connector,
+    ):
+        postgres.execute("ALTER ROLE leaver VALID UNTIL '2020-01-01'")
+        assert rows(await connector.run("SELECT 1", Limits())) == [(1,)]
+        postgres.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'leaver'")
+        before = proxy.accepted
+        outcome = error(await connector.run("SELECT 1", Limits()))
+        assert outcome.kind is ErrorKind.UNAVAILABLE
+        assert "assword authentication failed" in outcome.message
+        assert "valid" in outcome.message
+        assert proxy.accepted - before <= 2, "libpq may try twice, over TLS and without; nobody loops"
+        postgres.execute("ALTER ROLE leaver VALID UNTIL 'infinity'")
+        assert rows(await connector.run("SELECT 1", Limits())) == [(1,)]
+
+
+@pytest.mark.parametrize("limits", [Limits(rows=5000), Limits(rows=10**8, bytes=2_000_000)])
+async def test_ten_million_rows_take_no_more_memory_than_the_caps(
+    postgres: PostgresServer, limits: Limits
+) -> None:
+    async with connect(f"{postgres.admin_url}/postgres") as connector:
+        await connector.run(MANY, limits)
+        memory = psutil.Process().memory_info
+        before = memory().rss
+        for _ in range(3):
+            outcome = await connector.run(MANY, limits)
+            assert isinstance(outcome, QueryResult)
+            assert outcome.truncated
+            assert outcome.table.nbytes <= limits.bytes
+        assert memory().rss - before < 32 * 2**20, "ten million such rows are 500 MB and more"
+    assert not working(postgres, "SELECT i, repeat")
+
+
+async def test_a_cancelled_query_ends_on_the_server_within_its_limit_and_two_seconds(
+    postgres: PostgresServer,
+) -> None:
+    async with connect(f"{postgres.admin_url}/postgres?application_name=cancelled") as connector:
+        state = (
+            "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'cancelled' AND state = 'active'"
+        )
+        started = time.monotonic()
+        assert error(await connector.run(ENDLESS, Limits(seconds=1))).kind is ErrorKind.TIMEOUT
+        assert postgres.execute(state) == [(0,)]
+        assert time.monotonic() - started < 1 + 2 + PATIENCE / 12  # the machine may be busy
+        task = asyncio.create_task(connector.run(ENDLESS, Limits(seconds=PATIENCE)))
+        await until(lambda: postgres.execute(state) == [(1,)])
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert postgres.execute(state) == [(0,)]
+
+
+async def test_fifty_queries_at_once_share_the_links(postgres: PostgresServer) -> None:
+    most = 0
+
+    async def watch() -> None:
+        nonlocal most
+        while True:
+            found = await asyncio.to_thread(postgres.execute, CONNECTED.format("fifty"))
+            most = max(most, found[0][0])
+
+    async with connect(f"{postgres.admin_url}/postgres?application_name=fifty") as connector:
+        watching = asyncio.create_task(watch())
+        queries = (connector.run(f"SELECT {i}, pg_sleep(0.05)::text", Limits()) for i in range(50))
+        outcomes = await asyncio.gather(*queries)
+        watching.cancel()
+        assert [rows(outcome)[0][0] for outcome in outcomes] == list(range(50))
+        assert 0 < most <= connector.links  # type: ignore[attr-defined]
+    await until(lambda: postgres.execute(CONNECTED.format("fifty")) == [(0,)])

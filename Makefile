@@ -22,7 +22,7 @@ check: $(VENV)/.full  ## check style, types and the fast tests, in a minute
 	@$(BIN)/mypy & types=$$!; $(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow"; tests=$$?; \
 	    wait $$types && exit $$tests
 
-test: $(VENV)/.full  ## install every extra and run the test suite
+test: $(VENV)/.full $(VENV)/.servers  ## install every extra and run the test suite
 	@$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: $(VENV)/.full  ## check style, types and the direction of imports
@@ -76,3 +76,11 @@ $(VENV)/.full: $(PINS) $(MADE)
 	@echo "installing Quorum with every extra into $(VENV) (once; some minutes)"
 	@$(PIP) --editable ".[bigquery,cluster,embeddings,evals,mysql,pdf,plots,postgres,snowflake,sqlalchemy,studio,xlsx,dev]"
 	@touch $(VENV)/.lean $(VENV)/.studio $@
+
+# fakesnow wants another sqlglot than Quorum, so the tests' Snowflake has an environment of its own.
+$(VENV)/.servers: tests/servers/constraints.txt $(MADE)
+	@echo "installing the tests' Snowflake server into $(VENV)/servers (once; half a minute)"
+	@$(BIN)/python -m venv --clear $(VENV)/servers
+	@$(VENV)/servers/bin/python -m pip install --quiet --disable-pip-version-check \
+	    --constraint tests/servers/constraints.txt "fakesnow[server]"
+	@touch $@

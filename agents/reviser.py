@@ -47,11 +47,13 @@ async def revise(
     row_count: int,
     rows: Sequence[Sequence[Any]],
     expected_format: str = "",
+    checked: bool = False,
 ) -> Revision:
     """Weigh ``objection`` and revise ``sql`` if it holds.
 
     Args:
         rows: The first of the result; ``SAMPLE_ROWS`` are shown at most.
+        checked: ``objection`` is what queries found in the data, no reviewer's opinion.
     """
     return await ask(
         model,
@@ -64,4 +66,5 @@ async def revise(
         row_count=row_count,
         rows=[show_row(row) for row in rows[:SAMPLE_ROWS]],
         expected_format=expected_format,
+        checked=checked,
     )

@@ -103,7 +103,7 @@ def _some_sql(sql: str) -> str:
     return sql.strip()
 
 
-def _said(text: Any) -> Any:
+def said(text: Any) -> Any:
     """None where a model writes out that there is nothing to say."""
     nothing = isinstance(text, str) and text.strip().strip(".").casefold() in _NOTHING
     return None if nothing else text.strip() if isinstance(text, str) else text
@@ -114,7 +114,7 @@ def _all_said(texts: Any) -> Any:
     items = [texts] if isinstance(texts, str) else [] if texts is None else texts
     if not isinstance(items, list) or not all(isinstance(text, str) for text in items):
         return items
-    return [sentence(text) for text in map(_said, items) if text][:MAX_ASSUMPTIONS]
+    return [sentence(text) for text in map(said, items) if text][:MAX_ASSUMPTIONS]
 
 
 def sentence(text: str) -> str:
@@ -128,7 +128,7 @@ MAX_SENTENCE = 240  # characters
 
 _NOTHING = ("", "null", "none", "n/a", "nothing")
 
-Said: TypeAlias = Annotated[str | None, BeforeValidator(_said)]
+Said: TypeAlias = Annotated[str | None, BeforeValidator(said)]
 """A text, or null for none."""
 
 Ordered: TypeAlias = Annotated[
@@ -161,7 +161,7 @@ Missing: TypeAlias = Annotated[
 
 Summary: TypeAlias = Annotated[
     str,
-    BeforeValidator(lambda text: _said(text) or ""),
+    BeforeValidator(lambda text: said(text) or ""),
     Field(
         description="What the rows will show, in one plain sentence for the person who asked: no SQL, and no "
         "values that you cannot know yet."

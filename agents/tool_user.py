@@ -63,6 +63,7 @@ async def next_step(
     history: Sequence[Turn] = (),
     steps_left: int = MAX_STEPS,
     documents: bool = False,
+    seen: bool = False,
 ) -> ToolStep:
     """Take the next step from everything seen so far.
 
@@ -71,6 +72,7 @@ async def next_step(
     Args:
         steps_left: This one included.
         documents: Whether there are any beside the schema files, under ``docs/``.
+        seen: An answer's query is run and seen before it counts.
     """
     return await ask(
         model,
@@ -80,4 +82,5 @@ async def next_step(
         history=list(history),
         steps_left=steps_left,
         documents=documents,
+        seen=seen,
     )

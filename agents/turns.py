@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, model_validator
 
-from quorum.agents.role import Assumptions, Missing, Ordered, Said, SqlText, Summary
+from quorum.agents.role import Assumptions, Missing, Ordered, Said, SqlText, Summary, said, sentence
+
+MAX_READINGS = 3
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,29 @@ class ExplorationQuery(BaseModel):
     sql: SqlText = Field(description="The whole query.")
 
 
-class Draft(BaseModel):
+class Reading(BaseModel):
+    """Another meaning that the question could have: one definite alternative."""
+
+    meaning: Annotated[str, AfterValidator(sentence)] = Field(
+        description='The question, said anew so that it can only mean this; never "X or Y".'
+    )
+    changes: Annotated[str, AfterValidator(sentence)] = Field(
+        default="",
+        description="What the answer shows then: which columns, what one row stands for, which rows.",
+    )
+    likely: bool = Field(
+        default=False, description="Whether this is as likely to be meant as what your query answers."
+    )
+
+
+def _readings(given: Any) -> Any:
+    """The first few readings; a model may give one by itself, or as a sentence."""
+    items = given if isinstance(given, list) else [given]
+    readings = [{"meaning": said(item)} if isinstance(item, str | None) else item for item in items]
+    return [item for item in readings if item != {"meaning": None}][:MAX_READINGS]
+
+
+class Query(BaseModel):
     """A complete query, or what the data lacks for one."""
 
     reasoning: str = Field(description="Which tables, joins and filters, and why; three sentences at most.")
@@ -70,17 +95,24 @@ class Draft(BaseModel):
     missing: Missing = None
     sql: Said = Field(description="The complete query; null only with `missing`.")
     summary: Summary = ""
-    other_reading: Said = Field(
-        default=None,
-        description="What else the question itself could mean, in one sentence, if somebody may well have "
-        "meant that; else null.",
-    )
     ordered: Ordered = False
 
     @model_validator(mode="after")
-    def _sql_or_missing(self) -> Draft:
+    def _sql_or_missing(self) -> Self:
         if not self.sql and not self.missing:
             raise ValueError("give the query in sql, or in missing what the data lacks for one")
         if self.sql and self.missing:
             raise ValueError("give sql, with missing null, or missing, with sql null: only one can be meant")
         return self
+
+
+class Draft(Query):
+    """A query, and what else the question could mean."""
+
+    readings: Annotated[list[Reading], BeforeValidator(_readings)] = Field(
+        default_factory=list,
+        description="What else somebody may well have meant by this very question, so that other rows or "
+        f"values would be shown; {MAX_READINGS} at most, the likeliest first. Where a word fits several "
+        "columns, or a condition one part or the whole, each choice is a reading, and all of them together "
+        "another. Empty if there is only one sensible reading.",
+    )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -36,6 +37,8 @@ class EvalQuestion:
         gold_tables: Tables that the benchmark says the question needs; empty if it says nothing.
         knowledge: External knowledge that belongs to this question: documents by name.
         extra: What else the suite's scorer needs, as plain values.
+        groups: Further groups whose scores are reported apart, by what tells them apart.
+        shown_as: The name that the agents see for the database, where its own would tell of the gold.
     """
 
     id: str
@@ -48,6 +51,8 @@ class EvalQuestion:
     gold_tables: tuple[str, ...] = ()
     knowledge: Mapping[str, str] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
+    groups: Mapping[str, str] = field(default_factory=dict)
+    shown_as: str = ""
 
     @property
     def live(self) -> bool:
@@ -72,15 +77,22 @@ class Suite:
     missing: tuple[str, ...] = ()
 
     def chosen(
-        self, *, ids: Iterable[str] | None = None, limit: int | None = None, shard: tuple[int, int] = (1, 1)
+        self,
+        *,
+        ids: Iterable[str] | None = None,
+        limit: int | None = None,
+        shard: tuple[int, int] = (1, 1),
+        sample: Mapping[str, int] | None = None,
     ) -> tuple[EvalQuestion, ...]:
-        """The questions that are asked: those of ``ids``, of them the first ``limit``, of them one shard.
+        """The questions that are asked: of ``ids`` a sample, of it the first ``limit``, of them one shard.
 
         Args:
             shard: (2, 8) is the second of eight; every eighth question, so that shards are alike.
+            sample: How many questions of which groups (or difficulties; empty for all questions). They are
+                drawn by a hash of their ids: always the same, and a larger sample holds the smaller one.
 
         Raises:
-            ConfigurationError: An id is not in the suite, or nothing is left.
+            ConfigurationError: An id or a group is not in the suite, or nothing is left.
         """
         asked = list(self.questions)
         if ids is not None:
@@ -91,11 +103,26 @@ class Suite:
                     hint=f"Its ids are like {', '.join(q.id for q in asked[:3])}.",
                 )
             asked = [question for question in asked if question.id in wanted]
+        if sample:
+            drawn = {id for group, count in sample.items() for id in self._drawn(asked, group, count)}
+            asked = [question for question in asked if question.id in drawn]
         number, count = shard
         asked = asked[:limit][number - 1 :: count]
         if not asked:
             raise ConfigurationError("No question is left to ask.", hint="Check --ids, --limit and --shard.")
         return tuple(asked)
+
+    def _drawn(self, asked: Sequence[EvalQuestion], group: str, count: int) -> list[str]:
+        """Ids of a group's sample."""
+        labels = {question.id: {"", question.difficulty, *question.groups.values()} for question in asked}
+        members = [id for id, own in labels.items() if group in own]
+        if not members:
+            known = sorted(set().union(*labels.values()) - {""})
+            raise ConfigurationError(
+                f"{self.name} has no question in a group {group!r}.",
+                hint=f"Its groups are {', '.join(known)}." if known else "It has no groups: name a number.",
+            )
+        return sorted(members, key=lambda id: hashlib.sha256(id.encode()).hexdigest())[:count]
 
 
 Loader = Callable[[Path], Suite]

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from pydantic import TypeAdapter, ValidationError
 
+from quorum.graph.options import as_named
 from quorum.knowledge.validation import first_in_words
 
 ENDPOINTS = ("endpoint", "database")
@@ -33,6 +34,57 @@ class CandidateRow:
     error: str = ""
     weight: float = 1.0
     superseded: bool = False
+
+
+@dataclass(frozen=True)
+class ReadingRow:
+    """Another reading of the question that an answer shows with its result, beside its own.
+
+    Attributes:
+        match: Whether its result meets the gold; None if unknown.
+        met: As ``Record.met``.
+    """
+
+    says: str
+    sql: str
+    match: bool | None = None
+    met: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class ChoiceRow:
+    """One of the answers that a user was asked to choose from; fields as ``ReadingRow``."""
+
+    label: str
+    says: str
+    sql: str
+    match: bool | None = None
+    met: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Asking:
+    """A simulated user who knows the gold, and may be asked one question (``eval run --clarify gold``).
+
+    What they choose would be the answer. The run itself goes on as if nobody had replied, so that the rest of
+    the record is that of an answer without a question.
+
+    Attributes:
+        readings: Right readings of the question, of which the user means one; 0 where the gold is one, or
+            several ways to the same.
+        intent: The place of the one that they mean, drawn by the run's seed; None where there is one only.
+        choices: What they were asked; empty if they were not.
+        chosen: Label of the choice that has the result they mean; empty if none has, or they were not asked.
+    """
+
+    readings: int = 0
+    intent: int | None = None
+    choices: tuple[ChoiceRow, ...] = ()
+    chosen: str = ""
+
+    def suits(self, found: Record | ChoiceRow, intent: int | None) -> bool:
+        """Whether a result is what a user means who has that reading in mind, as ``intent`` names it."""
+        return bool(found.match) if intent is None else intent in found.met
 
 
 @dataclass(frozen=True)
@@ -94,6 +146,10 @@ class Record:
         executes: Whether ``sql`` ran; None where nothing can run.
         valid: Whether ``sql`` passes guard and lint; None without SQL.
         match: Whether the answer is right; None if unknown (see ``gold``).
+        met: Where gold queries are one for each right reading, the places of those whose result the answer
+            has.
+        readings: Shown beside the answer with results of their own.
+        asking: None where no user was simulated.
         metrics: Of the suite's scorer, by name; None where not defined.
         reason: The scorer's, for people.
         gold: State of the question's gold (``quorum.evals.scorers.base.GoldState``).
@@ -132,6 +188,9 @@ class Record:
     executes: bool | None = None
     valid: bool | None = None
     match: bool | None = None
+    met: tuple[int, ...] = ()
+    readings: tuple[ReadingRow, ...] = ()
+    asking: Asking | None = None
     metrics: dict[str, float | None] = field(default_factory=dict)
     reason: str = ""
     gold: str = "ok"
@@ -167,6 +226,12 @@ class Record:
         return any(known) if known else self.match
 
     @property
+    def some_reading(self) -> bool | None:
+        """Whether the answer or another reading that it shows is right; None if unknown."""
+        known = [found for found in (self.match, *(row.match for row in self.readings)) if found is not None]
+        return any(known) if known else None
+
+    @property
     def voters(self) -> tuple[CandidateRow, ...]:
         """The candidates of the last round."""
         return tuple(row for row in self.candidates if not row.superseded)
@@ -191,6 +256,7 @@ class Asked:
 
     Attributes:
         digest: Tells its text, gold SQL and knowledge from others of the same id.
+        groups: ``EvalQuestion.groups``.
         parts: ``name digest`` of each of these, of each file with its gold, and of what else its scorer is
             told; None where an earlier version did not keep them.
     """
@@ -201,6 +267,7 @@ class Asked:
     difficulty: str
     external_knowledge: bool
     digest: str = ""
+    groups: dict[str, str] = field(default_factory=dict)
     parts: tuple[str, ...] | None = field(default=None, compare=False)
 
     def changes(self, before: Asked) -> tuple[str, ...]:
@@ -228,7 +295,8 @@ class Manifest:
 
     Attributes:
         suite, scorer: Names; ``rules`` says whose rules judge.
-        metrics: Of the scorer: ``{"name", "title", "meaning", "unit"}``, ``ex`` first.
+        metrics: Of the scorer: ``{"name", "title", "meaning", "unit"}`` and, of one that is defined for a
+            group of questions only, ``"only"``; ``ex`` first.
         options: ``quorum.graph.options.RunOptions`` that count for answers, without database, places and
             secrets; and ``gold``, if questions saw only their gold's ``tables`` or ``columns``.
         asked: All questions of this evaluation, in order.
@@ -261,7 +329,8 @@ class Manifest:
 
 def _as_now(options: dict[str, Any]) -> dict[str, Any]:
     """Options as they are called since 2026-11-22: ``query_timeout``, and nothing for no folder or file."""
-    named = {"query_timeout" if name == "query_seconds" else name: value for name, value in options.items()}
+    named = as_named(options)
+    named = {"query_timeout" if name == "query_seconds" else name: value for name, value in named.items()}
     return named | {
         name: named.get(name) or None for name in ("documents", "demonstrations") if name in named
     }

@@ -53,7 +53,7 @@ class AnswerCandidate(BaseModel):
     ``error`` and ``error_kind`` (``quorum.tools.query.ErrorKind``, or why it could not go on) are empty if it
     has a result, which lies in ``result_file`` (Parquet). ``row_count`` rows are kept; with ``truncated``
     there were more. ``confirmed`` is whether its result came twice, where that was asked for; ``superseded``
-    that a second round voted without it; ``reading`` what else the question could mean, as its writer says.
+    that a second round voted without it; ``readings`` what else the question could mean, as its writer says.
     """
 
     id: str
@@ -71,7 +71,23 @@ class AnswerCandidate(BaseModel):
     repairs: int
     weight: float = 1.0
     assumptions: list[str] = []
-    reading: str = ""
+    readings: list[str] = []
+
+
+class AnswerReading(BaseModel):
+    """Another meaning of the question.
+
+    Where it was written and run (``sql`` is not empty), its result is another one than the answer's:
+    ``rows`` are its first few, all ``row_count`` kept ones lie in ``result_file`` (Parquet).
+    """
+
+    says: str
+    sql: str = ""
+    columns: list[str] = []
+    rows: list[list[Any]] = []
+    row_count: int = 0
+    truncated: bool = False
+    result_file: str = ""
 
 
 class Answer(BaseModel):
@@ -84,11 +100,15 @@ class Answer(BaseModel):
         assumptions: What the query rests on without the question having said it.
         rows: The first 20 rows; all kept rows lie in ``result_file`` (Parquet).
         row_count: Rows kept; with ``truncated`` there were more.
-        readings: What else the question could mean, say those who gave this answer; at most three sentences.
+        readings: What else the question could mean, say those who gave this answer; at most three.
+        meant: The reading that the user chose, in words, where it was not the answer's own.
+        doubts: What checks of silent errors found in the query that was let stand, and what they change.
+        convention: The file that keeps it for later questions (``quorum.ask``).
         disagreement: How the strong answers of a close vote differ, in words; empty if it is clear.
         confidence: 0 to 1, calibrated on recorded votes (``quorum.graph.confidence``).
         usage: The ledger: totals, ``by_agent``, ``by_model`` and ``seconds`` of wall clock. ``usd`` is None
             when a model's price is unknown.
+        parts: What was read in each database for the query, of a question about several.
         tables: That the query reads, as it names them, each with a mark of its columns' names and types.
         verified: Verified questions that the models were shown, with who stands for them.
         sources: Documents that they were shown: files, with line and headings where it was a passage.
@@ -112,7 +132,10 @@ class Answer(BaseModel):
     confidence: float = 0.0
     vote: AnswerVote | None = None
     assumptions: list[str] = []
-    readings: list[str] = []
+    readings: list[AnswerReading] = []
+    meant: str = ""
+    convention: str = ""
+    doubts: list[str] = []
     disagreement: list[str] = []
     candidates: list[AnswerCandidate] = []
     usage: dict[str, Any] = {}
@@ -121,6 +144,7 @@ class Answer(BaseModel):
     tables: dict[str, str] = {}
     verified: list[str] = []
     sources: list[str] = []
+    parts: list[str] = []
     warnings: list[str] = []
     stopped_by: str = ""
     demonstration: bool = False

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from langgraph.types import Command
+from langgraph.types import Command, Interrupt
 
 from quorum.graph.answer import Answer
+from quorum.graph.approval import ALL, Approval, read_approval
 from quorum.graph.builder import build_graph
 from quorum.graph.checkpoints import open_checkpoints
 from quorum.graph.clarification import Clarification
@@ -19,16 +21,23 @@ from quorum.graph.nodes.finish import INCOMPLETE
 from quorum.knowledge.errors import QuorumError
 
 OnClarify: TypeAlias = Callable[[Clarification], str | Awaitable[str | None] | None]
+OnApprove: TypeAlias = Callable[[Approval], str | bool | Awaitable[str | bool | None] | None]
 
 
 async def answer_question(
-    context: Context, question: str, *, resumed: bool = False, on_clarify: OnClarify | None = None
+    context: Context,
+    question: str,
+    *,
+    resumed: bool = False,
+    on_clarify: OnClarify | None = None,
+    on_approve: OnApprove | None = None,
 ) -> Answer:
     """Answer a question, and close the context.
 
     Args:
         resumed: The run was begun before: it goes on where its checkpoint stands, if it has one.
         on_clarify: Asked which answer is meant; needed where ``context.options.clarify`` is set.
+        on_approve: Asked before queries run; needed where ``context.options.approve`` is not ``never``.
 
     Raises:
         QuorumError: The run cannot go on; its trace says so too.
@@ -36,7 +45,8 @@ async def answer_question(
     trace = context.trace
     try:
         trace.record("begun", agent="run", run=trace.run_id, resumed=resumed)
-        answer = await _invoke(context, question, on_clarify, resumed=resumed)
+        asked = _Asked(context, on_clarify, on_approve)
+        answer = await _invoke(context, question, asked, resumed=resumed)
     except Exception as error:  # of any kind: whoever looks at the run later wants to know
         if not trace.finished:  # else only its last checkpoint is missing
             trace.record("failed", agent="run", error=type(error).__name__, message=str(error))
@@ -58,25 +68,53 @@ def _check_checkpoint(error: Exception, path: Path) -> None:
         raise QuorumError(f"The checkpoint {path} cannot be used: {error}.", hint=hint) from error
 
 
-async def _invoke(context: Context, question: str, on_clarify: OnClarify | None, *, resumed: bool) -> Answer:
+async def _invoke(context: Context, question: str, asked: _Asked, *, resumed: bool) -> Answer:
     config: Any = {"configurable": {"thread_id": context.trace.run_id}}
     async with open_checkpoints(context.trace.checkpoint) as saver:
         graph = build_graph(context.recipe, checkpointer=saver)
         under_way = resumed and bool((await graph.aget_state(config)).values)
         start: Any = None if under_way else {"question": question}
         output = await graph.ainvoke(start, config, context=context, durability="sync")
-        while asked := output.get("__interrupt__"):
-            assert on_clarify is not None  # without it no run is begun that may ask
-            reply: Command[Any] = Command(resume=await _reply(asked[0].value, on_clarify, context))
+        while waiting := output.get("__interrupt__"):
+            reply: Command[Any] = Command(resume=await asked.replies(waiting))
             output = await graph.ainvoke(reply, config, context=context, durability="sync")
     return Answer.model_validate(output["answer"])
 
 
-async def _reply(asked: Any, on_clarify: OnClarify, context: Context) -> str:
-    """What the user replies, empty to keep the vote; the time they take is not the run's."""
-    await context.trace.aflush()
-    start = context.ledger.clock()
-    reply = on_clarify(Clarification.model_validate(asked))
-    text = await reply if inspect.isawaitable(reply) else reply
-    context.ledger.spent_seconds -= context.ledger.clock() - start
-    return text or ""  # LangGraph takes None for no reply at all
+@dataclass(frozen=True)
+class _Asked:
+    """Whoever replies to what a run asks."""
+
+    context: Context
+    on_clarify: OnClarify | None
+    on_approve: OnApprove | None
+
+    async def replies(self, waiting: Sequence[Interrupt]) -> dict[str, str]:
+        """What the user replies to each interrupt, by its id; the time they take is not the run's.
+
+        Branches that want to run the same query get one reply; ``all`` is one for all of them.
+        """
+        await self.context.trace.aflush()
+        start = self.context.ledger.clock()
+        replies, said = dict[str, str](), dict[str, str]()
+        for each in waiting:
+            if each.value.get("kind") != "approval":
+                replies[each.id] = await self._clarified(each.value)
+                continue
+            asked = Approval.model_validate(each.value)
+            if ALL not in said.values() and asked.sql not in said:
+                said[asked.sql] = await self._approved(asked)
+            replies[each.id] = said.get(asked.sql, ALL)
+        self.context.ledger.spent_seconds -= self.context.ledger.clock() - start
+        return replies
+
+    async def _clarified(self, asked: Any) -> str:
+        assert self.on_clarify is not None  # without it no run is begun that may ask
+        reply = self.on_clarify(Clarification.model_validate(asked))
+        return (await reply if inspect.isawaitable(reply) else reply) or ""  # LangGraph takes None for none
+
+    async def _approved(self, asked: Approval) -> str:
+        assert self.on_approve is not None
+        reply = self.on_approve(asked)
+        given = await reply if inspect.isawaitable(reply) else reply
+        return read_approval(given) or str(given)  # the run says what it does not understand

@@ -21,13 +21,21 @@ UNANSWERABLE = "unanswerable"
 UNAVAILABLE = "model_unavailable"
 """The same of one whose model could not be reached."""
 
-NO_VERDICT = ("stopped", UNANSWERABLE, UNAVAILABLE, ErrorKind.UNAVAILABLE.value)
-"""Errors of a candidate of whose SQL nothing is known: a limit, the data, the model's endpoint or the
-database kept it from running. Its expert gains and loses nothing."""
+NO_VERDICT = (
+    *("stopped", UNANSWERABLE, UNAVAILABLE),
+    *(ErrorKind.UNAVAILABLE.value, ErrorKind.NOT_APPROVED.value),
+)
+"""Errors of a candidate of whose SQL nothing is known: a limit, the data, the model's endpoint, the database
+or the user kept it from running. Its expert gains and loses nothing."""
 
-Decided: TypeAlias = Literal["", "vote", "tie_rule", "draw", "judge", "revision", "user", "verified"]
-"""What chose the winner: the weights, the tie rule, a draw, a model, the user, or that a person verified it
-before; empty without a winner."""
+FIRST = "first"
+"""``Vote.stopping`` where the only writer's answer stands without another candidate."""
+
+Decided: TypeAlias = Literal[
+    "", "vote", "tie_rule", "draw", "judge", "revision", "evidence", "user", "verified"
+]
+"""What chose the winner: the weights, the tie rule, a draw, a model, what the data says, the user, or that a
+person verified it before; empty without a winner."""
 
 
 @dataclass(frozen=True)
@@ -191,7 +199,8 @@ class Vote:
     @property
     def low(self) -> bool:
         """Low confidence by rule: a tie, a single surviving candidate, or nothing but blanks."""
-        return self.tie or self.blank or self.voters < 2
+        alone = self.voters < 2 and self.stopping != FIRST
+        return self.tie or self.blank or alone
 
     @property
     def remarks(self) -> tuple[str, ...]:

@@ -45,14 +45,21 @@ def sides(
     Raises:
         QuorumError: A result's file cannot be read.
     """
-    ordered = order_counts(candidates)
     by_id = {candidate.id: candidate for candidate in candidates}
+    speakers = [by_id[cluster.candidates[0]] for cluster in clusters[: len(LABELS)]]
+    return list(zip(sides_of(speakers, folder, ordered=order_counts(candidates)), speakers, strict=True))
+
+
+def sides_of(speakers: Sequence[Candidate], folder: Path, *, ordered: bool) -> list[Side]:
+    """Candidates with a result as sides called A, B, … in this order; reads the results.
+
+    Raises:
+        QuorumError: A result's file cannot be read.
+    """
     found = []
-    for label, cluster in zip(LABELS, clusters, strict=False):
-        candidate = by_id[cluster.candidates[0]]
-        assert candidate.result is not None  # only candidates with a result vote
+    for label, candidate in zip(LABELS, speakers, strict=False):
+        assert candidate.result is not None
         table = read_result(folder / candidate.result.file)
         assumed = candidate.remarks.assumptions if candidate.remarks else []
-        side = Side(label, candidate.sql, table, ordered=ordered, assumptions=assumed)
-        found.append((side, candidate))
+        found.append(Side(label, candidate.sql, table, ordered=ordered, assumptions=assumed))
     return found

@@ -15,20 +15,23 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from quorum.agents.base import PromptContext
-from quorum.graph.options import RunOptions
+from quorum.graph.approving import Approvals
+from quorum.graph.options import Options, RunOptions
 from quorum.graph.recipes.recipe import Recipe
 from quorum.graph.resources import Resources, open_resources
 from quorum.graph.runs import Event, RunFolder, Spent
 from quorum.graph.state import VERSION, Known
 from quorum.graph.stopping import Stopping, find_stopping
 from quorum.graph.trace import Trace
+from quorum.graph.values import ALWAYS, NEVER
 from quorum.knowledge.errors import ConfigurationError
+from quorum.tools.admission import tells
+from quorum.tools.databases.base import Connector
 from quorum.tools.excerpt import MAX_ROWS
 from quorum.tools.execute import Database, QueryCache
 from quorum.tools.experts import ExpertLedger
 from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.models import Model
-from quorum.tools.query import Limits
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -79,10 +82,21 @@ class Context:
         return self.database.connector.live
 
     @property
+    def reads_unasked(self) -> bool:
+        """Whether rows may be read by queries that no agent wants: nothing is paid for them, and the user
+        does not wish to be asked before each."""
+        return self.live and not self.database.connector.bills and self.options.approve != ALWAYS
+
+    @property
     def bounded(self) -> Database:
         """The database for queries of which few rows are shown: outcomes are cut, and kept apart."""
         limits = replace(self.database.limits, rows=min(MAX_ROWS, self.database.limits.rows))
         return replace(self.database, limits=limits, cache=self.explored)
+
+    @property
+    def unkept(self) -> Sequence[str]:
+        """Limits on bytes that the database cannot keep, in sentences."""
+        return unkept(self.database.connector, self.options)
 
     @property
     def votes(self) -> int:
@@ -193,7 +207,7 @@ async def open_context(
         )
         stack.push_async_callback(trace.aclose)
         ledger = _ledger(options, await asyncio.to_thread(trace.usage_so_far) if resume else None)
-        database = _database(options, resources, ledger, trace)
+        database = await asyncio.to_thread(_database, options, resources, ledger, trace)
         return Context(
             options=options,
             recipe=recipe,
@@ -210,6 +224,17 @@ async def open_context(
         )
 
 
+def unkept(connector: Connector, options: Options) -> list[str]:
+    """Which limits on bytes a database cannot keep because it does not tell what queries would read."""
+    by_bytes = options.approve not in (NEVER, ALWAYS)
+    given = {"max_bytes": options.max_bytes, "max_run_bytes": options.max_run_bytes}
+    given |= {f"approve={options.approve}": 0 if by_bytes else None}
+    if not connector.live or tells(connector):
+        return []
+    told = f"{connector.dialect or 'the engine'} does not tell what queries would read"
+    return [f"{name} has no effect here: {told}." for name, value in given.items() if value is not None]
+
+
 def _check_length(question: str) -> None:
     if len(question) > LONGEST_QUESTION:
         raise ConfigurationError(
@@ -219,15 +244,21 @@ def _check_length(question: str) -> None:
 
 
 def _database(options: RunOptions, resources: Resources, ledger: Ledger, trace: Trace) -> Database:
+    catalog, approver = resources.catalog, None
+    if options.approve != NEVER:
+        about: dict[str, Any] = {"record": trace.record, "step": trace.step}
+        about |= {"earlier": trace.earlier_approvals()}
+        approver = Approvals(options.approve, catalog.name, catalog.dialect, **about)
     return Database(
         connector=resources.connector,
-        catalog=resources.catalog,
+        catalog=catalog,
         linter=resources.linter,
-        limits=Limits(options.max_rows, options.max_bytes, options.query_timeout),
+        limits=options.query_limits,
         ledger=ledger,
         record=trace.record,
         folder=trace.results,
         recall=trace.recorded_query,
+        approver=approver,
     )
 
 
@@ -269,7 +300,7 @@ def _check_version(run: RunFolder) -> None:
 
 
 def _ledger(options: RunOptions, spent: Spent | None) -> Ledger:
-    budget = Budget(options.max_calls, options.max_usd, options.deadline)
+    budget = Budget(options.max_calls, options.max_usd, options.deadline, options.max_run_bytes)
     if spent is None:
         return Ledger(budget)
     accounts: dict[str, Any] = {"by_agent": spent.by_agent, "by_model": spent.by_model}

@@ -132,12 +132,14 @@ async def _reopen(given: RunOptions, recipe: Recipe, question: str, run_id: str)
     """The context of a run that goes on, from an interrupt or a fork, after it was closed."""
     context = await open_context(given, recipe, question, resume=run_id, owned=True, **given.handles)
     asked, named = (await asyncio.to_thread(context.trace.meta))["options"]["database"], given.database
+    asked = [asked] if isinstance(asked, str) else asked  # a run of an earlier version
     for secret in context.trace.redact:
-        named = named.replace(secret, REDACTED)
+        named = [url.replace(secret, REDACTED) for url in named]
     if named != asked:
         await context.aclose()
         raise ConfigurationError(
-            f"The run {run_id} asks {mask_url(asked)}, and the context names {mask_url(named)}.",
+            f"The run {run_id} asks {', '.join(map(mask_url, asked))}, and the context names "
+            f"{', '.join(map(mask_url, named))}.",
             hint="Go on with the context that the run was begun with.",
         )
     return context

@@ -32,7 +32,8 @@ from quorum.graph.strategies import STRATEGIES
 from quorum.graph.values import AUTO
 from quorum.knowledge.errors import ConfigurationError
 from quorum.knowledge.validation import in_words
-from quorum.tools.urls import SAMPLE, anchored
+from quorum.tools.query import Limits
+from quorum.tools.urls import SAMPLE, anchored, urls_in
 
 
 @dataclass(frozen=True)
@@ -105,14 +106,21 @@ class Options(BaseModel):
 
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
-    database: str = option(
-        SAMPLE,
-        "URL such as `sqlite:///shop.db`, a database file, a data file or a folder of them, or `sample`",
+    database: values.Databases = option(
+        [SAMPLE],
+        "URL such as `sqlite:///shop.db`, a database file, a data file or a folder of them, or `sample`; "
+        "several are read in one question",
         unset="none",
         metavar="URL",
         flag="--db",
         secret=True,
         measured=False,
+    )
+    catalog_age: values.Age = option(
+        3600.0,
+        "how long the kept catalog of a server's database is used before it is renewed; 0 reads it anew",
+        unit="seconds",
+        **_ELSEWHERE,
     )
     documents: values.MaybePlace = option(
         None,
@@ -198,8 +206,30 @@ class Options(BaseModel):
     deadline: values.Seconds | None = option(
         None, "wall clock per question: `90`, `90s`, `5m`", unit="seconds", anew=True
     )
+    max_run_bytes: values.Bytes | None = option(
+        None,
+        "bytes that a question's queries may read together, as the engine says, else as estimated",
+        unit="bytes",
+        ge=1,
+        anew=True,
+    )
+    approve: values.Approval = option(
+        values.NEVER,
+        "before which queries you are asked: `never`, `always`, `costly` (reading more than 10 GiB), or a "
+        "size such as `1GiB`",
+        metavar="WHEN",
+        anew=True,
+        measured=False,
+    )
+    max_bytes: values.Bytes | None = option(
+        None,
+        "bytes that one query may read, as estimated before it runs, and as the server counts where it can",
+        unit="bytes",
+        ge=1,
+        anew=True,
+    )
     max_rows: int = option(100_000, "rows kept of one result", unit="rows", ge=1)
-    max_bytes: values.Bytes = option(64 * 2**20, "bytes kept of one result", unit="bytes", ge=1024)
+    result_bytes: values.Bytes = option(64 * 2**20, "bytes kept of one result", unit="bytes", ge=1024)
     query_timeout: values.Seconds = option(60.0, "longest time of one query", unit="seconds")
     schema_tokens: int = option(
         30_000, "budget of the schema text; only descriptions and samples ever give way", unit="tokens", ge=1
@@ -264,11 +294,14 @@ class Options(BaseModel):
         placed = dict(values)
         for name in cls.model_fields.keys() & values.keys():
             kind, value = cls.model_fields[name].annotation, values[name]
+            if name == "database":
+                urls = urls_in(value) if isinstance(value, str) else value
+                if isinstance(urls, list) and all(isinstance(url, str) for url in urls):
+                    placed[name] = [anchored(url, folder) for url in urls]
+                continue
             if not value or not isinstance(value, str | Path):
                 continue  # nothing, or nothing that fits: validation says so
-            if name == "database":
-                placed[name] = anchored(str(value), folder)
-            elif Path in (kind, *get_args(kind)) and not str(value).startswith("~"):
+            if Path in (kind, *get_args(kind)) and not str(value).startswith("~"):
                 placed[name] = folder / value
         return placed
 
@@ -294,6 +327,11 @@ class Options(BaseModel):
     def specs(self) -> list[str]:
         """All the models: those that vote, then those of single roles."""
         return list(dict.fromkeys([*self.models, *self.model_for.values()]))
+
+    @property
+    def query_limits(self) -> Limits:
+        """The limits of each query."""
+        return Limits(self.max_rows, self.result_bytes, self.query_timeout, scan=self.max_bytes)
 
     def as_dict(self) -> dict[str, Any]:
         """All values, ready for JSON."""
@@ -344,4 +382,11 @@ class RunOptions(Options):
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> RunOptions:
         """Options from ``run.json``; keys of other versions are left out."""
-        return cls(**{name: value for name, value in values.items() if name in cls.model_fields})
+        named = as_named(values)
+        return cls(**{name: value for name, value in named.items() if name in cls.model_fields})
+
+
+def as_named(kept: Mapping[str, Any]) -> dict[str, Any]:
+    """Kept options as they are called now: ``max_bytes`` was what is ``result_bytes`` since 2026-11-23."""
+    older = "max_bytes" in kept and "result_bytes" not in kept
+    return {"result_bytes" if older and name == "max_bytes" else name: kept[name] for name in kept}

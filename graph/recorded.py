@@ -20,12 +20,15 @@ class Recorded:
     def __init__(self, events: Iterable[Event]) -> None:
         self._calls = defaultdict[tuple[str, str], deque[Event]](deque)
         self._queries: dict[str, Event] = {}
+        self.approvals: list[Event] = []
         for event in events:
             request = event.get("request", "")
             if event["kind"] == "model_call" and request and REDACTED not in str(event.get("reply")):
                 self._calls[event.get("task", ""), request].append(event)
             elif event["kind"] == "query" and request:
                 self._queries[request] = event
+            elif event["kind"] in ("approval_asked", "approval"):
+                self.approvals.append(event)
 
     def call(self, task: str, request: str) -> Event | None:
         """The ``model_call`` event of a request in that execution of a step.

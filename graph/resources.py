@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 from urllib.parse import quote
 
 from pydantic import SecretStr
@@ -26,7 +26,6 @@ from quorum.knowledge.compress import SchemaText, render
 from quorum.knowledge.dbt import with_properties
 from quorum.knowledge.definitions import DeclaredKey, with_definitions
 from quorum.knowledge.demonstrations import Demonstrations
-from quorum.knowledge.described import FOLDER, with_descriptions
 from quorum.knowledge.documents import Documents
 from quorum.knowledge.index import Embedder
 from quorum.knowledge.naming import write_full_name
@@ -34,9 +33,10 @@ from quorum.knowledge.schema_files import SchemaFiles
 from quorum.knowledge.triplets import Explored, explored_folder
 from quorum.knowledge.value_index import Place, ValueIndex
 from quorum.knowledge.verified import KnowledgeBase
-from quorum.tools.databases import connect
+from quorum.tools.databases import connect_all
 from quorum.tools.databases.base import Connector
-from quorum.tools.databases.embedded import EmbeddedConnector
+from quorum.tools.databases.embedded import with_beside
+from quorum.tools.databases.kept import Keeping
 from quorum.tools.declared_keys import contradicted
 from quorum.tools.ledger import Budget
 from quorum.tools.linking import marks_hold
@@ -46,7 +46,7 @@ from quorum.tools.models.embedding_cache import CachedEmbedder
 from quorum.tools.models.embeddings import make_embedder
 from quorum.tools.sample import sample_database, sample_documents
 from quorum.tools.triplet_store import load_explored
-from quorum.tools.urls import SAMPLE, location, url_secrets
+from quorum.tools.urls import SAMPLE, locations, url_secrets
 from quorum.tools.value_reading import SECONDS, read_values
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class Resources:
         return ColumnIndex(self.catalog, self.home / "index" / "columns" if self.home else None)
 
     async def matches(
-        self, question: str, k: int, seconds: float | None = None
+        self, question: str, k: int, seconds: float | None = None, scan: int | None = None
     ) -> tuple[dict[str, list[str]], list[str]]:
         """Values that the question seems to name, by column, and the columns of which values were not read.
 
@@ -105,11 +105,12 @@ class Resources:
 
         Args:
             seconds: In which they are to be read; None for no other bound than ``read_values`` has.
+            scan: Bytes that may be read for one column; None for no limit.
 
         Raises:
             DatabaseUnavailable: The database is closed.
         """
-        index = await self._values.get(self, seconds)
+        index = await self._values.get(self, seconds, scan)
         dialect, spelt = self.catalog.dialect, dict[Place, str]()
         for table, column in self.catalog.columns():
             parts = [part for part in (table.database, table.schema, table.name) if part]
@@ -139,11 +140,12 @@ class _Values:
         self._lock = asyncio.Lock()
         self._index: ValueIndex | None = None
 
-    async def get(self, resources: Resources, seconds: float | None) -> ValueIndex:
+    async def get(self, resources: Resources, seconds: float | None, scan: int | None) -> ValueIndex:
         async with self._lock:
             if self._index is None:
                 bound = SECONDS if seconds is None else seconds
-                self._index = await read_values(resources.connector, resources.linter.catalog, bound)
+                catalog = resources.linter.catalog
+                self._index = await read_values(resources.connector, catalog, bound, scan=scan)
         return self._index
 
 
@@ -211,7 +213,7 @@ async def open_resources(
         ConfigurationError: A model, a price, a folder or a URL is wrong.
         DatabaseUnavailable: The database cannot be opened or read.
     """
-    url, documents = await asyncio.to_thread(_sources, options)
+    urls, documents = await asyncio.to_thread(_sources, options)
     demonstrations = await asyncio.to_thread(_demonstrations, options)
     knowledge = await asyncio.to_thread(_knowledge, options)
     async with AsyncExitStack() as stack:
@@ -224,10 +226,11 @@ async def open_resources(
             return opened
 
         async def database() -> tuple[Connector, Catalog]:
-            connector = await asyncio.to_thread(connect, url)
+            connector = await asyncio.to_thread(connect_all, urls)
             stack.push_async_callback(connector.close)
             await connector.open()
-            return connector, await read_catalog(connector, documents)
+            about: dict[str, Any] = {"keeping": keeping(options), "scan": options.max_bytes}
+            return connector, await read_catalog(connector, documents, **about)
 
         # a provider's package takes as long to load as a database to open
         asked, (connector, catalog) = await _both(all_models(), database())
@@ -247,7 +250,7 @@ async def open_resources(
             explored=await asyncio.to_thread(_explored, options, catalog),
             static=await asyncio.to_thread(_explored, options, catalog, static=True),
             home=options.home,
-            secrets=(*asked.secrets, *(secret for secret in url_secrets(url) if secret)),
+            secrets=(*asked.secrets, *(secret for url in urls for secret in url_secrets(url) if secret)),
             _closing=stack.pop_all(),
         )
 
@@ -261,41 +264,59 @@ async def _both(first: Awaitable[S], second: Awaitable[T]) -> tuple[S, T]:
     return cast("tuple[S, T]", (one, other))
 
 
-def _sources(options: RunOptions) -> tuple[str, Documents | None]:
-    """The database's URL and the documents; the sample brings its own documents."""
+def _sources(options: RunOptions) -> tuple[list[str], Documents | None]:
+    """The databases' URLs and the documents; the sample brings its own documents."""
     folder, home = options.documents, options.home
-    if options.database == SAMPLE:
+    if SAMPLE in options.database:
         folder = folder or sample_documents()
-    url = database_url(options.database, home)
-    return url, Documents.load(folder, cache=home / "index") if folder else None
+    urls = database_urls(options.database, home)
+    return urls, Documents.load(folder, cache=home / "index") if folder else None
 
 
-def database_url(url: str, home: Path) -> str:
-    """The URL that can be opened; the sample database is made where it is missing."""
-    if url != SAMPLE:
-        return url
+def database_urls(urls: Iterable[str], home: Path) -> list[str]:
+    """The URLs that can be opened; the sample database is made where it is missing."""
+    return [_sample_url(home) if url == SAMPLE else url for url in urls]
+
+
+def _sample_url(home: Path) -> str:
     return f"sqlite:///{quote(str(sample_database(home / 'sample').resolve()))}"
 
 
-async def read_catalog(connector: Connector, documents: Documents | None, *, samples: int = 3) -> Catalog:
+def keeping(options: Options) -> Keeping:
+    """Where the catalogs of servers' databases are kept, and for how long one is used as it is."""
+    return Keeping(options.home / "catalogs", options.catalog_age)
+
+
+async def read_catalog(
+    connector: Connector,
+    documents: Documents | None,
+    *,
+    samples: int = 3,
+    keeping: Keeping | None = None,
+    scan: int | None = None,
+) -> Catalog:
     """The catalog as agents see it, with what is said beside the database's file and defined in documents.
 
     Its notes tell which declared relationships the rows contradict, where there are rows.
 
+    Args:
+        keeping: How a server's catalog is kept; without it the database is read.
+        scan: Bytes that may be read to look at a declared relationship; None for no limit.
+
     Raises:
         DatabaseUnavailable: The database cannot be read.
     """
-    catalog = await connector.catalog(samples=samples)
+    reading = keeping.catalog(connector, samples=samples) if keeping else connector.catalog(samples=samples)
+    catalog = await reading
     catalog, declared = await asyncio.to_thread(_described, catalog, connector, documents)
-    notes = await contradicted(connector, catalog, declared)
+    notes = await contradicted(connector, catalog, declared, scan=scan)
     return replace(catalog, notes=(*catalog.notes, *notes)) if notes else catalog
 
 
 def _described(
     catalog: Catalog, connector: Connector, documents: Documents | None
 ) -> tuple[Catalog, tuple[DeclaredKey, ...]]:
-    if isinstance(connector, EmbeddedConnector) and (folder := connector.folder / FOLDER).is_dir():
-        catalog = with_descriptions(catalog, folder)
+    catalog = with_beside(connector, catalog)
     if documents is None:
         return catalog, ()
     return with_definitions(with_properties(catalog, documents.texts), documents.definitions)
@@ -313,7 +334,7 @@ def _knowledge(options: RunOptions) -> KnowledgeBase:
 
 def explored_in(root: Path, options: Options, catalog: Catalog, *, static: bool = False) -> Path:
     """The folder of the options' database below ``root``, whose catalog this is."""
-    where = location(database_url(options.database, options.home))
+    where = locations(database_urls(options.database, options.home))
     return explored_folder(root, catalog, where, static=static)
 
 

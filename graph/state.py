@@ -17,12 +17,12 @@ from typing import Annotated, Any, TypeVar
 from typing_extensions import TypedDict  # Python < 3.12: typing's own lacks what pydantic needs
 
 from quorum.agents.exploration_corrector import FailedTry
-from quorum.agents.turns import Attempt, ExplorationQuery, Turn
+from quorum.agents.turns import Attempt, ExplorationQuery, Reading, Turn
 from quorum.graph.ballots import Cluster, Vote
 
 PREVIEW_ROWS = 20
 
-VERSION = 5
+VERSION = 7
 """Version of the state's form; a run begun with another version cannot be resumed."""
 
 Item = TypeVar("Item")
@@ -86,6 +86,7 @@ class PromptExtras:
         rivals: A JSON list of queries that answer the question differently, which exploration is aimed at.
         differences: A JSON list of sentences on how earlier answers disagree.
         revision: The Reviser's query.
+        reading: The reading that is to be answered, with the query that answers another one.
     """
 
     rows: str = ""
@@ -95,6 +96,7 @@ class PromptExtras:
     rivals: str = ""
     differences: str = ""
     revision: str = ""
+    reading: str = ""
 
 
 @dataclass(frozen=True)
@@ -121,12 +123,12 @@ class Remarks:
     Attributes:
         summary: What the rows show, in a sentence.
         assumptions: What the query rests on without the question having said it.
-        reading: Another meaning of the question; empty if it sees none, None if nobody asked it for one.
+        readings: Other meanings of the question; None if nobody asked it for any.
     """
 
     summary: str = ""
     assumptions: list[str] = field(default_factory=list)
-    reading: str | None = None
+    readings: list[Reading] | None = None
 
 
 @dataclass(frozen=True)
@@ -159,6 +161,28 @@ class Candidate:
     ordered: bool | None = None
     confirmed: bool | None = None
     warnings: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Doubted:
+    """What a check of silent errors says of a candidate's query (``quorum.tools.silent_errors``)."""
+
+    candidate: str
+    kind: str
+    says: str
+
+
+@dataclass(frozen=True)
+class OtherReading:
+    """Another reading of the question that was written and run, and whose result differs from the answer's.
+
+    Attributes:
+        says: What it takes the question to mean.
+        answer: Its query with the result.
+    """
+
+    says: str
+    answer: Candidate
 
 
 @dataclass(frozen=True)
@@ -274,10 +298,15 @@ class RunState(Known):
         batch: Candidate inputs to be sent now; ``dispatched`` counts all so far.
         first_round: Candidates of a first round of writing, while they do not vote.
         explored: An exploration took place, or none is possible.
+        doubted: What checks of silent errors found in the winner, which is the ``objection`` then.
         objection: The Validator's, to the winner; ``revision`` is the Reviser's query.
         stopped_by: The limit that ended the run.
         reopened: ``Context.session`` in which all candidates were asked again because no model had answered.
+        to_write: Readings that are written and run now, as ``r1``, ``r2``, … in this order.
+        written: What came of them.
+        others: Those of them whose results differ from the answer's and from each other.
         clarified: The user has made the question more precise.
+        meant: The reading that the user chose.
         verified: Verified questions that the prompts show, with who stands for them.
         sources: Files of the documents that the prompts show, with line and headings of a passage.
     """
@@ -293,11 +322,16 @@ class RunState(Known):
     vote: Vote | None = None
     exploration: Exploration = field(default_factory=Exploration)
     explored: bool = False
+    doubted: list[Doubted] = field(default_factory=list)
     objection: str = ""
     revision: str = ""
     stopped_by: str = ""
     reopened: str = ""
+    to_write: list[Reading] = field(default_factory=list)
+    written: Annotated[list[Candidate], merge] = field(default_factory=list)
+    others: list[OtherReading] = field(default_factory=list)
     clarified: bool = False
+    meant: str = ""
     verified: list[str] = field(default_factory=list)
     sources: list[str] = field(default_factory=list)
     warnings: Annotated[list[str], gather] = field(default_factory=list)
@@ -308,6 +342,11 @@ class RunState(Known):
         """The candidate that stands for the answer, if there is one."""
         name = self.vote.winner if self.vote else None
         return next((candidate for candidate in self.candidates if candidate.id == name), None)
+
+    @property
+    def open_doubts(self) -> list[str]:
+        """What checks found in the query that answers, which a model has let stand."""
+        return [each.says for each in self.doubted if self.vote and each.candidate == self.vote.winner]
 
     @property
     def limited(self) -> bool:
@@ -374,25 +413,22 @@ class CandidateState(Known):
         return bool(self.sql) and self.error is None and self.sql == self.answer_sql
 
 
-class CandidateOutput(TypedDict):
-    """The output of a branch; a wider schema would make parallel branches clash."""
-
-    candidates: list[Candidate]
-
-
 STATE_TYPES = (
     Attempt,
     Candidate,
     CandidateInput,
     CandidateState,
     Cluster,
+    Doubted,
     Exploration,
     ExplorationQuery,
     Failure,
     FailedTry,
     Finding,
     Grounding,
+    OtherReading,
     PromptExtras,
+    Reading,
     Remarks,
     Result,
     Turn,
@@ -404,7 +440,7 @@ STATE_TYPES = (
 def fresh(question: str, run_id: str = "", **known: Any) -> dict[str, Any]:
     """``RunState`` of a new question: every field at its default, except those in ``known``."""
     state = RunState(question=question, run_id=run_id, **known)
-    emptied = {"candidates": None, "warnings": None}
+    emptied = {"candidates": None, "warnings": None, "written": None}
     return {item.name: getattr(state, item.name) for item in fields(state)} | emptied
 
 

@@ -73,7 +73,7 @@ async def sql_majority(ballots: Sequence[Ballot], rules: Rules) -> Tally:
     Raises:
         ConfigurationError: The rules name no known dialect.
     """
-    from quorum.tools.sql import normalise
+    from quorum.tools.writing import normalise
 
     return _by_weight(clusters(ballots, choice=lambda ballot: normalise(ballot.sql, rules.dialect)))
 

@@ -143,12 +143,21 @@ class Trace(RunFolder):
 
     def recorded_call(self, request: str) -> Event | None:
         """What an interrupted process recorded of a model call in the step that runs now."""
-        return self._recorded.call(_LOCATION.get().get("task", ""), request)
+        return self._recorded.call(self.step(), request)
 
     def recorded_query(self, request: str) -> Event | None:
         """What an interrupted process recorded of a query."""
         found = self._recorded.query(request)
         return cast("Event", self.expand(found)) if found else None
+
+    def earlier_approvals(self) -> list[Event]:
+        """What interrupted processes asked the user before queries ran, and what was replied."""
+        return [cast("Event", self.expand(event)) for event in self._recorded.approvals]
+
+    @staticmethod
+    def step() -> str:
+        """LangGraph's id of the step that runs now; empty outside the graph."""
+        return _LOCATION.get().get("task", "")
 
     @property
     def failure(self) -> str:

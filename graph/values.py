@@ -15,12 +15,19 @@ from quorum.agents.role import check_roles
 from quorum.graph.stopping import find_stopping
 from quorum.graph.strategies import find_strategy
 from quorum.knowledge.errors import ConfigurationError
+from quorum.tools.urls import urls_in
 
 AUTO = "auto"
 """As a strategy or a stopping rule: the recipe's own."""
 
+NEVER, ALWAYS, COSTLY = "never", "always", "costly"
+"""Before which queries the user is asked, beside sizes."""
+COSTLY_BYTES = 10 * 2**30
+"""What ``costly`` means: 6 US cents where a TiB read costs 6.25 dollars, seconds of a fast disk."""
+
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _BYTES = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+_BYTES |= {"tb": 10**12, "tib": 2**40}
 
 
 def _seconds(value: Any) -> Any:
@@ -41,9 +48,36 @@ def _size(value: Any) -> Any:
     return int(float(found[1]) * _BYTES[found[2].lower()])
 
 
+def _approval(value: Any) -> Any:
+    """One of the words in small letters, or a size as it was written."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    word = value.strip().lower() if isinstance(value, str) else value
+    return word if word in (NEVER, ALWAYS, COSTLY) else value
+
+
+def approval_bytes(value: str) -> int | None:
+    """Estimates above how many bytes are asked for; None for ``never`` and ``always``.
+
+    Raises:
+        ConfigurationError: It is neither one of the words nor a size.
+    """
+    if value in (NEVER, ALWAYS):
+        return None
+    size = COSTLY_BYTES if value == COSTLY else _size(value)
+    if not isinstance(size, int):
+        raise ConfigurationError(f"{value!r} is neither {NEVER}, {ALWAYS}, {COSTLY} nor a size such as 1GiB")
+    return size
+
+
 def _names(value: Any) -> Any:
     """A comma list as a list; anything else as it is."""
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+def _databases(value: Any) -> Any:
+    """A comma list of databases as a list; anything else as it is."""
+    return urls_in(value) if isinstance(value, str) else value
 
 
 def _once(names: list[str]) -> list[str]:
@@ -114,8 +148,10 @@ def _place(path: Path | None) -> Path | None:
 
 
 Seconds = Annotated[float, Field(gt=0), BeforeValidator(_seconds)]
+Age = Annotated[float, Field(ge=0), BeforeValidator(_seconds)]
 Bytes = Annotated[int, BeforeValidator(_size)]
 Names = Annotated[list[str], BeforeValidator(_names), AfterValidator(_once)]
+Databases = Annotated[list[str], BeforeValidator(_databases), AfterValidator(_once)]
 Switches = Annotated[dict[str, Any], BeforeValidator(_pairs)]
 Prices = Annotated[
     dict[str, dict[str, float]], BeforeValidator(_pairs), AfterValidator(partial(_checked, _check_prices))
@@ -124,6 +160,7 @@ RoleModels = Annotated[
     dict[str, str], BeforeValidator(_pairs), AfterValidator(partial(_checked, check_roles))
 ]
 Strategy = Annotated[str, AfterValidator(partial(_checked, _check_strategy))]
+Approval = Annotated[str, BeforeValidator(_approval), AfterValidator(partial(_checked, approval_bytes))]
 StoppingRule = Annotated[str, AfterValidator(partial(_checked, _check_stopping))]
 Place = Annotated[Path, AfterValidator(_place)]
 MaybePlace = Annotated[Path | None, AfterValidator(_place), BeforeValidator(lambda path: path or None)]

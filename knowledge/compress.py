@@ -122,9 +122,9 @@ def render(catalog: Catalog, *, budget: int | None = None) -> SchemaText:
     if budget is None:
         budget = max(DEFAULT_BUDGET, int(skeleton.tokens * DEFAULT_GROWTH))
     if skeleton.tokens > budget:
-        return replace(_write(catalog, writer, SKELETON, budget), whole=full.tokens)
+        return replace(_exceeding(skeleton, catalog, budget), whole=full.tokens)
     level = _guess(writer.layouts, skeleton, int(budget * OPTIMISM))
-    while (best := _write(catalog, writer, LEVELS[level], budget)).tokens > budget:
+    while (best := _write(catalog, writer, LEVELS[level])).tokens > budget:
         level += 1  # ends at the skeleton, which fits
     return replace(best, whole=full.tokens)
 
@@ -162,7 +162,16 @@ def _guess(layouts: Sequence[Layout], skeleton: SchemaText, budget: int) -> int:
     return len(LEVELS) - 1
 
 
-def _write(catalog: Catalog, writer: Writer, detail: Detail, budget: int | None = None) -> SchemaText:
+def _exceeding(found: SchemaText, catalog: Catalog, budget: int) -> SchemaText:
+    """The text with the remark that it exceeds the budget, with names and types alone."""
+    excess = (
+        f"names and types alone exceed the budget of {budget:,} tokens by about {found.tokens - budget:,}"
+    )
+    gap = "" if catalog.notes or found.left_out else "\n"
+    return replace(found, text=f"{found.text}{gap}# {excess}\n", left_out=(*found.left_out, excess))
+
+
+def _write(catalog: Catalog, writer: Writer, detail: Detail) -> SchemaText:
     blocks = writer.write(detail)
     left_out = writer.left_out()
     tables, columns = len(catalog.tables), sum(len(table.columns) for table in catalog.tables)
@@ -173,10 +182,6 @@ def _write(catalog: Catalog, writer: Writer, detail: Detail, budget: int | None 
     tail = [f"# note: {one_line(note)}" for note in catalog.notes]
     tail += [f"# left out: {'; '.join(left_out)}"] if left_out else []
     tokens = estimate_tokens(body) + estimate_tokens("\n".join(tail))
-    if budget is not None and tokens > budget and detail == SKELETON:
-        excess = f"names and types alone exceed the budget of {budget:,} tokens by about {tokens - budget:,}"
-        tail.append(f"# {excess}")
-        left_out = (*left_out, excess)
     text = "\n".join([body, *([""] if tail else []), *tail]) + "\n"
     return SchemaText(text, tokens, tokens, left_out)
 

@@ -49,7 +49,7 @@ class BudgetExceeded(QuorumError):
     """A hard limit of the run was reached.
 
     Attributes:
-        limit: The limit's name: ``max_calls``, ``max_usd`` or ``deadline``.
+        limit: The limit's name: ``max_calls``, ``max_usd``, ``max_run_bytes`` or ``deadline``.
     """
 
     def __init__(self, message: str, *, limit: str = "", hint: str = "") -> None:

@@ -9,12 +9,18 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from heapq import nsmallest
+from math import floor
+from typing import TypeAlias
 
 from quorum.knowledge.catalog import Catalog, Column, Field, Table
 from quorum.knowledge.name_ranges import fold_names
 from quorum.knowledge.variant import merge_fields
+
+Key: TypeAlias = tuple[str, str, bool]
+"""A column's name, type and whether it may be NULL."""
 
 MIN_SHARED = 8
 """Columns that a variant must share with its base; below, the difference is no easier to read."""
@@ -143,18 +149,42 @@ def _union(lists: Iterable[tuple[Field, ...]]) -> tuple[Field, ...]:
 def _find_bases(layouts: Sequence[Layout]) -> None:
     """Give each layout its nearest relative among those written in full (bigger ones first)."""
     least = MIN_SHARED_SMALL if len(layouts) <= SMALL_CATALOG else MIN_SHARED
-    holders: dict[tuple[str, str, bool], list[int]] = {}
+    holders: dict[Key, list[int]] = {}
     full: list[Layout] = []
+    keys_of: list[frozenset[Key]] = []
     for layout in sorted(layouts, key=lambda la: (-len(la.tables), -len(la.columns))):
         if len({c.name for c in layout.columns}) != len(layout.columns) or len(layout.columns) < least:
             continue
         keys = [(c.name, c.type, c.nullable) for c in layout.columns]
-        shared = Counter(number for key in keys for number in holders.get(key, ()))
-        nearest = sorted(shared, key=lambda number: (len(full[number].columns) - 2 * shared[number], number))
-        if not any(_adopt(layout, full[number]) for number in nearest[:3] if shared[number] >= least):
-            for key in keys:
-                holders.setdefault(key, []).append(len(full))
-            full.append(layout)
+        if any(_adopt(layout, full[n]) for n in _nearest(keys, holders, keys_of, least)):
+            continue
+        for key in keys:
+            holders.setdefault(key, []).append(len(full))
+        full.append(layout)
+        keys_of.append(frozenset(keys))
+
+
+def _nearest(
+    keys: Sequence[Key], holders: Mapping[Key, Sequence[int]], keys_of: Sequence[frozenset[Key]], least: int
+) -> list[int]:
+    """The three layouts that differ least from these columns, as far as they share enough to be a base.
+
+    Who shares enough of all columns shares one of the rarest: of a few, which few other layouts have. So most
+    layouts need not be looked at.
+    """
+    needed = max(least, len(keys) - floor(MAX_DIFFERENCE * len(keys)))
+    rare = sorted(keys, key=lambda key: len(holders.get(key, ())))[: len(keys) - needed + 1]
+    mine = frozenset(keys)
+    near = {number for key in rare for number in holders.get(key, ())}
+    ranked = [(len(keys_of[n]) - 2 * shared, n) for n in near if (shared := len(mine & keys_of[n])) >= needed]
+    best = nsmallest(3, ranked)
+    if best and (
+        len(best) < 3 or best[-1][0] > -needed
+    ):  # one that shares less, but is smaller, may be nearer
+        shared_by = Counter(number for key in keys for number in holders.get(key, ()))
+        best = nsmallest(3, ((len(keys_of[n]) - 2 * shared, n) for n, shared in shared_by.items()))
+        best = [(score, n) for score, n in best if shared_by[n] >= least]
+    return [number for _, number in best]
 
 
 def _adopt(layout: Layout, base: Layout) -> bool:

@@ -8,10 +8,14 @@ from functools import cache, lru_cache
 
 from quorum.knowledge.schema_grammar import quote
 
-_PLAIN = {"snowflake": re.compile(r"[A-Z_][A-Z0-9_]*"), "postgres": re.compile(r"[a-z_][a-z0-9_]*")}
-"""These two fold a bare name and then compare exactly; the others ignore case."""
+_PLAIN = {
+    **dict.fromkeys(("snowflake", "oracle", "exasol"), re.compile(r"[A-Z_][A-Z0-9_]*")),
+    "postgres": re.compile(r"[a-z_][a-z0-9_]*"),
+}
+"""These fold a bare name and then compare exactly; the others ignore case."""
 _ANY_CASE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_MARKS = {"bigquery": "`", "mysql": "`"}
+_MARKS = dict.fromkeys(("bigquery", "mysql", "doris", "singlestore", "starrocks"), "`")
+_MARKS |= dict.fromkeys(("clickhouse", "databricks", "hive", "spark"), "`")
 _CACHED = 1 << 16  # the same few names come back at every level of detail
 _EVERYWHERE = """
     all alter and any as asc between by case cast check column constraint create cross current
@@ -27,6 +31,11 @@ _MISREAD = """
     undrop xor
 """
 """Words that sqlglot, and so the guard, takes for more than a name in one of the dialects or another."""
+_MISREAD_ELSEWHERE = """
+    binary distinctrow eq ge global gt ins le locking lt minus mod ne prewhere sample sel separator
+    serdeproperties straight_join variadic
+"""
+"""The same in a dialect that is asked through SQLAlchemy alone."""
 _POSTGRES = """
     analyse analyze array asymmetric authorization binary both collate collation concurrently
     current_catalog current_date current_role current_schema current_time current_timestamp
@@ -43,8 +52,22 @@ _RESERVED = {
     "snowflake": """connect current_date current_time current_timestamp current_user following ilike
         increment lateral localtime localtimestamp minus of qualify regexp revoke rlike sample start
         tablesample trigger try_cast whenever""",
+    "tsql": """add authorization backup begin break browse bulk cascade checkpoint close clustered coalesce
+        collate commit compute contains continue convert current_date current_time current_timestamp
+        current_user cursor database dbcc deallocate declare deny disk distributed dump errlvl escape exec
+        execute exit external file fillfactor freetext function goto holdlock identity identitycol kill
+        lineno load merge national nocheck nonclustered nullif off offsets open option over percent pivot
+        plan print proc procedure public raiserror read readtext reconfigure replication restore restrict
+        return revert rollback rowcount rowguidcol rule save schema session_user setuser shutdown statistics
+        system_user tablesample textsize top tran transaction trigger truncate tsequal unpivot updatetext use
+        user view waitfor while writetext""",
+    "oracle": """access add audit cluster column comment compressed connect date decimal exclusive file float
+        identified immediate increment initial integer level lock long maxextents minus mlslabel mode modify
+        noaudit nocompress nowait number of offline online option pctfree prior public raw rename resource
+        rowid rownum session share size smallint start successful synonym sysdate trigger uid user validate
+        systimestamp varchar varchar2 view whenever""",
 }
-"""Words beside those of ``_EVERYWHERE``; sqlglot has the lists of BigQuery and MySQL."""
+"""Words beside those of ``_EVERYWHERE``; sqlglot has the lists of BigQuery, MySQL and some others."""
 
 
 @lru_cache(_CACHED)
@@ -67,11 +90,13 @@ def write_full_name(parts: Iterable[str], dialect: str = "") -> str:
 @cache
 def reserved(dialect: str) -> frozenset[str]:
     """The words, in lower case, that the dialect reserves."""
-    if dialect in _MARKS:
-        from sqlglot.dialects.dialect import Dialect
+    words = frozenset(f"{_EVERYWHERE} {_RESERVED.get(dialect, '')}".split())
+    if dialect in ("", "duckdb", "postgres", "snowflake", "sqlite"):
+        return words
+    from sqlglot.dialects.dialect import Dialect
 
-        return frozenset(map(str.lower, Dialect.get_or_raise(dialect).generator_class.RESERVED_KEYWORDS))
-    return frozenset(f"{_EVERYWHERE} {_RESERVED.get(dialect, '')}".split())
+    listed = frozenset(map(str.lower, Dialect.get_or_raise(dialect).generator_class.RESERVED_KEYWORDS))
+    return listed if dialect in ("bigquery", "mysql") else words | listed | {*_MISREAD_ELSEWHERE.split()}
 
 
 @cache

@@ -329,15 +329,15 @@ class KnowledgeBase:
             raise ConfigurationError(f"This question cannot be kept as a file: {error}.") from error
         now = now or KnowledgeBase.load(self.folder)
         before = next((other for other in now.pairs if other.id == pair.id), None)
-        path = self.folder / (before.file if before else now.new_file(pair))
-        part = path.with_name(f"{path.name}.{os.getpid()}.part")
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            part.write_bytes(text.encode())
-            part.replace(path)
-        except OSError as error:
-            raise ConfigurationError(f"Cannot write {path}: {error.strerror}.") from error
-        return path
+        return _written(self.folder / (before.file if before else now.new_file(pair)), text)
+
+    def keep_note(self, name: str, text: str) -> Path:
+        """Write a note, in the place of an earlier one of that name; returns its file.
+
+        Raises:
+            ConfigurationError: The folder cannot be written to.
+        """
+        return _written(self.folder / NOTES / f"{name}.md", text)
 
     def new_file(self, pair: VerifiedPair) -> str:
         """A name for a pair's file that no other file has."""
@@ -374,6 +374,17 @@ class KnowledgeBase:
         except OSError as error:
             raise ConfigurationError(f"Cannot delete {path}: {error.strerror}.") from error
         return path
+
+
+def _written(path: Path, text: str) -> Path:
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.write_bytes(text.encode())
+        part.replace(path)
+    except OSError as error:
+        raise ConfigurationError(f"Cannot write {path}: {error.strerror}.") from error
+    return path
 
 
 def _read(folder: Path, part: str, problems: list[str]) -> Iterator[tuple[str, str]]:

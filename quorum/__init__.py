@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from quorum.api import ask, ask_sync
     from quorum.exploring import explore, explore_sync
     from quorum.graph.answer import Answer
+    from quorum.graph.approval import Approval
     from quorum.graph.clarification import Clarification
     from quorum.settings import Settings
     from quorum.teaching import correct, correct_sync, keep
@@ -20,6 +21,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Answer",
+    "Approval",
     "Clarification",
     "Settings",
     "ask",
@@ -33,6 +35,7 @@ __all__ = [
 
 _HOMES = {
     "Answer": "quorum.graph.answer",
+    "Approval": "quorum.graph.approval",
     "Clarification": "quorum.graph.clarification",
     "Settings": "quorum.settings",
     "ask": "quorum.api",

@@ -15,7 +15,7 @@ from quorum.settings import Settings
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-    from quorum.graph.answering import OnClarify
+    from quorum.graph.answering import OnApprove, OnClarify
     from quorum.graph.options import RunOptions
     from quorum.graph.runs import Event
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 async def ask(
     question: str = "",
     *,
-    db: str | None = None,
+    db: str | Sequence[str] | None = None,
     models: str | Sequence[str] | None = None,
     recipe: str | None = None,
     votes: int | None = None,
@@ -33,12 +33,14 @@ async def ask(
     chat_models: Mapping[str, BaseChatModel] | None = None,
     on_event: Callable[[Event], None] | None = None,
     on_clarify: OnClarify | None = None,
+    on_approve: OnApprove | None = None,
     **options: Any,
 ) -> Answer:
     """Answer a question about a database; the answer's ``status`` says whether it is one.
 
     Args:
-        db: URL of the database (``sqlite:///shop.db``), its file, data files or their folder, or ``sample``.
+        db: URL of the database (``sqlite:///shop.db``), its file, data files or their folder, or ``sample``;
+            a list of several, whose tables one query may join.
         models: Specs ``provider:name``; several share the candidates as experts.
         docs: Folder of documents that define business terms.
         resume: Id of an interrupted run, a unique beginning of one, or ``last``: it goes on with its own
@@ -50,20 +52,27 @@ async def ask(
         on_event: Hears each step of the run as it happens.
         on_clarify: Asked which answer is meant when strong ones disagree; sets ``clarify``. It (or
             what it returns, if that is awaitable) gives a label, an addition to the question, or
-            None to keep the vote; a reply that is of no use is asked for again, twice at most.
+            None to keep the vote; a reply that is of no use is asked for again, twice at most. Another
+            reading that is chosen is kept as a note of the knowledge base (``Answer.convention``).
+        on_approve: Asked before queries run, as the option ``approve`` says; sets it to ``costly`` where
+            it is ``never``. It gives ``yes``, ``no`` or ``all``, or True or False, at once or when awaited.
         options: Any other field of ``quorum.settings.Settings``, e.g. ``max_usd=0.5``.
 
     Raises:
         ConfigurationError: A setting is missing, wrong or unknown, the question is no text, or the
-            run asks back and ``on_clarify`` is missing.
+            run asks back and ``on_clarify`` or ``on_approve`` is missing.
         DatabaseUnavailable: The database cannot be opened or read.
         ModelUnavailable: No model answered.
     """
-    flags = {"database": db, "recipe": recipe, "votes": votes, "documents": docs, **options}
+    flags: dict[str, Any] = {"recipe": recipe, "votes": votes, "documents": docs, **options}
+    if db is not None:
+        flags["database"] = [db] if isinstance(db, str) else db
     own = list(chat_models or ()) if resume is None else []
     flags["models"] = [models] if isinstance(models, str) else models or own or None
     flags |= {"clarify": True} if on_clarify is not None and resume is None else {}
     settings = settings.changed(**flags) if settings else Settings(**flags)
+    if on_approve is not None and resume is None and settings.approve == "never":
+        settings = settings.changed(approve="costly")
     run_id = ""
     if resume is None:
         run = settings.run_options()
@@ -72,14 +81,19 @@ async def ask(
         if (answer := await asyncio.to_thread(folder.answer)) is not None:
             return Answer.model_validate(answer)
         run_id = folder.run_id
-    _check_askable(question, run, chat_models or {}, on_clarify)
+    _check_askable(question, run, chat_models or {})
+    _check_asking(run, on_clarify, on_approve)
     from quorum.graph.answering import answer_question
     from quorum.graph.context import open_context
     from quorum.graph.recipes import recipe_of
 
     handles: dict[str, Any] = {"api_key": settings.key, "listener": on_event, "chat_models": chat_models}
     context = await open_context(run, recipe_of(run), question, resume=run_id, **handles)
-    return await answer_question(context, question, resumed=bool(run_id), on_clarify=on_clarify)
+    asked: dict[str, Any] = {"on_clarify": on_clarify, "on_approve": on_approve}
+    made = await answer_question(context, question, resumed=bool(run_id), **asked)
+    if made.meant:
+        await asyncio.to_thread(_keep_convention, made, settings)
+    return made
 
 
 def ask_sync(question: str = "", **arguments: Any) -> Answer:
@@ -97,6 +111,15 @@ def ask_sync(question: str = "", **arguments: Any) -> Answer:
     return asyncio.run(ask(question, **arguments))
 
 
+def _keep_convention(answer: Answer, settings: Settings) -> None:
+    from quorum.teaching import keep_convention
+
+    try:
+        answer.convention = str(keep_convention(answer, settings))
+    except ConfigurationError as error:
+        answer.warnings.append(f"The reading that you chose was not kept: {error}")
+
+
 def _check_text(question: str) -> None:
     try:
         question.encode()
@@ -107,9 +130,7 @@ def _check_text(question: str) -> None:
         ) from error
 
 
-def _check_askable(
-    question: str, options: RunOptions, own: Mapping[str, BaseChatModel], on_clarify: OnClarify | None
-) -> None:
+def _check_askable(question: str, options: RunOptions, own: Mapping[str, BaseChatModel]) -> None:
     _check_text(question)
     if not question.strip():
         raise ConfigurationError("The question is empty.")
@@ -118,8 +139,16 @@ def _check_askable(
             f"chat_models has {', '.join(sorted(strangers))}, which is not among the models.",
             hint=f"The models are: {', '.join(options.specs)}.",
         )
+
+
+def _check_asking(options: RunOptions, on_clarify: OnClarify | None, on_approve: OnApprove | None) -> None:
     if options.clarify and on_clarify is None:
         raise ConfigurationError(
             "The run may ask back which answer is meant, and there is nobody to ask.",
             hint="Pass on_clarify, ask on a terminal, or leave clarify out.",
+        )
+    if options.approve != "never" and on_approve is None:
+        raise ConfigurationError(
+            f"The run asks before queries run (approve={options.approve}), and there is nobody to ask.",
+            hint="Pass on_approve, ask on a terminal, or set approve to never.",
         )

@@ -103,7 +103,7 @@ def _recipe(settings: Settings) -> Check:
     """Whether recipe, preset, switches, votes and the models of roles fit together."""
     from quorum.graph.recipes import recipe_of
 
-    missing = {"models": settings.models or ["offline"], "database": settings.database or SAMPLE}
+    missing = {"models": settings.models or ["offline"], "database": settings.database or [SAMPLE]}
     try:
         recipe = recipe_of(settings.changed(**missing).run_options())
     except ConfigurationError as error:
@@ -167,29 +167,81 @@ def _database(settings: Settings, documents: Documents | None) -> Iterator[Check
         hint = "Set QUORUM_DATABASE=sqlite:///shop.db, or database in quorum.toml, or pass --db."
         yield Check("database", False, "none is configured", hint)
         return
+    opened = True
+    for url in settings.database:
+        checks = list(_one_database(url, settings, documents))
+        opened = opened and checks[0].ok is True
+        yield from checks
+    if opened and len(settings.database) > 1:
+        yield _together(settings)
+
+
+def _together(settings: Settings) -> Check:
+    """How queries read several databases that can each be opened."""
+    from quorum.commands.schema import live_catalog
+
+    try:
+        catalog = asyncio.run(live_catalog(settings.database, settings.home, samples=0))
+    except QuorumError as error:
+        return Check("databases", False, f"cannot be read in one question: {error}")
+    databases = {table.database for table in catalog.tables}
+    how = f"each table's part is fetched, and joined by DuckDB as {', '.join(sorted(databases))}"
+    if catalog.dialect != "duckdb" or len(databases) < 2:
+        how = f"{catalog.dialect} joins them itself"
+    return Check("databases", True, f"{len(settings.database)} in one question: {how}")
+
+
+def _one_database(url: str, settings: Settings, documents: Documents | None) -> Iterator[Check]:
     from quorum.commands.schema import live_account, live_catalog
 
-    shown = mask_url(settings.database)
+    shown = mask_url(url)
     try:
-        reading = live_catalog(settings.database, settings.home, documents=documents, samples=0)
-        catalog = asyncio.run(reading)
-        account = asyncio.run(live_account(settings.database, settings.home))
+        catalog = asyncio.run(live_catalog([url], settings.home, documents=documents, samples=0))
+        account = asyncio.run(live_account(url, settings.home))
     except QuorumError as error:
         yield Check("database", False, f"{shown} does not open read-only: {error}")
         return
     tables, columns = count(len(catalog.tables), "table"), sum(len(t.columns) for t in catalog.tables)
-    text = f"opens read-only: yes; {catalog.dialect}, {tables}, {count(columns, 'column')}"
+    sealed = account is None or account.sealed
+    how = (
+        "opens read-only: yes" if sealed else "opens; it has no read-only sessions, so only queries are sent"
+    )
+    text = f"{how}; {catalog.dialect}, {tables}, {count(columns, 'column')}"
     yield Check("database", True, f"{shown} {text}")
     yield from (Check("database", None, sentence) for sentence in catalog.left_out)
     if account:
         yield from _account(account)
+    yield from _costs(settings)
+
+
+def _costs(settings: Settings) -> Iterator[Check]:
+    """Whether the database tells what queries would read, and which options that bears on mean nothing."""
+    from quorum.graph.context import unkept
+    from quorum.graph.resources import database_urls
+    from quorum.tools.admission import tells
+    from quorum.tools.databases import connect_all
+
+    connector = connect_all(database_urls(settings.database, settings.home))
+    if not connector.live:
+        return
+    if tells(connector):
+        paid = ", which is paid for," if connector.bills else ""
+        text = f"what queries would read{paid} is told before they run: max_bytes, max_run_bytes, approve"
+        yield Check("costs", True, text)
+        return
+    yield Check("costs", None, "what queries would read is not told before they run")
+    hint = "max_rows, query_timeout and deadline hold; approve=always asks before every query."
+    yield from (Check("costs", None, sentence, hint) for sentence in unkept(connector, settings))
 
 
 def _account(account: Account) -> Iterator[Check]:
     """Whom the database takes us for, and what a role made for questions would not be allowed."""
-    held = "" if account.powers else " and may do nothing but read"
+    held = "" if account.powers or account.gaps else " and may do nothing but read"
     yield Check("account", True, f"asks as {account.name}{held}")
+    yield from (Check("account", None, gap) for gap in account.gaps)
     hint = "Sessions are read-only whatever it may do; a role that may only SELECT is a lock of its own."
+    if not account.sealed:
+        hint = "No session forbids it: give Quorum a role that may only read."
     for power in account.powers:
         yield Check("account", None, f"{account.name} {power}", hint)
 

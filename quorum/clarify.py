@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import signal
-import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
-import click
 from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from quorum.knowledge.errors import ConfigurationError
-from quorum.progress import Progress
 from quorum.render import rows_table, sql_text
+from quorum.terminal import Terminal
 from quorum.text import count, laid_out, printable
 
 if TYPE_CHECKING:
@@ -22,54 +19,12 @@ if TYPE_CHECKING:
 _INDENT = (0, 0, 0, 4)
 
 
-class TerminalClarifier:
-    """The ``on_clarify`` of the command line: shows the answers on standard error and reads a line.
-
-    Args:
-        progress: Stands still while the user thinks.
-    """
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
+class TerminalClarifier(Terminal):
+    """The ``on_clarify`` of the command line."""
 
     def __call__(self, asked: Clarification) -> str:
-        """The user's line; empty where the input ends.
-
-        Raises:
-            KeyboardInterrupt: At once on Ctrl-C, which an event loop would put off.
-        """
-        with self._progress.standing_still():
-            if asked.refused:
-                click.secho(printable(asked.refused), fg="yellow", err=True)
-            else:
-                show_clarification(asked, self._progress.console)
-            before = signal.signal(signal.SIGINT, signal.default_int_handler)
-            try:
-                return str(click.prompt(_prompt(asked), default="", show_default=False, err=True))
-            except click.Abort as error:
-                if isinstance(error.__context__, KeyboardInterrupt):
-                    raise KeyboardInterrupt from None
-                return ""
-            finally:
-                signal.signal(signal.SIGINT, before)
-
-
-def on_terminal() -> bool:
-    """Whether a user can be asked."""
-    return sys.stdin.isatty()
-
-
-def check_terminal() -> None:
-    """Raise if no user can be asked.
-
-    Raises:
-        ConfigurationError: Standard input is no terminal.
-    """
-    if not on_terminal():
-        raise ConfigurationError(
-            "clarify asks on the terminal, and standard input is none.",
-            hint="Leave it out: how the answers disagree is shown with the answer either way.",
-        )
+        """The user's line; raises as ``line``."""
+        return self.line(partial(show_clarification, asked), _prompt(asked), refused=asked.refused)
 
 
 def show_clarification(asked: Clarification, out: Console) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from quorum.agents.role import Role, find_role
-from quorum.text import Tone, count, dollars, duration, one_line, text_of
+from quorum.text import Tone, bytes_read, count, dollars, duration, one_line, text_of
 
 Event = dict[str, Any]
 Gist = tuple[str, Tone]
@@ -135,6 +135,8 @@ def _query(e: Event) -> Gist:
     usage = e.get("usage") or {}
     seconds = float(e.get("seconds") or usage.get("query_seconds") or 0.0)
     text = f"{count(int(e.get('rows') or usage.get('rows') or 0), 'row')} in {duration(seconds)}"
+    text = ", ".join([text, *bytes_read(usage)])
+    text += f", {count(len(e['parts']), 'part')} read" if e.get("parts") else ""
     return f"{text}, asked before" if e.get("cached") else text, "good"
 
 
@@ -180,6 +182,17 @@ def _vote(e: Event) -> Gist:
     return f"{text_of(vote.get('strategy'))}: {' against '.join(shares)}{tie}{weighed}", "plain"
 
 
+def _readings(e: Event) -> Gist:
+    outcomes = [text_of(each.get("outcome")) for each in e.get("readings") or []]
+    differ = outcomes.count("differs")
+    words = {"same": "the same", "blank": "nothing", "failed": "no result"}
+    rest = "".join(f", {outcomes.count(name)} {word}" for name, word in words.items() if name in outcomes)
+    text = (
+        f"{count(len(outcomes), 'other reading')}: {differ} show{'s' if differ == 1 else ''} something else"
+    )
+    return f"{text}{rest}", "warn" if differ else "good"
+
+
 def _judgement(e: Event) -> Gist:
     chosen = (e.get("answers") or {}).get(text_of(e.get("choice")))
     if not chosen:
@@ -199,6 +212,14 @@ def _clarification(e: Event) -> Gist:
     }
     template, tone = replies.get(text_of(e.get("reply")), ("keeps the vote", "plain"))
     return _filled(template, e), tone
+
+
+def _approval(e: Event) -> Gist:
+    replies: dict[str, Gist] = {
+        "yes": ("approves the query", "good"),
+        "all": ("approves the query, and all that follow", "good"),
+    }
+    return replies.get(text_of(e.get("reply")), ("does not approve the query", "warn"))
 
 
 def _expansion(e: Event) -> Gist:
@@ -326,12 +347,21 @@ WORDS: dict[str, Words] = {
     ),
     "expansion": _expansion,
     "explored": ("ends by {ended}: {coverage:.0%} of the fields covered", "good"),
+    "first_answer": Fork(
+        "why",
+        ("asks for more candidates: {why}", "plain"),
+        ("the first answer stands by itself", "good"),
+    ),
+    "readings": _readings,
+    "suspicion": ("{says} {matters}", "warn"),
     "vote": _vote,
     "consensus": _vote,
     "draw": _draw,
     "tie_left_open": ("leaves the tie open: random selection is off", "warn"),
     "judgement": _judgement,
     "clarification": _clarification,
+    "approval_asked": ("asks before its query runs (it reads: {reads})", "warn"),
+    "approval": _approval,
     "validation": _validation,
     "vote_weighed": ("the vote counts the verdict: confidence {confidence:.2f}", "plain"),
     "revision": Fork(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 async def explore(
     *,
-    db: str | None = None,
+    db: str | list[str] | None = None,
     models: str | list[str] | None = None,
     settings: Settings | None = None,
     resume: bool = False,
@@ -53,7 +53,7 @@ async def explore(
             nothing can run on it.
         DatabaseUnavailable, ModelUnavailable: As ``quorum.ask``.
     """
-    flags: dict[str, Any] = {"database": db, **options}
+    flags: dict[str, Any] = {"database": [db] if isinstance(db, str) else db, **options}
     flags["models"] = [models] if isinstance(models, str) else models or list(chat_models or ()) or None
     settings = settings.changed(**flags) if settings else Settings(**flags)
     for name, fits in (
@@ -64,6 +64,11 @@ async def explore(
         if not fits:
             raise ConfigurationError(f"{name.capitalize()}.", hint="By default 0.9, 300 and 4.")
     run = settings.run_options()
+    if run.approve != "never":
+        raise ConfigurationError(
+            f"An exploration asks nobody before its many queries run (approve={run.approve}).",
+            hint="Say --approve never; max_bytes and max_run_bytes limit what is read.",
+        )
     from quorum.graph import exploring
     from quorum.graph.resources import open_resources
 

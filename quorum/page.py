@@ -12,7 +12,9 @@ from quorum.event_text import title_of
 from quorum.graph.strategies import strategy_words
 from quorum.knowledge.errors import QuorumError
 from quorum.report import Entry, Report
-from quorum.text import cell, duration, failures, notices, rows_note, spent, status_of, trust
+from quorum.text import cell, duration, failures, notices, readings_of, rows_note, spent, status_of, trust
+from quorum.timeline import READ
+from quorum.tools.readable import size_text
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -65,6 +67,8 @@ def page_of(report: Report, *, charts: bool = True) -> str:
         rows_note=rows_note(answer),
         failures=failures(answer),
         notices=notices(answer),
+        readings=readings_of(answer),
+        read=READ,
         strategy=strategy_words((answer.get("vote") or {}).get("strategy", "")),
         chart=_chart(report) if charts and answer.get("result_file") else Picture(),
         lanes=_lanes(report),
@@ -95,6 +99,7 @@ def _template() -> Template:
         cell=lambda value: cell(value, 300),
         clock=clock,
         duration=duration,
+        size_text=size_text,
         spent=spent,
     )
     return made.get_template("trace.html")

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.panel import Panel
 from rich.syntax import Syntax
 from rich.table import Table
@@ -22,6 +23,7 @@ from quorum.text import (
     laid_out,
     notices,
     printable,
+    readings_of,
     rows_note,
     spent,
     status_of,
@@ -90,17 +92,36 @@ def show_answer(answer: dict[str, Any], out: Console) -> None:
         out.print(Text("No candidate has a result:" if failed else "No candidate was begun."))
         for names, error in failed:
             out.print(Text.assemble((f"  {names} ", "cyan"), printable(error)))
+    readings, unseen = readings_of(answer)
+    for reading in readings:
+        _show_reading(reading, out)
     for line in [
         *_texts("It assumes:", answer.get("assumptions")),
-        *_texts("The question could also mean:", answer.get("readings")),
+        *_texts("The data shows:", answer.get("doubts")),
+        *_texts("The question could also mean:", unseen),
+        *_texts("You chose:", list(filter(None, [answer.get("meant")]))),
+        *_texts("Kept for later questions:", list(filter(None, [answer.get("convention")]))),
         *_texts("Like verified questions:", answer.get("verified")),
         *_texts("Documents shown:", answer.get("sources")),
+        *_texts("Read in each database:", answer.get("parts"), folds=False),
         *_texts("The candidates disagree:", answer.get("disagreement"), STYLES["warn"], folds=False),
     ]:
         out.print(line)
     for warning in notices(answer):
         out.print(Text(f"Warning: {printable(warning)}", style=STYLES["warn"]))
     out.print(_facts(answer))
+
+
+def _show_reading(reading: dict[str, Any], out: Console) -> None:
+    """Print another reading that was run, with its first rows; a single value stands on the same line."""
+    head, rows = f"If you meant: {reading.get('says')}", reading.get("rows") or []
+    if [len(row) for row in rows] == [1]:
+        out.print(Text.assemble(printable(f"{head}  "), (cell(rows[0][0]), "bold")))
+        return
+    out.print(Text(printable(head)))
+    out.print(Padding(rows_table(reading.get("columns") or [], rows), (0, 0, 0, 2)))
+    if (hidden := int(reading.get("row_count") or 0) - len(rows)) > 0:
+        out.print(Text(f"  {hidden:,} more rows; its query is in the trace", style="dim"))
 
 
 def sql_text(sql: str) -> Text:

@@ -15,13 +15,15 @@ from quorum.event_text import LOW_LEVEL, Step, step_of
 from quorum.graph.runs import Event, RunFolder
 from quorum.text import agreement, clusters_of, laid_out, one_line
 from quorum.tools.ledger import usage_dict
-from quorum.tools.sql import DIALECTS, format_sql
+from quorum.tools.sql import is_known
+from quorum.tools.writing import format_sql
 
 _GIST = 400  # characters; pages and terminals wrap
 DetailKind = Literal["sql", "diff", "text", "prompt", "table"]
 
 _SQL_FIELDS = {"sql", "executed"}
 _TELLING = {("action", "sql"), ("writing", "sql"), ("result", "rows"), ("finding", "sql")}
+_TELLING |= {("query", "parts")}
 _TELLING |= {("exploration_given_up", "sql")}
 _REPAIRS = {"sql_review", "refinement", "stage_review", "correction", "revision"}
 _LOST = {"model_retry", "model_failed"}
@@ -145,7 +147,7 @@ def report_of(run: RunFolder) -> Report:
     """
     meta, answer = run.meta(), run.answer() or {}
     events = [run.expand(event) for event in run.events()]
-    dialect = next((str(event["dialect"]) for event in events if event.get("dialect") in DIALECTS), "")
+    dialect = next((str(event["dialect"]) for event in events if is_known(str(event.get("dialect")))), "")
     answer |= {"sql": laid_out(answer["sql"], dialect)} if answer.get("sql") else {}
     sections = _sections(events, answer, dialect)
     spent = run.usage_so_far()

@@ -40,7 +40,7 @@ def resumed_options(meta: dict[str, Any], settings: Settings) -> RunOptions:
     declared = settings.declared()
     anew = [name for name, option in declared.items() if option.anew]
     given = {name for name, source in settings.provenance().items() if source == "flag"}
-    redacted = [name for name in ("database", "base_url") if REDACTED in kept.get(name, "")]
+    redacted = [name for name in ("database", "base_url") if REDACTED in str(kept.get(name, ""))]
     if wrong := sorted(given.difference(anew, redacted)):
         flags = {name: f" ({declared[name].flag})" if declared[name].flag else "" for name in wrong}
         raise ConfigurationError(
@@ -54,20 +54,28 @@ def resumed_options(meta: dict[str, Any], settings: Settings) -> RunOptions:
     return RunOptions.from_dict(kept | RunOptions.placed(changes, Path.cwd()))
 
 
-def _given_again(name: str, kept: str, settings: Settings) -> str:
-    """The URL with its password; it must be the same URL."""
-    given = str(getattr(settings, name))
+def _given_again(name: str, kept: str | list[str], settings: Settings) -> str | list[str]:
+    """The URLs with their passwords; they must be the same ones."""
+    given: str | list[str] = getattr(settings, name)
     if not given:
         flag = settings.declared()[name].flag or f"--{name.replace('_', '-')}"
         raise ConfigurationError(
-            f"The run's {name} held a password, which is not kept: {mask_url(kept)}.",
+            f"The run's {name} held a password, which is not kept: {_masked(kept)}.",
             hint=f"Give it again with {flag}, {variables_of(name)[0]} or `{name}` in quorum.toml.",
         )
-    if mask_url(_redacted(given, settings)) != mask_url(kept):
+    if _masked([_redacted(url, settings) for url in _listed(given)]) != _masked(kept):
         raise ConfigurationError(
-            f"The run's {name} is {mask_url(kept)}, not {mask_url(given)}.", hint="Give it as it was."
+            f"The run's {name} is {_masked(kept)}, not {_masked(given)}.", hint="Give it as it was."
         )
     return given
+
+
+def _listed(value: str | list[str]) -> list[str]:
+    return [value] if isinstance(value, str) else value
+
+
+def _masked(value: str | list[str]) -> str:
+    return ", ".join(map(mask_url, _listed(value)))
 
 
 def _redacted(url: str, settings: Settings) -> str:

@@ -20,7 +20,7 @@ from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.urls import mask_url, url_secrets
 
 CONFIG_FILE = "quorum.toml"
-UNSET: dict[str, Any] = {"database": "", "models": []}
+UNSET: dict[str, Any] = {"database": [], "models": []}
 """No database and no model by default: the offline demonstration answers only where it was asked for."""
 
 NO_MODEL = """No model is configured. Name one in any of these ways:
@@ -36,6 +36,7 @@ NO_DATABASE = """No database is given. Name one in any of these ways:
   an argument       db="sqlite:///shop.db"
   the environment   QUORUM_DATABASE=sqlite:///shop.db
   quorum.toml       database = "sqlite:///shop.db"
+Several (--db twice, a comma list, a list) are read in one question.
 `--db sample` is the sample database that `quorum demo` asks."""
 
 
@@ -117,7 +118,8 @@ class Settings(Options):
 
     def secrets(self) -> list[str]:
         """Texts that must never be printed or traced: the key, the URLs' passwords."""
-        return [*([self.key] if self.key else []), *url_secrets(self.database), *url_secrets(self.base_url)]
+        found = (secret for url in (*self.database, self.base_url) for secret in url_secrets(url))
+        return [*([self.key] if self.key else []), *found]
 
     def shown(self) -> dict[str, str]:
         """Every value as text for people, secrets masked."""
@@ -127,9 +129,9 @@ class Settings(Options):
 def _shown(value: Any) -> str:
     if isinstance(value, SecretStr):
         return "set (hidden)"
-    return mask_url(
-        ", ".join(map(str, value)) if isinstance(value, list) else "" if value is None else str(value)
-    )
+    if isinstance(value, list):
+        return ", ".join(mask_url(str(each)) for each in value)
+    return "" if value is None else mask_url(str(value))
 
 
 def variables_of(name: str) -> list[str]:

@@ -30,7 +30,7 @@ from quorum.tools.urls import SAMPLE, url_secrets
 
 _settings = Settings()
 _defaults = _settings.changed(
-    database=_settings.database or SAMPLE, models=_settings.models or ["offline"]
+    database=_settings.database or [SAMPLE], models=_settings.models or ["offline"]
 ).run_options()
 
 
@@ -55,8 +55,12 @@ def options_for(recipe: str) -> type[RunOptions]:
     for name, value in values.items():
         field = copy.copy(RunOptions.model_fields[name])
         field.default = value
-        if RunOptions.declared()[name].secret and url_secrets(value):
-            field.default, field.default_factory = PydanticUndefined, partial(str, value)  # in no schema
+        urls = value if isinstance(value, list) else [value]
+        if RunOptions.declared()[name].secret and any(map(url_secrets, urls)):
+            field.default, field.default_factory = (
+                PydanticUndefined,
+                partial(copy.copy, value),
+            )  # in no schema
         if name == "recipe":
             field.json_schema_extra = {"enum": [recipe]}
         fields[name] = (field.annotation, field)

@@ -54,9 +54,11 @@ def open_suite(name: str, folder: Path | None, db: str | None = None, *, flag: s
         raise ConfigurationError(
             f"{flag} is a benchmark's folder.", hint="Own questions need none: leave it out."
         )
-    settings = Settings(database=db)
-    database = settings.database
-    suite = load_own(Path(name), anchored(database, Path.cwd()) if database else None)
+    settings = Settings(database=None if db is None else [db])
+    if len(settings.database) > 1:
+        raise ConfigurationError("Own questions are on one database each.", hint="Name one with --db.")
+    databases = [anchored(url, Path.cwd()) for url in settings.database]
+    suite = load_own(Path(name), databases[0] if databases else None)
     return _with_sample(suite, settings.home)
 
 

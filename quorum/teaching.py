@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import getpass
+import hashlib
 import json
 from collections.abc import AsyncIterator, Collection, Iterable
 from contextlib import asynccontextmanager
@@ -17,7 +18,7 @@ from quorum.graph.ballots import NO_VERDICT
 from quorum.graph.context import experts_in
 from quorum.graph.options import Options
 from quorum.graph.recorded import REDACTED
-from quorum.graph.resources import database_url
+from quorum.graph.resources import database_urls, keeping
 from quorum.graph.runs import RunFolder
 from quorum.knowledge.errors import ConfigurationError, QuorumError
 from quorum.knowledge.triplets import Explored
@@ -25,12 +26,12 @@ from quorum.knowledge.verified import KnowledgeBase, VerifiedPair
 from quorum.resume import resumed_options
 from quorum.settings import NO_DATABASE, Settings
 from quorum.tools.canonical import canonical
-from quorum.tools.databases import connect
+from quorum.tools.databases import connect_all
 from quorum.tools.execute import Database, execute
 from quorum.tools.ledger import Ledger
 from quorum.tools.linking import changed_tables, marks_hold, table_marks
 from quorum.tools.lint import Linter
-from quorum.tools.query import Limits, QueryError, QueryResult
+from quorum.tools.query import QueryError, QueryResult
 from quorum.tools.results import blank_reason, cluster_keys
 from quorum.tools.sql import fixed_dates
 
@@ -136,6 +137,20 @@ async def correct(
     return replace(taught, result=outcome)
 
 
+def keep_convention(answer: Answer, settings: Settings) -> Path:
+    """Keep the reading that the user chose as a note of the team, which later questions are shown.
+
+    Raises:
+        ConfigurationError: The knowledge base cannot be written to.
+    """
+    question = " ".join(answer.question.split())
+    said = ", ".join(filter(None, (_user(""), _today())))
+    tables = ", ".join(answer.tables)
+    text = f'# {tables}\n\nAsked "{question}", this is meant: {answer.meant} (chosen: {said})\n'
+    name = hashlib.sha256(question.casefold().encode(errors="surrogatepass")).hexdigest()[:12]
+    return KnowledgeBase.load(settings.knowledge).keep_note(f"meant-{name}", text)
+
+
 def correct_sync(run: str, sql: str, **arguments: Any) -> Taught:
     """``correct`` for code without an event loop; same arguments."""
     return asyncio.run(correct(run, sql, **arguments))
@@ -151,13 +166,14 @@ async def opened(options: Options) -> AsyncIterator[Database]:
     """
     if not options.database:
         raise ConfigurationError(NO_DATABASE)
-    where = await asyncio.to_thread(database_url, options.database, options.home)
-    limits = Limits(options.max_rows, options.max_bytes, options.query_timeout)
-    async with await asyncio.to_thread(connect, where) as connector:
+    urls = await asyncio.to_thread(database_urls, options.database, options.home)
+    async with await asyncio.to_thread(connect_all, urls) as connector:
         if not connector.live:
-            raise ConfigurationError(f"{options.database} is a schema without data: no query can run there.")
-        catalog = await connector.catalog(samples=0)
-        yield Database(connector, catalog, Linter(catalog), limits, Ledger())
+            raise ConfigurationError(
+                f"{', '.join(options.database)} is a schema without data: no query can run there."
+            )
+        catalog = await keeping(options).catalog(connector)
+        yield Database(connector, catalog, Linter(catalog), options.query_limits, Ledger())
 
 
 async def take_in(pairs: Iterable[VerifiedPair], database: Database, folder: Path, *, by: str = "") -> Intake:

@@ -10,11 +10,12 @@ import re
 from typing import Any, Literal
 
 from quorum.evals.reports.format import count, dollars, one_line, printable
-from quorum.tools.readable import readable
+from quorum.tools.readable import readable, size_text
 
 __all__ = [
-    "agreement", "cell", "clusters_of", "count", "dollars", "duration", "failures", "laid_out", "listed",
-    "notices", "one_line", "printable", "rows_note", "spent", "status_of", "text_of", "trust",
+    "agreement", "bytes_read", "cell", "clusters_of", "count", "dollars", "duration", "failures", "laid_out",
+    "listed", "notices", "one_line", "printable", "readings_of", "rows_note", "spent", "status_of", "text_of",
+    "trust",
 ]  # fmt: skip
 
 LONG_LINE = 88  # characters of SQL
@@ -63,9 +64,18 @@ def spent(usage: dict[str, Any]) -> str:
         count(int(usage.get("queries") or 0), "database query", "database queries"),
         count(int(usage.get("rows") or 0), "row"),
     ]
+    parts += bytes_read(usage)
     if usage.get("seconds") is not None:
         parts.append(duration(float(usage["seconds"])))
     return " · ".join(parts)
+
+
+def bytes_read(usage: dict[str, Any]) -> list[str]:
+    """What queries read, by whose word, as far as a ledger tells: ``3 GiB read``, ``about 1 GiB read``."""
+    told = ("{} read", usage.get("read_bytes")), ("about {} read (estimated)", usage.get("estimated_bytes"))
+    slots = float(usage.get("slot_seconds") or 0)
+    read = [words.format(size_text(int(size))) for words, size in told if size]
+    return [*read, *([f"{duration(slots)} of slots"] if slots else [])]
 
 
 def clusters_of(answer: dict[str, Any]) -> list[dict[str, Any]]:
@@ -75,6 +85,15 @@ def clusters_of(answer: dict[str, Any]) -> list[dict[str, Any]]:
         vote.get("clusters") or [],
         key=lambda cluster: (vote.get("winner") not in cluster["candidates"], -float(cluster["share"])),
     )
+
+
+def readings_of(answer: dict[str, Any]) -> tuple[list[dict[str, Any]], list[str]]:
+    """Other readings of the question: those with a result (``AnswerReading``), and sentences on the rest."""
+    readings = answer.get("readings") or []
+    told = [
+        each if isinstance(each, dict) else {"says": str(each)} for each in readings
+    ]  # runs of before 0.2
+    return [each for each in told if each.get("sql")], [each["says"] for each in told if not each.get("sql")]
 
 
 def agreement(answer: dict[str, Any]) -> str:
@@ -92,6 +111,10 @@ def agreement(answer: dict[str, Any]) -> str:
     differing, silent = sum(sizes[1:]), total - sum(sizes)
     if (answer.get("vote") or {}).get("settled") == "verified":
         return "none: a person verified the query"
+    if (answer.get("vote") or {}).get("stopping") == "first":
+        shown, _ = readings_of(answer)
+        verb = "shows" if len(shown) == 1 else "show"
+        return f"one writer; {count(len(shown), 'other reading')} {verb} something else"
     if total == 1:
         return "a single candidate, no vote"
     parts = [f"{sizes[0]} of {count(total, 'candidate')} {'agrees' if sizes[0] == 1 else 'agree'}"]
@@ -126,10 +149,11 @@ def status_of(answer: dict[str, Any]) -> tuple[str, Tone]:
 
 def laid_out(sql: str, dialect: str) -> str:
     """SQL of one long line laid out for people; other SQL as its author laid it out."""
-    from quorum.tools.sql import DIALECTS, format_sql
+    from quorum.tools.sql import is_known
+    from quorum.tools.writing import format_sql
 
     one_long_line = len(sql) > LONG_LINE and "\n" not in sql.strip()
-    return format_sql(sql, dialect) if one_long_line and dialect in DIALECTS else sql
+    return format_sql(sql, dialect) if one_long_line and is_known(dialect) else sql
 
 
 def listed(names: list[str]) -> str:

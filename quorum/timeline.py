@@ -14,9 +14,12 @@ from quorum.event_text import title_of
 from quorum.render import STYLES, rows_table, show_answer, sql_text
 from quorum.report import Detail, Entry, Report, Section
 from quorum.text import count, dollars, printable, spent
+from quorum.tools.readable import size_text
 
 _INDENT = 8
 _ROWS = 5
+READ = {"read_bytes": "read", "estimated_bytes": "read, estimated"}
+"""Columns of a ledger that are shown where there is anything to tell."""
 _CHANGED = {"+": "green", "-": "red"}
 
 
@@ -54,9 +57,21 @@ def cost_table(by: str, accounts: dict[str, dict[str, Any]], usage: dict[str, An
     """What each agent, or each model, used, and all together."""
     table = Table(title=f"cost by {by}", title_justify="left", title_style="dim", border_style="dim")
     table.add_column(by)
-    for name in ("calls", "tokens in", "cached", "out", "$", "queries", "rows", "seconds"):
-        table.add_column(name, justify="right")
     rows = [*accounts.items(), ("all", usage)]
+    read = [key for key in ("read_bytes", "estimated_bytes") if any(used.get(key) for _, used in rows)]
+    columns = [
+        "calls",
+        "tokens in",
+        "cached",
+        "out",
+        "$",
+        "queries",
+        "rows",
+        *(READ[key] for key in read),
+        "seconds",
+    ]
+    for name in columns:
+        table.add_column(name, justify="right")
     for name, used in rows:
         table.add_row(
             Text(title_of(name) if by == "agent" else printable(name)),
@@ -67,6 +82,7 @@ def cost_table(by: str, accounts: dict[str, dict[str, Any]], usage: dict[str, An
             dollars(used.get("usd", 0.0)),
             f"{int(used.get('queries') or 0):,}",
             f"{int(used.get('rows') or 0):,}",
+            *(size_text(int(used.get(key) or 0)) for key in read),
             f"{float(used.get('model_seconds') or 0) + float(used.get('query_seconds') or 0):.2f}",
             end_section=name == rows[-2][0] if len(rows) > 1 else False,
         )

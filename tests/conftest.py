@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.servers.mariadb_server import MariadbServer, running_mariadb
 from tests.servers.postgres_server import PostgresServer, running_postgres
+from tests.servers.snowflake_server import SnowflakeServer, running_snowflake
 
 settings.register_profile(
     "suite",
@@ -81,12 +82,21 @@ def mariadb() -> Iterator[MariadbServer]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def snowflake() -> Iterator[SnowflakeServer]:
+    """A Snowflake for all tests that need one."""
+    with running_snowflake() as server:
+        yield server
+
+
 @pytest.fixture(autouse=True)
-def _own_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test sees the developer's own keys or settings, and none traces to a service."""
+def _own_settings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test sees the developer's own keys or settings, and none traces to a service; but for live ones."""
+    if request.node.get_closest_marker("live"):
+        return
     for name in list(os.environ):
         if (
-            name.startswith(("QUORUM_", "OPENAI_", "LANGSMITH_", "LANGCHAIN_", "PG"))
+            name.startswith(("QUORUM_", "OPENAI_", "LANGSMITH_", "LANGCHAIN_", "PG", "SNOWFLAKE_"))
             and name != "QUORUM_SHARED"
         ):
             monkeypatch.delenv(name)

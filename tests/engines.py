@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
+from typing import Any
 
 import pytest
 from typing_extensions import override
@@ -49,9 +51,16 @@ class Inside(Child):
 
     @override
     async def run(self, sql: str, *, rows: int, size: int, seconds: float) -> Reply:
+        return self._answer({"sql": sql, "rows": rows, "bytes": size, "seconds": seconds})
+
+    @override
+    async def load(self, what: Mapping[str, Any], payload: bytes | memoryview, seconds: float) -> None:
+        self._answer({"load": what}, bytes(payload))
+
+    def _answer(self, request: dict[str, Any], payload: bytes = b"") -> Reply:
         assert self._session is not None
         answer = io.BytesIO()
-        worker._answer(self._session, {"sql": sql, "rows": rows, "bytes": size, "seconds": seconds}, answer)
+        worker._answer(self._session, request, payload, answer)
         answer.seek(0)
         length, _ = HEAD.unpack(answer.read(HEAD.size))
         header = json.loads(answer.read(length))

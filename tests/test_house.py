@@ -31,6 +31,7 @@ HEAVY = (
     "pandas",
     "psycopg",
     "snowflake",
+    "sqlalchemy",
     "google.cloud",
 )
 NEVER_AT_IMPORT = tuple(name for name in HEAVY if name not in ("langgraph", "langchain_openai"))
@@ -115,8 +116,9 @@ def test_importing_everything_loads_no_engine_of_embeddings_or_clouds(root: Path
 
 def test_a_driver_waits_for_a_connection(root: Path) -> None:
     urls = ("duckdb:///none.duckdb", "sqlite:///none.db", "postgresql://nobody@nowhere/none")
+    urls += ("snowflake://nowhere/none",)
     code = f"from quorum.tools.databases import connect; [connect(url) for url in {urls}]"
-    assert loaded_after(code, root).isdisjoint({"duckdb", "psycopg", "sqlite3"})
+    assert loaded_after(code, root).isdisjoint({"duckdb", "psycopg", "snowflake.connector", "sqlite3"})
 
 
 def test_no_file_names_a_path_of_somebodys_machine(root: Path) -> None:
@@ -136,8 +138,8 @@ def requirements(root: Path) -> list[Requirement]:
     return [Requirement(line) for group in groups for line in group]
 
 
-def pins(root: Path) -> dict[str, Requirement]:
-    lines = (root / "constraints.txt").read_text().splitlines()
+def pins(root: Path, file: str = "constraints.txt") -> dict[str, Requirement]:
+    lines = (root / file).read_text().splitlines()
     parsed = [Requirement(line) for line in lines if line and not line.startswith("#")]
     return {canonicalize_name(requirement.name): requirement for requirement in parsed}
 
@@ -161,6 +163,16 @@ def test_constraints_are_plain_pins(root: Path) -> None:
     text = (root / "constraints.txt").read_text()
     assert "://" not in text
     assert "--" not in text
+
+
+def test_the_tests_snowflake_is_pinned_and_made_with_the_tests(root: Path, tmp_path: Path) -> None:
+    file = "tests/servers/constraints.txt"
+    pinned = pins(root, file)
+    assert {"fakesnow", "sqlglot", "starlette", "uvicorn"} <= set(pinned)
+    assert all(part.operator == "==" for pin in pinned.values() for part in pin.specifier)
+    command = ["make", "--dry-run", "test", f"VENV={tmp_path}/new"]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
+    assert f'--constraint {file} "fakesnow[server]"' in re.sub(r"\s*\\\s*", " ", done.stdout)
 
 
 def test_what_is_installed_is_what_is_pinned(root: Path) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from quorum.knowledge.errors import BudgetExceeded
+from quorum.tools.readable import size_text
 
 
 @dataclass
@@ -16,7 +17,9 @@ class Usage:
 
     ``cached_tokens`` are part of ``input_tokens``. ``model_seconds`` and ``query_seconds`` add up
     over parallel calls, so they may exceed the wall clock. ``estimated_calls`` counts the calls whose
-    tokens the provider did not state.
+    tokens the provider did not state. ``bytes`` are those of results; ``read_bytes`` those that engines say
+    they read, or bill; ``estimated_bytes`` those that queries were expected to read of which the engine says
+    nothing afterwards, where an estimate was called for; ``slot_seconds`` the time of an engine's processors.
     """
 
     model_calls: int = 0
@@ -28,6 +31,9 @@ class Usage:
     queries: int = 0
     rows: int = 0
     bytes: int = 0
+    read_bytes: int = 0
+    estimated_bytes: int = 0
+    slot_seconds: float = 0.0
     query_seconds: float = 0.0
     estimated_calls: int = 0
 
@@ -46,11 +52,13 @@ class Budget:
     """Hard limits of a run; None means no limit. ``seconds`` is wall clock from the run's start.
 
     ``max_usd`` may be exceeded by the calls under way: what a reply costs is known when it is there.
+    ``read_bytes`` are those that all queries may read together, as far as estimates go beforehand.
     """
 
     max_calls: int | None = None
     max_usd: float | None = None
     seconds: float | None = None
+    read_bytes: int | None = None
 
 
 @dataclass
@@ -68,6 +76,7 @@ class Ledger:
     by_model: dict[str, Usage] = field(default_factory=dict)
     reserved_calls: int = 0
     reserved_usd: float = 0.0
+    reserved_bytes: int = 0
 
     def __post_init__(self) -> None:
         self._start = self.clock()
@@ -123,6 +132,33 @@ class Ledger:
             raise BudgetExceeded(
                 f"The budget of ${limit:g} is used up: ${spent:.4f} spent{under_way}.", limit="max_usd"
             )
+
+    def remaining_bytes(self) -> int | None:
+        """Bytes that queries may still read, those under way aside; None without a limit."""
+        limit, spent = self.budget.read_bytes, self.total.read_bytes + self.total.estimated_bytes
+        return None if limit is None else max(0, limit - spent - self.reserved_bytes)
+
+    def check_bytes(self, expected: int = 0) -> None:
+        """Raise ``BudgetExceeded`` if the bytes are used up, or a query would read more than are left."""
+        left, limit = self.remaining_bytes(), self.budget.read_bytes
+        if left is None or limit is None or (left > 0 and expected <= left):
+            return
+        used = f"{size_text(limit - left)} of {size_text(limit)} are used or being read"
+        more = f", and the next query would read {size_text(expected)}" if expected else ""
+        raise BudgetExceeded(f"The budget of bytes to read ends here: {used}{more}.", limit="max_run_bytes")
+
+    def reserve_bytes(self, expected: int) -> None:
+        """Claim what a query would read; pair with ``release_bytes``.
+
+        Raises:
+            BudgetExceeded: As ``check_bytes``.
+        """
+        self.check_bytes(expected)
+        self.reserved_bytes += expected
+
+    def release_bytes(self, expected: int) -> None:
+        """Give a reservation back; what the query read is charged apart."""
+        self.reserved_bytes -= expected
 
     def release_call(self, usd: float = 0.0) -> None:
         """Give a reservation back, with the same ``usd``; what the call used is charged apart."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from quorum.tools.execute import Database, execute
 from quorum.tools.query import QueryError
 from quorum.tools.sql import SyntaxProblem, parse_one_statement
+from quorum.tools.writing import write, written
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -47,6 +48,7 @@ async def near_misses(database: Database, sql: str, candidate: str = "") -> list
         return []
     try:
         tree = await asyncio.to_thread(parse_one_statement, sql, dialect)
+        await asyncio.to_thread(written, [tree], dialect)  # so its parts can be, too
     except SyntaxProblem:
         return []
     limited = replace(database, limits=database.limits.within(SECONDS))
@@ -84,7 +86,7 @@ def _query(tree: exp.Expr, counts: list[Count], dialect: str) -> str:
     query = exp.select(*(exp.alias_(counter, f"part_{place}") for place, (_, counter) in enumerate(counts)))
     if with_ := tree.args.get("with_"):
         query.set("with_", with_.copy())
-    return query.sql(dialect)
+    return write(query, dialect)
 
 
 def _size(cte: exp.Expr) -> Count:
@@ -103,7 +105,7 @@ def _parts(stage: exp.Expr, dialect: str) -> Iterator[Count]:
         return
 
     def text(part: exp.Expr) -> str:
-        return _short(part.sql(dialect, comments=False))
+        return _short(write(part, dialect))
 
     joins = list(stage.args.get("joins") or ())
     where = _conjuncts(stage.args.get("where"))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
+
+from quorum.tools.readable import size_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +31,8 @@ class ErrorKind(StrEnum):
     FUNCTION = "function"
     PERMISSION = "permission"
     TIMEOUT = "timeout"
-    RESOURCES = "resources"  # memory, bytes billed, the engine died
+    RESOURCES = "resources"  # memory, bytes to be read or billed, the engine died
+    NOT_APPROVED = "not_approved"  # the user was asked, and said no
     EMPTY_RESULT = "empty_result"
     UNAVAILABLE = "unavailable"  # connection lost, database locked
     OTHER = "other"
@@ -40,6 +44,40 @@ class ErrorKind(StrEnum):
 
 
 @dataclass(frozen=True)
+class Part:
+    """What a query over several databases read in one of them.
+
+    Attributes:
+        database: Its name in the query.
+        sql: What was asked there, in its own dialect; a table's name where it was read in place.
+        rows, bytes: That came back; None and 0 where it was read in place.
+        read: Bytes that the engine says it read (billed); None where it does not say.
+        seconds: Wall clock.
+    """
+
+    database: str
+    sql: str
+    rows: int | None
+    bytes: int
+    read: int | None
+    seconds: float
+
+    def describe(self) -> str:
+        """The part on one line, for people."""
+        if self.rows is None:
+            return f"{self.database}, read in place: {self.sql}"
+        rows = "1 row" if self.rows == 1 else f"{self.rows:,} rows"
+        read = "" if self.read is None else f", {size_text(self.read)} read"
+        return f"{self.database}, {rows}, {size_text(self.bytes)}{read}: {self.sql}"
+
+
+def bytes_scanned(parts: Iterable[Part]) -> int | None:
+    """What the engines say that they read for parts; None where none does."""
+    told = [part.read for part in parts if part.read is not None]
+    return sum(told) if told else None
+
+
+@dataclass(frozen=True)
 class QueryError:
     """A query that failed, as a value.
 
@@ -48,8 +86,9 @@ class QueryError:
         message: For people and models: what is wrong, in one or two sentences, no stack trace.
         line, column: 1-based position in the SQL as written, where known.
         suggestions: Nearest existing names, best first.
-        by: Who reported it: ``guard``, ``lint`` or ``database``.
+        by: Who reported it: ``guard``, ``lint``, ``limit``, ``user`` or ``database``.
         also: Further problems of the same SQL, described.
+        parts: What was read before it failed, of a query over several databases.
     """
 
     kind: ErrorKind
@@ -59,6 +98,12 @@ class QueryError:
     suggestions: tuple[str, ...] = ()
     by: str = "database"
     also: tuple[str, ...] = ()
+    parts: tuple[Part, ...] = ()
+
+    @property
+    def bytes_scanned(self) -> int | None:
+        """What is known to have been read before it failed."""
+        return bytes_scanned(self.parts)
 
     def describe(self) -> str:
         """The message with position and suggestions, as shown to people and models."""
@@ -72,7 +117,7 @@ class QueryError:
 class Limits:
     """Hard limits of one query: rows kept, bytes kept, wall-clock seconds, engine memory in bytes.
 
-    ``scan`` is the bytes that it may read, where the engine tells them; None for no limit.
+    ``scan`` is the bytes that it may read; None for no limit.
     """
 
     rows: int = 100_000
@@ -97,16 +142,20 @@ class Estimate:
     """What an engine says of a query before it runs.
 
     Attributes:
-        bytes: Read by it; None where the engine does not say.
+        bytes: Read by it; None where that cannot be told.
         rows: Returned by it; None where the engine does not say.
         billed: Whether ``bytes`` are what it is charged by, not a guess of the planner's.
         plan: The engine's plan as text, for people; empty where it tells none.
+        parts: What would be read in each database, of a query over several.
+        unknown: Why ``bytes`` cannot be told, as the end of a sentence: "it calls the function f".
     """
 
     bytes: int | None = None
     rows: int | None = None
     billed: bool = False
     plan: str = ""
+    unknown: str = ""
+    parts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -118,17 +167,21 @@ class QueryResult:
         seconds: Wall clock, queueing excluded.
         truncated: Empty, or the cap that cut the rows: ``rows`` or ``bytes``.
         bytes_scanned: What the engine says it read (billed); None where it does not say.
+        slot_seconds: Time of its processors that the engine says it took; None where it does not say.
         sql: The text that was executed.
         file: Where the table is kept (Parquet); None where nobody keeps it.
+        parts: What was read in each database, of a query over several.
     """
 
     table: pa.Table
     seconds: float
     truncated: str = ""
     bytes_scanned: int | None = None
+    slot_seconds: float | None = None
     sql: str = ""
     column_types: tuple[str, ...] = field(default=())
     file: Path | None = None
+    parts: tuple[Part, ...] = ()
 
     @property
     def columns(self) -> list[str]:

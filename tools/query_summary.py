@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sqlglot import ErrorLevel, exp
+from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import Scope, traverse_scope
 from sqlglot.optimizer.simplify import simplify
 
 from quorum.tools.sql import SyntaxProblem, dialect_name, parse_one_statement
+from quorum.tools.writing import write
 
 MAX_DEPTH, MAX_STEPS = 8, 500
 """Levels of subqueries that a column is followed through, and columns that are followed in all."""
@@ -186,9 +187,8 @@ class _Reader:
         return node.unalias().copy().transform(replaced)
 
 
-def _written(node: exp.Expr, dialect: str | None = None) -> str:
-    sql = node.sql(dialect, comments=False, unsupported_level=ErrorLevel.IGNORE)
-    return " ".join(sql.split())
+def _written(node: exp.Expr, dialect: str = "") -> str:
+    return " ".join(write(node, dialect, upper=True).split())
 
 
 def _first(scope: Scope) -> Scope:

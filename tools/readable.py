@@ -24,6 +24,15 @@ def readable(value: Any) -> str:
     return shown if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False, default=str)
 
 
+def size_text(size: int) -> str:
+    """``812 B``, ``1.2 KiB``, ``210 MiB``, ``3 GiB``: bytes by the units that options are given in."""
+    amount, units = float(size), ["B", "KiB", "MiB", "GiB", "TiB"]
+    while amount >= 999.5 and len(units) > 1:
+        amount /= 1024
+        del units[0]
+    return f"{amount:.3g} {units[0]}" if amount < 999.5 else f"{amount:,.0f} {units[0]}"
+
+
 def _rounded(value: Any) -> Any:
     if isinstance(value, float) and math.isfinite(value):
         near = round(value, DIGITS) if abs(value) >= 1 else float(f"{value:.{DIGITS}g}")

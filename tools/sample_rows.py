@@ -16,6 +16,7 @@ from quorum.knowledge.schema_headers import full_name
 from quorum.tools.databases.introspection import is_private
 from quorum.tools.execute import Database, execute
 from quorum.tools.query import QueryError
+from quorum.tools.writing import write
 
 if TYPE_CHECKING:
     from quorum.knowledge.catalog import Catalog, Table
@@ -86,13 +87,13 @@ async def sample_rows(
     catalog = database.catalog
     if not rows or not max_tables:
         return SampleRows({})
-    if catalog.dialect in WHOLE_SCANS:
-        return SampleRows({}, (f"No rows are sampled: on {catalog.dialect} every row would be read.",))
     if not database.connector.live:
         return SampleRows({}, ("No rows are sampled: only the schema of the database is here.",))
     limits = replace(database.limits, rows=rows, seconds=min(SECONDS, database.limits.seconds))
     quick = replace(database, limits=limits)
     apart = _apart(catalog)
+    unread = {dialect for table in apart if (dialect := _dialect(database, table)) in WHOLE_SCANS}
+    apart = [table for table in apart if _dialect(database, table) not in WHOLE_SCANS]
     found: dict[str, Values] = {}
     failed: list[str] = []
     for table in apart[:max_tables]:
@@ -105,10 +106,16 @@ async def sample_rows(
                 column: [_cell(value) for value in values]
                 for column, values in zip(_shown(table), preview, strict=True)
             }
-    notes = [f"No rows could be sampled of {'; '.join(failed)}."] if failed else []
+    notes = [f"No rows are sampled: on {dialect} every row would be read." for dialect in sorted(unread)]
+    notes += [f"No rows could be sampled of {'; '.join(failed)}."] if failed else []
     if len(apart) > max_tables:
         notes.append(f"Rows are sampled of {max_tables} tables; {len(apart)} differ in their columns.")
     return SampleRows(found, tuple(notes))
+
+
+def _dialect(database: Database, table: Table) -> str:
+    """Of the database that holds the table."""
+    return database.connector.owner(table)[0].dialect
 
 
 def _apart(catalog: Catalog) -> list[Table]:
@@ -126,7 +133,7 @@ def _query(dialect: str, table: Table, rows: int) -> str:
 
     columns = [exp.column(name, quoted=True) for name in _shown(table)]
     source = exp.table_(table.name, table.schema or None, table.database or None, quoted=True)
-    return exp.select(*columns).from_(source).limit(rows).sql(dialect)
+    return write(exp.select(*columns).from_(source).limit(rows), dialect)
 
 
 def _cell(value: object) -> str:

@@ -1,4 +1,4 @@
-"""SQL as data: one place that talks to sqlglot's tokenizer, parser and generator.
+"""SQL as data: the one place that reads it, with sqlglot's tokenizer and parser.
 
 sqlglot is imported when first used, so that importing this module costs nothing.
 """
@@ -19,6 +19,13 @@ if TYPE_CHECKING:
 DIALECTS = ("bigquery", "duckdb", "mysql", "postgres", "snowflake", "sqlite")
 """The dialects that Quorum knows, by sqlglot's names."""
 
+STRICT_DIALECTS = (
+    *("athena", "clickhouse", "databricks", "doris", "exasol", "hive", "oracle", "presto", "redshift"),
+    *("singlestore", "spark", "starrocks", "teradata", "trino", "tsql"),
+)
+"""Dialects of engines that are asked through SQLAlchemy, where no session forbids to write: the guard
+judges them by stricter rules (``quorum.tools.guard.strict``), and the lint passes only what it knows."""
+
 MAX_TOKENS = 32_000
 """Most tokens that are parsed; people's queries have below 3,000."""
 
@@ -29,7 +36,7 @@ MAX_GUESSES = 10_000
 """Most readings of nested types that the parser may have to try: each may be a type or a call."""
 
 _DAY = re.compile(r"(?:19|20)\d{2}(?:-\d{2}(-\d{2})?)?([ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?")
-_ALIASES = {"postgresql": "postgres", "mariadb": "mysql", "sqlite3": "sqlite"}
+_ALIASES = {"postgresql": "postgres", "mariadb": "mysql", "sqlite3": "sqlite", "mssql": "tsql"}
 
 
 class SyntaxProblem(QuorumError):
@@ -55,15 +62,19 @@ def dialect_name(dialect: str) -> str:
     """The canonical name of a dialect.
 
     Raises:
-        ConfigurationError: The dialect is not one of ``DIALECTS``.
+        ConfigurationError: The dialect is one of neither ``DIALECTS`` nor ``STRICT_DIALECTS``.
     """
     name = dialect.strip().casefold()
     name = _ALIASES.get(name, name)
-    if name not in DIALECTS:
-        raise ConfigurationError(
-            f"There is no SQL dialect {dialect!r}.", hint=f"Known dialects: {', '.join(DIALECTS)}."
-        )
+    if not is_known(name):
+        known = ", ".join(DIALECTS + STRICT_DIALECTS)
+        raise ConfigurationError(f"There is no SQL dialect {dialect!r}.", hint=f"Known dialects: {known}.")
     return name
+
+
+def is_known(dialect: str) -> bool:
+    """Whether SQL of the dialect, by its canonical name, can be judged and laid out."""
+    return dialect in DIALECTS or dialect in STRICT_DIALECTS
 
 
 @cache
@@ -155,48 +166,6 @@ def without_hints(tree: exp.Expr) -> exp.Expr:
     return tree
 
 
-@lru_cache(maxsize=256)  # a vote after each batch reads the same SQL again
-def normalise(sql: str, dialect: str) -> str:
-    """One text for queries that differ only in layout, comments, hints, letter case or needless quotes.
-
-    Votes over SQL text and result caches compare it; equal texts mean equal queries. SQL that cannot
-    be read is only freed of surplus white space.
-
-    Raises:
-        ConfigurationError: The dialect is unknown.
-    """
-    name = dialect_name(dialect)
-    try:
-        trees = [without_hints(tree) for tree in parse_statements(sql, name)]
-    except SyntaxProblem:
-        return " ".join(sql.split()).rstrip("; ")
-    for tree in trees:
-        _fold_names(tree, name)
-    return "; ".join(tree.sql(name, comments=False) for tree in trees)
-
-
-def shape(sql: str, dialect: str) -> str:
-    """One text for queries that are equal to ``normalise`` but for literals and names of their own columns.
-
-    Raises:
-        ConfigurationError: The dialect is unknown.
-    """
-    from sqlglot import exp
-
-    name = dialect_name(dialect)
-    try:
-        trees = parse_statements(normalise(sql, name), name)
-    except SyntaxProblem:
-        return " ".join(sql.split())
-    for tree in trees:
-        for node in list(tree.find_all(exp.Literal)):
-            node.replace(exp.Placeholder())
-        for node in [each for select in tree.find_all(exp.Select) for each in select.expressions]:
-            if isinstance(node, exp.Alias):
-                node.replace(node.this)
-    return "; ".join(tree.sql(name) for tree in trees)
-
-
 @lru_cache(maxsize=256)
 def size(sql: str, dialect: str) -> int:
     """How many tokens a query has, comments aside; words where it cannot be read.
@@ -210,46 +179,6 @@ def size(sql: str, dialect: str) -> int:
         return len(sqlglot_dialect(dialect_name(dialect)).tokenize(sql))
     except SqlglotError:
         return len(sql.split())
-
-
-def _fold_names(tree: exp.Expr, dialect: str) -> None:
-    """Fold unquoted names, and unquote folded ones, in place.
-
-    Table names keep their case on BigQuery and MySQL, where it counts. SQLite keeps its quotes: an
-    unknown name in double quotes is text there.
-    """
-    from sqlglot import exp
-
-    fold = str.upper if dialect == "snowflake" else str.lower
-    words = sqlglot_dialect(dialect).tokenizer_class.KEYWORDS
-    for node in tree.find_all(exp.Identifier):
-        if dialect in ("bigquery", "mysql") and not _is_column_name(node):
-            continue
-        quoted = bool(node.args.get("quoted"))
-        name = node.name if quoted and dialect in ("postgres", "snowflake", "sqlite") else fold(node.name)
-        bare = exp.SAFE_IDENTIFIER_RE.match(name) and name.upper() not in words
-        node.set("this", name)
-        node.set("quoted", quoted and (dialect == "sqlite" or not bare or name != fold(name)))
-
-
-def _is_column_name(node: exp.Identifier) -> bool:
-    from sqlglot import exp
-
-    return isinstance(node.parent, exp.Column | exp.Alias) and node.arg_key in ("this", "alias")
-
-
-def format_sql(sql: str, dialect: str) -> str:
-    """``sql`` laid out for people, comments kept; as it is, if it cannot be read.
-
-    Raises:
-        ConfigurationError: The dialect is unknown.
-    """
-    name = dialect_name(dialect)
-    try:
-        trees = parse_statements(sql, name)
-    except SyntaxProblem:
-        return sql.strip()
-    return ";\n\n".join(tree.sql(name, pretty=True, normalize_functions=False) for tree in trees)
 
 
 def _check_work(tokens: list[Token]) -> None:

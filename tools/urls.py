@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import parse_qsl, quote, unquote, unquote_plus, urlsplit
 
@@ -12,14 +13,35 @@ SAMPLE = "sample"
 """The one database that has a name and no place: the project's own sample."""
 
 _MASK = "***"
+_FILE_URL = re.compile(r"\s*(?:sqlite|duckdb|files|schema)://[^?]*$")
 _SECRET = (
     r"\w*(?:password|passwd|pwd|passphrase|token|secret|signature|apikey|accesskey)"
-    r"|(?:[\w-]*[_-])?(?:key|sig|auth|authorization|credentials?|code)|[\w-]*-(?:token|secret)"
+    r"|odbc_connect|(?:[\w-]*[_-])?(?:key|sig|auth|authorization|credentials?|code)|[\w-]*-(?:token|secret)"
 )
 """Names of parameters that hold secrets; ``sslkey`` and ``authenticator`` hold none."""
 
-_SERVER = re.compile(r"(?:postgres(?:ql)?|mysql|mariadb)://[^:@/?#]*:(.*)@")
+_SERVER = re.compile(
+    r"(?:postgres(?:ql)?|mysql|mariadb|snowflake)://[^:@/?#]*:(?P<secret>.*)@"
+    r"|(?!https?:)[a-z][\w+.-]*://[^:@/?#]*:(?P<password>[^?]*)@"
+)
 """A server's URL, with its password even where that has characters that should have been encoded."""
+_ODBC = re.compile(r"(?i)(?:^|;)\s*(?:pwd|password)\s*=\s*(\{(?:[^}]|\}\})*\}|[^;]*)")
+
+
+def urls_in(text: str) -> list[str]:
+    """The databases of a comma list.
+
+    A server's URL may hold commas of its own (``?schema=a,b``): it ends before another URL, or the sample.
+    """
+    found: list[str] = []
+    for part in text.split(","):
+        begins = re.match(rf"\s*([a-z][\w+.-]*://|{SAMPLE}\s*$)", part)
+        own = found and "://" in found[-1] and not _FILE_URL.match(found[-1])
+        if own and not begins:
+            found[-1] += f",{part}"
+        else:
+            found.append(part)
+    return [url.strip() for url in found if url.strip()]
 
 
 def url_secrets(url: str) -> list[str]:
@@ -27,9 +49,10 @@ def url_secrets(url: str) -> list[str]:
     server = _SERVER.match(url)
     try:
         parts = urlsplit(url)
-        found = [parts.password or "", server[1] if server else ""]
+        found = [parts.password or "", _of(server)[0]]
     except ValueError:  # not a URL: whoever opens it will say so
-        return [server[1]] if server else []
+        return [_of(server)[0]] if server else []
+    found += [pwd for text in re.findall(r"(?i)odbc_connect=([^&#]*)", url) for pwd in _odbc_secrets(text)]
     found += re.findall(rf"(?i)(?:^|&)(?:{_SECRET})=([^&#]*)", parts.query)
     texts = {
         form
@@ -39,10 +62,25 @@ def url_secrets(url: str) -> list[str]:
     return sorted(text for text in texts if text)
 
 
+def _of(server: re.Match[str] | None) -> tuple[str, int, int]:
+    """What ``_SERVER`` found: the password, and where it stands."""
+    if server is None:
+        return "", 0, 0
+    name = "secret" if server["secret"] is not None else "password"
+    return server[name], server.start(name), server.end(name)
+
+
+def _odbc_secrets(text: str) -> list[str]:
+    """The passwords in a connection string of ODBC's, which is a parameter; as written and without braces."""
+    found = _ODBC.findall(unquote_plus(text))
+    return [form for pwd in found for form in (pwd, pwd.strip("{}"))]
+
+
 def mask_url(url: str) -> str:
     """The URL with its secrets replaced, for people to read."""
     if server := _SERVER.match(url):
-        url = f"{url[: server.start(1)]}{_MASK}{url[server.end(1) :]}"
+        _, start, end = _of(server)
+        url = f"{url[:start]}{_MASK}{url[end:]}"
     masked = re.sub(r"(?:(?<=://)|^(?=\S+$))([^/?#@:]*):[^/?#]*@", rf"\1:{_MASK}@", url)
     return re.sub(rf"(?i)([?&](?:{_SECRET})=)[^&#]*", rf"\1{_MASK}", masked)
 
@@ -61,12 +99,19 @@ _HEADER = re.compile(
 )
 
 
+def locations(urls: Iterable[str]) -> str:
+    """Where databases are that are read as one (``location``)."""
+    return "\n".join(map(location, urls))
+
+
 def location(url: str) -> str:
     """Where a database is, without who asks for it and how; two spellings of one file are the same."""
-    plain = re.sub(r"(?<=://)[^/@]*@", "", url.partition("?")[0])
+    plain, _, query = url.partition("?")
+    plain = re.sub(r"(?<=://)[^/@]*@", "", plain)
     scheme, mark, rest = plain.partition("://")
     if mark and scheme not in ("sqlite", "duckdb", "files", "schema"):
-        return plain
+        named = re.search(r"(?:^|&)(connection=[^&#]*)", query)  # Snowflake's, which stands for an account
+        return f"{plain}?{named[1]}" if named else plain
     return Path(unquote(rest.removeprefix("/")) if mark else plain).expanduser().resolve().as_posix()
 
 
@@ -115,5 +160,5 @@ def anchored(database: str, folder: Path) -> str:
         return database
     if "://" not in database:
         return str(folder / database) if not database.startswith("~") else database
-    found = re.fullmatch(r"(sqlite|duckdb|files):///([^/:~].*)", database)
+    found = re.fullmatch(r"((?:sqlalchemy\+)?sqlite(?:\+\w+)?|duckdb|files):///([^/:~].*)", database)
     return f"{found[1]}:///{quote(folder.as_posix())}/{found[2]}" if found else database

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from quorum.knowledge.catalog import Catalog, Column, Table
 from quorum.knowledge.naming import write_full_name, write_name
 from quorum.knowledge.value_index import Place, ValueIndex
+from quorum.tools.admission import fits
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.introspection import is_private
 from quorum.tools.query import Limits, QueryError
@@ -22,13 +23,17 @@ CHARACTERS = 80
 _TEXT = re.compile(r"char|text|clob|string|enum", re.IGNORECASE)
 
 
-async def read_values(connector: Connector, catalog: Catalog, seconds: float = SECONDS) -> ValueIndex:
+async def read_values(
+    connector: Connector, catalog: Catalog, seconds: float = SECONDS, *, scan: int | None = None
+) -> ValueIndex:
     """The values that hold a letter and nothing unprintable, of columns that may be shown.
 
-    Like introspection it asks the connector itself, with SQL of its own, and no run's ledger is charged.
+    Like introspection it asks the connector itself (of several databases the table's owner), with SQL of its
+    own, and no run's ledger is charged. Nothing is read where reading is paid for.
 
     Args:
         seconds: For all columns together; ``SECONDS`` at most.
+        scan: Bytes that may be read for one column; None for no limit.
 
     Raises:
         DatabaseUnavailable: The connector is closed.
@@ -41,8 +46,13 @@ async def read_values(connector: Connector, catalog: Catalog, seconds: float = S
         if left <= 0 or total >= ALL_VALUES:
             unread.append(place)
             continue
-        limits = Limits(rows=COLUMN_VALUES, bytes=16 * 2**20, seconds=min(left, COLUMN_SECONDS))
-        answer = await connector.run(_query(table, column, catalog.dialect), limits)
+        limits = Limits(COLUMN_VALUES, 16 * 2**20, min(left, COLUMN_SECONDS), scan=scan)
+        owner, own = connector.owner(table)
+        sql = _query(own, own.columns[table.columns.index(column)], owner.dialect)
+        if not await fits(owner, sql, limits):
+            unread.append(place)
+            continue
+        answer = await owner.run(sql, limits)
         if isinstance(answer, QueryError):
             unread.append(place)
             continue

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TypeAlias
 
 from quorum.evals.records import Manifest, Record
+from quorum.evals.reports.asking import right_with_question
 from quorum.evals.reports.comparison import Comparison, Difference, Flip, Half, Measure, Pair, Side
-from quorum.evals.reports.costs import COSTS, figures
+from quorum.evals.reports.costs import figures, told
 from quorum.evals.reports.evaluations import Opened, names
 from quorum.evals.reports.format import gist
-from quorum.evals.reports.scores import metric_of, right, unscorable
+from quorum.evals.reports.scores import concerns, metric_of, right, unscorable
 from quorum.evals.reports.statistics import bootstrap_interval, mcnemar, share_of
 from quorum.knowledge.errors import ConfigurationError
 
@@ -68,10 +69,16 @@ def compare(a: Opened, b: Opened) -> Comparison:
         low=ex.low,
         high=ex.high,
         p_value=mcnemar(gained, lost),
-        metrics=tuple(_metric(metric, list(compared.values())) for metric in a.manifest.metrics),
+        metrics=(
+            *(
+                _metric(metric, [both for id, both in compared.items() if concerns(metric, a.asked[id])])
+                for metric in a.manifest.metrics
+            ),
+            *_beside(list(compared.values())),
+        ),
         unscored=len(unscored),
         measures=tuple(each for each in _measures(unscored) if each.n),
-        costs=tuple(_cost(*cost, priced) for cost in COSTS),
+        costs=tuple(_cost(*cost, priced) for cost in told([figures(it) for both in priced for it in both])),
         priced=len(priced),
         differing=_differing(a.manifest, b.manifest),
         flips=tuple(
@@ -122,6 +129,24 @@ def _metric(metric: Mapping[str, str], compared: Sequence[Both]) -> Pair:
     pairs = _known(compared, lambda record, _: metric_of(record, metric["name"]))
     left, right = (_mean([pair[side] for pair in pairs]) for side in (0, 1))
     return Pair(metric["name"], metric["title"], metric.get("unit", "share"), left, right)
+
+
+def _beside(compared: Sequence[Both]) -> Iterator[Pair]:
+    """What is told beside the scorer's metrics: candidates, readings, and one question to the user."""
+    yield _flags("possible", "pass@k", compared, lambda record: record.possible)
+    yield _flags(
+        "some_reading",
+        "answer or a reading shown right",
+        compared,
+        lambda record: record.some_reading and record.status == "answered",
+    )
+    if all(any(both[side].asking for both in compared) for side in (0, 1)):
+        yield _flags("one_question", "EX with one question", compared, right_with_question)
+
+
+def _flags(name: str, title: str, compared: Sequence[Both], flag: Callable[[Record], bool | None]) -> Pair:
+    left, right = (_mean([float(bool(flag(both[side]))) for both in compared]) for side in (0, 1))
+    return Pair(name, title, "share", left, right)
 
 
 def _cost(name: str, title: str, unit: str, priced: Sequence[Both]) -> Pair:

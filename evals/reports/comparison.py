@@ -123,7 +123,8 @@ class Comparison:
         both_right, gained, lost, both_wrong: How the compared questions split.
         difference: Of EX, -1 to 1, with its 95 % interval (paired bootstrap); None where nothing is compared.
         p_value: Of McNemar's exact test, two-sided.
-        metrics: Means over the questions compared where both define the metric; ``ex`` first.
+        metrics: Means over the questions compared where both define the metric; ``ex`` first. After them
+            pass@k, some reading right, and EX with one question where both simulated a user.
         unscored: Questions that ended in both with EX known in neither, as over schemas.
         measures: What is known of the SQL of those; empty without any.
         costs: Means per question, over the ``priced`` questions that ended in both.

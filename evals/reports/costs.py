@@ -18,12 +18,18 @@ COSTS = (
     ("tokens_per_call", "tokens a model call, in and out", "tokens a call"),
     ("queries", "database calls", "queries"),
     ("bytes", "result size", "bytes"),
+    ("read_bytes", "read, as the engine says", "bytes"),
+    ("estimated_bytes", "read, as estimated", "bytes"),
+    ("slot_seconds", "time of the engine's slots", "seconds"),
     ("query_seconds", "time in the database", "seconds"),
     ("seconds", "wall clock", "seconds"),
     ("usd", "price", "dollars"),
 )
 """Keys of the ledger, what tables call them, and their units; ``tokens_per_call`` follows from the ledger, a
 question's mean as in paper 000, Tables 6 and 7."""
+
+SOMETIMES = ("read_bytes", "estimated_bytes", "slot_seconds")
+"""Shown where any question has them: not every engine tells."""
 
 TOKENS = ("input_tokens", "output_tokens")
 
@@ -62,6 +68,8 @@ class Account:
     output_tokens: int
     cached_tokens: int
     queries: int
+    read_bytes: int
+    estimated_bytes: int
     usd: float | None
     tokens_per_call: float | None
 
@@ -110,7 +118,12 @@ class Throughput:
 def costs(records: Iterable[Record]) -> tuple[Cost, ...]:
     """What a question takes, over the records with a ledger."""
     ledgers = [figures(record) for record in records if record.usage]
-    return tuple(Cost(name, title, unit, _spread(ledgers, name)) for name, title, unit in COSTS)
+    return tuple(Cost(name, title, unit, _spread(ledgers, name)) for name, title, unit in told(ledgers))
+
+
+def told(ledgers: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str]]:
+    """Those of ``COSTS`` of which the ledgers tell."""
+    return [cost for cost in COSTS if cost[0] not in SOMETIMES or any(used.get(cost[0]) for used in ledgers)]
 
 
 def figures(record: Record) -> dict[str, Any]:
@@ -130,7 +143,8 @@ def accounts(records: Iterable[Record], by: Literal["by_agent", "by_model"]) -> 
 
 
 def _account(name: str, ledgers: Sequence[Mapping[str, Any]]) -> Account:
-    amounts = ("model_calls", "input_tokens", "output_tokens", "cached_tokens", "queries")
+    tokens = ("input_tokens", "output_tokens", "cached_tokens")
+    amounts = ("model_calls", *tokens, "queries", "read_bytes", "estimated_bytes")
     counts = {amount: int(_spread(ledgers, amount).known_total or 0) for amount in amounts}
     return Account(
         name, **counts, usd=_spread(ledgers, "usd").total, tokens_per_call=_tokens_per_call(counts)

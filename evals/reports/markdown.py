@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from quorum.evals.reports.format import amount, clock, count, markdown, percent, plus_minus, price, table
 from quorum.evals.reports.sections import SECTIONS
+from quorum.evals.reports.side_by_side import side_by_side
 from quorum.evals.reports.summary import Summary
 
 
@@ -13,6 +14,7 @@ def report(summaries: Sequence[Summary]) -> str:
     """The report on evaluations: a table that compares them, then each by itself."""
     parts = [f"# {count(len(summaries), 'evaluation')}", *_demonstrations(summaries), _overview(summaries)]
     parts += _unlike(summaries)
+    parts += side_by_side(summaries) if len(summaries) > 1 else ()
     for summary in summaries:
         parts += _head(summary)
         for section in SECTIONS if summary.overall.recorded else ():

@@ -13,6 +13,7 @@ from quorum.evals.reports.format import count
 from quorum.evals.reports.plots import Plot, plots_of, scatter_of
 from quorum.evals.reports.scores import WHY
 from quorum.evals.reports.sections import SECTIONS
+from quorum.evals.reports.side_by_side import side_by_side
 from quorum.evals.reports.summary import Line, Summary
 from quorum.evals.reports.templating import Section, render, sections_of
 
@@ -62,6 +63,7 @@ def page_of(summaries: Sequence[Summary], folder: Path) -> str:
     return render(
         "report.html",
         chapters=chapters,
+        beside=sections_of(side_by_side(summaries)) if len(summaries) > 1 else [],
         scatter=scatter_of(summaries) if len(summaries) > 1 else None,
         unlike=len({(each.suite, each.rules) for each in summaries}) > 1,
         link=lambda summary, line: _link(summary, line, folder),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from quorum.evals.records import Asked, Record
+from quorum.evals.reports.asking import right_with_question
 from quorum.evals.reports.statistics import Mean, Share, mean_of, share_of
 from quorum.evals.scorers.base import EX
 
@@ -72,6 +73,9 @@ class Score:
         ex_sound: Over the questions with a record whose gold is sound; without an answer: wrong.
         ex_effort: As ``ex``, best efforts counted as answers.
         possible: pass@k: some candidate is right; over all questions asked for, None as ``ex``.
+        some_reading: The answer, or another reading that it shows with its result, is right; likewise. The
+            queries of readings are no candidates, unless they voted.
+        with_question: EX with one question to a simulated user; likewise, None where none was simulated.
         metrics: All that the scorer declares besides ``ex``.
     """
 
@@ -85,6 +89,8 @@ class Score:
     ex_sound: Share
     ex_effort: Share | None
     possible: Share | None
+    some_reading: Share | None
+    with_question: Share | None
     metrics: tuple[MetricScore, ...] = ()
 
 
@@ -142,16 +148,28 @@ def score(label: str, pairs: Sequence[Pair], metrics: Sequence[Mapping[str, str]
         ex_sound=share_of(right(record) for record in records if record.gold == "ok"),
         ex_effort=over_all(lambda record: record.match),
         possible=over_all(lambda record: record.possible),
+        some_reading=over_all(lambda record: record.some_reading if record.status == "answered" else False),
+        with_question=over_all(right_with_question) if any(record.asking for record in records) else None,
         metrics=tuple(
             MetricScore(
                 **{name: metric[name] for name in ("name", "title", "meaning", "unit")},
-                asked=mean_of(metric_of(record, metric["name"]) for _, record in pairs if measurable),
+                asked=mean_of(
+                    metric_of(record, metric["name"])
+                    for asked, record in pairs
+                    if measurable and concerns(metric, asked)
+                ),
                 answered=mean_of(record.metrics.get(metric["name"]) for record in answered),
             )
             for metric in metrics
             if metric["name"] != EX
         ),
     )
+
+
+def concerns(metric: Mapping[str, str], asked: Asked) -> bool:
+    """Whether a metric of a manifest is defined for a question."""
+    only = metric.get("only", "")
+    return not only or only in asked.groups.values()
 
 
 def metric_of(record: Record | None, name: str) -> float | None:
@@ -162,9 +180,12 @@ def metric_of(record: Record | None, name: str) -> float | None:
 
 
 def slices(pairs: Sequence[Pair], metrics: Sequence[Mapping[str, str]]) -> dict[str, tuple[Score, ...]]:
-    """Scores by difficulty, dialect, database and external knowledge, each where it tells questions apart."""
+    """Scores by difficulty, the suite's own groups, dialect, database and external knowledge, each where it
+    tells questions apart."""
     found = {}
-    for name, group in GROUPS.items():
+    own = dict.fromkeys(name for asked, _ in pairs for name in asked.groups)
+    groups = {"difficulty": GROUPS["difficulty"], **{name: _of_group(name) for name in own}, **GROUPS}
+    for name, group in groups.items():
         members: dict[str, list[Pair]] = {}
         for pair in pairs:
             members.setdefault(group(pair[0]), []).append(pair)
@@ -172,6 +193,10 @@ def slices(pairs: Sequence[Pair], metrics: Sequence[Mapping[str, str]]) -> dict[
             labels = sorted(members, key=_rank)
             found[name] = tuple(score(label, members[label], metrics) for label in labels)
     return found
+
+
+def _of_group(name: str) -> Callable[[Asked], str]:
+    return lambda asked: asked.groups.get(name, UNGRADED)
 
 
 def _rank(label: str) -> tuple[int, str]:

@@ -55,6 +55,8 @@ def scores(summary: Summary) -> Iterator[str]:
     if overall.ex_effort != overall.ex:
         rows.append(("all questions, best efforts counted as answers", overall.ex_effort))
     rows.append(("all questions: some candidate is right (pass@k)", overall.possible))
+    if overall.some_reading != overall.ex:
+        rows.append(("all questions: the answer or another reading shown is right", overall.some_reading))
     yield "### Execution accuracy"
     yield table(
         "over | >right | >of | >EX, % | >s.e. | >95 % interval, %",
@@ -72,6 +74,39 @@ def _share(share: Share | None, questions: int = 0) -> tuple[int | None, int, st
         return None, questions, "not measurable", NONE, NONE
     shown = level(share.share) if share.n else "not measurable"
     return share.count, share.n, shown, level(share.se), interval(share)
+
+
+def asking(summary: Summary) -> Iterator[str]:
+    """What one question to a simulated user is worth."""
+    found = summary.one_question
+    if found is None:
+        return
+    yield "### With one question to the user"
+    rows = {
+        "all questions: the answer is what the user means, without a question": found.without,
+        "all questions: it is, with one question (EX with one question)": found.ex,
+        "all questions: the user was asked": found.asked,
+        "asked: what they mean was not the answer, but among the choices": found.helped,
+        "asked in vain: the answer was what they mean": found.needless,
+        "asked in vain: no choice was what they mean": found.unhelpful,
+    }
+    yield table(
+        "over | >questions | >of | >% | >s.e. | >95 % interval, %",
+        [(title, *_share(share)) for title, share in rows.items()],
+    )
+    if found.without_all and found.ex_all:
+        yield table(
+            "in the mean over all readings that the user may mean | >% | >s.e. | >questions",
+            [
+                ("without a question", *mean_cells(found.without_all)),
+                ("with one question", *mean_cells(found.ex_all)),
+            ],
+        )
+    yield (
+        "A simulated user, who knows the gold, chose the answer that meets it where the run asked which is "
+        "meant; of several right readings they mean one, drawn by the seed. All other figures are those of "
+        "the run without a reply: this is not EX."
+    )
 
 
 def metrics(summary: Summary) -> Iterator[str]:
@@ -97,14 +132,18 @@ def slices(summary: Summary) -> Iterator[str]:
         yield f"### By {name}"
         metrics = [metric.title + (", %" if metric.unit == "share" else "") for metric in groups[0].metrics]
         head = f"{name} | >questions | >answered | >right | >EX, % | >s.e. | >95 % | >pass@k, %"
-        text = table(" | >".join([head, *map(markdown, metrics)]), map(_group, groups))
+        metrics = ["EX with one question, %", *metrics] if summary.one_question else metrics
+        rows = [_group(group, asked=summary.one_question is not None) for group in groups]
+        text = table(" | >".join([head, *map(markdown, metrics)]), rows)
         yield text if len(groups) <= LONG else folded(count(len(groups), name), text)
 
 
-def _group(group: Score) -> tuple[str | int | None, ...]:
+def _group(group: Score, *, asked: bool) -> tuple[str | int | None, ...]:
     right, _, *figures = _share(group.ex, group.questions)
     possible = level(group.possible.share if group.possible else None)
-    others = (level(metric.asked.mean, metric.unit) for metric in group.metrics)
+    others = [level(metric.asked.mean, metric.unit) for metric in group.metrics]
+    if asked:
+        others.insert(0, level(group.with_question.share if group.with_question else None))
     return (markdown(group.label), group.questions, group.answered, right, *figures, possible, *others)
 
 
@@ -381,6 +420,7 @@ def costs(summary: Summary) -> Iterator[str]:
 
 
 def _accounts(by: str, found: Sequence[Account]) -> Iterator[str]:
+    read = any(it.read_bytes or it.estimated_bytes for it in found)
     rows = [
         (
             markdown(it.name),
@@ -390,13 +430,14 @@ def _accounts(by: str, found: Sequence[Account]) -> Iterator[str]:
             it.output_tokens,
             amount(it.tokens_per_call),
             it.queries,
+            *((size(it.read_bytes), size(it.estimated_bytes)) if read else ()),
             "unknown" if it.usd is None else f"${it.usd:,.4f}",
         )
         for it in found
     ]
     head = (
         f"{by} | >model calls | >tokens in | >of them cached | >tokens out | >tokens a call | "
-        ">database calls | >price"
+        f">database calls | {'>read | >read, estimated | ' if read else ''}>price"
     )
     if rows:
         yield folded(f"by {by}, all questions together", table(head, rows))
@@ -451,7 +492,7 @@ def throughput(summary: Summary) -> Iterator[str]:
 
 
 SECTIONS: tuple[Section, ...] = (
-    scores, metrics, slices, gold, execution, errors, confidence,
+    scores, asking, metrics, slices, gold, execution, errors, confidence,
     linking, schema_linking, votes, experts, courses, costs, throughput
 )  # fmt: skip
 """What a report holds, in its order."""

@@ -20,6 +20,7 @@ from quorum.evals.recorded.learning import Feedback, at_once, learn
 from quorum.evals.recorded.online import OnlineWeights
 from quorum.evals.records import Asked, Linking, Manifest, Record
 from quorum.evals.reports import taxonomy
+from quorum.evals.reports.asking import OneQuestion, one_question
 from quorum.evals.reports.calibration import Calibration, calibrate
 from quorum.evals.reports.costs import TOKENS, Account, Cost, Throughput, accounts, costs, throughput
 from quorum.evals.reports.courses import Courses, courses
@@ -158,6 +159,7 @@ class Summary:
         calibration: Of the confidence, over answers known to be right or wrong; None without any.
         linking: Of the answers' SQL; None if no record has it, as ``votes`` and ``courses``.
         schema_linking: None if no schema was linked.
+        one_question: With one question to a simulated user; None where none was simulated.
         learned: Of several experts, by feedback, the weights that they earn where their first candidates
             vote again afterwards (``quorum.evals.recorded.learning``); empty with a single expert.
         missing: What the suite's folder lacked, for people.
@@ -193,6 +195,7 @@ class Summary:
     schema_linking: SchemaLinking | None
     votes: Votes | None
     learned: dict[Feedback, OnlineWeights]
+    one_question: OneQuestion | None
     courses: Courses | None
     throughput: Throughput
     missing: tuple[str, ...]
@@ -300,6 +303,7 @@ def summarise(
         ),
         schema_linking=_schema_linking(kept),
         votes=_votes(kept),
+        one_question=one_question(pairs),
         learned=_learned(kept, {id: folders[place] for id, place in places.items()}),
         courses=courses(kept),
         throughput=throughput(kept),

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.records import ENDPOINTS, Record
+from quorum.evals.running.asking import asked, no_reply, user_of
 from quorum.evals.running.course import course_of
 from quorum.evals.running.databases import Databases, OpenDatabase, replace_options
 from quorum.evals.running.evaluation import Evaluation
@@ -102,7 +103,16 @@ class Attempts:
             context = await self._open(question, resources, listener, resumed=resumed)
             answer = await _answer(context, question, resumed=resumed)
         scorer = self.evaluation.suite.scorer
-        made = await judge(question, answer, scorer, database, self.folder, refusals=listener.refusals)
+        user = user_of(question, scorer, self.evaluation.options.seed) if self.evaluation.simulated else None
+        made = await judge(
+            question,
+            answer,
+            scorer,
+            database,
+            self.folder,
+            refusals=listener.refusals,
+            asking=user and asked(user, listener.choices),
+        )
         course = await asyncio.to_thread(course_of, found)
         made = dataclasses.replace(made, restricted=part is not None, course=course)
         return await self._with_linking(made, question, database, found, listener.schema)
@@ -143,7 +153,7 @@ class Attempts:
         options = self.evaluation.options
         opening = asyncio.ensure_future(
             open_context(
-                replace_options(options, database=question.url, home=str(self.folder)),
+                replace_options(options, database=[question.url], home=str(self.folder)),
                 recipe_of(options),
                 question.question,
                 resume=question.id if resumed else "",
@@ -215,7 +225,7 @@ class Attempts:
 
 async def _answer(context: Context, question: EvalQuestion, *, resumed: bool) -> Answer:
     try:
-        return await answer_question(context, question.question, resumed=resumed)
+        return await answer_question(context, question.question, resumed=resumed, on_clarify=no_reply)
     except asyncio.CancelledError:
         context.trace.close()  # its closing in a thread may be cut short too, and somebody may go on at once
         raise
@@ -228,6 +238,7 @@ class _RunListener:
     def __init__(self, replied: Callable[[], None]) -> None:
         self.replied = replied
         self.schema = SchemaShown()
+        self.choices: Sequence[Mapping[str, Any]] = ()  # that a user was asked to choose from
         self._failures: dict[str, set[str]] = {}  # by candidate; of calls for none, under ""
 
     @property
@@ -250,12 +261,14 @@ class _RunListener:
                 failures.add(str(event.get("failure", "")))
             case "begun":
                 self._failures.pop("", None)
+            case "clarification":
+                self.choices = event.get("choices") or ()
             case voting.ASKED_ANEW:  # all candidates begin anew
                 self._failures.clear()
 
     def forget(self) -> None:
         """Forget all events."""
-        self.schema = SchemaShown()
+        self.schema, self.choices = SchemaShown(), ()
         self._failures.clear()
 
 

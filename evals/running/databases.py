@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.scorers.base import RunSql
 from quorum.graph.options import RunOptions
-from quorum.graph.resources import OpenModels, Resources, open_models, open_resources
+from quorum.graph.resources import OpenModels, Resources, open_models, open_resources, read_catalog
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.documents import Documents
 from quorum.knowledge.errors import DatabaseUnavailable
+from quorum.tools.databases import connect
 from quorum.tools.execute import Database, QueryCache, execute
 from quorum.tools.ledger import Ledger
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
@@ -96,6 +97,8 @@ class OpenDatabase:
         Args:
             part: What is shown of the catalog, if not all; the lint keeps to all of it.
         """
+        if question.shown_as:
+            part = replace(part or self.resources.catalog, name=question.shown_as)
         own = self.resources if part is None else self.resources.showing(part)
         if not question.knowledge:
             return own
@@ -168,16 +171,30 @@ class Databases:
         return await asyncio.shield(self._models)
 
     async def _opened(self, url: str) -> OpenDatabase:
-        options = replace_options(self.options, database=url)
+        options = replace_options(self.options, database=[url])
         resources = await open_resources(options, models=await self.models())
         gold = Database(
             connector=resources.connector,
             catalog=resources.catalog,
             linter=resources.linter,
-            limits=GOLD_LIMITS,
+            limits=replace(GOLD_LIMITS, scan=options.max_bytes),
             ledger=Ledger(),
         )
         return OpenDatabase(resources, gold, GOLD_LIMITS.within(options.query_timeout))
+
+
+async def catalog_of(url: str) -> Catalog:
+    """A database's catalog, for who asks nothing of its data.
+
+    Raises:
+        DatabaseUnavailable: It cannot be opened or read.
+    """
+    connector = connect(url)
+    try:
+        await connector.open()
+        return await read_catalog(connector, None)
+    finally:
+        await connector.close()
 
 
 def replace_options(options: RunOptions, **changes: object) -> RunOptions:

@@ -16,6 +16,7 @@ from quorum.evals.questions import ID_HINT, EvalQuestion, GoldParts, Suite, is_i
 from quorum.evals.records import Asked, Manifest
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import recipe_of
+from quorum.graph.values import NEVER
 from quorum.knowledge.documents import Documents
 from quorum.knowledge.errors import ConfigurationError
 from quorum.knowledge.verified import KnowledgeBase
@@ -24,7 +25,7 @@ from quorum.tools.triplet_store import FILE as TRIPLETS
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-    from quorum.evals.scorers.base import Scorer
+    from quorum.evals.scorers.base import Metric, Scorer
 
 _DIGITS = 16
 
@@ -41,6 +42,8 @@ class Evaluation:
         shard: (2, 8) is the second of eight.
         gold: Show each question only those parts of the schema that its gold needs, where that is known; None
             in all ordinary evaluations.
+        simulated: A user who knows the gold is asked where ``options.clarify`` asks one
+            (``quorum.evals.running.asking``).
         api_key, chat_models: As ``quorum.graph.resources.open_resources``.
     """
 
@@ -51,6 +54,7 @@ class Evaluation:
     concurrency: int = 8
     shard: tuple[int, int] = (1, 1)
     gold: GoldParts | None = None
+    simulated: bool = False
     api_key: str = field(default="", repr=False)
     chat_models: Mapping[str, BaseChatModel] = field(default_factory=dict)
 
@@ -66,10 +70,15 @@ class Evaluation:
                 f"concurrency is {self.concurrency}; ask one question at a time at least."
             )
         recipe_of(self.options)
-        if self.options.clarify:
+        if self.options.clarify != self.simulated:
             raise ConfigurationError(
                 "An evaluation has nobody to ask which answer is meant.",
-                hint="Leave clarify out, or say --no-clarify.",
+                hint="Say --clarify off, or --clarify gold for a simulated user who knows the gold.",
+            )
+        if self.options.approve != NEVER:
+            raise ConfigurationError(
+                f"An evaluation has nobody to ask before queries run (approve={self.options.approve}).",
+                hint="Say --approve never; max_bytes and max_run_bytes limit what is read.",
             )
         seen = Counter(question.id.casefold() for question in self.questions)
         for question in self.questions:
@@ -88,7 +97,7 @@ class Evaluation:
         return Manifest(
             suite=self.suite.name,
             rules=scorer.rules,
-            metrics=tuple(asdict(metric) for metric in scorer.metrics),
+            metrics=tuple(_metric(metric) for metric in scorer.metrics),
             options=_kept(self.options) | ({"gold": self.gold} if self.gold else {}),
             asked=tuple(_asked(question, scorer) for question in self.questions),
             shard=f"{self.shard[0]}/{self.shard[1]}",
@@ -155,6 +164,11 @@ def _kept(options: RunOptions) -> dict[str, Any]:
     return kept
 
 
+def _metric(metric: Metric) -> dict[str, str]:
+    """As it is kept; without ``only`` where it is for all, as before there was such a thing."""
+    return {name: value for name, value in asdict(metric).items() if name != "only" or value}
+
+
 def _file_digest(file: Path) -> str:
     try:
         with file.open("rb") as data:
@@ -171,6 +185,7 @@ def _asked(question: EvalQuestion, scorer: Scorer) -> Asked:
         difficulty=question.difficulty,
         external_knowledge=bool(question.knowledge),
         digest=_digest([question.question, question.gold_sql, dict(question.knowledge)]),
+        groups=dict(question.groups),
         parts=tuple(_parts(question, scorer)),
     )
 

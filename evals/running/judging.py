@@ -9,15 +9,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from quorum.evals.questions import EvalQuestion
-from quorum.evals.records import CandidateRow, Record
+from quorum.evals.records import Asking, CandidateRow, ReadingRow, Record
 from quorum.evals.running.databases import Known, OpenDatabase, run_on
 from quorum.evals.running.failures import FAULT, message_of, why
 from quorum.evals.running.linking import linking_of
-from quorum.evals.scorers.base import Prediction, Scorer, Verdict, unscorable
+from quorum.evals.scorers.base import Prediction, Scorer, Verdict, predicted_by, unscorable
 from quorum.evals.tabular.frames import NoPandas
-from quorum.graph.answer import Answer, AnswerCandidate
+from quorum.graph.answer import Answer, AnswerCandidate, AnswerReading
 from quorum.knowledge.errors import DatabaseUnavailable, QuorumError
 from quorum.tools.guard import allowed
+from quorum.tools.query import QueryResult
 from quorum.tools.results import read_result
 
 NOT_HERE = "Only the schema of its database is here."
@@ -31,6 +32,7 @@ async def judge(
     folder: Path,
     *,
     refusals: Collection[str] = (),
+    asking: Asking | None = None,
 ) -> Record:
     """The record of a question whose run ended with an ``Answer``.
 
@@ -39,6 +41,7 @@ async def judge(
     Args:
         folder: Of the evaluation; the run lies in ``runs/<question>/`` there.
         refusals: Why model calls failed, see ``quorum.evals.running.failures.wanted``.
+        asking: A simulated user, with the choices that they had.
 
     Raises:
         NoPandas: The scorer reads CSV files.
@@ -49,6 +52,11 @@ async def judge(
     shown = _shown(answer)
     found = await verdicts.of(answer.sql, shown.file, truncated=shown.truncated)
     candidates = [await _row(each, verdicts) for each in answer.candidates]
+    written = [each for each in answer.readings if each.sql]
+    others = [await verdicts.of(each.sql, each.result_file, truncated=each.truncated) for each in written]
+    if others and found.match is not None:
+        metrics = {**found.metrics, **scorer.of_shown(question, [found, *others])}
+        found = dataclasses.replace(found, metrics=metrics)
     error, message = why(answer, refusals, live=question.live)
     if verdicts.fault:
         error, message = FAULT, verdicts.fault
@@ -59,6 +67,11 @@ async def judge(
         error=error,
         message=message,
         candidates=tuple(candidates),
+        readings=tuple(
+            ReadingRow(each.says, each.sql, verdict.match, verdict.met)
+            for each, verdict in zip(written, others, strict=True)
+        ),
+        asking=asking and await _chosen(asking, answer, verdicts),
         linking=linking_of(answer.sql, question.gold_sql, database.resources.catalog),
     )
 
@@ -90,6 +103,7 @@ def judged(record: Record, verdict: Verdict) -> Record:
     return dataclasses.replace(
         record,
         match=verdict.match,
+        met=verdict.met,
         metrics=dict(verdict.metrics),
         reason=verdict.reason,
         gold=verdict.gold,
@@ -127,6 +141,14 @@ class _Verdicts:
             self._verdicts[key] = await self._scored(Prediction(sql, table, truncated))
         return self._verdicts[key]
 
+    async def of_query(self, sql: str) -> Verdict:
+        """The verdict on a query of which no result is kept: it is run, within the limits of the judged."""
+        run = run_on(self.database, self.question, self._gold)
+        outcome = await predicted_by(run)(sql) if run else None
+        if not isinstance(outcome, QueryResult):
+            return await self.of("", "")
+        return await self._scored(Prediction(sql, outcome.table, bool(outcome.truncated)))
+
     async def _scored(self, prediction: Prediction) -> Verdict:
         metrics = self.scorer.metrics
         if prediction.result is None and not self.question.live:
@@ -141,6 +163,23 @@ class _Verdicts:
         except Exception as error:  # noqa: BLE001 - a fault of a scorer must not lose the answer
             self.fault = self.fault or message_of(error)
             return unscorable(metrics, "The scorer failed.", "ok")
+
+
+async def _chosen(asking: Asking, answer: Answer, verdicts: _Verdicts) -> Asking:
+    """What a simulated user would have chosen: the first choice that has the result they mean."""
+    every: list[Answer | AnswerCandidate | AnswerReading] = [*answer.readings, *answer.candidates, answer]
+    kept = {each.sql: each for each in every if each.result_file}
+    rows = []
+    for choice in asking.choices:
+        shown = kept.get(choice.sql)
+        verdict = (
+            await verdicts.of(choice.sql, shown.result_file, truncated=shown.truncated)
+            if shown
+            else await verdicts.of_query(choice.sql)
+        )
+        rows.append(dataclasses.replace(choice, match=verdict.match, met=verdict.met))
+    fitting = (row.label for row in rows if asking.suits(row, asking.intent))
+    return dataclasses.replace(asking, choices=tuple(rows), chosen=next(fitting, ""))
 
 
 class _Shown(NamedTuple):

@@ -18,14 +18,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from quorum.evals.questions import EvalQuestion, Suite
+from quorum.evals.running.databases import catalog_of
 from quorum.evals.running.linking import golds_of
-from quorum.graph.resources import read_catalog
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.column_index import ColumnIndex
 from quorum.knowledge.compress import render
 from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.knowledge.index import Embedder
-from quorum.tools.databases import connect
 from quorum.tools.linking import Linked, prune
 from quorum.tools.models.embedding_cache import CachedEmbedder
 
@@ -158,7 +157,7 @@ class Measuring:
         urls = {each.url: each.database for each in (self.suite.questions if self.whole_suite else asked)}
         for url, name in urls.items():
             try:
-                catalog = await _catalog(url)
+                catalog = await catalog_of(url)
             except DatabaseUnavailable as error:
                 unopened[name] = str(error)
                 continue
@@ -289,15 +288,6 @@ class _Remembering:
         if (key := tuple(texts)) not in self._known:
             self._known[key] = self._inner.encode(texts)
         return self._known[key]
-
-
-async def _catalog(url: str) -> Catalog:
-    connector = connect(url)
-    try:
-        await connector.open()
-        return await read_catalog(connector, None)
-    finally:
-        await connector.close()
 
 
 def _stand_ins(gold: Linked, first: Mapping[str, str]) -> tuple[set[str], set[Key]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
@@ -58,12 +58,14 @@ class Metric:
         title: In tables.
         meaning: One sentence, with the source of the rule.
         unit: ``share`` (0 to 1, shown as percent) or ``points`` (0 to 100 and above, shown as it is).
+        only: The group of questions (``EvalQuestion.groups``) that it is defined for; empty for all.
     """
 
     name: str
     title: str
     meaning: str
     unit: Literal["share", "points"] = "share"
+    only: str = ""
 
 
 @dataclass(frozen=True)
@@ -96,12 +98,15 @@ class Verdict:
         reason: Which gold is met, or why none is, for people.
         gold: State of the question's gold, as far as judging had to look; the prediction does not change it.
         gold_rows: Rows of the gold result, of several the one nearest to the prediction's; None if not known.
+        met: Where each gold query is another reading of the question (``Scorer.by_reading``), the places of
+            those whose result this is.
     """
 
     metrics: Mapping[str, float | None]
     reason: str = ""
     gold: GoldState = "ok"
     gold_rows: int | None = None
+    met: tuple[int, ...] = ()
 
     @property
     def match(self) -> bool | None:
@@ -135,11 +140,14 @@ class Scorer(ABC):
         metrics: Declared, ``ex`` first.
         rules: Where the rules come from, for reports: program and date.
         needs_sql: Judging a prediction needs its SQL; a result alone is not enough.
+        by_reading: The gold queries of a question are one for each of its right readings, not different
+            ways to the same.
     """
 
     metrics: ClassVar[tuple[Metric, ...]]
     rules: ClassVar[str]
     needs_sql: ClassVar[bool] = False
+    by_reading: ClassVar[bool] = False
 
     @abstractmethod
     async def score(self, question: EvalQuestion, prediction: Prediction, run: RunSql | None) -> Verdict:
@@ -148,6 +156,14 @@ class Scorer(ABC):
         Args:
             run: On the question's database; None where that is not live: gold files still count.
         """
+
+    def of_shown(self, question: EvalQuestion, shown: Sequence[Verdict]) -> Mapping[str, float | None]:  # noqa: ARG002 - most judge the answer alone
+        """The metrics that judge all results that an answer shows; they take the place of its verdict's.
+
+        Args:
+            shown: The verdict on the answer, then those on its other readings' results.
+        """
+        return {}
 
     def gold_files(self, question: EvalQuestion) -> tuple[Path, ...]:  # noqa: ARG002 - most have none
         """The files with the question's gold; their content is a part of the question."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -21,10 +21,11 @@ SUITES = {
     "spider2-local": "quorum.evals.suites.spider2:load_local",
     "spider2-snow": "quorum.evals.suites.spider2:load_snow",
     "defog": "quorum.evals.suites.defog:load",
+    "ambrosia": "quorum.evals.suites.ambrosia:load",
 }
 """Name to ``module:function``; a module is imported when its suite is asked for."""
 
-LEFT_OUT_ONLY = ("spider1", "spider1-test", "bird", "defog")
+LEFT_OUT_ONLY = ("spider1", "spider1-test", "bird", "defog", "ambrosia")
 """Suites that tell in ``missing`` of nothing but questions that are left out."""
 
 
@@ -49,21 +50,27 @@ def load_suite(name: str, folder: Path) -> Suite:
     return load(folder)
 
 
-def part_of(suite: Suite, *, ids: Iterable[str] | None = None, limit: int | None = None) -> Suite:
+def part_of(
+    suite: Suite,
+    *,
+    ids: Iterable[str] | None = None,
+    limit: int | None = None,
+    sample: Mapping[str, int] | None = None,
+) -> Suite:
     """The suite for a run over a part of its questions: ``missing`` says what those lack, and nothing else.
 
     Which questions the folder leaves out concerns only who asks for all of them. The files of own questions
     and other suites tell what they always do.
 
     Args:
-        ids, limit: As ``Suite.chosen``. A shard is no part: together shards are the whole.
+        ids, limit, sample: As ``Suite.chosen``. A shard is no part: together shards are the whole.
 
     Raises:
-        ConfigurationError: An id is not in the suite, or nothing is left.
+        ConfigurationError: An id or a group is not in the suite, or nothing is left.
     """
     from quorum.evals.suites.spider2 import EDITIONS, lacking
 
-    asked = suite.chosen(ids=ids, limit=limit)
+    asked = suite.chosen(ids=ids, limit=limit, sample=sample)
     if len(asked) == len(suite.questions):
         return suite
     if suite.name in LEFT_OUT_ONLY:

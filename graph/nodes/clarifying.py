@@ -15,18 +15,20 @@ from langgraph.types import interrupt
 from quorum.agents.judge import LABELS, SAMPLE_ROWS
 from quorum.graph.ballots import Cluster, Vote
 from quorum.graph.clarification import MAX_ASKED, Choice, Clarification, Reply, extended, read_reply
-from quorum.graph.close_rivals import close_rivals, sides
+from quorum.graph.close_rivals import close_rivals, sides, sides_of
 from quorum.graph.context import Context
 from quorum.graph.disagreement import Side, describe, disagreement, disagreements
+from quorum.graph.nodes.readings import taken
 from quorum.graph.nodes.step import Update
-from quorum.graph.state import Candidate, RunState, fresh
+from quorum.graph.state import Candidate, OtherReading, RunState, fresh, order_counts
 
 CHOSEN = 0.9
 """Confidence of an answer that the user chose: the reading is theirs, the SQL may still be wrong."""
 
 
 async def clarify(state: RunState, context: Context) -> Update:
-    """Ask the user, if the run may and the vote is close; the reply decides it or adds to the question.
+    """Ask the user, if the run may and the vote is close or other readings show something else; the reply
+    decides it or adds to the question.
 
     Nobody is asked in a run that a limit ended.
 
@@ -39,16 +41,24 @@ async def clarify(state: RunState, context: Context) -> Update:
     asked = await asyncio.to_thread(_clarification, state, vote, context)
     if asked is None:
         return {}
-    payload, clusters = asked
+    payload, meant = asked
     reply = _reply(payload)
     context.trace.record(
-        "clarification", agent="user", differences=payload.differences, reply=reply.kind, text=reply.text
+        "clarification",
+        agent="user",
+        differences=payload.differences,
+        choices=[{"label": each.label, "says": each.says, "sql": each.sql} for each in payload.choices],
+        reply=reply.kind,
+        text=reply.text,
     )
     if reply.kind == "words":
         return _asked_anew(state, reply.text)
-    if reply.kind == "label":
-        return {"vote": _chosen(vote, reply.text, clusters[reply.text])}
-    return {}
+    chosen = meant.get(reply.text) if reply.kind == "label" else None
+    if isinstance(chosen, OtherReading):
+        decision = f"Then the user chose this reading: {chosen.says}"
+        update = taken(state, chosen, decided="user", upheld=False, decision=decision)
+        return update | {"vote": replace(update["vote"], confidence=CHOSEN), "meant": chosen.says}
+    return {"vote": _chosen(vote, reply.text, chosen)} if chosen else {}
 
 
 def _asked_anew(state: RunState, words: str) -> Update:
@@ -87,40 +97,43 @@ def _who(clusters: list[Cluster]) -> str:
 
 def _clarification(
     state: RunState, vote: Vote, context: Context
-) -> tuple[Clarification, dict[str, Cluster]] | None:
-    """What to ask, and the cluster behind each label; None where all strong answers are the same."""
-    clusters = close_rivals(vote)
-    found = sides(clusters, state.candidates, context.trace.folder)
-    different = [
-        (side, candidate, cluster)
-        for place, ((side, candidate), cluster) in enumerate(zip(found, clusters, strict=True))
-        if place == 0 or disagreement(found[0][0], side, context.dialect)
-    ]
-    if len(different) < 2:
+) -> tuple[Clarification, dict[str, Cluster | OtherReading]] | None:
+    """What to ask, and what is behind each label; None where there is nothing to choose from."""
+    shown, meant = list[tuple[Side, Candidate]](), list[Cluster | OtherReading]()
+    clusters = close_rivals(vote) or ([vote.winning] if vote.winning and state.others else [])
+    for (side, candidate), cluster in zip(
+        sides(clusters, state.candidates, context.trace.folder), clusters, strict=True
+    ):
+        if not shown or disagreement(shown[0][0], side, context.dialect):
+            shown.append((side, candidate))
+            meant.append(cluster)
+    others = [each for each in state.others if each.answer.result is not None]
+    speakers = [candidate for _, candidate in shown] + [each.answer for each in others]
+    meant = [*meant, *others][: len(LABELS)]
+    if len(meant) < 2:
         return None
+    found = sides_of(speakers, context.trace.folder, ordered=order_counts(state.candidates))
     payload = Clarification(
         question=state.question,
-        choices=[
-            _choice(side, candidate, cluster, context.dialect) for side, candidate, cluster in different
-        ],
-        differences=disagreements([side for side, _, _ in different], context.dialect),
+        choices=[_choice(*each, context.dialect) for each in zip(found, speakers, meant, strict=False)],
+        differences=disagreements(found, context.dialect),
         dialect=context.dialect,
         own_words=not state.clarified,
     )
-    return payload, {side.label: cluster for side, _, cluster in different}
+    return payload, {side.label: each for side, each in zip(found, meant, strict=False)}
 
 
-def _choice(side: Side, candidate: Candidate, cluster: Cluster, dialect: str) -> Choice:
+def _choice(side: Side, candidate: Candidate, meant: Cluster | OtherReading, dialect: str) -> Choice:
     result = candidate.result
     assert result is not None  # only candidates with a result vote
     return Choice(
         label=side.label,
-        says=describe(side, dialect),
+        says=meant.says if isinstance(meant, OtherReading) else describe(side, dialect),
         sql=side.sql,
         columns=result.columns,
         rows=result.preview[:SAMPLE_ROWS],
         row_count=result.row_count,
-        candidates=len(cluster.candidates),
+        candidates=1 if isinstance(meant, OtherReading) else len(meant.candidates),
     )
 
 

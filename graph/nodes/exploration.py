@@ -96,6 +96,8 @@ async def run_query(state: Exploring, context: Context) -> Update:
     if isinstance(outcome, QueryError):
         if outcome.kind is ErrorKind.UNAVAILABLE:
             return _ended(state, context, outcome.describe())
+        if outcome.kind is ErrorKind.NOT_APPROVED:
+            return _given_up(state, context, outcome.describe())
         return {"exploration": replace(now, error=Failure(outcome.kind.value, outcome.describe()))}
     if outcome.row_count == 0 and not now.tried:
         return {"exploration": replace(now, error=Failure(ErrorKind.EMPTY_RESULT.value, EMPTY))}

@@ -6,7 +6,15 @@ import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 
 from quorum.agents.role import MAX_ASSUMPTIONS, sentence
-from quorum.graph.answer import Answer, AnswerCandidate, AnswerCluster, AnswerVote, Status
+from quorum.agents.turns import MAX_READINGS
+from quorum.graph.answer import (
+    Answer,
+    AnswerCandidate,
+    AnswerCluster,
+    AnswerReading,
+    AnswerVote,
+    Status,
+)
 from quorum.graph.ballots import NO_VERDICT, UNANSWERABLE, Vote
 from quorum.graph.confidence import abstains
 from quorum.graph.context import Context
@@ -22,9 +30,11 @@ from quorum.tools.query import ErrorKind
 from quorum.tools.sql import SyntaxProblem
 
 INCOMPLETE = "The trace is incomplete: {}"
-MAX_READINGS = 3
+READING_ROWS = 5
 NEVER_RAN = ("stopped", "gave_up", UNANSWERABLE)
 """``Failure.kind`` of a candidate without a result that no error of its SQL explains."""
+NOT_RUN = (ErrorKind.UNAVAILABLE.value, ErrorKind.NOT_APPROVED.value)
+"""The same where its SQL may be right, and something else kept it from running."""
 
 
 async def answer(state: RunState, context: Context) -> Update:
@@ -38,12 +48,23 @@ async def answer(state: RunState, context: Context) -> Update:
         warnings.append(INCOMPLETE.format(context.trace.failure))
     made = _answer(state, context, warnings, disagreement)
     if made.columns:
+        made.parts = await asyncio.to_thread(_parts, made.sql, context)
         made.tables = await asyncio.to_thread(table_marks, made.sql, context.resources.linter.catalog)
     context.trace.record("answer", agent="answer", status=made.status, sql=made.sql)
     values = made.model_dump(mode="json")
     context.trace.finish(values)
     await close_own(context)
     return {"answer": values}
+
+
+def _parts(sql: str, context: Context) -> list[str]:
+    """What was read in each of several databases when the query ran, as the trace has it."""
+    if not context.database.connector.several:
+        return []
+    for event in map(context.trace.expand, context.trace.events()):
+        if event["kind"] == "query" and event.get("sql") == sql and event.get("parts"):
+            return list(event["parts"])
+    return []
 
 
 def _learn(state: RunState, context: Context) -> list[str]:
@@ -113,7 +134,9 @@ def _answer(state: RunState, context: Context, warnings: list[str], disagreement
         confidence=confidence,
         vote=_vote(vote) if vote else None,
         assumptions=_distinct([*state.assumptions, *remarks.assumptions], MAX_ASSUMPTIONS) if shown else [],
-        readings=_readings(state),
+        readings=_readings(state, context),
+        meant=state.meant,
+        doubts=state.open_doubts if result else [],
         disagreement=disagreement,
         candidates=[_candidate(each, state, context) for each in (*state.first_round, *state.candidates)],
         usage=context.ledger.as_dict(),
@@ -124,6 +147,7 @@ def _answer(state: RunState, context: Context, warnings: list[str], disagreement
             *dict.fromkeys(state.warnings),
             *_warnings(state, shown),
             *_hidden(state, context.resources.catalog),
+            *context.unkept,
             *warnings,
         ],
         verified=state.verified,
@@ -148,12 +172,13 @@ def _missing(candidates: Sequence[Candidate]) -> str:
 def _best_effort(candidates: Sequence[Candidate]) -> Candidate | None:
     """The first candidate with SQL; those that only lacked a database come before those whose SQL failed."""
     written = [candidate for candidate in candidates if candidate.sql]
-    sound = (c for c in written if c.error is None or c.error.kind == ErrorKind.UNAVAILABLE)
+    sound = (c for c in written if c.error is None or c.error.kind in NOT_RUN)
     return next(sound, written[0] if written else None)
 
 
-def _readings(state: RunState) -> list[str]:
-    """Other readings of the question named by the winner's cluster; without a winner, by all candidates.
+def _readings(state: RunState, context: Context) -> list[AnswerReading]:
+    """Other readings of the question: where they were written those that show something else, or whose query
+    failed; else what the winner's cluster named, without a winner all candidates.
 
     The losers' other reading may be the one that was answered, so it is left out. Empty after the user has
     chosen.
@@ -161,11 +186,31 @@ def _readings(state: RunState) -> list[str]:
     vote, winner = state.vote, state.winner
     if vote and vote.decided == "user":
         return []
+    if state.to_write:
+        failed = {each.id for each in state.written if each.result is None}
+        unknown = [reading.meaning for n, reading in enumerate(state.to_write, 1) if f"r{n}" in failed]
+        shown = [_shown(each.says, each.answer, context) for each in state.others]
+        return [*shown, *(AnswerReading(says=text) for text in unknown)]
     agreeing = vote.winning.candidates if vote and vote.winning else ()
     asked = [candidate for candidate in state.candidates if winner is None or candidate.id in agreeing]
     asked.sort(key=lambda candidate: candidate is not winner)
-    said = (candidate.remarks.reading for candidate in asked if candidate.remarks)
-    return _distinct(filter(None, said), MAX_READINGS)
+    said = (candidate.remarks.readings or () for candidate in asked if candidate.remarks)
+    distinct = _distinct((reading.meaning for readings in said for reading in readings), MAX_READINGS)
+    return [AnswerReading(says=text) for text in distinct]
+
+
+def _shown(says: str, candidate: Candidate, context: Context) -> AnswerReading:
+    result = candidate.result
+    assert result is not None
+    return AnswerReading(
+        says=says,
+        sql=candidate.sql,
+        columns=result.columns,
+        rows=result.preview[:READING_ROWS],
+        row_count=result.row_count,
+        truncated=bool(result.truncated),
+        result_file=str(context.trace.folder / result.file),
+    )
 
 
 def _distinct(texts: Iterable[str], most: int) -> list[str]:
@@ -214,7 +259,7 @@ def _candidate(candidate: Candidate, state: RunState, context: Context) -> Answe
         repairs=candidate.refinements,
         weight=vote.weights.get(candidate.model, 1.0) if vote else 1.0,
         assumptions=candidate.remarks.assumptions if candidate.remarks else [],
-        reading=(candidate.remarks.reading or "") if candidate.remarks else "",
+        readings=[each.meaning for each in candidate.remarks.readings or ()] if candidate.remarks else [],
     )
 
 
@@ -247,7 +292,7 @@ def _warnings(state: RunState, shown: Candidate | None) -> Iterator[str]:
         yield f"{share} say that the data cannot answer: {_missing(state.candidates)}"
     result, error = winner.result if winner else None, shown.error if shown else None
     errors = [candidate.error.message for candidate in state.candidates if candidate.error]
-    if error and error.kind == ErrorKind.UNAVAILABLE:
+    if error and error.kind in NOT_RUN:
         yield f"No candidate has a result; the SQL shown could not be run: {error.message}"
     elif error and error.kind not in NEVER_RAN:
         yield f"No candidate has a result; the SQL shown failed: {error.message}"

@@ -31,7 +31,7 @@ class ModelJudge:
         state, context = self._state, self._context
         if state.dispatched < context.votes and not self._early:
             return None
-        shown = sorted(clusters, key=lambda cluster: _order(state.question, cluster))[: len(LABELS)]
+        shown = sorted(clusters, key=lambda cluster: neutral_order(state.question, cluster))[: len(LABELS)]
         found = await asyncio.to_thread(sides, shown, state.candidates, context.trace.folder)
         differences = await asyncio.to_thread(disagreements, [side for side, _ in found], context.dialect)
         rivals = [
@@ -69,6 +69,6 @@ class NoJudge:
         return None
 
 
-def _order(question: str, cluster: Cluster) -> str:
+def neutral_order(question: str, cluster: Cluster) -> str:
     """A sort key that says nothing about the clusters and is the same in every repetition of the run."""
     return hashlib.sha256(f"{question}\n{cluster.key}".encode()).hexdigest()

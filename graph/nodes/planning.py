@@ -9,6 +9,7 @@ from quorum.agents import format_writer, plan_critique, planner
 from quorum.agents.planner import Plan
 from quorum.graph.context import Context
 from quorum.graph.nodes.step import Update, lost, try_role
+from quorum.graph.nodes.voting import begins_alone
 from quorum.graph.state import CandidateState, RunState
 
 Planning: TypeAlias = Literal["auto", "always", "never"]
@@ -20,17 +21,20 @@ that ask for several steps 30 and more."""
 
 
 async def plan_if_needed(state: RunState, context: Context, *, when: Planning) -> Update:
-    """Write a plan, uncriticised, if the question needs one: it is long, or documents define its terms.
+    """Write a plan, uncriticised, if the question needs one: it is long, or documents define its terms; never
+    for one writer alone.
 
     It leads one candidate only (``quorum.graph.nodes.writing``), so what it assumes and the form of its
     result are steps of it: nobody else sees them.
     """
+    if state.plans or (not state.dispatched and begins_alone(context)):
+        return {}
     long = len(state.question.split()) >= LONG_QUESTION
     if not (when == "always" or (when == "auto" and (long or state.documents_ref))):
         return {}
     made = await _plan(state, context)
     if made is None:
-        return {"warnings": lost(planner.ROLE)}
+        return {"plans": 1, "warnings": lost(planner.ROLE)}
     assumed = [f"Assume: {each}" for each in made.assumptions]
     return {"steps": [*assumed, *made.steps, f"The result: {made.expected_format}"], "plans": 1}
 

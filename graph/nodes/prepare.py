@@ -30,6 +30,7 @@ async def open_run(state: RunState, context: Context) -> Update:
     The update has only what changes, so that it can be read.
     """
     schema = context.resources.schema
+    schema_ref = context.put(schema.text)
     context.trace.record(
         "schema",
         agent="catalog",
@@ -41,8 +42,8 @@ async def open_run(state: RunState, context: Context) -> Update:
         whole=schema.whole,
         left_out=list(schema.left_out),
         notes=list(context.resources.catalog.notes),
+        ref=schema_ref,
     )
-    schema_ref = context.put(schema.text)
     new, before = fresh(state.question, context.trace.run_id, schema_ref=schema_ref), vars(state)
     return {name: value for name, value in new.items() if (value or before[name]) and value != before[name]}
 
@@ -92,11 +93,12 @@ async def _passages(documents: Documents, state: RunState, context: Context) -> 
 
 
 async def _values(state: RunState, context: Context) -> str:
-    if not context.matched_values or not context.live:
+    if not context.matched_values or not context.reads_unasked:
         return ""
     left = context.ledger.remaining_seconds()
     bound = None if left is None else left / 4
-    found, missing = await context.resources.matches(state.question, context.matched_values, bound)
+    most, scan = context.matched_values, context.options.max_bytes
+    found, missing = await context.resources.matches(state.question, most, bound, scan)
     if found or missing:
         values = [f"{column}: {text}" for column, texts in found.items() for text in texts]
         context.trace.record("values", agent="knowledge_retriever", values=values, missing=missing)

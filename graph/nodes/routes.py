@@ -20,6 +20,11 @@ def unavailable(state: CandidateState) -> bool:
     return state.error is not None and state.error.kind == ErrorKind.UNAVAILABLE
 
 
+def unrepairable(state: CandidateState) -> bool:
+    """No other SQL would help, or the user said no: nobody repairs that."""
+    return unavailable(state) or (state.error is not None and state.error.kind == ErrorKind.NOT_APPROVED)
+
+
 def after_action(state: CandidateState) -> Literal["sql", "act", "finish"]:
     """On to the query, to another action, or to the end."""
     if halted(state) or state.next == "terminate":
@@ -69,7 +74,7 @@ class Routes:
     def after_run(self, state: CandidateState) -> Literal["validate", "link", "refine", "finish"]:
         """A schema error is linked, unless the query before had the same; all others are refined."""
         error = state.error
-        if halted(state) or unavailable(state):
+        if halted(state) or unrepairable(state):
             return "finish"
         if error is None:
             return "validate"

@@ -13,12 +13,12 @@ from quorum.agents import cte_refiner
 from quorum.agents.cte_refiner import MAX_REWRITES
 from quorum.graph.context import Context
 from quorum.graph.nodes import writing
-from quorum.graph.nodes.routes import halted, unavailable
+from quorum.graph.nodes.routes import halted, unrepairable
 from quorum.graph.nodes.step import Update, ask_role, record
-from quorum.graph.state import CandidateState
+from quorum.graph.state import CandidateState, Failure
 from quorum.tools.excerpt import excerpt, row_limit
 from quorum.tools.execute import execute
-from quorum.tools.query import QueryError
+from quorum.tools.query import ErrorKind, QueryError
 from quorum.tools.sql import SyntaxProblem
 from quorum.tools.stages import replace_stage, split_stages
 
@@ -43,6 +43,8 @@ async def run_stage(state: CandidateState, context: Context) -> Update:
     database = context.database if stage.last else context.bounded
     outcome = await execute(database, stage.sql, agent="cte_refiner", candidate=state.input.id)
     if isinstance(outcome, QueryError):
+        if outcome.kind is ErrorKind.NOT_APPROVED:
+            return {"error": Failure(outcome.kind.value, outcome.describe())}
         return {"stage_error": outcome.describe(), "stage_ref": ""}
     limit = await asyncio.to_thread(row_limit, stage.body, context.dialect)
     text = await asyncio.to_thread(excerpt, outcome, rows=STAGE_ROWS, limit=limit)
@@ -85,6 +87,11 @@ async def review_stage(state: CandidateState, context: Context) -> Update:
     return {"sql": sql, "rewrites": state.rewrites + 1}
 
 
+def after_stage(state: CandidateState) -> Literal["go_on", "finish"]:
+    """A stage that ran, or failed, is judged; one that the user did not approve ends the branch."""
+    return "finish" if halted(state) or unrepairable(state) else "go_on"
+
+
 def after_review(
     max_rewrites: int = MAX_REWRITES,
 ) -> Callable[[CandidateState], Literal["stage", "whole", "finish"]]:
@@ -104,4 +111,4 @@ def fruitless(state: CandidateState) -> bool:
     False where it was stopped or the database was unavailable: stages would not help.
     """
     nothing = state.result is None or state.result.blank
-    return nothing and not (halted(state) or unavailable(state))
+    return nothing and not (halted(state) or unrepairable(state))

@@ -11,6 +11,7 @@ from langgraph.runtime import Runtime
 from pydantic import BaseModel
 
 from quorum.agents.role import Role
+from quorum.graph.approving import attempt
 from quorum.graph.ballots import UNANSWERABLE, UNAVAILABLE
 from quorum.graph.context import Context
 from quorum.graph.live import close_own, context_of, streaming
@@ -56,7 +57,7 @@ def make_node(name: str, step: Step, recipe: Recipe, *, first: bool = False) -> 
         run_id = "" if first else state.run_id
         async with context_of(runtime.context, recipe, state.question, run_id) as context:
             place = {"node": name, "recipe": recipe.name, "task": _task(runtime)}
-            with located(**place), streaming(runtime.stream_writer):
+            with located(**place), streaming(runtime.stream_writer), attempt():
                 return await _run(step, state, context)
 
     return node

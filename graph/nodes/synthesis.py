@@ -11,7 +11,7 @@ from quorum.agents import context_expander, gen_agent, info_agent
 from quorum.agents.turns import Attempt
 from quorum.graph.ballots import UNANSWERABLE
 from quorum.graph.context import Context
-from quorum.graph.nodes.routes import halted, unavailable
+from quorum.graph.nodes.routes import halted, unrepairable
 from quorum.graph.nodes.step import Step, Update, ask_role, record, try_role
 from quorum.graph.state import CandidateState, Failure, Grounding, Remarks
 from quorum.knowledge.catalog import Catalog, Table
@@ -272,7 +272,7 @@ def write(*, knowledge: Knowledge, joint: bool, shots: int) -> Step:
         )
         if written.missing:
             return {"sql": "", "error": Failure(UNANSWERABLE, written.missing)}
-        remarks = Remarks(written.summary, written.assumptions, written.other_reading or "")
+        remarks = Remarks(written.summary, written.assumptions, written.readings)
         again = state.refinements + 1 if state.earlier else 0
         return {
             "sql": written.sql,
@@ -321,7 +321,7 @@ class Rounds:
 
     def after_run(self, state: CandidateState) -> Literal["validate", "ground", "finish"]:
         """A result is checked; a failure begins another round, an empty result as often as it may."""
-        if halted(state) or unavailable(state):
+        if halted(state) or unrepairable(state):
             return "finish"
         if state.error is None:
             return "validate"

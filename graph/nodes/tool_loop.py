@@ -19,12 +19,14 @@ from quorum.graph.nodes import candidate
 from quorum.graph.nodes.results import keep_result
 from quorum.graph.nodes.routes import halted, unavailable
 from quorum.graph.nodes.step import Update, ask_role, record
-from quorum.graph.state import PREVIEW_ROWS, CandidateState, Failure, Remarks
+from quorum.graph.state import CandidateState, Failure, Remarks
 from quorum.tools.excerpt import excerpt, row_limit
 from quorum.tools.execute import execute
 from quorum.tools.query import ErrorKind, QueryError
 
 AGENT = tool_user.ROLE.name
+SHOWN_ROWS = 50
+"""Of a result, where they are narrow: ``excerpt`` cuts at 5 kB."""
 NOTHING_RAN = (
     "No query has run without an error, so there is nothing to accept. Answer with a query in `sql`; "
     "if the database cannot answer, say in `missing` what it lacks."
@@ -32,11 +34,12 @@ NOTHING_RAN = (
 REPEATED = "You have done exactly this before, so it was not done again. Do something else, or answer."
 
 
-async def take_step(state: CandidateState, context: Context, *, max_steps: int) -> Update:
+async def take_step(state: CandidateState, context: Context, *, max_steps: int, seen: bool) -> Update:
     """ToolUser: the next step; a look is answered at once, a query by ``run_query``.
 
-    An action that was taken before is not taken again; two of them in a row end the loop. So do two
-    answers in a row that name no query while none has run without an error.
+    With ``seen`` an answer's query that has not run yet is run and seen first, unless this is the last step.
+    An action that was taken before is not taken again; two of them in a row end the loop. So do two answers
+    in a row that name no query while none has run without an error.
     """
     prompt = await context.prompt(state)
     step = await ask_role(
@@ -50,6 +53,7 @@ async def take_step(state: CandidateState, context: Context, *, max_steps: int) 
             history=state.history,
             steps_left=max_steps - state.actions,
             documents=context.resources.documents is not None,
+            seen=seen,
         ),
         event="action",
     )
@@ -71,7 +75,9 @@ async def take_step(state: CandidateState, context: Context, *, max_steps: int) 
     elif step.action == "look":
         observation = context.resources.files.run(step.text)
     else:
-        update |= {"next": step.action, "sql": step.text, "ordered": step.ordered}
+        shown = seen and context.live and state.actions + 1 < max_steps
+        ends = step.action == "answer" and not shown
+        update |= {"next": "answer" if ends else "sql", "sql": step.text, "ordered": step.ordered}
     return update | {"history": [*state.history, Turn(step.action, step.text, observation, step.thought)]}
 
 
@@ -90,7 +96,7 @@ async def run_query(state: CandidateState, context: Context) -> Update:
     result = await keep_result(outcome, context.trace.folder)
     record(context, state, "result", AGENT, sql=state.sql, **asdict(result))
     limit = await asyncio.to_thread(row_limit, state.sql, context.dialect)
-    shown = await asyncio.to_thread(excerpt, outcome, rows=PREVIEW_ROWS, limit=limit)
+    shown = await asyncio.to_thread(excerpt, outcome, rows=SHOWN_ROWS, limit=limit)
     history = [*before, replace(turn, observation=shown)]
     return {"error": None, "result": result, "answer_sql": state.sql, "history": history}
 

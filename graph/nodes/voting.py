@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from quorum.graph.ballots import UNAVAILABLE
+from quorum.graph.ballots import FIRST, UNAVAILABLE
 from quorum.graph.consensus import Ballot, Rules, Vote, confidence, hold_vote
 from quorum.graph.context import Context
 from quorum.graph.nodes.judging import ModelJudge, NoJudge
@@ -29,10 +29,17 @@ async def dispatch(state: RunState, context: Context, *, greedy: bool = True) ->
     """Give every candidate of the next batch its model, temperature and seed.
 
     The models take turns. If ``greedy``, a model's first candidate is drawn at temperature 0; all
-    others at the run's temperature.
+    others at the run's temperature. The first batch is one candidate where the recipe begins so.
     """
     size = next_batch(state.dispatched, context.votes, context.stopping, len(context.models))
+    if not state.dispatched and begins_alone(context):
+        size = 1
     return dispatched(state, context, size, greedy=greedy)
+
+
+def begins_alone(context: Context) -> bool:
+    """Whether one candidate is written first: one model votes, and nobody asked for a number of votes."""
+    return context.recipe.begins_alone and len(context.models) == 1 and context.options.votes is None
 
 
 def dispatched(state: RunState, context: Context, size: int, *, greedy: bool) -> Update:
@@ -147,8 +154,8 @@ def changed(state: RunState, vote: Vote, **changes: Any) -> Vote:
 
 def _doubt(candidates: Sequence[Candidate]) -> float | None:
     """The share of those asked for another reading that named one; None if nobody was asked."""
-    said = [candidate.remarks.reading for candidate in candidates if candidate.remarks]
-    asked = [bool(reading) for reading in said if reading is not None]
+    said = [candidate.remarks.readings for candidate in candidates if candidate.remarks]
+    asked = [bool(readings) for readings in said if readings is not None]
     return sum(asked) / len(asked) if asked else None
 
 
@@ -172,6 +179,11 @@ def _stopping(vote: Vote, rules: Rules, state: RunState, context: Context) -> di
 
     Where only the schema is available no candidate can have a result, so one batch is enough.
     """
+    if state.dispatched == 1 and begins_alone(context):
+        why = _not_alone(state, vote)
+        context.trace.record("first_answer", agent="consensus", enough=not why, why=why)
+        if not why:
+            return {"stopping": FIRST, "enough": True, "saved": context.votes - 1, "notes": ()}
     specs, stopping = list(context.models), context.stopping
     to_come = [rules.weight(expert(specs, number)) for number in range(state.dispatched, context.votes)]
     chances = to_come if context.strategy in WEIGHTED else [1.0] * len(to_come)
@@ -179,11 +191,31 @@ def _stopping(vote: Vote, rules: Rules, state: RunState, context: Context) -> di
     return {"stopping": stopping.name, "enough": enough, "saved": len(to_come) if enough else 0}
 
 
+def _not_alone(state: RunState, vote: Vote) -> str:
+    """Why the only candidate's answer does not stand by itself; empty where it does."""
+    (candidate,) = state.candidates
+    if candidate.result is None or vote.cannot_answer:
+        return "it has no answer"
+    if candidate.result.no_values or vote.blank:
+        return "its result is blank"
+    return "its query had to be repaired" if candidate.refinements else ""
+
+
 def route_vote(state: RunState) -> Literal["dispatch", "answer"]:
     """The router after a vote: another batch while it is open, else the answer; no batch beyond a limit."""
     if state.limited:
         return "answer"
     return "answer" if state.vote and state.vote.enough else "dispatch"
+
+
+async def same_results(candidates: Sequence[Candidate], folder: Path, *, ordered: bool) -> dict[str, str]:
+    """By id of each candidate with a result a key that those share whose results agree.
+
+    Raises:
+        QuorumError: A result's file is missing or damaged.
+    """
+    clusters = await _overlaps(candidates, folder, ordered=ordered).aclusters()
+    return {each.id: clusters[each.result.mark(ordered=ordered)] for each in candidates if each.result}
 
 
 def _overlaps(candidates: Sequence[Candidate], folder: Path, *, ordered: bool) -> ResultOverlaps:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Literal
 
 from quorum.agents import reviser, validator
-from quorum.graph.ballots import Vote
+from quorum.graph.ballots import Cluster, Vote
 from quorum.graph.context import Context
 from quorum.graph.nodes.judging import ModelJudge
 from quorum.graph.nodes.results import summary, tables_of
@@ -79,6 +79,7 @@ async def revise_winner(state: RunState, context: Context) -> Update:
             columns=result.columns,
             row_count=result.row_count,
             rows=result.preview,
+            checked=bool(state.doubted),
         ),
         event="revision",
         spare=UNUSABLE_OR_GONE,
@@ -107,6 +108,7 @@ async def take_revision(state: CandidateState, context: Context) -> Update:
 async def weigh_revision(state: RunState, context: Context) -> Update:
     """Judge: the winner or its revision, where their results differ; without a verdict the winner stays.
 
+    Nobody is asked about a revision that follows from checks of the data.
     Where only blank results had voted and the revision has values, it stands by itself: they vote no more.
     """
     _, _, before = _winner(state)
@@ -119,22 +121,31 @@ async def weigh_revision(state: RunState, context: Context) -> Update:
     if old is None:
         decision = "The Validator rejected an answer without values; its revision has some."
         return {"vote": changed(state, fresh, decided="revision", decision=decision)}
-    judge = ModelJudge(state, context, early=True)
-    if new is None or new is old or await judge.choose([old, new], ()) != new.key:
+    if new is None or new is old or not await _better(state, context, old, new):
         return {"vote": changed(state, fresh, **kept, share=old.share)}
     rejected = ", ".join(old.candidates)
+    decision = f"The Validator rejected the answer of {rejected}; a model chose its revision."
+    if state.doubted:
+        decision = f"Checks of the data objected to the answer of {rejected}; it was revised."
     chosen = {
         **kept,
         "notes": before.remarks,
         "winner": revision.id,
         "tie": False,
         "tied": (),
-        "judged": True,
+        "judged": not state.doubted,
         "approved": None,
         "decided": "revision",
-        "decision": f"The Validator rejected the answer of {rejected}; a model chose its revision.",
+        "decision": decision,
     }
     return {"vote": changed(state, fresh, **chosen, share=new.share)}
+
+
+async def _better(state: RunState, context: Context, old: Cluster, new: Cluster) -> bool:
+    """Whether the revision is better: after a check it is, for the data bore the objection out."""
+    if state.doubted:
+        return True
+    return await ModelJudge(state, context, early=True).choose([old, new], ()) == new.key
 
 
 def after_validation(state: RunState) -> Literal["revise", "go_on"]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from quorum.agents import sql_writer
 from quorum.agents.sql_writer import Style
-from quorum.agents.turns import Finding
+from quorum.agents.turns import Draft, Finding, Reading
 from quorum.graph.ballots import UNANSWERABLE
 from quorum.graph.context import Context
 from quorum.graph.nodes.step import Update, ask_role
@@ -34,6 +34,8 @@ async def write_sql(state: CandidateState, context: Context, *, styles: Sequence
     rows = await context.text(extras.rows)
     demonstrations = [Demonstration(**shot) for shot in await items(context, extras.demonstrations)]
     findings, differences = await explored(extras, context)
+    asked = json.loads(await context.text(extras.reading) or "{}")
+    reading = Reading(**asked["reading"]) if asked else None
     written = await ask_role(
         state,
         context,
@@ -50,13 +52,16 @@ async def write_sql(state: CandidateState, context: Context, *, styles: Sequence
             findings=findings,
             differences=differences,
             style=style,
+            reading=reading,
+            answered=asked.get("answered", ""),
         ),
         event="writing",
         style=style,
     )
     if written.missing:
         return {"sql": "", "error": Failure(UNANSWERABLE, written.missing)}
-    remarks = Remarks(written.summary, written.assumptions, written.other_reading or "")
+    readings = written.readings if isinstance(written, Draft) else None
+    remarks = Remarks(written.summary, written.assumptions, readings)
     return {"sql": written.sql, "remarks": remarks, "ordered": written.ordered, "error": None}
 
 

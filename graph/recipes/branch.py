@@ -22,7 +22,7 @@ from quorum.graph.nodes.step import Step, make_node
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.recipe import Recipe
 from quorum.graph.state import (
-    CandidateOutput,
+    Candidate,
     CandidateState,
     RunInput,
     RunOutput,
@@ -55,8 +55,8 @@ class RecipeGraph(StateGraph[Any, RunOptions, Any, Any]):
         node: Any = make_node(name, step, self.recipe, first=first)
         return self.add_node(name, node)
 
-    def add_branch(self, name: str, branch: RecipeGraph) -> Self:
-        """A candidate's branch as a node, of whose channels the run gets ``candidates`` alone.
+    def add_branch(self, name: str, branch: RecipeGraph, *, into: str = "candidates") -> Self:
+        """A candidate's branch as a node, of whose channels the run gets ``candidates`` alone, as ``into``.
 
         As a node itself it would write all its channels, and parallel branches would clash. All branches of a
         batch end in one step of the run, so what follows them need not be deferred (of several deferred nodes
@@ -64,10 +64,10 @@ class RecipeGraph(StateGraph[Any, RunOptions, Any, Any]):
         """
         compiled = branch.compile()
 
-        async def candidate(state: CandidateState, runtime: Runtime[Any]) -> CandidateOutput:
+        async def candidate(state: CandidateState, runtime: Runtime[Any]) -> dict[str, list[Candidate]]:
             with streaming(runtime.stream_writer):
                 output = await compiled.ainvoke(vars(state))
-            return CandidateOutput(candidates=output["candidates"])
+            return {into: output["candidates"]}
 
         return self.add_node(name, candidate)
 

@@ -24,9 +24,9 @@ from typing import Literal
 
 from quorum.agents.knowledge_retriever import TRIPLETS
 from quorum.agents.sql_writer import Style
-from quorum.graph.ballots import Vote
+from quorum.graph.ballots import FIRST, Vote
 from quorum.graph.close_rivals import close_rivals
-from quorum.graph.nodes import narrowing, planning, tie_breaking, voting, winner
+from quorum.graph.nodes import checking, narrowing, planning, readings, tie_breaking, voting, winner
 from quorum.graph.nodes.narrowing import Linking
 from quorum.graph.nodes.planning import Planning
 from quorum.graph.nodes.writing import write_sql
@@ -61,6 +61,20 @@ class Quorum(Recipe):
     exploration: bool = switch(True, "look into the database where strong answers disagree")
     judge: bool = switch(True, "a model decides a tie that remains after all batches")
     validation: Validation = switch("doubt", "validate the winner, and revise it once if it is rejected")
+    alone: bool = switch(
+        True,
+        "one writer first, where one model votes and `votes` is not given; more only where its query had to "
+        "be repaired or has no answer",
+    )
+    checks: bool = switch(
+        True, "checks of silent errors in the winner's query, without a model; what they find is weighed"
+    )
+    readings: Count = switch(
+        3, "other readings that the writers name, each written and run beside the answer"
+    )
+    judge_readings: bool = switch(
+        False, "a model decides between readings that their writer finds equally likely, asked in both orders"
+    )
     max_refinements: Count = switch(3, "repairs of one candidate")
     max_queries: Count = switch(4, "exploration queries")
     max_corrections: Count = switch(1, "corrections of one exploration query")
@@ -69,6 +83,15 @@ class Quorum(Recipe):
     def explores(self) -> bool:
         """Whether there is any column exploration."""
         return self.exploration and self.max_queries > 0
+
+    @property
+    def revises(self) -> bool:
+        """Whether anything may object to the winner."""
+        return self.checks or self.validation != "never"
+
+    @property
+    def begins_alone(self) -> bool:
+        return self.alone
 
     @property
     def recursion_limit(self) -> int:
@@ -90,9 +113,20 @@ def wire(recipe: Quorum, options: type[RunOptions] = RunOptions) -> RecipeGraph:
         before.append("Planner")
         again = "Planner"
     graph.add_chain(*before, "send_candidates")
-    decided = graph.add_answer(again=again)
-    checked = decided if recipe.validation == "never" else _add_validation(graph, recipe, decided)
-    ways: Paths = {"dispatch": "send_candidates", "validate": checked, "answer": decided}
+    decided = _add_readings(graph, recipe, graph.add_answer(again=again))
+    revised = _add_revision(graph, recipe, decided) if recipe.revises else decided
+    if recipe.checks:
+        graph.add_step("check_winner", checking.check_winner)
+        objected: Paths = {"revise": revised, "go_on": decided}
+        graph.add_conditional_edges("check_winner", checking.after_check, objected)
+        decided = "check_winner"
+    checked = decided
+    if recipe.validation != "never":
+        graph.add_step("Validator", winner.validate_winner)
+        rejected: Paths = {"revise": revised, "go_on": decided}
+        graph.add_conditional_edges("Validator", winner.after_validation, rejected)
+        checked = "Validator"
+    ways: Paths = {"dispatch": again, "validate": checked, "answer": decided}
     if recipe.judge:
         graph.add_step("Judge", tie_breaking.ask_judge)
         graph.add_edge("Judge", checked)
@@ -106,24 +140,33 @@ def wire(recipe: Quorum, options: type[RunOptions] = RunOptions) -> RecipeGraph:
     return graph
 
 
-def _add_validation(graph: RecipeGraph, recipe: Quorum, decided: str) -> str:
-    """Validate the winner; where it is rejected, a revision may be written, run and weighed against it."""
+def _add_revision(graph: RecipeGraph, recipe: Quorum, decided: str) -> str:
+    """What is objected to may be revised; the revision is run and weighed against it."""
     branch = wire_branch(
         recipe, winner.take_revision, max_refinements=recipe.max_refinements, writer="take_revision"
     )
-    graph.add_step("Validator", winner.validate_winner)
     graph.add_step("Reviser", winner.revise_winner)
     graph.add_step("send_revision", winner.send_revision)
     graph.add_branch("revision", branch)
     graph.add_step("weigh_revision", winner.weigh_revision)
-    rejected: Paths = {"revise": "Reviser", "go_on": decided}
-    graph.add_conditional_edges("Validator", winner.after_validation, rejected)
-    revised: Paths = {"send": "send_revision", "go_on": decided}
-    graph.add_conditional_edges("Reviser", winner.after_revision, revised)
+    ways: Paths = {"send": "send_revision", "go_on": decided}
+    graph.add_conditional_edges("Reviser", winner.after_revision, ways)
     graph.add_conditional_edges("send_revision", fan_out("revision"), ["revision"])
     graph.add_edge("revision", "weigh_revision")
     graph.add_edge("weigh_revision", decided)
-    return "Validator"
+    return "Reviser"
+
+
+def _add_readings(graph: RecipeGraph, recipe: Quorum, decided: str) -> str:
+    """What else the question could mean is written, run and held against the answer."""
+    branch = wire_branch(recipe, write_sql, max_refinements=min(1, recipe.max_refinements), max_empty=0)
+    graph.add_step("send_readings", partial(readings.send_readings, most=recipe.readings))
+    graph.add_branch("reading", branch, into="written")
+    graph.add_step("weigh_readings", partial(readings.weigh_readings, judged=recipe.judge_readings))
+    graph.add_conditional_edges("send_readings", readings.fan_out_readings(decided), ["reading", decided])
+    graph.add_edge("reading", "weigh_readings")
+    graph.add_edge("weigh_readings", decided)
+    return "send_readings"
 
 
 def after_quorum_vote(recipe: Quorum) -> Callable[[RunState], Way]:
@@ -144,7 +187,10 @@ def after_quorum_vote(recipe: Quorum) -> Callable[[RunState], Way]:
 
 
 def unanimous(vote: Vote) -> bool:
-    """Whether at least three candidates have a result that can vote, all the same, and none failed."""
+    """Whether at least three candidates have a result that can vote, all the same, and none failed; or the
+    first one's stands alone."""
+    if vote.stopping == FIRST:
+        return True
     return len(vote.clusters) == 1 and vote.voters == vote.cast >= 3 and not vote.blank
 
 

@@ -41,6 +41,9 @@ DEVIATIONS = (
 class React(Recipe):
     """Its limits."""
 
+    seen: bool = switch(
+        True, "an answer's query that has not run yet is run and seen before it counts", paper="open"
+    )
     max_steps: AtLeastOne = switch(tool_user.MAX_STEPS, "steps of one candidate")
     max_link_steps: Count = switch(
         schema_linker.MAX_STEPS,
@@ -71,7 +74,7 @@ def wire_candidate(recipe: React) -> RecipeGraph:
     """The uncompiled graph of one candidate's branch."""
     most = recipe.max_steps
     graph = branch_graph(recipe)
-    graph.add_step("ToolUser", partial(tool_loop.take_step, max_steps=most))
+    graph.add_step("ToolUser", partial(tool_loop.take_step, max_steps=most, seen=recipe.seen))
     graph.add_step("run_sql", tool_loop.run_query)
     graph.add_step("finish", partial(tool_loop.finish, max_steps=most))
     graph.add_edge(START, "ToolUser")

@@ -141,6 +141,11 @@ class Recipe:
         return self.preset == preset and self == plain.set_to(preset).switched(switches)
 
     @property
+    def begins_alone(self) -> bool:
+        """Whether one candidate is written first where one model votes and nobody asked for more."""
+        return False
+
+    @property
     def recursion_limit(self) -> int:
         """Steps that a run, or one candidate's branch, may take; a faulty loop ends there."""
         return 200

@@ -82,7 +82,7 @@ def _add_stages(graph: RecipeGraph, recipe: Reforce) -> None:
     graph.add_step("run_whole", partial(candidate.run_sql, agent="cte_refiner"))
     graph.add_conditional_edges("conclude", route, ["decompose", "finish"])
     graph.add_conditional_edges("decompose", after_model, {"go_on": "run_stage", "finish": "finish"})
-    graph.add_conditional_edges("run_stage", after_model, {"go_on": "CteRefiner", "finish": "finish"})
+    graph.add_conditional_edges("run_stage", stages.after_stage, {"go_on": "CteRefiner", "finish": "finish"})
     ways: Paths = {"stage": "run_stage", "whole": "run_whole", "finish": "finish"}
     graph.add_conditional_edges("CteRefiner", stages.after_review(recipe.max_rewrites), ways)
     graph.add_edge("run_whole", "finish")

@@ -113,24 +113,32 @@ def ask_live(question: str, flags: dict[str, Any], *, quiet: bool, resume: str |
         ConfigurationError, DatabaseUnavailable, ModelUnavailable, BudgetExceeded: As ``ask``.
         SystemExit: 130 after Ctrl-C, having said how to go on.
     """
-    from quorum.clarify import TerminalClarifier, check_terminal, on_terminal
+    from quorum.approve import TerminalApprover
+    from quorum.clarify import TerminalClarifier
     from quorum.progress import Progress
     from quorum.render import console
     from quorum.settings import Settings
+    from quorum.terminal import check_terminal, on_terminal
 
     settings = Settings(**flags)
-    if resume is None and settings.run_options().clarify:
-        check_terminal()
+    if resume is None:
+        options = settings.run_options()
+        if options.clarify:
+            told = "how the answers disagree is shown with the answer either way"
+            check_terminal("clarify", f"Leave it out: {told}.")
+        if options.approve != "never":
+            check_terminal("approve", "Say --approve never; max_bytes and max_run_bytes limit what is read.")
     from quorum.api import ask_sync  # heavy: only once the settings are right
 
     _say_if_ended(settings.home, resume)
     with Progress(console(stderr=True), quiet=quiet) as progress:
-        can_ask = on_terminal() and (settings.clarify or resume is not None)
-        clarifier = TerminalClarifier(progress) if can_ask else None
+        given: dict[str, Any] = {"settings": settings, "resume": resume, "on_event": progress}
+        if on_terminal() and (settings.clarify or resume is not None):
+            given["on_clarify"] = TerminalClarifier(progress)
+        if on_terminal() and (settings.approve != "never" or resume is not None):
+            given["on_approve"] = TerminalApprover(progress)
         try:
-            return ask_sync(
-                question, settings=settings, resume=resume, on_event=progress, on_clarify=clarifier
-            )
+            return ask_sync(question, **given)
         except KeyboardInterrupt:
             kept = _how_to_go_on(progress.run) or "Nothing was begun."
             click.echo(f"Interrupted. {kept}", err=True)

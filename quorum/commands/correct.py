@@ -18,7 +18,7 @@ from quorum.pipes import standard_input
 @BY
 @setting_flags("database", "kb", "home")
 def command(
-    run: str, sql: str, note: str, by: str, database: str | None, kb: str | None, home: str | None
+    run: str, sql: str, note: str, by: str, database: tuple[str, ...], kb: str | None, home: str | None
 ) -> None:
     """Keep the right query for the question of a RUN: its id, a unique beginning of it, or `last`.
 

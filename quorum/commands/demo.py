@@ -19,7 +19,7 @@ def command(quiet: bool) -> None:
     """
     from quorum.tools.sample import DEMO_QUESTIONS
 
-    flags = {"database": "sample", "models": ["offline"], "model_for": {}}
+    flags = {"database": ["sample"], "models": ["offline"], "model_for": {}}
     failed, last = 0, ""
     for number, sample in enumerate(DEMO_QUESTIONS, 1):
         click.echo()

@@ -92,7 +92,7 @@ def _embedder(name: str | None) -> CachedEmbedder | None:
     from quorum.settings import Settings
     from quorum.tools.urls import SAMPLE
 
-    settings = Settings(database=SAMPLE, models=["offline"], embedding_model=name)
+    settings = Settings(database=[SAMPLE], models=["offline"], embedding_model=name)
     return open_embedder(settings.run_options(), api_key=settings.key)
 
 

@@ -35,12 +35,26 @@ def _shard(_: click.Context, __: click.Parameter, given: str) -> tuple[int, int]
     return int(found[1]), int(found[2])
 
 
+def _sample(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, int]:
+    """``ambiguous:30``, or ``30`` of all questions."""
+    found: dict[str, int] = {}
+    for each in given:
+        group, _colon, number = each.rpartition(":")
+        if not number.isdecimal() or int(number) < 1 or group in found:
+            raise click.BadParameter(f"{each!r} is no sample; write ambiguous:30, each group once.")
+        found[group] = int(number)
+    return found
+
+
 @click.command(cls=Command, short_help="Ask a benchmark's questions and keep what came of each.")
 @click.argument("suite")
 @click.option("--data", type=click.Path(path_type=Path), metavar="DIR", help="the benchmark's folder")
 @click.option("--db", "database", metavar="URL", help="of own questions that name none")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="the first N questions only")
 @click.option("--ids", type=click.Path(path_type=Path), metavar="FILE", help="only those, one id per line")
+@click.option(
+    "--sample", multiple=True, callback=_sample, metavar="[GROUP:]N", help="N of a group, see above"
+)
 @click.option(
     "--shard", callback=_shard, metavar="K/N", default="1/1", help="every Nth question, from the Kth"
 )
@@ -52,7 +66,10 @@ def _shard(_: click.Context, __: click.Parameter, given: str) -> tuple[int, int]
 @click.option(
     "--gold", type=click.Choice(["tables", "columns"]), help="show each question only those, see above"
 )
-@setting_flags(without="database")
+@click.option(
+    "--clarify", type=click.Choice(["gold", "off"]), help="simulate a user who is asked, see above  [off]"
+)
+@setting_flags(without=("database", "clarify"))
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object at the end")
 @click.option("--quiet", "-q", is_flag=True, help="no progress on standard error")
 def command(
@@ -60,6 +77,7 @@ def command(
     data: Path | None,
     limit: int | None,
     ids: Path | None,
+    sample: dict[str, int],
     shard: tuple[int, int],
     concurrency: int,
     workers: int,
@@ -67,18 +85,23 @@ def command(
     out: Path | None,
     timings: bool,
     gold: GoldParts | None,
+    clarify: str | None,
     as_json: bool,
     quiet: bool,
     **flags: Any,
 ) -> None:
     """Ask the questions of SUITE, many at a time, and keep what came of each as it ends.
 
-    SUITE is spider1, spider1-test, bird, spider2-lite, spider2-local, spider2-snow or defog, in the
-    folder --data, or a .jsonl or .csv file with questions of your own.
+    SUITE is spider1, spider1-test, bird, spider2-lite, spider2-local, spider2-snow, defog or
+    ambrosia, in the folder --data, or a .jsonl or .csv file with questions of your own.
 
     Whatever stops it, the same command goes on: it repeats nothing that is finished, and asks again what
     failed for lack of the model's endpoint or the database. Without --out the evaluation is kept in a folder
     named after suite, recipe and models. Limits such as --max-calls hold for each question.
+
+    --sample ambiguous:30 asks thirty questions of the group `ambiguous`, drawn by their ids: the same ones
+    each time, and among those of a larger sample. It may be repeated; groups are those that reports show
+    apart, and difficulties. --shard 1/2 and 2/2 make of a sample two halves that share no question.
 
     --timings runs the gold query and every different right query, candidates' too, 100 times each in
     turns to measure BIRD's R-VES. Questions under way disturb each other's times: such figures mean
@@ -88,6 +111,11 @@ def command(
     --gold is for ablations (ReFoRCE, Tables 3 and 4): each question sees only the tables that the benchmark
     publishes as needed or that its gold SQL reads, or only the columns that its gold SQL uses. A question
     whose gold is not known sees the whole schema. Reports say so: such figures are no results of a system.
+
+    --clarify gold simulates a user where a run may ask which answer is meant (at most once): one who knows
+    the gold, and chooses the answer that meets it, if any does. Reports show the share of right answers with
+    that question beside EX, how often it was asked and how often in vain; all other figures are those
+    without a reply.
 
     One process uses one processor core: with --workers N, N processes share the questions. It pays where
     hundreds are asked at a time, or the model replies fast. --cluster tcp://HOST:8786 shares them among the
@@ -104,11 +132,14 @@ def command(
         raise click.UsageError(f"{workers} workers cannot share {concurrency} questions at a time.")
     if workers > 1 and cluster:
         raise click.UsageError("--workers starts processes here, --cluster has its own: give one of them.")
-    settings = Settings(**flags)
+    asks = {"gold": True, "off": False, None: None}
+    settings = Settings(**flags, clarify=asks[clarify])
     _allow_files(concurrency)  # before there are workers, which inherit it
-    loaded, chosen = _opened(suite, data, flags["database"], ids, limit, shard, timings=timings)
-    kind = "-timed" * timings + (f"-gold-{gold}" if gold else "")
-    evaluation = _evaluation(loaded, chosen, settings, out, concurrency, shard, kind, gold)
+    loaded, chosen = _opened(suite, data, flags["database"], ids, limit, shard, sample, timings=timings)
+    kind = "-timed" * timings + (f"-gold-{gold}" if gold else "") + "-clarified" * (clarify == "gold")
+    evaluation = _evaluation(
+        loaded, chosen, settings, out, concurrency, shard, kind, gold, simulated=clarify == "gold"
+    )
     raise SystemExit(_run(evaluation, workers, cluster, quiet=quiet, as_json=as_json))
 
 
@@ -119,6 +150,7 @@ def _opened(
     ids: Path | None,
     limit: int | None,
     shard: tuple[int, int],
+    sample: dict[str, int],
     *,
     timings: bool,
 ) -> tuple[Suite, tuple[EvalQuestion, ...]]:
@@ -129,9 +161,9 @@ def _opened(
     from quorum.suites import open_suite
 
     wanted = read_ids(ids) if ids else None
-    loaded = part_of(open_suite(suite, data, db), ids=wanted, limit=limit)
+    loaded = part_of(open_suite(suite, data, db), ids=wanted, limit=limit, sample=sample)
     loaded = timed(loaded) if timings else loaded
-    return loaded, loaded.chosen(ids=wanted, limit=limit, shard=shard)
+    return loaded, loaded.chosen(ids=wanted, limit=limit, shard=shard, sample=sample)
 
 
 def _evaluation(
@@ -143,13 +175,15 @@ def _evaluation(
     shard: tuple[int, int],
     kind: str,
     gold: GoldParts | None,
+    *,
+    simulated: bool,
 ) -> Evaluation:
     from quorum.evals.paths import check_no_file
     from quorum.evals.running.databases import replace_options
     from quorum.evals.running.runner import Evaluation
     from quorum.tools.urls import SAMPLE
 
-    options = settings.changed(database=SAMPLE).run_options()  # each question brings its own
+    options = settings.changed(database=[SAMPLE]).run_options()  # each question brings its own
     for name in ("kb", "explored"):  # what a user keeps or explores has no say in what is measured
         if settings.provenance()[name] != "flag":
             options = replace_options(options, **{name: None})
@@ -158,7 +192,7 @@ def _evaluation(
     name = _name(suite.name + kind, options.recipe, options.models, shard)
     folder = out or settings.home / "evals" / name
     check_no_file(folder, hint="Give another --out: a folder.")
-    evaluation = Evaluation(suite, options, chosen, folder, concurrency, shard, gold, settings.key)
+    evaluation = Evaluation(suite, options, chosen, folder, concurrency, shard, gold, simulated, settings.key)
     evaluation.check()
     return evaluation
 
@@ -227,6 +261,7 @@ def _announce(evaluation: Evaluation, where: str) -> None:
         f"recipe {options.recipe}",
         printable(", ".join(options.models)),
         *([f"each with its gold {evaluation.gold} only"] if evaluation.gold else []),
+        *(["a simulated user may be asked"] if evaluation.simulated else []),
     )
     click.echo(" · ".join(parts), err=True)
     for text in evaluation.suite.missing:

@@ -55,7 +55,7 @@ def command(
     \b
     spider2       <id>.csv by the official comparison; --gold holds exec_result/ and the *_eval.jsonl
                   (also spider2-lite, -local, -snow: the gold must be of that edition)
-    spider1, spider1-test, bird, defog
+    spider1, spider1-test, bird, defog, ambrosia
                   <id>.csv or <id>.sql, which is run read-only and counts where both are there;
                   for bird also its predict_dev.json; --gold is the benchmark's folder
     FILE          the same for your own questions (.jsonl or .csv); --db is their database

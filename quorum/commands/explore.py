@@ -25,7 +25,10 @@ FLAGS = (
     "requests_per_second",
     "prices",
 )
-LIMITS = ("temperature", "seed", "max_usd", "deadline", "max_rows", "max_bytes", "query_timeout")
+LIMITS = (
+    *("temperature", "seed", "max_usd", "deadline", "max_run_bytes", "approve"),
+    *("max_bytes", "max_rows", "result_bytes", "query_timeout"),
+)
 ENDED = {
     "coverage": "Enough is covered.",
     "attempts": "All attempts are used up.",
@@ -97,7 +100,7 @@ def _show(found: Exploration, *, as_json: bool) -> None:
     import json
     from dataclasses import asdict
 
-    from quorum.text import count, dollars, printable
+    from quorum.text import bytes_read, count, dollars, printable
 
     if as_json:
         told = asdict(found) | {"coverage": found.coverage, "success": found.success}
@@ -113,7 +116,8 @@ def _show(found: Exploration, *, as_json: bool) -> None:
         f"{count(usage.model_calls, 'call')}, {usage.input_tokens:,} + {usage.output_tokens:,} tokens{usd}"
     )
     queries = count(usage.queries, "query", "queries")
-    click.echo(f"{tried} ({found.success:.0%} worked); {spent}, {queries}.")
+    read = "".join(f", {text}" for text in bytes_read(usage.as_dict()))
+    click.echo(f"{tried} ({found.success:.0%} worked); {spent}, {queries}{read}.")
     wrong = {name: n for name, n in found.outcomes.items() if name != "worked"}
     if wrong:
         click.echo("In vain: " + ", ".join(f"{n:,} {name}" for name, n in sorted(wrong.items())) + ".")

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from quorum.pipes import standard_input
+
+if TYPE_CHECKING:
+    from quorum.tools.guard import Passed, Refused
+    from quorum.tools.query import Estimate, QueryError
 
 REFUSED = 1
 
@@ -23,33 +31,89 @@ REFUSED = 1
     metavar="LIST.jsonl",
     help='judge a list of {"dialect": …, "sql": …}, one verdict per line; - is standard input',
 )
+@click.option(
+    "--db",
+    "databases",
+    metavar="URL",
+    multiple=True,
+    help="a database, by whose dialect it is judged; says what the SQL would read; several are read as one",
+)
 @click.option("--json", "as_json", is_flag=True, help="print the verdict as a JSON object")
-def command(sql: str | None, dialect: str | None, file: Path | None, as_json: bool) -> None:
+def command(
+    sql: str | None, dialect: str | None, file: Path | None, databases: tuple[str, ...], as_json: bool
+) -> None:
     """Judge SQL without running it; `-` reads it from standard input.
+
+    With --db the database is also asked what the SQL would read, by a dry run or EXPLAIN, as far as it tells.
+    Of several databases it says which part is read in each.
 
     Exits with 0 if it is a pure read, with 1 if it is refused (the reason is printed). With
     --file, one JSON object is printed per line of the list, in order, and the exit code is 0; a
     line that cannot be judged, a blank one too, is refused.
     """
-    from quorum.text import printable
-    from quorum.tools.guard import Passed, check, judge_list
+    from quorum.tools.guard import check, judge_list
 
     if file is not None:
-        if sql is not None or dialect is not None:
+        if sql is not None or dialect is not None or databases:
             raise click.UsageError("--file brings its own SQL and dialects.")
         piped = str(file) == "-"
         for line in judge_list(sys.stdin.buffer if piped else file):
             click.echo(json.dumps(line, ensure_ascii=False))
         return
-    if sql is None or dialect is None:
-        raise click.UsageError("Give --dialect and the SQL, or --file.")
-    verdict = check(standard_input() if sql == "-" else sql, dialect)
+    if sql is None or (dialect is None) == (not databases):
+        raise click.UsageError("Give --dialect or --db and the SQL, or --file.")
+    text = standard_input() if sql == "-" else sql
+    if databases:
+        verdict, told = asyncio.run(_by_database(text, databases))
+    else:
+        verdict, told = check(text, str(dialect)), None
+    _show(verdict, told, as_json=as_json)
+
+
+async def _by_database(
+    sql: str, urls: Sequence[str]
+) -> tuple[Passed | Refused, Estimate | QueryError | None]:
+    """The verdict by the databases' dialect, and what they say that the SQL would read."""
+    from quorum.graph.resources import database_urls
+    from quorum.settings import Settings
+    from quorum.tools.admission import estimated
+    from quorum.tools.databases import connect_all
+    from quorum.tools.databases.many import ManyConnector
+    from quorum.tools.guard import Passed, check
+    from quorum.tools.query import Limits
+
+    where = await asyncio.to_thread(database_urls, urls, Settings().home)
+    async with await asyncio.to_thread(connect_all, where) as connector:
+        verdict = await asyncio.to_thread(check, sql, connector.dialect)
+        if not isinstance(verdict, Passed):
+            return verdict, None
+        if isinstance(connector, ManyConnector):
+            return verdict, await connector.told(verdict.sql, Limits())
+        return verdict, await estimated(connector, verdict.sql, Limits())
+
+
+def _show(verdict: Passed | Refused, told: Estimate | QueryError | None, *, as_json: bool) -> None:
+    from quorum.text import printable
+    from quorum.tools.guard import Passed
+    from quorum.tools.query import QueryError
+    from quorum.tools.readable import size_text
+
     reason = "" if isinstance(verdict, Passed) else verdict.reason
+    wrong = told.describe() if isinstance(told, QueryError) else ""
     if as_json:
-        click.echo(
-            json.dumps({"verdict": "refused" if reason else "pass", "reason": reason}, ensure_ascii=False)
-        )
+        found: dict[str, object] = {"verdict": "refused" if reason else "pass", "reason": reason}
+        found |= {"error": wrong} if wrong else {"estimate": asdict(told)} if told else {}
+        click.echo(json.dumps(found, ensure_ascii=False))
     else:
         click.echo(f"refused: {printable(reason)}" if reason else "pass: a pure read")
-    if reason:
+        if wrong:
+            click.echo(f"the database says: {printable(wrong)}")
+        elif told and not isinstance(told, QueryError):
+            size = f"cannot be told ({told.unknown})" if told.bytes is None else size_text(told.bytes)
+            how = "" if told.bytes is None else ", which is billed" if told.billed else ", estimated"
+            rows = "" if told.rows is None else f"; rows: about {told.rows:,}"
+            click.echo(f"would read: {printable(size)}{how}{rows}")
+            for part in told.parts:
+                click.echo(f"  {printable(part)}")
+    if reason or wrong:
         raise SystemExit(REFUSED)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, TypeVar, get_origin
 
 import click
@@ -45,9 +45,9 @@ class Command(click.Command):
                 formatter.write_dl(records)
 
 
-def setting_flags(*names: str, without: str = "") -> Callable[[Decorated], Decorated]:
-    """Adds flags to a command: of the options named, else of all but the one ``without`` and the key."""
-    chosen = names or [name for name in Settings.model_fields if name not in ("api_key", without)]
+def setting_flags(*names: str, without: Collection[str] = ()) -> Callable[[Decorated], Decorated]:
+    """Adds flags to a command: of the options named, else of all but those ``without`` and the key."""
+    chosen = names or [name for name in Settings.model_fields if name not in ("api_key", *without)]
 
     def add(command: Decorated) -> Decorated:
         for name in reversed(chosen):
@@ -64,6 +64,7 @@ def _flag(name: str) -> Callable[[Decorated], Decorated]:
     if field.annotation is bool:
         return click.option(f"--{spelt}/--no-{spelt}", name, cls=Flag, default=None, help=help_)
     several = get_origin(field.annotation) in (list, dict)
-    spellings = [option.flag or f"--{spelt}", *([f"--{spelt}"] if option.flag and not several else [])]
+    plural = several and spelt.startswith(option.flag.removeprefix("--"))  # a flag names one at a time
+    spellings = [option.flag or f"--{spelt}", *([f"--{spelt}"] if option.flag and not plural else [])]
     metavar = option.metavar or _METAVARS.get(option.unit, "NAME" if option.choices else "N")
     return click.option(*spellings, name, cls=Flag, multiple=several, metavar=metavar, help=help_)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from quorum.knowledge.catalog import Catalog
     from quorum.knowledge.documents import Documents
     from quorum.tools.databases.base import Account
+    from quorum.tools.databases.kept import Keeping
 
 MEASURES = ("tables", "columns", "nested_paths", "bytes", "tokens", "nodes", "ungrouped")
 
@@ -32,20 +33,21 @@ def command() -> None:
     """Show a schema as the models see it, or measure it.
 
     It comes from a database's URL, from a folder of schema files (Spider 2.0's layout: DDL.csv and
-    one JSON file per table), or is the sample database's.
+    one JSON file per table), or is the sample database's. Several databases are shown
+    as one question sees them.
     """
 
 
 @command.command("show")
-@click.argument("source", metavar="URL-or-FOLDER")
+@click.argument("sources", metavar="URL-or-FOLDER...", nargs=-1, required=True)
 @budget_option
 @click.option("--json", "as_json", is_flag=True, help="print the catalog as one JSON object")
-def show_command(source: str, budget: int | None, as_json: bool) -> None:
+def show_command(sources: tuple[str, ...], budget: int | None, as_json: bool) -> None:
     """Print the schema text that goes into prompts."""
     from quorum.knowledge.compress import render
     from quorum.text import printable
 
-    catalogs = list(catalogs_of(source))
+    catalogs = list(catalogs_of(*sources))
     if as_json:
         found = [asdict(catalog) | {"hash": catalog.hash} for catalog in catalogs]
         click.echo(json.dumps(found[0] if len(found) == 1 else found, ensure_ascii=False, indent=2))
@@ -55,12 +57,12 @@ def show_command(source: str, budget: int | None, as_json: bool) -> None:
 
 
 @command.command("stats")
-@click.argument("source", metavar="URL-or-FOLDER")
+@click.argument("sources", metavar="URL-or-FOLDER...", nargs=-1, required=True)
 @budget_option
 @click.option("--json", "as_json", is_flag=True, help='print {"total": …, "databases": […]}')
-def stats_command(source: str, budget: int | None, as_json: bool) -> None:
+def stats_command(sources: tuple[str, ...], budget: int | None, as_json: bool) -> None:
     """Measure the schema text: tables, columns, bytes and tokens, per database and in all."""
-    found = stats(catalogs_of(source), budget=budget)
+    found = stats(catalogs_of(*sources), budget=budget)
     if as_json:
         click.echo(json.dumps(found, ensure_ascii=False, indent=2))
     else:
@@ -68,7 +70,7 @@ def stats_command(source: str, budget: int | None, as_json: bool) -> None:
 
 
 @command.command("graph")
-@click.argument("source", metavar="URL-or-FOLDER")
+@click.argument("sources", metavar="URL-or-FOLDER...", nargs=-1, required=True)
 @click.option(
     "--format",
     "form",
@@ -79,16 +81,18 @@ def stats_command(source: str, budget: int | None, as_json: bool) -> None:
 )
 @click.option("--without-groups", is_flag=True, help="each table has all its fields for itself")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="write there")
-def graph_command(source: str, form: str, without_groups: bool, out: Path | None) -> None:
+def graph_command(sources: tuple[str, ...], form: str, without_groups: bool, out: Path | None) -> None:
     """Write the schema as a graph: database, schemas, tables, shared field groups and fields (SQLAgent)."""
     from quorum.evals.paths import write_text
     from quorum.knowledge.schema_graph import FORMATS, schema_graph
     from quorum.text import count
 
-    catalogs = list(catalogs_of(source))
+    catalogs = list(catalogs_of(*sources))
     if len(catalogs) > 1:
         names = ", ".join(catalog.name for catalog in catalogs[:5])
-        raise ConfigurationError(f"{source} holds {len(catalogs)} databases.", hint=f"Name one: {names}, …")
+        raise ConfigurationError(
+            f"{sources[0]} holds {len(catalogs)} databases.", hint=f"Name one: {names}, …"
+        )
     graph = schema_graph(catalogs[0], groups=not without_groups)
     lines = FORMATS[form](graph)
     if out is None:
@@ -98,6 +102,27 @@ def graph_command(source: str, form: str, without_groups: bool, out: Path | None
         write_text(out, "".join(f"{line}\n" for line in lines))
     nodes, edges = len(graph.nodes), len(graph.relationships)
     click.echo(f"{count(nodes, 'node')}, {count(edges, 'relationship')}", err=True)
+
+
+@command.command("refresh")
+@click.argument("url", metavar="URL")
+def refresh_command(url: str) -> None:
+    """Read the database of a server anew, and keep its catalog for the questions to come.
+
+    Files and folders are read for each question; for them there is nothing to do.
+    """
+    from quorum.graph.resources import keeping
+    from quorum.settings import Settings
+    from quorum.text import count, one_line
+
+    settings, begun = Settings(), time.perf_counter()
+    anew = replace(keeping(settings), age=0)
+    catalog = asyncio.run(live_catalog(url, settings.home, keeping=anew))
+    columns = count(sum(len(table.columns) for table in catalog.tables), "column")
+    tables, seconds = count(len(catalog.tables), "table"), time.perf_counter() - begun
+    click.echo(f"{catalog.name}: {tables}, {columns}, read in {seconds:.1f} s")
+    for remark in catalog.notes:
+        click.echo(one_line(remark, 160), err=True)
 
 
 def stats(catalogs: Iterable[Catalog], *, budget: int | None = None) -> dict[str, Any]:
@@ -158,24 +183,30 @@ def _show_stats(found: dict[str, Any]) -> None:
     )
 
 
-def catalogs_of(source: str) -> Iterator[Catalog]:
+def catalogs_of(*sources: str) -> Iterator[Catalog]:
     """The catalogs that a URL, a path as of ``--db`` or a folder of schema files holds, one after the other.
+
+    Several sources are databases that are read as one.
 
     Raises:
         ConfigurationError: There is nothing of that name, or it is no description of a database.
         DatabaseUnavailable: The database cannot be opened.
     """
-    if Path(source).is_dir() and (folders := _described_folders(source)):
+    alone = sources[0] if len(sources) == 1 else ""
+    if alone and Path(alone).is_dir() and (folders := _described_folders(alone)):
         from quorum.knowledge.folder import load_folder
 
         yield from map(load_folder, folders)
         return
-    if source != SAMPLE and "://" not in source and not Path(source).exists():
-        hint = "Give a URL (sqlite:///shop.db), a folder of schema files, or sample."
-        raise ConfigurationError(f"There is no {source}.", hint=hint)
+    for source in sources:
+        if source != SAMPLE and "://" not in source and not Path(source).exists():
+            hint = "Give a URL (sqlite:///shop.db), a folder of schema files, or sample."
+            raise ConfigurationError(f"There is no {source}.", hint=hint)
+    from quorum.graph.resources import keeping
     from quorum.settings import Settings
 
-    yield asyncio.run(live_catalog(source, Settings().home))
+    settings = Settings()
+    yield asyncio.run(live_catalog(sources, settings.home, keeping=keeping(settings)))
 
 
 def _described_folders(source: str) -> tuple[Path, ...]:
@@ -196,20 +227,25 @@ def _described_folders(source: str) -> tuple[Path, ...]:
 
 
 async def live_catalog(
-    url: str, home: Path, *, documents: Documents | None = None, samples: int = 3
+    urls: Sequence[str],
+    home: Path,
+    *,
+    documents: Documents | None = None,
+    samples: int = 3,
+    keeping: Keeping | None = None,
 ) -> Catalog:
-    """Open a database read-only and introspect it.
+    """Open databases read-only and introspect them, or take the kept catalogs.
 
     Raises:
         ConfigurationError: The URL is malformed, or its driver is missing.
         DatabaseUnavailable: It cannot be opened, or holds no table.
     """
-    from quorum.graph.resources import database_url, read_catalog
-    from quorum.tools.databases import connect
+    from quorum.graph.resources import database_urls, read_catalog
+    from quorum.tools.databases import connect_all
 
-    where = await asyncio.to_thread(database_url, url, home)
-    async with await asyncio.to_thread(connect, where) as connector:
-        return await read_catalog(connector, documents, samples=samples)
+    where = await asyncio.to_thread(database_urls, urls, home)
+    async with await asyncio.to_thread(connect_all, where) as connector:
+        return await read_catalog(connector, documents, samples=samples, keeping=keeping)
 
 
 async def live_account(url: str, home: Path) -> Account | None:
@@ -219,9 +255,9 @@ async def live_account(url: str, home: Path) -> Account | None:
         ConfigurationError: As ``live_catalog``.
         DatabaseUnavailable: It cannot be opened.
     """
-    from quorum.graph.resources import database_url
+    from quorum.graph.resources import database_urls
     from quorum.tools.databases import connect
 
-    where = await asyncio.to_thread(database_url, url, home)
+    (where,) = await asyncio.to_thread(database_urls, [url], home)
     async with await asyncio.to_thread(connect, where) as connector:
         return await connector.account()

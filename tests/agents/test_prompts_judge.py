@@ -64,7 +64,8 @@ async def test_an_answer_cannot_close_its_tag_or_show_more_than_a_preview() -> N
     assert len(text) < 4_000
 
 
-async def test_the_revisers_prompt(snapshot: SnapshotAssertion) -> None:
+@pytest.mark.parametrize("checked", [False, True])
+async def test_the_revisers_prompt(checked: bool, snapshot: SnapshotAssertion) -> None:
     prompts: list[Prompt] = []
 
     def answered(prompt: Prompt) -> Any:
@@ -81,6 +82,7 @@ async def test_the_revisers_prompt(snapshot: SnapshotAssertion) -> None:
         row_count=12,
         rows=[[number] for number in range(12)],
         expected_format="sales (integer)",
+        checked=checked,
     )
     assert revision.sql is None  # a blank is no query
     text = "\n".join(f"=== {kind}\n{said}" for kind, said in prompts[0].messages)

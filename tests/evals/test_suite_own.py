@@ -163,7 +163,7 @@ def test_secrets_of_a_url_are_not_shown(tmp_path: Path) -> None:
         ({"question": ASK, "result": "shop.db"}, "is neither .csv nor .parquet"),
         ({"question": ASK, "db": "a.db", "database": "b.db"}, "it names its database twice"),
         ({"question": ASK, "db": "gone.db"}, "its database cannot be used. There is no file"),
-        ({"question": ASK, "db": "oracle://x"}, "There is no connector for oracle://"),
+        ({"question": ASK, "db": "cobol://x"}, "There is no connector for cobol://"),
         ({"question": ASK, "Question": ASK}, "there are two fields question"),
         ("{'question': 1}", "this is no JSON"),
         ('["a"]', "this is no JSON object"),

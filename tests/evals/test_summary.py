@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from quorum.evals.records import Asked, CandidateRow, Record
+from quorum.evals.reports.markdown import report
 from quorum.evals.reports.scores import Score
 from quorum.evals.reports.statistics import Share, mean_of, share_of
 from quorum.evals.reports.summary import Summary, summaries
@@ -170,6 +171,20 @@ def test_what_agents_and_models_used(tmp_path: Path) -> None:
     assert used == [("writer", 4, 2000, None), ("judge", 1, 1000, 0.01)]
     calls = [(each.name, each.model_calls, each.tokens_per_call) for each in found.by_model]
     assert calls == [("small", 2, 270.0), ("strong", 1, 1000 + usage()["output_tokens"])]
+
+
+def test_bytes_read_are_told_by_whose_word_and_only_where_anybody_tells(tmp_path: Path) -> None:
+    questions = [asked("a"), asked("b")]
+    silent = summary_of(tmp_path / "s", questions, [record("a", usage=usage()), record("b", usage=usage())])
+    assert "read, as" not in report([silent])
+    billed = usage(read_bytes=2 * 10**9, estimated_bytes=0, by_agent={"writer": usage(read_bytes=2 * 10**9)})
+    guessed = usage(read_bytes=0, estimated_bytes=10**9, by_agent={"writer": usage(estimated_bytes=10**9)})
+    found = summary_of(tmp_path / "t", questions, [record("a", usage=billed), record("b", usage=guessed)])
+    assert (found.cost("read_bytes").total, found.cost("estimated_bytes").total) == (2e9, 1e9)
+    text = report([found])
+    assert "| read, as the engine says |" in text
+    assert "| read, as estimated |" in text
+    assert "| 2.00 GB | 1.00 GB |" in text, "by agent, too"
 
 
 def test_confidence_is_held_against_answers_known_to_be_right_or_wrong(found: Summary) -> None:

@@ -55,6 +55,7 @@ def script(**roles: Any) -> dict[str, Any]:
             "linked_schema": "orders(id:INTEGER, customer_id:INTEGER); customers(id:INTEGER, city:TEXT)",
         },
         "self_refiner": {"explanation": "Repaired.", "sql": GOOD},
+        "reviser": {"explanation": "The query does what was asked.", "sql": None},
         "info_agent": {"keywords": ["city", "orders"]},
         "context_expander": {"reasoning": "All is there.", "add": []},
         "gen_agent": {"reasoning": "Count orders by city.", "sql": GOOD},
@@ -119,7 +120,9 @@ class Opened:
             "max_usd",
             "deadline",
             "max_rows",
-            "max_bytes",
+            "max_run_bytes",
+            "approve",
+            "result_bytes",
             "query_timeout",
             "abstain_below",
         }

@@ -110,13 +110,32 @@ def step(action: str, text: str | None = None, **more: Any) -> dict[str, Any]:
     return {"thought": "So.", "action": action, **told, **more}
 
 
+MISSPELT = "SELECT name FROM customers WHERE city IN ('lyon', 'Ghent')"
+READ_ELSE = written(GOOD) | {"readings": ["One?", "Two?", "Three?"]}
+
+
 def acting(**roles: Any) -> Callable[[Prompt], Any]:
     return usual_replies(**{**script(), **roles})
 
 
 QUORUM = {
-    "all agree": Scenario(replies()),
-    "a tie is explored, judged and validated": Scenario(replies(sql_writer=TIE)),
+    "one writer is enough": Scenario(replies()),
+    "all agree": Scenario(replies(), {"votes": 8}),
+    "a repaired query calls for more": Scenario(replies(sql_writer=written(BROKEN)), switched(plan="always")),
+    "what else could be meant is written and run": Scenario(
+        replies(
+            sql_writer=each(c1=READ_ELSE, r1=written(OTHER), r2=written(BROKEN), r3=DOWN),
+            self_refiner={"explanation": "Repaired.", "sql": THIRD},
+        )
+    ),
+    "another reading fails": Scenario(
+        replies(sql_writer=each(c1=READ_ELSE, others=written(BROKEN)), self_refiner=SAME)
+    ),
+    "a check finds a value that does not occur": Scenario(
+        replies(sql_writer=written(MISSPELT), reviser={"explanation": "It is Lyon.", "sql": CITIES["sql"]})
+    ),
+    "no other reading is looked at": Scenario(replies(sql_writer=READ_ELSE), switched(readings=0)),
+    "a tie is explored, judged and validated": Scenario(replies(sql_writer=TIE), {"votes": 8}),
     "faults of candidates": Scenario(PLAIN_FAULTS, {"votes": 5}),
     "exploration is corrected and given up": Scenario(
         replies(
@@ -127,12 +146,16 @@ QUORUM = {
                 corrected("SELECT a FROM orders"),
                 corrected("SELECT b"),
             ),
-        )
+        ),
+        {"votes": 8},
     ),
     "the last correction is of no use": Scenario(
-        replies(sql_writer=SETTLED, column_explorer=explored(TOWNS), exploration_corrector="no json")
+        replies(sql_writer=SETTLED, column_explorer=explored(TOWNS), exploration_corrector="no json"),
+        {"votes": 8},
     ),
-    "exploration finds no query": Scenario(replies(sql_writer=SETTLED, column_explorer="no json")),
+    "exploration finds no query": Scenario(
+        replies(sql_writer=SETTLED, column_explorer="no json"), {"votes": 8}
+    ),
     "a rejected winner stands": Scenario(
         replies(validator=REJECTED, reviser={"explanation": "It holds.", "sql": None}),
         switched(validation="always"),
@@ -153,7 +176,7 @@ QUORUM = {
     "not linked, not validated": Scenario(
         replies(sql_writer=TIE), {"votes": 2} | switched(linking="none", validation="never")
     ),
-    "linked by drafts, without a plan": Scenario(replies(), switched(plan="never")),
+    "linked by drafts, without a plan": Scenario(replies(sql_writer=written(BROKEN)), switched(plan="never")),
     "linked by table, with a plan": Scenario(replies(), switched(linking="tables")),
 }
 
@@ -180,7 +203,9 @@ REACT = {
     "the user adds to the question": Scenario(
         replies(tool_user=each(c1=step("answer", GOOD), c2=step("answer", OTHER))), ASKED, words=LIMITED
     ),
-    "without linking": Scenario(replies(tool_user=step("answer", GOOD)), switched(max_link_steps=0)),
+    "without linking": Scenario(
+        replies(tool_user=step("answer", GOOD)), switched(max_link_steps=0, seen=False)
+    ),
 }
 
 STAGES = ("base", "sl", "sr", "sr_sl", "sr_vote", "full")

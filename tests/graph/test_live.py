@@ -117,7 +117,7 @@ async def test_a_run_that_is_opened_again_keeps_its_database(
     await graph.ainvoke({"question": "How many customers are there?"}, config, context=options())
     stood = [state async for state in graph.aget_state_history(config) if "send_candidates" in state.next]
     elsewhere = options()
-    elsewhere.database = f"duckdb:///{other}"
+    elsewhere.database = [f"duckdb:///{other}"]
     with pytest.raises(ConfigurationError, match=r"shop\.db.*other\.duckdb"):
         await graph.ainvoke(None, stood[0].config, context=elsewhere)
     output = await graph.ainvoke(None, stood[0].config, context=options())
@@ -151,7 +151,7 @@ async def test_a_run_that_cannot_open_leaves_no_folder(
         ({"database": f"sqlite:///{tmp_path}/absent.db"}, DatabaseUnavailable),
     ):
         given = options(**{k: v for k, v in wrong.items() if k != "database"})
-        given.database = str(wrong.get("database", given.database))
+        given.database = [str(wrong["database"])] if "database" in wrong else given.database
         with pytest.raises(error):
             await open_context(given, recipe_of(given), QUESTION)
     assert not (tmp_path / "home" / "runs").exists()

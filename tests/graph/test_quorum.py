@@ -48,7 +48,8 @@ def run(run: Run) -> Run:
 
     async def asked(said: Any, **given: Any) -> Ran:
         switches = {name: given.pop(name) for name in Quorum.switches() if name in given}
-        return await run(said, recipe="quorum", switches=switches, **{"votes": None, **given})
+        switches = {"checks": False} | switches
+        return await run(said, recipe="quorum", switches=switches, **{"votes": 8, **given})
 
     return asked
 
@@ -119,7 +120,7 @@ async def test_the_shortest_of_those_that_agree_is_shown_with_the_planned_names(
 
 async def test_the_answer_says_what_it_shows_and_what_it_rests_on(run: Run) -> None:
     said = {"summary": "The orders of each city.", "assumptions": ["Cities without orders are left out."]}
-    other = {"summary": "Something else.", "assumptions": ["Names are cities."], "other_reading": "Per name."}
+    other = {"summary": "Something else.", "assumptions": ["Names are cities."], "readings": ["Per name."]}
 
     def write(prompt: Prompt) -> Any:
         return written(OTHER) | other if prompt.candidate == "c2" else written(GOOD) | said
@@ -128,7 +129,7 @@ async def test_the_answer_says_what_it_shows_and_what_it_rests_on(run: Run) -> N
     assert ran.answer.summary == said["summary"]
     assert ran.answer.assumptions == said["assumptions"]
     by_id = {candidate.id: candidate for candidate in ran.answer.candidates}
-    assert (by_id["c2"].assumptions, by_id["c2"].reading) == (other["assumptions"], "Per name.")
+    assert (by_id["c2"].assumptions, by_id["c2"].readings) == (other["assumptions"], ["Per name."])
     assert ran.answer.vote is not None
     assert ran.answer.vote.doubt == pytest.approx(1 / 3)
 

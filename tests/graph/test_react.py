@@ -43,8 +43,22 @@ def observation(ran: Ran, turn: int) -> str:
 
 @pytest.fixture
 def react(run: Run) -> Run:
-    """Run the recipe with the number of votes that is its own."""
-    return partial(run, recipe="react", votes=None)
+    """Run the recipe with the number of votes that is its own; an answer counts at once."""
+
+    async def asked(said: Any, **given: Any) -> Ran:
+        switches = {"seen": False} | given.pop("switches", {})
+        return await run(said, **{"recipe": "react", "votes": None, "switches": switches, **given})
+
+    return asked
+
+
+async def test_the_query_of_an_answer_is_seen_before_it_counts(react: Run) -> None:
+    ran = await react(steps(answer(CITIES), answer(GOOD), answer()), switches={"seen": True})
+    assert observation(ran, 1) == "city\nGhent\nLyon\n(2 rows)"
+    assert ran.answer.sql == GOOD
+    assert ran.calls() == {"tool_user": 3}
+    last = await react(steps(answer(GOOD)), switches={"seen": True, "max_steps": 1})
+    assert last.answer.sql == GOOD
 
 
 async def test_it_explores_runs_and_answers(react: Run) -> None:
@@ -149,13 +163,13 @@ async def test_who_insists_gives_up(react: Run) -> None:
     assert "gave up" in ran.answer.warnings[0]
 
 
-async def test_the_observation_shows_twenty_rows_and_says_what_was_cut(react: Run) -> None:
-    many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 50) SELECT i FROM n"
+async def test_the_observation_shows_fifty_narrow_rows_and_says_what_was_cut(react: Run) -> None:
+    many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 90) SELECT i FROM n"
     ran = await react(steps(sql(many), answer()))
     lines = observation(ran, 1).splitlines()
     assert lines[:2] == ["i", "1"]
-    assert lines[-2:] == ["20", "(20 of 50 rows shown, the rest was cut)"]
-    assert ran.answer.row_count == 50
+    assert lines[-2:] == ["50", "(50 of 90 rows shown, the rest was cut)"]
+    assert ran.answer.row_count == 90
 
 
 @pytest.mark.parametrize("again", [sql(f"{CITIES} ;"), look("ls"), answer(TYPO)])
@@ -289,7 +303,7 @@ def test_the_ways_of_the_loop(state: dict[str, Any], on_step: str, on_query: str
 
 
 def test_its_limits_are_its_only_switches() -> None:
-    assert find_recipe("react").switches() == ("max_steps", "max_link_steps")
+    assert find_recipe("react").switches() == ("seen", "max_steps", "max_link_steps")
     for wrong in ({"max_steps": 0}, {"max_steps": 101}, {"max_steps": "20"}, {"validation": True}):
         with pytest.raises(ConfigurationError):
             find_recipe("react", wrong)
@@ -302,7 +316,7 @@ def test_no_agent_but_its_own_stands_in_its_graph() -> None:
 
 
 def test_the_offline_model_answers_the_sample_database(tmp_path: Path) -> None:
-    ask = partial(ask_sync, database="sample", recipe="react", models=["offline"], home=str(tmp_path))
+    ask = partial(ask_sync, db="sample", recipe="react", models=["offline"], home=str(tmp_path))
     found = ask("How many customers live in Germany?")
     assert (found.status, found.usage["model_calls"], found.usage["queries"]) == ("answered", 2, 1)
     assert found.demonstration

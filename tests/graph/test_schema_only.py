@@ -48,7 +48,7 @@ def assert_unrun(ran: Ran, sql: str = CITIES) -> None:
     ("recipe", "calls"),
     [
         ("single", {"sql_writer": 1}),
-        ("quorum", {"sql_writer": 3}),
+        ("quorum", {"sql_writer": 1}),
         ("reforce", {"sql_writer": 8}),
         ("ssev", {"sql_writer": 2}),
         ("react", {"tool_user": 1}),

@@ -28,7 +28,7 @@ EXPLORED = {"queries": [{"purpose": "Which cities are there?", "sql": "SELECT DI
 
 def says(query: str, verdict: dict[str, Any]) -> Any:
     """A model that writes one query in every role, and judges results as told."""
-    written = {"reasoning": "So.", "sql": query, "other_reading": "Another one."}
+    written = {"reasoning": "So.", "sql": query, "readings": ["Another one."]}
     replies = {
         "planner": PLAN,
         "plan_critique": {"update_plan": False, "feedback": ""},

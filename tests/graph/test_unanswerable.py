@@ -120,7 +120,7 @@ async def test_when_enough_have_found_it_lacking(
 async def test_words_for_nothing_are_nothing(run: Run, nothing: str) -> None:
     said = written(GOOD) | {
         "missing": nothing,
-        "other_reading": nothing,
+        "readings": nothing,
         "assumptions": None,
         "summary": None,
     }

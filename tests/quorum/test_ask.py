@@ -48,7 +48,7 @@ def shop(workplace: Path) -> str:
 def test_an_answer_for_people(shop: str, workplace: Path) -> None:
     result = ask(QUESTION, "--db", shop, *OFFLINE)
     assert result.exit_code == 0
-    for part in ("Demonstration", "SELECT", "50", "candidates agree", "model calls", "quorum trace show"):
+    for part in ("Demonstration", "SELECT", "50", "one writer", "model call", "quorum trace show"):
         assert part in result.stdout
     for agent in ("SqlWriter", "Database", "Candidate", "Consensus"):
         assert agent in result.stderr
@@ -190,12 +190,12 @@ def test_what_has_no_result_or_no_chart_is_said(shop: str, workplace: Path) -> N
 
 
 def test_a_spent_budget_exits_with_3_and_says_so(shop: str) -> None:
-    result = ask(QUESTION, "--db", shop, *OFFLINE, "--max-calls", "1")
+    result = ask(QUESTION, "--db", shop, *OFFLINE, "--votes", "3", "--max-calls", "1")
     assert result.exit_code == 3
     assert "max_calls" in result.stdout
 
 
-@pytest.mark.parametrize("url", ["sqlite:///missing.db", "sqlite:///empty.db", "oracle://h/db"])
+@pytest.mark.parametrize("url", ["sqlite:///missing.db", "sqlite:///empty.db", "cobol://h/db"])
 def test_a_database_that_cannot_be_used_exits_with_2(workplace: Path, url: str) -> None:
     (workplace / "empty.db").write_bytes(b"")
     result = ask(QUESTION, "--db", url, *OFFLINE)

@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
-import select
-import signal
-import subprocess
-import sys
 import time
 from html import unescape
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from click.testing import CliRunner
 
@@ -24,6 +17,7 @@ from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.models.scripted import scripted
 from tests.graph.shop import GOOD, QUESTION, make_shop, script, sql
 from tests.quorum.roles import by_role
+from tests.quorum.terminal import CTRL_C, on_terminal
 from tests.servers.chat_server import Answer, ChatServer, Request, say, tokens
 
 ABOVE_SIX = GOOD.replace(" GROUP BY", " WHERE o.total > 6 GROUP BY")
@@ -68,7 +62,7 @@ async def test_a_script_is_asked_and_its_choice_counts(patient: bool, shop: str)
 async def test_other_readings_are_shown_until_the_user_has_said_what_is_meant(
     chosen: bool, shop: str
 ) -> None:
-    said = {"reasoning": "", "other_reading": "Only what was paid."}
+    said = {"reasoning": "", "readings": ["Only what was paid."]}
     models = {
         name: scripted(script(sql_writer={**said, "sql": query}))
         for name, query in (("m:a", GOOD), ("m:b", ABOVE_SIX))
@@ -84,7 +78,7 @@ async def test_other_readings_are_shown_until_the_user_has_said_what_is_meant(
     )
     assert answer.vote
     assert answer.vote.settled == ("user" if chosen else "")
-    assert answer.readings == ([] if chosen else ["Only what was paid."])
+    assert [each.says for each in answer.readings] == ([] if chosen else ["Only what was paid."])
 
 
 async def test_none_keeps_the_vote_and_the_disagreement_is_told(shop: str) -> None:
@@ -162,53 +156,6 @@ def one_differs(role: str, request: Request) -> Answer | None:
         return None
     query = ABOVE_SIX if request.body.get("temperature", 0) == 0 else GOOD
     return say(json.dumps(sql(query)), usage=tokens(10, 5, 0))
-
-
-CTRL_C = "\x03"
-
-
-def _hear_ctrl_c() -> None:
-    """What a shell starts in the background ignores Ctrl-C, and so do its children; the suite may run so."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
-def _let_it_read(pid: int) -> None:
-    """Wait until the process sleeps: a signal between its prompt and its read would interrupt nothing."""
-    process, calm = psutil.Process(pid), 0
-    while calm < 6:
-        calm = calm + 1 if process.status() == psutil.STATUS_SLEEPING else 0
-        time.sleep(0.05)
-
-
-def on_terminal(arguments: list[str], keys: list[str], cwd: Path, root: Path) -> tuple[int, str, str]:
-    """Run ``quorum`` on a pseudo-terminal, typing a line whenever it waits; exit code, screen, output."""
-    ours, theirs = pty.openpty()
-    environment = os.environ | {"PYTHONPATH": str(root), "OPENAI_API_KEY": "k", "TERM": "dumb"}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "quorum", *arguments],
-        cwd=cwd, env=environment, stdin=theirs, stderr=theirs, stdout=subprocess.PIPE, start_new_session=True,
-        preexec_fn=_hear_ctrl_c,
-    )  # fmt: skip
-    os.close(theirs)
-    screen, typed, deadline = "", 0, time.monotonic() + 60
-    while time.monotonic() < deadline:
-        ready, _, _ = select.select([ours], [], [], 0.2)
-        try:
-            screen += os.read(ours, 65536).decode(errors="replace") if ready else ""
-        except OSError:  # the other end is closed
-            break
-        if typed < len(keys) and screen.count("(Enter: A): ") > typed:
-            if keys[typed] == CTRL_C:  # the pseudo-terminal is not the process's controlling one
-                _let_it_read(process.pid)
-                process.send_signal(signal.SIGINT)
-            else:
-                os.write(ours, keys[typed].encode())
-            typed += 1
-    assert process.stdout
-    output = process.stdout.read().decode()
-    process.stdout.close()
-    os.close(ours)
-    return process.wait(20), screen, output
 
 
 @pytest.mark.parametrize("asked", ["A", "B"])

@@ -83,10 +83,10 @@ def test_an_unknown_command_is_a_usage_error() -> None:
         ["ask", "q", "--votes", "0", "--model", "offline", "--db", "sample"],
         ["ask", "q", "--deadline", "soon", "--model", "offline", "--db", "sample"],
         ["guard", "SELECT 1"],
-        ["guard", "SELECT 1", "--dialect", "oracle"],
+        ["guard", "SELECT 1", "--dialect", "cobol"],
         ["guard", "--file", "missing.jsonl"],
         ["schema", "show", "nothing-there"],
-        ["schema", "stats", "oracle://host/db"],
+        ["schema", "stats", "cobol://host/db"],
         ["trace", "show", "last"],
     ],
 )
@@ -128,7 +128,7 @@ def test_json_is_one_object_even_for_an_error() -> None:
         ["ask", "q", "--json", "--nope"],
         ["ask", "q", "--resume", "last", "--json"],
         ["guard", "SELECT 1", "--json"],
-        ["guard", "SELECT 1", "--dialect", "oracle", "--json"],
+        ["guard", "SELECT 1", "--dialect", "cobol", "--json"],
         ["trace", "show", "last", "--json"],
         ["schema", "show", "--json"],
         ["doctor", "--nope", "--json"],
@@ -144,7 +144,7 @@ def test_json_is_one_object_for_a_mistake_of_use_too(arguments: list[str]) -> No
 
 
 def test_json_after_the_end_of_options_is_an_argument() -> None:
-    assert quorum("guard", "--dialect", "oracle", "--", "--json").stdout == ""
+    assert quorum("guard", "--dialect", "cobol", "--", "--json").stdout == ""
 
 
 def test_what_an_error_quotes_moves_no_cursor(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -342,6 +342,19 @@ def test_doctor_says_who_asks_a_server_and_what_that_may_do(postgres: PostgresSe
     result = quorum("doctor", "--db", url, "--model", "offline")
     assert "asks as pure and may do nothing but read" in result.stdout
     assert "pure:pass" not in result.stdout
+
+
+def test_doctor_says_which_promises_sqlalchemy_does_not_keep(postgres: PostgresServer) -> None:
+    pytest.importorskip("sqlalchemy", reason="the extra quorum-sql[sqlalchemy] is not installed")
+    place = postgres.admin_url.partition("://")[2].replace("@", ":p%40ss@")
+    url = f"sqlalchemy+postgresql+psycopg://{place}/{postgres.new_database('CREATE TABLE t (x int)')}"
+    result = quorum("doctor", "--db", url, "--model", "offline")
+    assert result.exit_code == 0
+    said = " ".join(result.stdout.split())
+    assert "opens read-only: yes; postgres, 1 table" in said
+    assert "no limit on bytes read is enforced" in said
+    assert "may do nothing but read" not in said, "what it may do is not looked at"
+    assert "p%40ss" not in said
 
 
 class _Endpoint(BaseHTTPRequestHandler):

@@ -167,7 +167,10 @@ def test_without_an_endpoint_it_ends_with_1_and_says_how_to_go_on(
     ("arguments", "said"),
     [
         (("shops",), "No model is configured"),
-        (("shops", *OFFLINE, "--clarify"), "nobody to ask"),
+        (("shops", *OFFLINE, "--clarify", "me"), "'gold', 'off'"),
+        (("shops", *OFFLINE, "--sample", "easy:0"), "no sample"),
+        (("shops", *OFFLINE, "--sample", "easy:1", "--sample", "easy:2"), "each group once"),
+        (("shops", *OFFLINE, "--sample", "easy:1"), "no question in a group 'easy'"),
         (("shops", *OFFLINE, "--shard", "9/8"), "no shard"),
         (("shops", *OFFLINE, "--shard", "half"), "no shard"),
         (("shops", *OFFLINE, "--switch", "nope=1"), "no switch"),
@@ -203,8 +206,23 @@ def test_clarify_in_the_settings_is_refused_and_can_be_taken_back(
     monkeypatch.setenv("QUORUM_CLARIFY", "true")
     refused = run("shops", *OFFLINE, "--limit", "1")
     assert refused.exit_code == 2
-    assert "--no-clarify" in refused.stderr
-    assert run("shops", *OFFLINE, "--limit", "1", "--no-clarify").exit_code == 0
+    assert "--clarify off" in refused.stderr
+    assert run("shops", *OFFLINE, "--limit", "1", "--clarify", "off").exit_code == 0
+
+
+def test_a_simulated_user_has_an_evaluation_of_its_own(suite: Suite, workplace: Path) -> None:
+    result = run("shops", *OFFLINE, "--limit", "1", "--clarify", "gold")
+    assert result.exit_code == 0
+    assert "a simulated user may be asked" in result.stderr
+    (folder,) = (workplace / ".quorum" / "evals").iterdir()
+    assert "clarified" in folder.name
+    (record,) = EvalFolder(folder).records().values()
+    assert record.asking is not None
+
+
+def test_a_sample_is_asked(suite: Suite, workplace: Path) -> None:
+    result = run("shops", *OFFLINE, "--sample", "2", "--json")
+    assert json.loads(result.stdout)["asked"] == 2
 
 
 # the tally

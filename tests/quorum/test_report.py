@@ -195,7 +195,7 @@ def test_the_answer_says_what_else_the_question_could_mean(
     answer: dict[str, Any], readings: list[str], lines: list[str]
 ) -> None:
     out = terminal()
-    show_answer(answer | {"readings": readings}, out)
+    show_answer(answer | {"readings": [{"says": says} for says in readings]}, out)
     text = printed(out)
     assert "\n".join(lines) in text
     assert ("could also mean" in text) is bool(readings)

@@ -175,9 +175,9 @@ def test_a_databases_password_must_be_given_again_for_the_same_database(
     with pytest.raises(ConfigurationError, match=r"not postgresql://shop:\*\*\*@other/shop") as caught:
         resumed_options(meta, Settings(database="postgresql://shop:shop@other/shop"))
     assert "held a password" not in str(caught.value)
-    assert resumed_options(meta, Settings(database=url)).database == url
+    assert resumed_options(meta, Settings(database=url)).database == [url]
     monkeypatch.setenv("QUORUM_DATABASE", url)
-    assert resumed_options(meta, Settings()).database == url
+    assert resumed_options(meta, Settings()).database == [url]
 
 
 def test_a_run_without_options_cannot_go_on(workplace: Path) -> None:

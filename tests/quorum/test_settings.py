@@ -33,7 +33,7 @@ def test_files_are_found_from_a_folder_below(workplace: Path, monkeypatch: pytes
     (workplace / "sub").mkdir()
     monkeypatch.chdir(workplace / "sub")
     settings = Settings()
-    assert settings.database == f"sqlite:///{workplace}/data/shop.db"
+    assert settings.database == [f"sqlite:///{workplace}/data/shop.db"]
     assert settings.documents == workplace / "docs"
     assert settings.home == Path("/elsewhere")
 
@@ -43,7 +43,7 @@ def test_files_are_found_from_a_folder_below(workplace: Path, monkeypatch: pytes
 )
 def test_other_databases_in_the_file_stay_as_they_are(workplace: Path, url: str) -> None:
     (workplace / "quorum.toml").write_text(f'database = "{url}"')
-    assert Settings().database == url
+    assert Settings().database == [url]
 
 
 def test_openai_names_count_where_quorum_names_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,13 +71,13 @@ def test_lists_times_and_sizes_are_read_as_people_write_them(monkeypatch: pytest
     monkeypatch.setenv("QUORUM_MODELS", "openai:a, openai:b,,")
     monkeypatch.setenv("QUORUM_DEADLINE", "1h 5m")
     monkeypatch.setenv("QUORUM_QUERY_TIMEOUT", "500ms")
-    monkeypatch.setenv("QUORUM_MAX_BYTES", "10 MiB")
+    monkeypatch.setenv("QUORUM_RESULT_BYTES", "10 MiB")
     monkeypatch.setenv("QUORUM_PRICES", '{"m": {"input": 1, "output": 2}}')
     settings = Settings()
     assert settings.models == ["openai:a", "openai:b"]
     assert settings.deadline == 3900
     assert settings.query_timeout == 0.5
-    assert settings.max_bytes == 10 * 2**20
+    assert settings.result_bytes == 10 * 2**20
     assert settings.prices == {"m": {"input": 1.0, "output": 2.0}}
 
 
@@ -266,7 +266,7 @@ def test_a_run_keeps_absolute_places(workplace: Path) -> None:
     options = Settings(
         database="sqlite:///shop.db", models=["offline"], documents="docs", home="q"
     ).run_options()
-    assert options.database == f"sqlite:///{workplace}/shop.db"
+    assert options.database == [f"sqlite:///{workplace}/shop.db"]
     assert options.documents == workplace / "docs"
     assert options.home == workplace / "q"
 

@@ -92,7 +92,7 @@ async def test_a_recipes_graph_and_form_are_its_own(studio: str) -> None:
         schemas = await client.assistants.get_schemas(assistant)
         form = schemas["context_schema"]["properties"]
         assert (form["recipe"]["default"], form["recipe"]["enum"]) == (name, [name])
-        assert form["database"]["default"] == "sample"
+        assert form["database"]["default"] == ["sample"]
         assert form["votes"]["default"] is None  # the recipe's own
         assert "mbr" in form["strategy"]["enum"]
         assert form["retrieval"]["enum"] == ["lexical", "hybrid"]
@@ -146,6 +146,33 @@ async def test_a_close_vote_interrupts_and_goes_on_with_the_users_choice(studio:
     assert len([c for c in answer["candidates"] if not c["error"]]) == 2
     assert "chooses answer B" in [step["gist"] for step in parts["custom"]]
     assert first["custom"] + parts["custom"] == shown_live(answer)
+
+
+@pytest.mark.timeout(180)
+async def test_a_query_waits_for_approval_and_each_branch_gets_its_own_reply(studio: str) -> None:
+    client = langgraph_sdk.get_client(url=studio)
+    thread = (await client.threads.create())["thread_id"]
+    about: Any = {"context": {"votes": 2, "approve": "always"}}
+    question = {"question": "Top 3 customers by revenue"}
+    first = await streamed(studio, thread, "recap", "custom", input=question, **about)
+    state: Any = await client.threads.get_state(thread)
+    waiting = {each["id"]: each["value"] for each in state["interrupts"]}
+    assert sorted(asked["candidate"] for asked in waiting.values()) == ["c1", "c2"]
+    for asked in waiting.values():
+        assert (asked["kind"], asked["why"]) == ("approval", "You are asked before every query.")
+        assert (asked["bytes"], asked["reads"]) == (None, "the engine does not tell")
+        assert asked["sql"].startswith("SELECT")
+        assert asked["database"]
+    steps, no = first["custom"], next(each for each, asked in waiting.items() if asked["candidate"] == "c2")
+    for replies in ({no: "no"}, {each: "yes" for each in waiting if each != no}):
+        command = {"resume": replies}
+        parts = await streamed(studio, thread, "recap", "custom", "values", command=command, **about)
+        steps += parts["custom"]
+    answer = parts["values"][-1]["answer"]
+    errors = {each["id"]: each["error_kind"] for each in answer["candidates"]}
+    assert errors == {"c1": "", "c2": "not_approved"}
+    assert (answer["status"], answer["usage"]["queries"]) == ("answered", 1)
+    assert steps == shown_live(answer)
 
 
 @pytest.mark.timeout(180)

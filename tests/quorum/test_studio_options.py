@@ -106,7 +106,8 @@ def test_a_form_shows_no_password_and_a_run_has_it(root: Path) -> None:
     seen = printed(root, FORMS, **urls)
     assert "hush-hush" not in json.dumps(seen["form"])
     assert seen["form"]["database"]["description"]
-    assert [seen["recap"][name] for name in ("database", "base_url")] == list(urls.values())
+    database, base_url = urls.values()
+    assert [seen["recap"][name] for name in ("database", "base_url")] == [[database], base_url]
 
 
 def test_the_key_reaches_the_models_and_no_environment_or_trace(root: Path, workplace: Path) -> None:
@@ -116,7 +117,7 @@ def test_the_key_reaches_the_models_and_no_environment_or_trace(root: Path, work
     (workplace / "quorum.toml").write_text(
         f'api_key = "{key}"\nmodels = ["openai:test"]\ndatabase = "{shop}"\n'
     )
-    reply = {"reasoning": f"{key} it is", "sql": "SELECT 1", "other_reading": None, "ordered": False}
+    reply = {"reasoning": f"{key} it is", "sql": "SELECT 1", "readings": [], "ordered": False}
     with ChatServer([say(json.dumps(reply))]) as server:
         rows, environment = printed(root, ASK, QUORUM_BASE_URL=server.url)
         assert {request.headers["authorization"] for request in server.requests} == {f"Bearer {key}"}

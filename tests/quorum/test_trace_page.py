@@ -112,12 +112,10 @@ def test_sql_is_laid_out_as_in_the_terminal(workplace: Path, answer: dict[str, A
 
 def test_sql_of_a_dialect_that_is_not_known_stays_as_it_is(workplace: Path, answer: dict[str, Any]) -> None:
     trace = Trace.create(workplace / ".quorum", "strange", {"question": "?"})
-    trace.record(
-        "schema", agent="catalog", database="shop", dialect="oracle", tables=1, tokens=1, left_out=[]
-    )
+    trace.record("schema", agent="catalog", database="shop", dialect="cobol", tables=1, tokens=1, left_out=[])
     trace.record("writing", agent="sql_writer", candidate="c1", sql=LONG)
     trace.record("refinement", agent="self_refiner", candidate="c1", sql=SQL, explanation="Shorter.")
-    trace.finish(answer | {"sql": LONG, "dialect": "oracle"})
+    trace.finish(answer | {"sql": LONG, "dialect": "cobol"})
     trace.close()
     report = report_of(RunFolder(trace.folder))
     assert report.answer["sql"] == LONG
@@ -197,7 +195,11 @@ def test_a_word_on_how_the_vote_was_counted(workplace: Path, answer: dict[str, A
 
 
 def test_readings_assumptions_and_what_is_missing_are_shown(workplace: Path, answer: dict[str, Any]) -> None:
-    said = {"readings": ["Paid orders."], "assumptions": ["May is 2024-05."], "summary": "Chairs lead."}
+    said = {
+        "readings": [{"says": "Paid orders."}],
+        "assumptions": ["May is 2024-05."],
+        "summary": "Chairs lead.",
+    }
     html = finished(workplace, answer | said)
     for head, text in (("The question could also mean", "Paid orders."), ("It assumes", "May is 2024-05.")):
         assert re.search(rf"{head}</p><ul class=\"notes \"><li>{text}", html)
@@ -280,7 +282,11 @@ OPEN = "document.querySelectorAll('details').forEach(part => part.open = true)"
 @pytest.mark.parametrize("width", [420, 1300])
 def test_nothing_is_cut(browser: Browser, workplace: Path, answer: dict[str, Any], width: int) -> None:
     many = [candidate(f"c{n}", model="openai:gpt-4.1-2025-04-14", error="x" * 300) for n in range(1, 9)]
-    wordy = {"readings": ["y" * 300], "disagreement": ["z" * 300], "sql": f"SELECT '{'w' * 400}'"}
+    wordy = {
+        "readings": [{"says": "y" * 300, "sql": ""}],
+        "disagreement": ["z" * 300],
+        "sql": f"SELECT '{'w' * 400}'",
+    }
     (workplace / "page.html").write_text(finished(workplace, answer | wordy | {"candidates": many}))
     visit = browser.visit(workplace / "page.html", width=width, script=OPEN)
     assert (visit.messages, visit.requests, visit.width, visit.cut) == ([], [], width, [])

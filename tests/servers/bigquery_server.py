@@ -2,6 +2,9 @@
 
 Figures of bytes are made up (``bigquery_sql``); jobs, pages, dry runs, limits, cancelling and errors behave
 as documented. ``faults`` makes it misbehave.
+
+``python -m tests.servers.bigquery_server [SCRIPT]`` starts one, fills a dataset with a file of DuckDB's SQL,
+prints its URL, and serves until it is interrupted.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import duckdb
 
 from tests.servers.bigquery_sql import PROJECT, ApiError, Engine, complaint, field_of
+from tests.servers.process import script, serve
 
 LOCATION = "US"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -112,6 +116,7 @@ class Job:
         query = {
             "totalBytesProcessed": str(size),
             "totalBytesBilled": str(0 if lying else self.billed),
+            "totalSlotMs": "1500",
             "cacheHit": False,
             "statementType": self.plan.kind,
             "schema": {"fields": self.fields},
@@ -333,3 +338,7 @@ def running_bigquery() -> Iterator[BigqueryServer]:
         yield server
     finally:
         server.close()
+
+
+if __name__ == "__main__":
+    serve(running_bigquery(), lambda server: server.url(server.new_dataset(script())))

@@ -6,6 +6,7 @@ names.
 
 from __future__ import annotations
 
+import hashlib
 import re
 import threading
 from collections.abc import Iterator, Sequence
@@ -108,10 +109,14 @@ class Engine:
         ]
         resource: dict[str, Any] = {"type": kind, "schema": {"fields": fields}}
         if kind == "TABLE":
-            ((rows,),) = self._ask(f"SELECT count(*) FROM {_quoted(dataset, table)}")
+            ((rows, content),) = self._ask(
+                f"SELECT count(*), sum(hash(t)) FROM {_quoted(dataset, table)} AS t"
+            )
             resource |= {"numRows": str(rows), "numBytes": str(rows * 8 * len(fields))}
             resource |= self._keys(dataset, table)
-        return resource | self.described.get((dataset, table), {})
+            resource["lastModifiedTime"] = str(int(content or 0) % 10**13)
+        resource |= self.described.get((dataset, table), {})
+        return resource | {"etag": hashlib.sha256(repr(resource).encode()).hexdigest()[:22]}
 
     def plan(self, sql: str, default: str) -> Plan:
         """Judge and translate a text as BigQuery would.

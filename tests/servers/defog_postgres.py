@@ -1,21 +1,27 @@
 """defog's databases on a PostgreSQL server, from Quorum's or defog-data's SQLite files.
 
-    python -m tests.servers.defog_postgres FOLDER postgresql://user@host:5432
+    python -m tests.servers.defog_postgres FOLDER [URL] [--data sql-eval --ids FILE]
 
 makes one database for each ``FOLDER/*.sqlite`` (or ``*.db``), in place of one of that name, with the types
-that defog's own schema for PostgreSQL has. Then, in a checkout of sql-eval::
+that defog's own schema for PostgreSQL has: on the server of that URL, which names no database, else on one
+that it starts and serves until it is interrupted. ``--ids`` writes which questions of a checkout of sql-eval
+are on these databases. Then::
 
-    quorum eval verify-gold defog --data sql-eval --db 'postgresql://user@host:5432/{database}'
+    quorum eval verify-gold defog --data sql-eval --ids FILE --db 'postgresql://user@host:5432/{database}'
 """
 
 from __future__ import annotations
 
+import argparse
 import re
 import sqlite3
-import sys
 from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
+
+from quorum.evals.suites.defog import PLACE, load_on_server
+from tests.servers.postgres_server import running_postgres
+from tests.servers.process import serve
 
 BOOLEANS = frozenset({"sbTickerIsActive", "is_in_inventory", "mfa_enabled", "marketing_opt_in"})
 """Columns that defog's translation to SQLite has made numbers of."""
@@ -83,5 +89,35 @@ def _values(row: Iterable[object], kinds: list[str]) -> list[object]:
     ]
 
 
+def write_ids(data: Path, databases: Iterable[str], file: Path) -> int:
+    """Write the ids of the questions on these databases, one a line; how many there are."""
+    asked = load_on_server(data, f"postgresql://host/{PLACE}").questions
+    ids = [question.id for question in asked if question.database in set(databases)]
+    file.write_text("\n".join([*ids, ""]))
+    return len(ids)
+
+
+def _loaded(folder: Path, server: str, data: Path | None, file: Path | None) -> str:
+    """Load the databases, and write the ids; how they are asked."""
+    names = load(folder, server)
+    lines = [f"{len(names)} databases: {', '.join(names)}"]
+    if data and file:
+        lines.append(f"{write_ids(data, names, file)} questions: {file}")
+    return "\n".join([*lines, f"{server}/{PLACE}"])
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(prog="python -m tests.servers.defog_postgres")
+    options.add_argument("folder", type=Path)
+    options.add_argument("url", nargs="?")
+    options.add_argument("--data", type=Path)
+    options.add_argument("--ids", type=Path)
+    given = options.parse_args()
+    if given.url:
+        print(_loaded(given.folder, given.url, given.data, given.ids))
+    else:
+        serve(running_postgres(), lambda own: _loaded(given.folder, own.admin_url, given.data, given.ids))
+
+
 if __name__ == "__main__":
-    print("\n".join(load(Path(sys.argv[1]), sys.argv[2])))
+    main()

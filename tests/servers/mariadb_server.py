@@ -1,4 +1,8 @@
-"""A MariaDB server of the tests' own, from Debian's binaries: unprivileged, on loopback, thrown away."""
+"""A MariaDB server of the tests' own, from Debian's binaries: unprivileged, on loopback, thrown away.
+
+``python -m tests.servers.mariadb_server [SCRIPT]`` starts one, fills a database with a file of SQL,
+prints its URL, and serves until it is interrupted.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from tests.servers.process import free_port, missing, unprivileged, user_of
+from tests.servers.process import free_port, missing, script, serve, unprivileged, user_of
 from tests.waiting import wait_until
 
 USERS = ("mysql", "nobody")
@@ -153,3 +157,7 @@ def running_mariadb() -> Iterator[MariadbServer]:
     finally:
         server.kill()
         shutil.rmtree(place, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    serve(running_mariadb(), lambda server: f"{server.admin_url}/{server.new_database(script())}")

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import pwd
+import signal
 import socket
-from collections.abc import Sequence
-from typing import NoReturn
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import NoReturn, TypeVar
 
 import pytest
 
@@ -41,3 +45,23 @@ def free_port() -> int:
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return int(one.getsockname()[1])
+
+
+Server = TypeVar("Server")
+
+
+def serve(running: AbstractContextManager[Server], told: Callable[[Server], str]) -> None:
+    """Start a server, print what is told of it on a line, and serve until somebody interrupts."""
+    ends = {signal.SIGINT, signal.SIGTERM}
+    signal.pthread_sigmask(signal.SIG_BLOCK, ends)
+    try:
+        with running as server:
+            print(told(server), flush=True)
+            signal.sigwait(ends)
+    except pytest.skip.Exception as reason:
+        raise SystemExit(str(reason)) from None
+
+
+def script() -> str:
+    """What fills a server's first database: the file that the command line names, else nothing."""
+    return Path(sys.argv[1]).read_text("utf-8") if sys.argv[1:] else ""

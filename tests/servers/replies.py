@@ -43,7 +43,7 @@ def reply_to(text: str) -> str:
         "plan_critique": {"feedback": "", "update_plan": False},
         "syntax_retriever": {"features": []},
         "action": {"thought": "Run it.", "action": "sql", "sql": sql, "command": None},
-        "sql_writer": {"reasoning": "Count by city.", "sql": sql, "other_reading": None},
+        "sql_writer": {"reasoning": "Count by city.", "sql": sql, "readings": []},
         "sql_critique": {"reasoning": "Right.", "correct": True, "sql": None},
         "validator": {
             "valid_result": True,

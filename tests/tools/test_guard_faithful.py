@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -14,19 +12,7 @@ import pytest
 from quorum.tools.guard import Passed, check
 from quorum.tools.guard.output import render
 from quorum.tools.sql import parse_statements
-
-
-def questions(shared: Path) -> Iterator[tuple[Path, str]]:
-    """Gold SQL with the SQLite database that it is for."""
-    data = shared / "data"
-    for item in json.loads((data / "spider1" / "dev.json").read_text()):
-        name = item["db_id"]
-        yield data / "spider1" / "database" / name / f"{name}.sqlite", item["query"]
-    for line in (data / "defog" / "questions.jsonl").read_text().splitlines():
-        entry = json.loads(line)
-        for sql in entry["query"].split(";"):
-            if sql.strip():
-                yield data / "defog" / "databases" / f"{entry['db_name']}.sqlite", sql
+from tests.tools.gold import defog, spider1
 
 
 def rows(connection: sqlite3.Connection, sql: str) -> list[Any] | str:
@@ -41,16 +27,13 @@ def rows(connection: sqlite3.Connection, sql: str) -> list[Any] | str:
 def test_gold_gives_the_same_rows(shared: Path, way: str) -> None:
     different: list[tuple[str, str]] = []
     connections: dict[Path, sqlite3.Connection] = {}
-    for path, sql in questions(shared):
+    for gold in [*spider1(shared / "data"), *defog(shared / "data")]:
+        path, sql = gold.schema, gold.sql
         if path not in connections:
             connections[path] = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
         verdict = check(sql, "sqlite")
         assert isinstance(verdict, Passed)
-        text = (
-            verdict.sql
-            if way == "rebuilt"
-            else render(parse_statements(sql, "sqlite"), "sqlite", frozenset())
-        )
+        text = verdict.sql if way == "rebuilt" else render(parse_statements(sql, "sqlite"), "sqlite")
         if not isinstance(text, str):
             continue  # it would be refused, not run
         if rows(connections[path], text) != rows(connections[path], sql):
@@ -88,6 +71,6 @@ def test_awkward_forms_mean_the_same(sql: str) -> None:
         assert isinstance(verdict, Passed), verdict
         expected = connection.execute(sql).fetchall()
         assert connection.execute(verdict.sql).fetchall() == expected
-        rendered = render(parse_statements(sql, "sqlite"), "sqlite", frozenset())
+        rendered = render(parse_statements(sql, "sqlite"), "sqlite")
         if isinstance(rendered, str):
             assert connection.execute(rendered).fetchall() == expected

@@ -7,9 +7,10 @@ import sqlite3
 from contextlib import closing
 
 import pytest
+from sqlglot import parse_one
 from sqlglot.dialects.dialect import Dialect
 
-from quorum.knowledge.catalog import Catalog, Column, Table
+from quorum.knowledge.catalog import Catalog, Column, Field, Table
 from quorum.knowledge.compress import render
 from quorum.knowledge.naming import write_name
 from quorum.tools.guard import Passed
@@ -353,3 +354,37 @@ def test_no_name_is_misread_for_a_word_of_the_dialect(dialect: str) -> None:
         sql = f"SELECT {name}, x.{name} AS {name} FROM {name} AS x WHERE {name} = 7 GROUP BY {name}"
         assert problems(sql, linter) == []
         assert problems(f"SELECT 1 FROM {name} JOIN {name} AS y ON y.{name} = {name}.{name}", linter) == []
+
+
+def big() -> Catalog:
+    """Many tables, with all that a lint does not need."""
+    columns = tuple(
+        Column(f"c{i}", "JSON", "said", ("x",), (Field("a.b", "string"),), complete=True) for i in range(5)
+    )
+    return Catalog("big", "postgres", tuple(Table(f"t{i}_2024", columns, "public") for i in range(9)))
+
+
+WRONG = (
+    "SELECT c9 FROM t1_2024",
+    "SELECT c1 FROM t99",
+    "SELECT (c1).zz FROM t1_2024",
+    "SELECT x.c1 FROM t2_2024",
+)
+
+
+@pytest.mark.parametrize("sql", [*WRONG, "SELECT (c1).a FROM t1_2024 AS t"])
+def test_the_outline_that_the_guards_process_gets_says_the_same(sql: str) -> None:
+    linter, tree = Linter(big()), parse_one(sql, read="postgres")
+    assert Linter(linter.outline).lint(tree.copy()) == linter.lint(tree)
+    assert not any(column.samples or column.description for _, column in linter.outline.columns())
+
+
+@pytest.mark.parametrize("sql", WRONG)
+def test_no_check_of_a_prepared_lint_goes_through_all_columns(
+    sql: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A check has 0.7 s, which many thousands of tables would take."""
+    linter = Linter(big())
+    linter.prepare()
+    monkeypatch.delattr(Catalog, "columns")
+    assert linter.lint(parse_one(sql, read="postgres")) is not None

@@ -51,7 +51,15 @@ def test_the_error_names_the_value_and_what_it_may_have() -> None:
     assert error.suggestions == ("city",)
 
 
-def test_elsewhere_a_field_calls_nothing() -> None:
-    verdict = verdict_on("SELECT (home).street FROM people", "duckdb")
-    assert isinstance(verdict, Passed)
-    assert Linter(Catalog("test", "duckdb", (PEOPLE, ORDERS))).lint(verdict.tree) is None
+def test_elsewhere_a_field_calls_nothing_but_has_to_be_there() -> None:
+    linter = Linter(Catalog("test", "duckdb", (PEOPLE, ORDERS)))
+    for field, message in (
+        ("work.street", ""),
+        ("(home).city", ""),
+        ("(home).street", "home has no field street"),
+    ):
+        verdict = verdict_on(f"SELECT {field} FROM people", "duckdb")
+        assert isinstance(verdict, Passed)
+        error = linter.lint(verdict.tree)
+        assert (error.message if error else "").startswith(message)
+        assert (error is None) is (not message)

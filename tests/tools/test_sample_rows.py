@@ -90,9 +90,11 @@ async def test_none_are_read_if_none_are_wanted(database: Database, nothing: dic
     assert database.ledger.total.queries == 0
 
 
-async def test_no_rows_are_read_where_every_row_would_be_billed(database: Database) -> None:
-    billed = replace(database, catalog=replace(database.catalog, dialect="bigquery"))
-    found = await sample_rows(billed, agent="test")
+async def test_no_rows_are_read_where_every_row_would_be_billed(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database.connector, "dialect", "bigquery")
+    found = await sample_rows(database, agent="test")
     assert found.tables == {}
     assert "bigquery" in found.notes[0]
     assert database.ledger.total.queries == 0

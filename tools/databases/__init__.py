@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,11 +24,14 @@ CONNECTORS = {
     "schema": "quorum.tools.databases.schema:SchemaConnector",
     "postgresql": "quorum.tools.databases.postgres:PostgresConnector",
     "bigquery": "quorum.tools.databases.bigquery:BigqueryConnector",
+    "snowflake": "quorum.tools.databases.snowflake:SnowflakeConnector",
     "mysql": "quorum.tools.databases.mysql:MysqlConnector",
     "mariadb": "quorum.tools.databases.mysql:MysqlConnector",
     "postgres": "quorum.tools.databases.postgres:PostgresConnector",
 }
 """URL scheme to ``module:Class``; a module is imported when its scheme is first asked for."""
+LAST_RESORT = "quorum.tools.databases.sqlalchemy:SqlalchemyConnector"
+"""For the URLs of SQLAlchemy's dialects that have no connector here, and with ``sqlalchemy+`` before any."""
 
 WORKBOOKS = (".xlsx", ".xls", ".xlsm", ".ods")
 READ_HEADER = "import sys; sys.stdout.buffer.write(open(sys.argv[1], 'rb').read(16))"
@@ -43,16 +47,64 @@ def connect(url: str) -> Connector:
         ConfigurationError: The scheme is unknown or the URL malformed.
         DatabaseUnavailable: A plain path names no database file.
     """
-    scheme, separator, _ = url.partition("://")
-    if not separator:
-        scheme = _engine_of(url)
-        url = f"{scheme}:///{quote(url)}"
-    if scheme not in CONNECTORS:
-        known = ", ".join(f"{name}://" for name in CONNECTORS)
-        raise ConfigurationError(f"There is no connector for {scheme}://.", hint=f"Known are {known}.")
-    module, _, name = CONNECTORS[scheme].partition(":")
+    url = _with_scheme(url)
+    return _class_of(url).from_url(url)
+
+
+def connect_all(urls: Sequence[str]) -> Connector:
+    """An unopened connector for all of several URLs: they can be read in one query.
+
+    Those that an engine joins itself are one database of it; others are joined by DuckDB, out of bounded
+    parts (``quorum.tools.databases.many``).
+
+    Raises:
+        ConfigurationError, DatabaseUnavailable: As ``connect``; or one is a schema alone.
+    """
+    groups: list[tuple[list[str], Connector]] = []
+    for url in map(_with_scheme, dict.fromkeys(urls)):
+        connector = _class_of(url)
+        for i, (known, member) in enumerate(groups):
+            if type(member) is connector and (both := connector.joined([*known, url])):
+                groups[i] = [*known, url], both
+                break
+        else:
+            groups.append(([url], connector.from_url(url)))
+    if len(groups) == 1:
+        return groups[0][1]
+    if not all(member.live for _, member in groups):
+        hint = "Give each database as one that can be asked, or the schema alone."
+        raise ConfigurationError("A schema without data cannot be joined with other databases.", hint=hint)
+    from quorum.tools.databases.many import ManyConnector
+
+    return ManyConnector([member for _, member in groups])
+
+
+def _with_scheme(url: str) -> str:
+    if "://" in url:
+        return url
+    return f"{_engine_of(url)}:///{quote(url)}"
+
+
+def _class_of(url: str) -> type[Connector]:
+    scheme = url.partition("://")[0]
+    known = CONNECTORS.get(scheme)
+    if known is None and _has_sqlalchemy(scheme):
+        known = LAST_RESORT
+    if known is None:
+        listed = ", ".join(f"{name}://" for name in CONNECTORS)
+        hint = f"Known are {listed}, and what SQLAlchemy has, such as mssql+pyodbc:// or trino://."
+        raise ConfigurationError(f"There is no connector for {scheme}://.", hint=hint)
+    module, _, name = known.partition(":")
     connector: type[Connector] = getattr(import_module(module), name)
-    return connector.from_url(url)
+    return connector
+
+
+def _has_sqlalchemy(scheme: str) -> bool:
+    """Whether a scheme is one of SQLAlchemy's, as far as that is known."""
+    from quorum.tools.databases.sqlalchemy_engines import ENGINES, NAMES
+
+    name, driver, _ = scheme.partition("+")
+    return bool(driver) or name in ENGINES or name in NAMES
 
 
 def _engine_of(path: str) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import ClassVar, Self
 
-from quorum.knowledge.catalog import Catalog
+from quorum.knowledge.catalog import Catalog, Table
 from quorum.tools.query import Estimate, Limits, QueryError, QueryResult
 
 GROUPING = (
@@ -30,10 +31,32 @@ class Account:
     Attributes:
         powers: What it may do beyond reading tables, and only the session forbids it: each ends a sentence
             that begins with the name.
+        sealed: Whether the session cannot write. Else the guard and the connector's own look at each text are
+            all that keeps the powers from being used.
+        gaps: What of ``Connector``'s promises does not hold, a sentence each; where there are any, the powers
+            are not known.
     """
 
     name: str
     powers: tuple[str, ...] = ()
+    sealed: bool = True
+    gaps: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A catalog, with what tells later which of its tables' values still hold.
+
+    Attributes:
+        marks: A text for each table, by full name, that is another one once its values may have changed; none
+            for tables whose values must be read anew whatever happened.
+        lacks: Full names of tables of which the catalog does not know all, by what it lacks
+            (``quorum.tools.databases.introspection.LACKS``).
+    """
+
+    catalog: Catalog
+    marks: Mapping[str, str] = field(default_factory=dict)
+    lacks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 class Connector(ABC):
@@ -46,9 +69,19 @@ class Connector(ABC):
     dialect: str
     """sqlglot's name of the dialect; empty until ``open`` where it depends on the database."""
 
+    estimates: bool = False
+    """Whether ``estimate`` tells what most queries would read."""
+
+    bills: bool = False
+    """Whether it is paid for by what is read, or by the time that takes: nothing is read there that nobody
+    asked for."""
+
     live: ClassVar[bool] = True
     """Whether queries can run at all; False where only the schema is available
     (``quorum.tools.databases.schema``)."""
+
+    several: ClassVar[bool] = False
+    """Whether it reads several databases as one, in parts that its results tell (``QueryResult.parts``)."""
 
     scheme: ClassVar[str]
     """The URL scheme that selects this connector, e.g. ``sqlite``."""
@@ -62,6 +95,23 @@ class Connector(ABC):
             ConfigurationError: The URL is malformed for this engine, or its driver is not
                 installed (the hint names the extra to install).
         """
+
+    @classmethod
+    def joined(cls, urls: Sequence[str]) -> Self | None:  # noqa: ARG003
+        """An unopened connector that reads all of several URLs of its scheme and joins their tables itself.
+
+        Returns:
+            None where the engine cannot: they are other servers, accounts or files.
+
+        Raises:
+            ConfigurationError: As ``from_url``.
+        """
+        return None
+
+    def owner(self, table: Table) -> tuple[Connector, Table]:
+        """Whose a table of the catalog is, and what it is there: where several databases are read as one,
+        the database that holds it."""
+        return self, table
 
     @abstractmethod
     async def open(self) -> None:
@@ -108,11 +158,41 @@ class Connector(ABC):
             DatabaseUnavailable: The connection is gone, or the database holds no table.
         """
 
+    async def identity(self) -> tuple[str, ...]:
+        """Whatever decides what ``catalog`` shows: which database, who asks, what its session is told.
+
+        No secret is among it. Catalogs of another identity are never taken for this one's
+        (``quorum.tools.databases.kept``).
+
+        Returns:
+            Nothing where reading the catalog is so quick that it is not kept.
+
+        Raises:
+            DatabaseUnavailable: The connection is gone, or cannot tell.
+        """
+        return ()
+
+    async def snapshot(self, before: Snapshot | None = None, *, samples: int = 3) -> Snapshot:  # noqa: ARG002
+        """``catalog``, with marks where the engine tells cheaply what has changed.
+
+        What is in the catalog is asked anew. Only values (row counts, samples, what is said of all values)
+        are taken from ``before``, where a table is the same and its mark as well. Unless an engine has a way
+        of its own, all is read anew.
+
+        Args:
+            before: An earlier snapshot of the same ``identity``, with as many samples.
+
+        Raises:
+            DatabaseUnavailable: As ``catalog``.
+        """
+        return Snapshot(await self.catalog(samples=samples))
+
     @abstractmethod
     async def run(self, sql: str, limits: Limits) -> QueryResult | QueryError:
         """Run one statement that the guard has passed.
 
         Rows beyond ``limits.rows`` or ``limits.bytes`` are not fetched and the result says so.
+        ``limits.scan`` is kept by ``quorum.tools.admission``, and here too where the engine can.
         After ``limits.seconds`` the query is cancelled for real, on the server or by killing
         its process, and a ``timeout`` error is returned. The connector stays usable.
         Cancelling the awaiting task cancels the query as well. Waiting for a free connection
@@ -129,8 +209,11 @@ class Connector(ABC):
     async def estimate(self, sql: str, limits: Limits) -> Estimate | QueryError | None:  # noqa: ARG002
         """What a statement that the guard has passed would read, without running it; free of charge.
 
+        What cannot be told is never a low number: ``Estimate.bytes`` is None then.
+
         Returns:
-            None where the engine cannot tell; a ``QueryError`` where it says that the SQL is wrong.
+            None where the engine cannot tell; a ``QueryError`` where it says that the SQL is wrong, or the
+            estimate could not be had within ``limits.seconds``.
 
         Raises:
             DatabaseUnavailable: The connector is not open.

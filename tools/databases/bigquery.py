@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Sequence
+from functools import reduce
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, cast
 
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import DatabaseUnavailable, missing_extra
-from quorum.tools.databases.base import Account
+from quorum.tools.databases.base import Account, Snapshot
 from quorum.tools.databases.bigquery_errors import client_errors, failure, query_error
 from quorum.tools.databases.bigquery_session import REFUSED, BigqueryLink, client_of
 from quorum.tools.databases.bigquery_url import Target
@@ -47,6 +49,7 @@ class BigqueryConnector(ServerConnector):
     dialect = "bigquery"
     scheme = "bigquery"
     links = 8
+    estimates = bills = True
 
     def __init__(self, target: Target) -> None:
         super().__init__()
@@ -65,10 +68,18 @@ class BigqueryConnector(ServerConnector):
             raise missing_extra("bigquery", "A BigQuery dataset", needs="google-cloud-bigquery")
         return cls(target)
 
+    @classmethod
+    def joined(cls, urls: Sequence[str]) -> Self | None:
+        first, *others = map(Target.of, urls)
+        target = reduce(
+            lambda known, other: known and known.joined(other), others, cast("Target | None", first)
+        )
+        return cls(target) if target else None
+
     @property
     def name(self) -> str:
         """The dataset's name where there is one, else the project's."""
-        return self.datasets[0] if len(self.datasets) == 1 else self.project
+        return self.places[0][1] if len(self.places) == 1 else self.project
 
     @property
     def place(self) -> str:
@@ -79,9 +90,9 @@ class BigqueryConnector(ServerConnector):
         return self._target.project
 
     @property
-    def datasets(self) -> tuple[str, ...]:
-        """The datasets that the URL names; none for all of the project."""
-        return self._target.datasets
+    def places(self) -> tuple[tuple[str, str], ...]:
+        """Project and name of each dataset that the URL names; none for all of the project."""
+        return self._target.places
 
     @property
     def client(self) -> Client:
@@ -101,13 +112,19 @@ class BigqueryConnector(ServerConnector):
             await asyncio.to_thread(client.close)
 
     async def catalog(self, *, samples: int = 3) -> Catalog:
+        return (await self.snapshot(samples=samples)).catalog
+
+    async def snapshot(self, before: Snapshot | None = None, *, samples: int = 3) -> Snapshot:
         from quorum.tools.databases.bigquery_catalog import introspect
 
-        return await introspect(self, samples)
+        return await introspect(self, before, samples)
+
+    async def identity(self) -> tuple[str, ...]:
+        return ("endpoint: " + self._target.endpoint, "place: " + self.place, "account: " + self._user)
 
     async def account(self) -> Account:
         powers = await asyncio.to_thread(self._powers)
-        return Account(self._user or "unknown", powers)
+        return Account(self._user or "unknown", powers, sealed=False)
 
     async def estimate(self, sql: str, limits: Limits) -> Estimate | QueryError | None:
         self._check_open()
@@ -129,8 +146,8 @@ class BigqueryConnector(ServerConnector):
                 self._client = await asyncio.to_thread(client_of, self._target)
             link = BigqueryLink(self._client, self._target)
             if not self._opened:
-                for name in self.datasets:
-                    await asyncio.to_thread(self._client.get_dataset, f"{self.project}.{name}")
+                for place in self._target.places:
+                    await asyncio.to_thread(self._client.get_dataset, ".".join(place))
                 self._user = await link.in_thread(link.user)
         except (Gone, Refusal) as error:
             raise self.unreachable(error) from None
@@ -168,8 +185,8 @@ class BigqueryConnector(ServerConnector):
     def _powers(self) -> tuple[str, ...]:
         """Datasets that the account may write to, tried on a table of each; it asks for no other right."""
         found = []
-        for name in self.datasets:
-            first = next(iter(self.client.list_tables(f"{self.project}.{name}", max_results=1)), None)
+        for project, name in self._target.places:
+            first = next(iter(self.client.list_tables(f"{project}.{name}", max_results=1)), None)
             if first is not None:
                 wanted = ["bigquery.tables.updateData", "bigquery.tables.delete"]
                 try:

@@ -15,9 +15,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from quorum.knowledge.catalog import Catalog, Column, Field, ForeignKey, Table
+from quorum.knowledge.catalog import Column, Field, ForeignKey, Table
+from quorum.tools.databases.base import Snapshot
+from quorum.tools.databases.batches import texts
 from quorum.tools.databases.bigquery_errors import client_errors, failure
-from quorum.tools.databases.bigquery_values import texts, type_name
+from quorum.tools.databases.bigquery_values import type_name
 from quorum.tools.databases.introspection import CATALOG_SECONDS, TEXT_CHARACTERS, Introspection
 from quorum.tools.databases.server import Refusal
 
@@ -39,9 +41,9 @@ KINDS = {
 }
 
 
-async def introspect(connector: BigqueryConnector, samples: int) -> Catalog:
-    """See ``Connector.catalog``."""
-    look = Introspection(connector)
+async def introspect(connector: BigqueryConnector, before: Snapshot | None, samples: int) -> Snapshot:
+    """See ``Connector.snapshot``: metadata are asked for each time, rows only of what has changed by them."""
+    look = Introspection(connector, before)
     client, slots = connector.client, asyncio.Semaphore(AT_ONCE)
 
     async def one(group: list[Any]) -> list[Table]:
@@ -49,17 +51,18 @@ async def introspect(connector: BigqueryConnector, samples: int) -> Catalog:
             return await asyncio.to_thread(_tables, client, look, group, samples)
 
     try:
-        names = connector.datasets
-        if not names:
-            names = tuple(await asyncio.to_thread(_datasets, client, connector.project))
+        places = connector.places
+        if not places:
+            names = await asyncio.to_thread(_datasets, client, connector.project)
+            places = tuple((connector.project, name) for name in names)
         listed = await asyncio.gather(
-            *(asyncio.to_thread(_listed, client, f"{connector.project}.{name}") for name in names)
+            *(asyncio.to_thread(_listed, client, ".".join(place)) for place in places)
         )
         groups = [group for found in listed for group in _shards(found)]
         tables = [table for found in await asyncio.gather(*map(one, groups)) for table in found]
     except client_errors() as error:
         raise connector.unreachable(failure(error)) from None
-    return look.catalog(tables)
+    return look.snapshot(tables)
 
 
 def _datasets(client: Client, project: str) -> list[str]:
@@ -87,7 +90,8 @@ def _tables(client: Client, look: Introspection, group: list[Any], samples: int)
     *others, newest = group
     try:
         found = client.get_table(newest.reference)
-        table = _with_rows(client, look, found, _table(found), samples)
+        table = _table(found)
+        table = look.unchanged(table, _mark(found)) or _with_rows(client, look, found, table, samples)
     except (Forbidden, NotFound) as error:
         refusal = failure(error)
         why = refusal.message if isinstance(refusal, Refusal) else str(refusal)
@@ -101,6 +105,11 @@ def _tables(client: Client, look: Introspection, group: list[Any], samples: int)
         ),
         table,
     ]
+
+
+def _mark(found: Any) -> str:
+    """What is another text once a table's rows, or anything else of it, have changed."""
+    return f"{found.etag} {found.modified} {found.num_rows}" if found.etag else ""
 
 
 def _table(found: Any) -> Table:
@@ -168,7 +177,9 @@ def _with_rows(client: Client, look: Introspection, found: Any, table: Table, sa
     late = time.monotonic() > look.started + CATALOG_SECONDS
     if found.table_type != "TABLE" or late or samples == 0:
         if samples:
-            look.unsampled.append(table.full_name)
+            look.unsampled.add(table.full_name)
+        if late:
+            look.late.add(table.full_name)
         return table
     rows = client.list_rows(found, max_results=ROWS + 1).to_arrow(create_bqstorage_client=False)
     values = [list(texts(column.to_pylist(), TEXT_CHARACTERS)) for column in rows.columns]

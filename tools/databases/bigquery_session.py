@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from quorum.tools.databases.bigquery_errors import client_errors, failure
-from quorum.tools.databases.server import CANCEL_SECONDS, Gone, Refusal, ThreadLink
+from quorum.tools.databases.server import CANCEL_SECONDS, Gone, Refusal, ThreadLink, aside
 from quorum.tools.databases.session import Fetched
 from quorum.tools.query import Estimate, Limits
 
@@ -109,7 +109,7 @@ class BigqueryLink(ThreadLink):
         if job:
             with suppress(Gone, Refusal, TimeoutError):
                 async with asyncio.timeout(2 * CANCEL_SECONDS):
-                    await asyncio.to_thread(self._cancel, job)
+                    await aside(self._cancel, job)
 
     def sever(self) -> None:
         self._cut = True
@@ -121,7 +121,8 @@ class BigqueryLink(ThreadLink):
         return str(self._dry_run("SELECT 1").user_email or "")
 
     def _fetch(self, sql: str, limits: Limits) -> Fetched:
-        from quorum.tools.databases.bigquery_values import collected, type_name
+        from quorum.tools.databases.batches import collected
+        from quorum.tools.databases.bigquery_values import type_name
 
         planned = self._checked(sql)
         expected = int(planned.total_bytes_processed or 0)
@@ -147,7 +148,8 @@ class BigqueryLink(ThreadLink):
         except client_errors() as error:
             raise failure(error) from None
         scanned = 0 if job.cache_hit else int(job.total_bytes_billed or job.total_bytes_processed or 0)
-        return Fetched(table, truncated, tuple(map(type_name, schema)), scanned)
+        slots = None if job.slot_millis is None else int(job.slot_millis) / 1000
+        return Fetched(table, truncated, tuple(map(type_name, schema)), scanned, slots)
 
     def _checked(self, sql: str) -> QueryJob:
         """The dry run of a text that may run.
@@ -197,8 +199,8 @@ class BigqueryLink(ThreadLink):
     def _usual(self) -> dict[str, Any]:
         """What each job is told."""
         usual: dict[str, Any] = {"use_legacy_sql": False}
-        if len(self._target.datasets) == 1:
-            usual["default_dataset"] = f"{self._target.project}.{self._target.datasets[0]}"
+        if len(self._target.places) == 1:
+            usual["default_dataset"] = ".".join(self._target.places[0])
         return usual
 
     def _cancel(self, job: str) -> None:

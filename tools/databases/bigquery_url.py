@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import parse_qsl, unquote
 
 from quorum.knowledge.errors import ConfigurationError
 
 OPTIONS = ("dataset", "billing_project", "location", "credentials", "impersonate", "endpoint", "anonymous")
 EXAMPLE = (
-    "Write bigquery://project/dataset, or bigquery://project?dataset=a,b; without a dataset all of the "
-    "project's are shown. Credentials are the application's default ones, or ?credentials=KEYFILE, or "
-    "?impersonate=SERVICE_ACCOUNT."
+    "Write bigquery://project/dataset, or bigquery://project?dataset=a,other-project.b; without a dataset "
+    "all of the project's are shown. Credentials are the application's default ones, or "
+    "?credentials=KEYFILE, or ?impersonate=SERVICE_ACCOUNT."
 )
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]*")
 
@@ -22,7 +22,7 @@ class Target:
     """What a URL names.
 
     Attributes:
-        datasets: Those that may be read; none for all of the project.
+        datasets: Those that may be read, of other projects as PROJECT.DATASET; none for all of the project.
         billing_project: Who pays for queries; the project itself if none is named.
         credentials: A service account's key file; empty for the application's default credentials.
         endpoint: Of a private server or an emulator; empty for Google's.
@@ -66,6 +66,23 @@ class Target:
         """Where the database is, for people."""
         return f"bigquery://{self.project}/{','.join(self.datasets)}".rstrip("/")
 
+    @property
+    def places(self) -> tuple[tuple[str, str], ...]:
+        """Project and name of each dataset that is named."""
+        found = (name.rpartition(".") for name in self.datasets)
+        return tuple((project or self.project, dataset) for project, _, dataset in found)
+
     def allows(self, project: str, dataset: str) -> bool:
         """Whether tables of that dataset may be read."""
-        return project == self.project and (not self.datasets or dataset in self.datasets)
+        return (project, dataset) in self.places if self.datasets else project == self.project
+
+    def joined(self, other: Target) -> Target | None:
+        """What both name, paid for by whom the first names; None where somebody else would ask, or where one
+        of two projects is meant as a whole."""
+        if replace(other, project=self.project, datasets=self.datasets) != self:
+            return None
+        if not (self.datasets and other.datasets):
+            return replace(self, datasets=()) if self.project == other.project else None
+        both = dict.fromkeys((*self.places, *other.places))
+        names = (name if project == self.project else f"{project}.{name}" for project, name in both)
+        return replace(self, datasets=tuple(names))

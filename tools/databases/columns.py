@@ -16,6 +16,8 @@ import pyarrow as pa
 
 WIDEST = 76
 """Digits of Arrow's largest decimal."""
+WHOLE = pa.decimal128(20, 0)
+"""What holds every whole number of Arrow's."""
 
 
 class Kind(NamedTuple):
@@ -55,7 +57,7 @@ class Collector:
 
     def finish(self) -> pa.Table:
         """All that was kept."""
-        columns = [_column([chunk[i] for chunk in self._chunks], kind) for i, kind in enumerate(self._kinds)]
+        columns = [joined([chunk[i] for chunk in self._chunks], kind) for i, kind in enumerate(self._kinds)]
         return pa.Table.from_arrays(columns, names=list(self._names))
 
     def _arrays(self, batch: Sequence[tuple[Any, ...]]) -> list[pa.Array]:
@@ -65,7 +67,7 @@ class Collector:
 
 def _array(values: Sequence[Any], kind: Kind) -> pa.Array:
     """One batch of a column: of the type that is declared, else of one that fits, else as texts."""
-    if any(isinstance(value, Decimal) and not value.is_finite() for value in values):
+    if _may_be_decimals(kind) and any(isinstance(v, Decimal) and not v.is_finite() for v in values):
         return _as_texts(values)
     for wanted in (kind.wanted, None):
         try:
@@ -75,7 +77,11 @@ def _array(values: Sequence[Any], kind: Kind) -> pa.Array:
     return _as_texts(values)
 
 
-def _column(chunks: Sequence[pa.Array], kind: Kind) -> pa.ChunkedArray:
+def _may_be_decimals(kind: Kind) -> bool:
+    return kind.wanted is None or pa.types.is_decimal(kind.wanted)
+
+
+def joined(chunks: Sequence[pa.Array], kind: Kind) -> pa.ChunkedArray:
     """One column out of its batches, which may differ in their types."""
     common = reduce(_common, {chunk.type: None for chunk in chunks}, pa.null())
     if pa.types.is_null(common):
@@ -89,6 +95,10 @@ def _common(one: pa.DataType, other: pa.DataType) -> pa.DataType:
         return one
     if pa.types.is_null(one):
         return other
+    if pa.types.is_integer(one) and pa.types.is_decimal(other):
+        return _common(WHOLE, other)
+    if pa.types.is_decimal(one) and pa.types.is_integer(other):
+        return _common(one, WHOLE)
     if pa.types.is_decimal(one) and pa.types.is_decimal(other):
         scale = max(one.scale, other.scale)
         digits = max(one.precision - one.scale, other.precision - other.scale) + scale
@@ -96,7 +106,7 @@ def _common(one: pa.DataType, other: pa.DataType) -> pa.DataType:
             return pa.string()
         return pa.decimal128(digits, scale) if digits <= 38 else pa.decimal256(digits, scale)
     if pa.types.is_integer(one) and pa.types.is_integer(other):  # beyond 2^63 Arrow infers another type
-        return pa.decimal128(20, 0)
+        return WHOLE
     if pa.types.is_list(one) and pa.types.is_list(other):
         item = _common(one.value_type, other.value_type)
         mixed = pa.types.is_string(item) and one.value_type != other.value_type

@@ -90,6 +90,14 @@ class DuckdbConnector(EmbeddedConnector):
         plain, options = options_of(url, "files")
         return cls(file_of(plain, cls.scheme), options.get("files", ()))
 
+    @property
+    def in_place(self) -> tuple[str, tuple[str, ...]] | None:
+        """The open database's file, and the files that it reads, for a session that attaches it.
+
+        None where its views name files as they lie beside it: elsewhere they would be others.
+        """
+        return None if self._files else (self._served, ())
+
     async def open(self) -> None:
         try:
             await super().open()

@@ -53,6 +53,10 @@ class FilesConnector(DuckdbConnector):
     def folder(self) -> Path:
         return self.path if self.path.is_dir() else self.path.parent
 
+    @property
+    def in_place(self) -> tuple[str, tuple[str, ...]]:
+        return self._served, self._files
+
     async def open(self) -> None:
         await self.close()
         await self._resolve()

@@ -135,21 +135,23 @@ class BuildingSession(DuckdbSession):
         return super()._bind(sql, statement) or self._connection.sql("SELECT 'done'")  # CREATE gives None
 
 
-def _connect(path: str, memory: int, files: Sequence[str], **changes: str) -> duckdb.DuckDBPyConnection:
-    """A connection that may read ``files`` beside the database, and whose settings are locked.
+def _connect(
+    path: str, memory: int, files: Sequence[str], first: Sequence[str] = (), **changes: str
+) -> duckdb.DuckDBPyConnection:
+    """A connection that may read ``files`` beside the database, with its settings locked after ``first``.
 
     DuckDB takes ``allowed_paths`` only while it may still read everything: they are set before that is
     forbidden, and before any other statement. It follows links there and then.
     """
     config: dict[str, Any] = {**CONFIGURATION, "memory_limit": f"{memory}B", **changes}
-    later = {name: config.pop(name) for name in LAST} if files else {}
+    later = {name: config.pop(name) for name in LAST} if files or first else {}
     connection = duckdb.connect(path, read_only=config["access_mode"] == "READ_ONLY", config=config)
     if files:
         folder = os.path.dirname(path)  # noqa: PTH120 - pathlib costs start time
         connection.execute(f"SET file_search_path = {text(folder)}")
         connection.execute(f"SET allowed_paths = [{', '.join(map(text, files))}]")
-    for name, value in later.items():
-        connection.execute(f"SET {name} = {value}")
+    for statement in (*first, *(f"SET {name} = {value}" for name, value in later.items())):
+        connection.execute(statement)
     return connection
 
 

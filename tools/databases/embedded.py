@@ -8,9 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
+from quorum.knowledge.catalog import Catalog
+from quorum.knowledge.described import FOLDER, with_descriptions
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.process import EngineDied, EngineFailed, EngineTimeout, Pool, Reply
+from quorum.tools.databases.session import Load
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult, timed_out
 from quorum.tools.urls import path_of
 
@@ -40,7 +43,7 @@ class EmbeddedConnector(Connector):
     def __init__(self, path: str) -> None:
         """``path``: the file as the user wrote it; relative to the working directory, ``~`` allowed."""
         self.path = Path(path)
-        self._served = ""
+        self._served, self._files = "", tuple[str, ...]()
         self._pool = Pool(self.session, CHILDREN)
         self._opened = False
 
@@ -78,7 +81,8 @@ class EmbeddedConnector(Connector):
         """
         self._opened = False
         await self._pool.close()
-        self._served, self._pool = file, Pool(session or self.session, CHILDREN, tuple(files))
+        self._served, self._files = file, tuple(files)
+        self._pool = Pool(session or self.session, CHILDREN, self._files)
         try:
             async with self._pool.child(file, Limits().memory):
                 self._opened = True
@@ -95,7 +99,11 @@ class EmbeddedConnector(Connector):
         await self._pool.close()
 
     async def run(self, sql: str, limits: Limits) -> QueryResult | QueryError:
-        reply = await self._reply(sql, limits)
+        return await self.run_over((), sql, limits)
+
+    async def run_over(self, loads: Sequence[Load], sql: str, limits: Limits) -> QueryResult | QueryError:
+        """``run``, after the session was handed ``loads`` (``quorum.tools.databases.session.Loading``)."""
+        reply = await self._reply(loads, sql, limits)
         if isinstance(reply, QueryError):
             return reply
         return QueryResult(
@@ -110,16 +118,16 @@ class EmbeddedConnector(Connector):
     def classify(self, failure: EngineFailed, sql: str) -> QueryError:
         """The engine's error as a ``QueryError``."""
 
-    async def _reply(self, sql: str, limits: Limits) -> Reply | QueryError:
+    async def _reply(self, loads: Sequence[Load], sql: str, limits: Limits) -> Reply | QueryError:
         if not self._opened:
             raise DatabaseUnavailable(f"The connection to {self.path} is closed.", hint="Open it first.")
         try:
             try:
-                return await self._asked(sql, limits)
+                return await self._asked(loads, sql, limits)
             except EngineDied as failure:
                 if not (failure.killed and self._opened):
                     raise
-                return await self._asked(sql, limits)
+                return await self._asked(loads, sql, limits)
         except EngineFailed as failure:  # to another child than the first
             return QueryError(ErrorKind.UNAVAILABLE, f"{failure.message} {failure.hint}".strip())
         except EngineTimeout:
@@ -130,7 +138,7 @@ class EmbeddedConnector(Connector):
             message = f"The engine's process {_ending(failure)}; most likely the query needs more memory"
             return QueryError(ErrorKind.RESOURCES, f"{message} than {limits.memory // 2**20} MiB.")
 
-    async def _asked(self, sql: str, limits: Limits) -> Reply | QueryError:
+    async def _asked(self, loads: Sequence[Load], sql: str, limits: Limits) -> Reply | QueryError:
         """One child's answer; a child that the query may have left unwell is closed.
 
         Raises:
@@ -138,12 +146,21 @@ class EmbeddedConnector(Connector):
         """
         async with self._pool.child(self._served, limits.memory) as child:
             try:
+                for what, payload in loads:
+                    await child.load(what, payload, limits.seconds)
                 return await child.run(sql, rows=limits.rows, size=limits.bytes, seconds=limits.seconds)
             except EngineFailed as failure:
                 error = self.classify(failure, sql)
                 if error.kind in UNSOUND:
                     await child.close()
                 return timed_out(limits) if error.kind is ErrorKind.TIMEOUT else error
+
+
+def with_beside(connector: Connector, catalog: Catalog) -> Catalog:
+    """The catalog with the descriptions that lie beside the database's file, if there are some."""
+    if isinstance(connector, EmbeddedConnector) and (folder := connector.folder / FOLDER).is_dir():
+        return with_descriptions(catalog, folder)
+    return catalog
 
 
 def file_of(url: str, scheme: str) -> str:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
+from itertools import islice
 from typing import Any, Protocol, TypeAlias
 
-from quorum.knowledge.catalog import Catalog, Column, Table
+from quorum.knowledge.catalog import Catalog, Column, Field, Table
 from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.knowledge.variant import infer_fields
+from quorum.tools.databases.base import Snapshot
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
 
 CATALOG_SECONDS = 30.0
@@ -47,6 +49,8 @@ Span: TypeAlias = tuple[int, int]
 """The least and the greatest row number."""
 From: TypeAlias = Callable[[int], str]
 """The condition, in SQL, that rows from this number on fulfil."""
+LACKS = ("estimated", "uncounted", "unsampled", "late")
+"""What a catalog may not know of a table: sets of an ``Introspection``."""
 UNREAD = ("blob", "bytea", "binary", "varbinary", "tinyblob", "mediumblob", "longblob", "geometry", "bytes")
 """Types of bytes, whose values are neither sampled nor compared; lengths and case left out."""
 
@@ -76,23 +80,34 @@ class Introspection:
         notes: What the catalog's reader should know.
         left_out: Tables, views and files that the catalog lacks: a sentence each with the reason.
         uncounted, unsampled: Tables for which the time was too short.
-        withheld: Columns whose values must not be sampled (``is_private``).
+        withheld: Columns whose values must not be sampled (``is_private``), by table.
         estimated: Tables whose row count is an estimate.
+        before: An earlier reading of the same.
+        marks: As of a ``Snapshot``.
+        late: Tables of which the catalog does not tell all because its time was up.
         unsure: Tables of which only some rows were read: the source as SQL, by column its text as SQL, and
-            an estimate of all rows' bytes.
+            the bytes of a row.
         quote: How the engine quotes a name.
     """
 
     connector: Introspected
+    before: Snapshot | None = None
+    marks: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
-    uncounted: list[str] = field(default_factory=list)
-    unsampled: list[str] = field(default_factory=list)
-    withheld: list[str] = field(default_factory=list)
-    estimated: list[str] = field(default_factory=list)
+    uncounted: set[str] = field(default_factory=set)
+    unsampled: set[str] = field(default_factory=set)
+    withheld: dict[str, list[str]] = field(default_factory=dict)
+    estimated: set[str] = field(default_factory=set)
+    late: set[str] = field(default_factory=set)
     unsure: dict[str, tuple[str, dict[str, str], float]] = field(default_factory=dict)
     quote: Callable[[str], str] = field(default=lambda name: quoted(name))
     started: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        catalog, lacks = (self.before.catalog, self.before.lacks) if self.before else (None, {})
+        self._known = {table.full_name: table for table in catalog.tables} if catalog else {}
+        self._lacked = {name: frozenset(lacks.get(name, ())) for name in LACKS}
 
     async def ask(self, sql: str) -> list[dict[str, Any]]:
         """Rows of a query that must succeed.
@@ -100,17 +115,51 @@ class Introspection:
         Raises:
             DatabaseUnavailable: It failed.
         """
-        answer = await self.connector.run(sql, Limits(rows=10**6, seconds=CATALOG_SECONDS))
+        limits = Limits(rows=10**7, bytes=2**30, seconds=CATALOG_SECONDS)
+        answer = await self.connector.run(sql, limits)
         if isinstance(answer, QueryError):
             raise DatabaseUnavailable(f"The catalog cannot be read: {answer.message}")
+        if answer.truncated:
+            raise DatabaseUnavailable(
+                f"The catalog cannot be read: it has more than {answer.row_count:,} entries.",
+                hint="Name some schemas in the URL.",
+            )
         return list(answer.table.to_pylist())
 
-    async def try_to(self, sql: str, rows: int = SAMPLE_ROWS) -> QueryResult | QueryError:
-        """Rows of a query that may fail; it takes at most ``TABLE_SECONDS`` of the budget."""
-        left = self.started + CATALOG_SECONDS - time.monotonic()
+    def unchanged(self, table: Table, mark: str) -> Table | None:
+        """The table with the values that it had before, if it is the same and its mark as well.
+
+        Args:
+            table: Without values.
+            mark: Kept for the next time; empty where nothing tells whether values have changed.
+        """
+        name = table.full_name
+        if mark:
+            self.marks[name] = mark
+        old = self._known.get(name)
+        if not mark or old is None or self.before is None or self.before.marks.get(name) != mark:
+            return None
+        if name in self._lacked["late"] or not _same_structure(old, table):
+            return None
+        for lack, names in self._lacked.items():
+            if name in names:
+                getattr(self, lack).add(name)
+        if name not in self.unsampled:
+            self.withhold(table)
+        return old
+
+    def left(self, share: float = 1.0) -> float:
+        """Seconds that are left of the budget, or of a share of it."""
+        return self.started + share * CATALOG_SECONDS - time.monotonic()
+
+    async def try_to(
+        self, sql: str, rows: int = SAMPLE_ROWS, seconds: float = TABLE_SECONDS
+    ) -> QueryResult | QueryError:
+        """Rows of a query that may fail; it takes at most ``seconds`` of the budget."""
+        left = self.left()
         if left <= 0:
             return QueryError(ErrorKind.TIMEOUT, "The time for the catalog is up.")
-        limits = Limits(rows=rows, bytes=16 * 2**20, seconds=min(left, TABLE_SECONDS))
+        limits = Limits(rows=rows, bytes=16 * 2**20, seconds=min(left, seconds))
         return await self.connector.run(sql, limits)
 
     async def count(self, source: str) -> int | None:
@@ -121,7 +170,7 @@ class Introspection:
     def with_count(self, table: Table, rows: int | None, estimate: int | None) -> Table:
         """The table with its row count, else an estimate; the notes say which."""
         if rows is None:
-            (self.uncounted if estimate is None else self.estimated).append(table.full_name)
+            (self.uncounted if estimate is None else self.estimated).add(table.full_name)
         return replace(table, row_count=estimate if rows is None else rows)
 
     async def sample(
@@ -134,7 +183,7 @@ class Introspection:
         """
         answer = await self.try_to(sample_query(source, texts, start, span))
         if isinstance(answer, QueryError):
-            self.unsampled.append(table.full_name)
+            self.unsampled.add(table.full_name)
             return table
         values = [column.to_pylist() for column in answer.table.columns]
         count = answer.table.num_rows
@@ -142,10 +191,13 @@ class Introspection:
         table = self.filled(table, values, samples, whole=whole)
         if whole:
             return table
-        size = answer.table.nbytes / max(1, count) * (table.row_count or 0)
+        self.doubt(table, source, texts, answer.table.nbytes / max(1, count))
+        return table
+
+    def doubt(self, table: Table, source: str, texts: Sequence[str], size: float) -> None:
+        """Have ``confirmed`` look at a table of which only some rows, each of ``size`` bytes, were read."""
         by_name = {c.name: text for c, text in zip(table.columns, texts, strict=True)}
         self.unsure[table.full_name] = source, by_name, size
-        return table
 
     def filled(self, table: Table, values: Sequence[Sequence[Any]], samples: int, *, whole: bool) -> Table:
         """The table with what rows of it tell; ``values`` are their texts by column.
@@ -154,6 +206,10 @@ class Introspection:
             whole: Whether these are all its rows; else what is said of all values needs ``confirmed``.
         """
         count = len(values[0]) if values else 0
+        values = [
+            [value is not None or None for value in found] if is_unread(column.type) else found
+            for column, found in zip(table.columns, values, strict=True)
+        ]
         words = (
             {value for found in values for value in found if isinstance(value, str)} if count <= FEW else ()
         )
@@ -163,9 +219,16 @@ class Introspection:
             column if is_private(column.name) else fill(column, found)
             for column, found in zip(table.columns, values, strict=False)
         ]
-        self.withheld += [f"{table.full_name}.{c.name}" for c in table.columns if is_private(c.name)]
+        self.withhold(table)
         table = replace(table, columns=tuple(columns))
-        return _with_distinct(table, len({*zip(*values, strict=True)})) if whole else table
+        if not whole or not values or len({*values[0]}) == count:  # the first column often tells rows apart
+            return table
+        return _with_distinct(table, len({*zip(*values, strict=True)}))
+
+    def withhold(self, table: Table) -> None:
+        """Note which columns of a table are not shown by values."""
+        if found := [f"{table.full_name}.{c.name}" for c in table.columns if is_private(c.name)]:
+            self.withheld[table.full_name] = found
 
     async def confirmed(self, table: Table) -> Table:
         """Check what a sample says about all values against all rows, and drop what is not true.
@@ -178,18 +241,22 @@ class Introspection:
         source, texts, size = self.unsure[table.full_name]
         counted = table.full_name not in self.estimated  # else not even that was quick enough
         rows = (table.row_count or 0) if counted else 0
-        claims = {c.name: f"count(DISTINCT {texts[c.name]})" for c in table.columns if c.complete}
-        found = await self._numbers(source, claims) if rows else {}
-        columns = [
-            replace(c, complete=c.complete and found.get(c.name) == len(c.samples)) for c in table.columns
-        ]
-        if not 0 < rows <= SCANNED_ROWS:
-            return replace(table, columns=tuple(columns))
-        doubtful = {c.name: f"count({self.quote(c.name)})" for c in columns if c.samples and not c.nulls}
-        filled = await self._numbers(source, doubtful)
-        columns = [replace(c, nulls=c.nulls or filled.get(c.name, rows) < rows) for c in columns]
-        table = replace(table, columns=tuple(columns))
-        if table.primary_key or size > SCANNED_BYTES:
+        scanned = 0 < rows <= SCANNED_ROWS
+        claims = {f"={c.name}": f"count(DISTINCT {texts[c.name]})" for c in table.columns if c.complete}
+        doubtful = {
+            c.name: f"count({self.quote(c.name)})" for c in table.columns if c.samples and not c.nulls
+        }
+        found = await self._numbers(source, claims | (doubtful if scanned else {})) if rows else {}
+        columns = tuple(
+            replace(
+                c,
+                complete=c.complete and found.get(f"={c.name}") == len(c.samples),
+                nulls=c.nulls or found.get(c.name, rows) < rows,
+            )
+            for c in table.columns
+        )
+        table = replace(table, columns=columns)
+        if not scanned or table.primary_key or size * rows > SCANNED_BYTES:
             return table
         different = f"(SELECT DISTINCT {', '.join(texts.values())} FROM {source}) AS different"
         return _with_distinct(table, (await self._numbers(different, {"": "count(*)"})).get("", rows))
@@ -212,15 +279,33 @@ class Introspection:
             message = f"{self.connector.place} holds no table{f' that can be read. {why}' if why else '.'}"
             raise DatabaseUnavailable(message, hint="" if why else "Is it the right database?")
         name, dialect = self.connector.name, self.connector.dialect
-        return Catalog(name, dialect, tuple(tables), self._all_notes(), tuple(self.left_out))
+        names = [table.full_name for table in tables]
+        return Catalog(name, dialect, tuple(tables), self._all_notes(names), tuple(self.left_out))
 
-    def _all_notes(self) -> tuple[str, ...]:
+    def snapshot(self, tables: Sequence[Table], filtered: tuple[str, ...] = ()) -> Snapshot:
+        """``catalog`` with what tells later what of it still holds.
+
+        Raises:
+            DatabaseUnavailable: As ``catalog``.
+        """
+        lacks = {name: tuple(sorted(getattr(self, name))) for name in LACKS}
+        return Snapshot(replace(self.catalog(tables), filtered=filtered), dict(self.marks), lacks)
+
+    def _all_notes(self, names: Sequence[str]) -> tuple[str, ...]:
         """The notes, those about what is left out and about lack of time included."""
+
+        def those(lacking: Container[str]) -> list[str]:
+            return [name for name in names if name in lacking]
+
+        withheld = [column for name in names for column in self.withheld.get(name, ())]
         lacks = (
-            ("Row counts are estimates for", self.estimated),
-            ("Not counted for lack of time", self.uncounted),
-            ("No sample values are shown, for privacy, of", self.withheld),
-            ("Without sample values, for lack of time or because they cannot be read", self.unsampled),
+            ("Row counts are estimates for", those(self.estimated)),
+            ("Not counted for lack of time", those(self.uncounted)),
+            ("No sample values are shown, for privacy, of", withheld),
+            (
+                "Without sample values, for lack of time or because they cannot be read",
+                those(self.unsampled),
+            ),
         )
         return (
             *self.left_out,
@@ -229,6 +314,7 @@ class Introspection:
         )
 
 
+@lru_cache(10_000)
 def is_private(column: str) -> bool:
     """Whether a column's name says that its values are secrets or official identifiers of persons.
 
@@ -236,6 +322,25 @@ def is_private(column: str) -> bool:
     not affected.
     """
     return _PRIVATE.search(_WORDS.sub(" ", column).casefold()) is not None
+
+
+def _same_structure(old: Table, new: Table) -> bool:
+    """Whether two tables differ in what their rows tell, at most."""
+    rest: dict[str, Any] = {"columns": (), "row_count": None, "distinct_rows": None}
+    if len(old.columns) != len(new.columns) or replace(old, **rest) != replace(new, **rest):
+        return False
+    return all(map(_same_column, old.columns, new.columns))
+
+
+def _same_column(old: Column, new: Column) -> bool:
+    declared = tuple(field for field in old.fields if not field.inferred) if old.fields else ()
+    return (
+        old.name == new.name
+        and old.type == new.type
+        and old.description == new.description
+        and old.nullable == new.nullable
+        and declared == new.fields
+    )
 
 
 def is_unread(kind: str) -> bool:
@@ -253,21 +358,24 @@ def quoted(*names: str) -> str:
     return ".".join('"' + name.replace('"', '""') + '"' for name in names if name)
 
 
-def sample_query(source: str, expressions: Iterable[str], start: From, span: Span | None) -> str:
-    """SQL for up to ``SAMPLE_ROWS`` rows: the first, or some from each of ``WINDOWS`` places.
+def sample_query(
+    source: str, expressions: Iterable[str], start: From, span: Span | None, rows: int = SAMPLE_ROWS
+) -> str:
+    """SQL for up to ``rows`` rows: the first, or some from each of ``WINDOWS`` places.
 
     Args:
         source: The table as SQL.
         expressions: What to select, as SQL.
         start: How the engine finds a row by its number; unused without ``span``.
         span: The least and the greatest row number; None where rows have none.
+        rows: At most ``SAMPLE_ROWS``.
     """
     selected = f"SELECT {', '.join(expressions)} FROM {source}"
     if span is None or _from_start(span):
-        return f"{selected} LIMIT {SAMPLE_ROWS}"
+        return f"{selected} LIMIT {rows}"
     low, high = span
     places = [low + (high - low) * i // WINDOWS for i in range(WINDOWS)]
-    each = SAMPLE_ROWS // WINDOWS
+    each = rows // WINDOWS
     parts = [f"SELECT * FROM ({selected} WHERE {start(place)} LIMIT {each}) AS part" for place in places]
     return " UNION ALL ".join(parts)
 
@@ -293,22 +401,36 @@ def _with_cells(column: Column, found: Sequence[Any], samples: int) -> Column:
 
 def _with_values(column: Column, found: Sequence[Any], samples: int) -> Column:
     """The column with samples, complete if they are all that was found; an empty text is one then."""
-    telling = [value for value in found if isinstance(value, str) and value.strip()]
-    counted = Counter(telling)
-    few = len(counted) <= FEW and len(telling) >= 2 * len(counted)
+    counted = Counter(found)
+    nulls = counted.pop(None, 0)
+    telling = {value: n for value, n in counted.items() if isinstance(value, str) and value.strip()}
+    total = sum(telling.values())
+    few = len(telling) <= FEW and total >= 2 * len(telling)
     most = max(samples, FEW) if samples and few else samples
-    shown = tuple(dict.fromkeys(_cut(value) for value, _ in counted.most_common(most)))
-    fields = column.fields or (infer_fields(telling[:DOCUMENTS]) if _documents(telling) else ())
-    others = {value for value in found if value is not None} - {*shown}
+    frequent = telling if total == len(telling) else sorted(telling, key=lambda value: -telling[value])
+    shown = tuple(dict.fromkeys(map(_cut, islice(frequent, most))))
+    fields = column.fields or _inferred(telling, found)
+    others = counted.keys() - {*shown}
     complete = samples > 0 and len(found) > 0 and not others - {""} and len(shown) + len(others) <= most
     shown += ("",) if complete and others else ()
-    nulls = bool(shown) and None in found
-    return replace(column, samples=shown, fields=fields, complete=complete, nulls=nulls)
+    return replace(column, samples=shown, fields=fields, complete=complete, nulls=bool(shown) and nulls > 0)
+
+
+def _inferred(telling: Iterable[str], found: Sequence[Any]) -> tuple[Field, ...]:
+    """The fields of a column of JSON documents; ``telling`` are its different values that are no blanks."""
+    if not any(map(_is_document, islice(telling, DOCUMENTS // 10 + 1))):  # else nine in ten could not be
+        return ()
+    values = [value for value in found if isinstance(value, str) and value.strip()][:DOCUMENTS]
+    return infer_fields(values) if _documents(values) else ()
+
+
+def _is_document(value: str) -> bool:
+    return value.lstrip()[:1] in ("{", "[")
 
 
 def _documents(values: Sequence[str]) -> bool:
     """Whether nearly all values look like JSON objects or arrays."""
-    likely = sum(value.lstrip()[:1] in ("{", "[") for value in values[:DOCUMENTS])
+    likely = sum(map(_is_document, values[:DOCUMENTS]))
     return likely > 0 and likely >= 0.9 * min(len(values), DOCUMENTS)
 
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Self
 
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import DatabaseUnavailable, missing_extra
-from quorum.tools.databases.base import Account
+from quorum.tools.databases import mysql_costs as costs
+from quorum.tools.databases.base import Account, Snapshot
 from quorum.tools.databases.mysql_errors import query_error
 from quorum.tools.databases.mysql_session import MysqlLink, failure, unsendable
 from quorum.tools.databases.mysql_url import Target
 from quorum.tools.databases.postgres_errors import sentence
 from quorum.tools.databases.server import Gone, Link, Refusal, ServerConnector
-from quorum.tools.query import QueryError
+from quorum.tools.query import Estimate, Limits, QueryError
 
 HINTS = (
     ("Access denied", "Check user, password and database; an option file (~/.my.cnf) may hold them, too."),
@@ -35,6 +39,7 @@ class MysqlConnector(ServerConnector):
 
     dialect = "mysql"
     scheme = "mysql"
+    estimates = True
 
     def __init__(self, target: Target) -> None:
         super().__init__()
@@ -51,6 +56,16 @@ class MysqlConnector(ServerConnector):
             raise missing_extra("mysql", "A MySQL or MariaDB database", needs="pymysql")
         return cls(target)
 
+    @classmethod
+    def joined(cls, urls: Sequence[str]) -> Self | None:
+        """Databases of one server, for the same user."""
+        targets = [Target.of(url) for url in urls]
+        who = [each.parameters | {"database": ""} for each in targets]
+        if any(each != who[0] for each in who):
+            return None
+        schemas = dict.fromkeys(name for each in targets for name in each.schemas)
+        return cls(replace(targets[0], schemas=tuple(schemas)))
+
     @property
     def name(self) -> str:
         """The database's name, for people."""
@@ -66,14 +81,31 @@ class MysqlConnector(ServerConnector):
         return self._target.schemas
 
     async def catalog(self, *, samples: int = 3) -> Catalog:
+        return (await self.snapshot(samples=samples)).catalog
+
+    async def snapshot(self, before: Snapshot | None = None, *, samples: int = 3) -> Snapshot:
         from quorum.tools.databases.mysql_catalog import introspect
 
-        return await introspect(self, samples)
+        return await introspect(self, before, samples)
+
+    async def identity(self) -> tuple[str, ...]:
+        from quorum.tools.databases.mysql_catalog import identity_of
+
+        return (f"server: {self._target.server}", *await identity_of(self))
 
     async def account(self) -> Account:
         from quorum.tools.databases.mysql_catalog import account_of
 
         return await account_of(self)
+
+    async def estimate(self, sql: str, limits: Limits) -> Estimate | QueryError | None:
+        self._check_open()
+        if problem := self.unsendable(sql):
+            return problem
+        if costs.INSPECTS.match(sql):
+            return Estimate(unknown="EXPLAIN runs its query") if costs.RUNS.search(sql) else Estimate(bytes=0)
+        few = await asyncio.to_thread(costs.few_rows, sql)
+        return await self.answered(sql, limits, lambda link: _explained(link, sql, few))
 
     async def connected(self) -> MysqlLink:
         import pymysql
@@ -98,3 +130,8 @@ class MysqlConnector(ServerConnector):
     def note_opened(self, link: Link) -> None:
         assert isinstance(link, MysqlLink)
         self.mariadb, self.user = link.mariadb, link.user
+
+
+async def _explained(link: Link, sql: str, few: int | None) -> Estimate:
+    assert isinstance(link, MysqlLink)
+    return await link.explained(sql, few)

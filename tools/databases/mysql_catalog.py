@@ -7,20 +7,20 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from quorum.knowledge.catalog import Catalog, Column, ForeignKey, Table
+from quorum.knowledge.catalog import Column, ForeignKey, Table
 from quorum.knowledge.errors import DatabaseUnavailable
-from quorum.tools.databases.base import Account
+from quorum.tools.databases.base import Account, Snapshot
 from quorum.tools.databases.introspection import TEXT_CHARACTERS, Introspection, is_unread
-from quorum.tools.query import ErrorKind, Limits, QueryError
+from quorum.tools.databases.sampling import Source, with_values
+from quorum.tools.query import Limits, QueryError
 
 if TYPE_CHECKING:
     from quorum.tools.databases.mysql import MysqlConnector
 
-COUNTED = 2_000_000
-"""Rows of a table, by the engine's estimate, up to which they are counted."""
 TABLES = """
     SELECT table_schema AS `schema`, table_name AS name, table_type AS kind, table_comment AS comment,
-        table_rows AS estimate
+        table_rows AS estimate, CASE WHEN update_time < NOW() - INTERVAL 2 SECOND
+            THEN CONCAT_WS(' ', create_time, update_time, data_length) END AS mark
     FROM information_schema.tables
     WHERE table_schema IN ({schemas}) AND table_type IN ('BASE TABLE', 'VIEW', 'SYSTEM VERSIONED')
     ORDER BY table_schema, table_name
@@ -39,6 +39,12 @@ KEYS = """
     WHERE table_schema IN ({schemas}) AND (constraint_name = 'PRIMARY' OR referenced_table_name IS NOT NULL)
     ORDER BY table_schema, table_name, constraint_name, ordinal_position
 """
+IDENTITY = """
+    SELECT @@hostname AS host, @@port AS port, @@version AS version, SUBSTRING_INDEX(USER(), '@', 1) AS login,
+        CURRENT_USER() AS account, @@time_zone AS zone, @@collation_connection AS collation
+"""
+SECRET = re.compile(r" IDENTIFIED (?:BY PASSWORD|VIA .*? USING|WITH .*? AS) '[^']*'")
+"""In a grant."""
 Row = dict[str, Any]
 Name = tuple[str, str]
 
@@ -60,14 +66,15 @@ WRITES = {
 """What ends a sentence about an account, by the right that it has."""
 
 
-async def introspect(connector: MysqlConnector, samples: int) -> Catalog:
-    """See ``Connector.catalog``. MySQL's databases are the tables' schemas."""
-    look = Introspection(connector, quote=quoted)
+async def introspect(connector: MysqlConnector, before: Snapshot | None, samples: int) -> Snapshot:
+    """See ``Connector.snapshot``. MySQL's databases are the tables' schemas."""
+    look = Introspection(connector, before, quote=quoted)
     schemas = ", ".join(_literal(name) for name in connector.schemas)
     relations = await look.ask(TABLES.format(schemas=schemas))
     columns = _by(await look.ask(COLUMNS.format(schemas=schemas)))
     keys = _by(await look.ask(KEYS.format(schemas=schemas)))
-    tables = []
+    exact = "utf8mb4_nopad_bin" if connector.mariadb else "utf8mb4_0900_bin"  # else 'a' and 'A' are one value
+    sources = []
     for row in relations:
         name = (row["schema"], row["name"])
         view = row["kind"] == "VIEW"
@@ -83,20 +90,27 @@ async def introspect(connector: MysqlConnector, samples: int) -> Catalog:
             primary_key=tuple(key["column"] for key in keys[name] if key["name"] == "PRIMARY"),
             foreign_keys=tuple(_foreign(keys[name], columns)),
         )
-        if view and (problem := await _problem(look, table)):
-            look.left_out.append(f"The view {table.full_name} cannot be read and is left out: {problem}")
-        else:
-            tables.append(await _with_values(look, table, row, samples, mariadb=connector.mariadb))
-    return look.catalog([await look.confirmed(table) for table in tables])
+        texts = [_as_text(column, exact) for column in table.columns]
+        sources.append(
+            Source(table, quoted(*name), texts, row["mark"] or "", row["estimate"], countable=not view)
+        )
+    return look.snapshot(await with_values(look, sources, samples))
+
+
+async def identity_of(connector: MysqlConnector) -> tuple[str, ...]:
+    """What the server says of itself, the session and the account. Its grants decide what is in a catalog."""
+    answer = await connector.run(IDENTITY, Limits())
+    if isinstance(answer, QueryError):
+        raise DatabaseUnavailable(f"Who asks cannot be read: {answer.message}")
+    (row,) = answer.table.to_pylist()
+    told = {"schemas": connector.schemas, "grants": sorted(await _grants(connector))}
+    return tuple(f"{name}: {value}" for name, value in (row | told).items())
 
 
 async def account_of(connector: MysqlConnector) -> Account:
     """See ``Connector.account``."""
-    answer = await connector.run("SHOW GRANTS", Limits())
-    if isinstance(answer, QueryError):
-        raise DatabaseUnavailable(f"The account's rights cannot be read: {answer.message}")
     found: dict[str, list[str]] = defaultdict(list)
-    for (grant,) in zip(*(column.to_pylist() for column in answer.table.columns), strict=True):
+    for grant in await _grants(connector):
         match = re.match(r"GRANT (?P<rights>.+?) ON (?P<where>\S+) TO ", grant)
         if match is None:
             continue
@@ -106,6 +120,18 @@ async def account_of(connector: MysqlConnector) -> Account:
             if right in rights:
                 found[right].append(match["where"].replace("`", ""))
     return Account(connector.user, tuple(f"{WRITES[right]} on {', '.join(found[right])}" for right in found))
+
+
+async def _grants(connector: MysqlConnector) -> list[str]:
+    """The account's grants, without the hash of its password that MariaDB shows.
+
+    Raises:
+        DatabaseUnavailable: They cannot be read.
+    """
+    answer = await connector.run("SHOW GRANTS", Limits())
+    if isinstance(answer, QueryError):
+        raise DatabaseUnavailable(f"The account's rights cannot be read: {answer.message}")
+    return [SECRET.sub("", str(grant)) for grant in answer.table.column(0).to_pylist()]
 
 
 def quoted(*names: str) -> str:
@@ -142,24 +168,6 @@ def _foreign(keys: Iterable[Row], columns: dict[Name, list[Row]]) -> Iterator[Fo
             f"{parts[0]['ref_schema']}.{parts[0]['ref_table']}",
             tuple(part["ref_column"] for part in parts),
         )
-
-
-async def _problem(look: Introspection, table: Table) -> str:
-    """Why a view cannot be read; empty if it can, or if there was no time to tell."""
-    answer = await look.try_to(f"SELECT * FROM {quoted(table.schema, table.name)} LIMIT 0")
-    if isinstance(answer, QueryError) and answer.kind is not ErrorKind.TIMEOUT:
-        return answer.message
-    return ""
-
-
-async def _with_values(look: Introspection, table: Table, row: Row, samples: int, *, mariadb: bool) -> Table:
-    source, estimate = quoted(table.schema, table.name), row["estimate"]
-    if table.kind == "table":  # a view may take for ever to count
-        rows = await look.count(source) if (estimate or 0) <= COUNTED else None
-        table = look.with_count(table, rows, estimate)
-    exact = "utf8mb4_nopad_bin" if mariadb else "utf8mb4_0900_bin"  # else 'a' and 'A' are one value
-    texts = [_as_text(column, exact) for column in table.columns]
-    return await look.sample(table, source, texts, samples, lambda number: f"{number} >= 0", None)
 
 
 def _as_text(column: Column, collation: str) -> str:

@@ -9,14 +9,18 @@ query. The driver, PyMySQL, blocks: it works in a thread of the connection's own
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import socket
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from quorum.tools.databases.server import CANCEL_SECONDS, Gone, Refusal, ThreadLink
+from quorum.tools.databases import mysql_costs as costs
+from quorum.tools.databases.scans import Hidden
+from quorum.tools.databases.server import CANCEL_SECONDS, Gone, Refusal, ThreadLink, aside
 from quorum.tools.databases.session import Fetched
-from quorum.tools.query import ErrorKind, Limits, QueryError
+from quorum.tools.query import ErrorKind, Estimate, Limits, QueryError
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
@@ -32,9 +36,13 @@ CHUNK_ROWS = 200
 """Rows that come at a time, so that few of them are in memory as objects."""
 SQL_MODE = "ONLY_FULL_GROUP_BY"
 """Without ANSI_QUOTES, NO_BACKSLASH_ESCAPES and PIPES_AS_CONCAT: a text means here what the guard judged."""
+LIST_BYTES = 2**20
+"""Of one GROUP_CONCAT, MariaDB's default; MySQL cuts at 1,024 bytes, and says so in a warning only."""
 LOST = {0, 1053, 1077, 1079, 1927, 2000, 2006, 2013, 2014, 2055, 4031}
 """Numbers of errors after which there is no connection."""
 READ_ONLY = 1792
+REWRITTEN = 1003
+"""The note in which EXPLAIN gives the query as the server understands it."""
 READS = re.compile(r"[\s(]*(?:SELECT|WITH|VALUES|TABLE|EXPLAIN|SHOW)\b", re.IGNORECASE)
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`(?:[^`]|``)*`", re.DOTALL)
 _RUNS = re.compile(r"/\*(?:M?!|\+)")
@@ -85,6 +93,14 @@ class MysqlLink(ThreadLink):
     async def fetch(self, sql: str, limits: Limits) -> Fetched:
         return await self.in_thread(self._fetch, sql, limits)
 
+    async def explained(self, sql: str, few: int | None) -> Estimate:
+        """What a query would read; it does not run.
+
+        Raises:
+            Gone, Refusal: The connection is lost; the server says that the query is wrong.
+        """
+        return await self.in_thread(self._explained, sql, few)
+
     async def settle(self) -> None:
         if self._cut:
             return
@@ -108,7 +124,7 @@ class MysqlLink(ThreadLink):
             return
         with suppress(Gone, Refusal, TimeoutError):
             async with asyncio.timeout(CANCEL_SECONDS):
-                await asyncio.to_thread(self._kill, connection.thread_id())
+                await aside(self._kill, connection.thread_id())
 
     def sever(self) -> None:
         self._cut = True
@@ -124,7 +140,9 @@ class MysqlLink(ThreadLink):
         self.mariadb = "mariadb" in connection.get_server_info().lower()
         numbers = re.findall(r"\d+", connection.get_server_info().removeprefix("5.5.5-"))
         self.version = tuple(map(int, numbers[:3]))
-        self._say(f"SET SESSION sql_mode = '{SQL_MODE}'")
+        self._say(f"SET SESSION sql_mode = '{SQL_MODE}', group_concat_max_len = {LIST_BYTES}")
+        if not self.mariadb and self.version >= (8,):  # else what it says of tables is up to a day old
+            self._say("SET SESSION information_schema_stats_expiry = 0")
         self._say("SET SESSION TRANSACTION READ ONLY")
         ((user,),) = self._say("SELECT CURRENT_USER()")
         self.user = str(user)
@@ -191,6 +209,49 @@ class MysqlLink(ThreadLink):
         finally:
             if self._cut and cursor._result is not None:  # else whoever collects it reads on
                 cursor._result.unbuffered_active = False
+
+    def _explained(self, sql: str, few: int | None) -> Estimate:
+        try:
+            plan, note, dependent = self._plan(sql)
+        except Refusal as refusal:
+            if refusal.state in costs.MAY_NOT_SEE:
+                return Estimate(unknown="what is behind a view may not be seen")
+            raise
+        named = costs.Named.of([note])
+        try:
+            sizes = costs.sizes_of(self._facts(named.places))
+            views = [each for each in map(self._view, named.places) if each]
+            while views:  # of one that is not merged into the query only its name stands there
+                more = costs.Named.of(views)
+                named, known = named | more, set(named.places)
+                new = [place for place in more.places if place not in known]
+                sizes |= costs.sizes_of(self._facts(new))
+                views = [each for each in map(self._view, new) if each]
+        except Hidden as hidden:
+            return Estimate(unknown=str(hidden))
+        ((cache,),) = self._say("SELECT @@innodb_buffer_pool_size")
+        return costs.estimate_of(plan, costs.Facts(named, sizes, float(cache), dependent, few))
+
+    def _plan(self, sql: str) -> tuple[costs.Plan, str, set[int]]:
+        """The plan, the query as the server understands it, and the numbers of its dependent SELECTs."""
+        if not self.mariadb and self.version >= (8, 0):
+            self._say("SET SESSION information_schema_stats_expiry = 0")
+        if not self.mariadb and self.version >= (8, 3):
+            self._say("SET SESSION explain_json_format_version = 1")
+        ((plan,),) = self._say(f"EXPLAIN FORMAT=JSON {sql}")
+        lines = self._say(f"EXPLAIN {'EXTENDED ' if self.mariadb else ''}{sql}")
+        notes = [str(text) for _, number, text in self._say("SHOW WARNINGS") if number == REWRITTEN]
+        again = {int(line[0]) for line in lines if line[0] and costs.AGAIN.search(str(line[1]))}
+        return json.loads(plan), "\n".join(notes), again
+
+    def _facts(self, places: Sequence[costs.Place]) -> list[dict[str, Any]]:
+        names = ("home", "name", "engine", "part", "data", "indexes", "n")
+        rows = [row for place in places for row in self._say(costs.facts_query(place))]
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
+    def _view(self, place: costs.Place) -> str:
+        """The query of a view; empty where it is none, or may not be seen."""
+        return "".join(str(row[0]) for row in self._say(costs.view_query(place)))
 
     def _give_up(self) -> None:
         """Have the server stop a query whose other rows are not wanted; the connection goes with it."""

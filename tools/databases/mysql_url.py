@@ -58,6 +58,12 @@ class Target:
         return cls(parameters | _driver_options(options), schemas)
 
     @property
+    def server(self) -> str:
+        """Which server it is, as far as the URL says."""
+        known = ("host", "port", "unix_socket", "read_default_file")
+        return repr({name: self.parameters.get(name) for name in known})
+
+    @property
     def place(self) -> str:
         """Where the database is, for people."""
         host, port = self.parameters.get("host", ""), self.parameters.get("port", "")

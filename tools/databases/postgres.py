@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 from importlib.util import find_spec
-from typing import Self
+from typing import Any, Self
 
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import DatabaseUnavailable, missing_extra
-from quorum.tools.databases.base import Account
+from quorum.tools.databases import postgres_costs as costs
+from quorum.tools.databases.base import Account, Snapshot
 from quorum.tools.databases.postgres_code import OwnCode
 from quorum.tools.databases.postgres_errors import query_error, sentence
 from quorum.tools.databases.postgres_session import READS, PostgresLink
 from quorum.tools.databases.postgres_url import Target
 from quorum.tools.databases.server import Gone, Link, Refusal, ServerConnector
-from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
+from quorum.tools.query import ErrorKind, Estimate, Limits, QueryError, QueryResult
 
 HINTS = (
     (
@@ -35,6 +39,8 @@ HINTS = (
 )
 """What to do, by what the server says."""
 REACH = "Is the server running, and are host and port right?"
+ENOUGH = Limits(rows=10**6, bytes=256 * 2**20)
+"""For plans, and what they are read by."""
 
 
 class PostgresConnector(ServerConnector):
@@ -46,6 +52,7 @@ class PostgresConnector(ServerConnector):
 
     dialect = "postgres"
     scheme = "postgresql"
+    estimates = True
 
     def __init__(self, target: Target) -> None:
         super().__init__()
@@ -53,6 +60,8 @@ class PostgresConnector(ServerConnector):
         self._name = target.parameters.get("dbname", "")
         self.version = 0
         """The server's, as 150003 for 15.3; known once it is open."""
+        self.server = ""
+        """Host and port that the first connection went to; known once it is open."""
         self._code = OwnCode()
 
     @classmethod
@@ -61,6 +70,16 @@ class PostgresConnector(ServerConnector):
         if find_spec("psycopg") is None:
             raise missing_extra("postgres", "A PostgreSQL database", needs="psycopg")
         return cls(target)
+
+    @classmethod
+    def joined(cls, urls: Sequence[str]) -> Self | None:
+        """Schemas of one database, for the same user."""
+        targets = [Target.of(url) for url in urls]
+        if any(each.parameters != targets[0].parameters for each in targets):
+            return None
+        named = [each.schemas for each in targets]
+        schemas = dict.fromkeys(name for names in named for name in names) if all(named) else {}
+        return cls(replace(targets[0], schemas=tuple(schemas)))
 
     @property
     def name(self) -> str:
@@ -89,14 +108,41 @@ class PostgresConnector(ServerConnector):
     async def run(self, sql: str, limits: Limits) -> QueryResult | QueryError:
         return self._code.refusal(sql) or await super().run(sql, limits)
 
+    async def estimate(self, sql: str, limits: Limits) -> Estimate | QueryError | None:
+        self._check_open()
+        if problem := self.unsendable(sql) or self._code.refusal(sql):
+            return problem
+        if costs.INSPECTS.match(sql):
+            return Estimate(unknown="EXPLAIN runs its query") if costs.RUNS.search(sql) else Estimate(bytes=0)
+        explained = await self.answered(sql, limits, lambda link: _explained(link, sql, limits))
+        if isinstance(explained, QueryError):
+            return explained
+        plan = await asyncio.to_thread(costs.plan_of, explained)
+        found = list[list[dict[str, Any]]]()
+        for text in (costs.facts_query(costs.tables_of(plan)), costs.OWN_CODE):
+            answer = await self.ask(text, replace(ENOUGH, seconds=limits.seconds))
+            if isinstance(answer, QueryError):
+                return answer
+            found.append(answer.table.to_pylist())
+        facts, own = found
+        return await asyncio.to_thread(costs.estimate_of, plan, costs.Facts.of(facts), own)
+
     async def ask(self, sql: str, limits: Limits) -> QueryResult | QueryError:
         """Run a statement of our own, whose operators and functions are the server's whatever else it has."""
         return await super().run(sql, limits)
 
     async def catalog(self, *, samples: int = 3) -> Catalog:
+        return (await self.snapshot(samples=samples)).catalog
+
+    async def snapshot(self, before: Snapshot | None = None, *, samples: int = 3) -> Snapshot:
         from quorum.tools.databases.postgres_catalog import introspect
 
-        return await introspect(self, samples)
+        return await introspect(self, before, samples)
+
+    async def identity(self) -> tuple[str, ...]:
+        from quorum.tools.databases.postgres_account import identity_of
+
+        return await identity_of(self)
 
     async def account(self) -> Account:
         from quorum.tools.databases.postgres_account import account_of
@@ -124,7 +170,18 @@ class PostgresConnector(ServerConnector):
 
     def note_opened(self, link: Link) -> None:
         assert isinstance(link, PostgresLink)
-        self._name, self.version = link.database, link.version
+        self._name, self.version, self.server = link.database, link.version, link.server
+
+
+async def _explained(link: Link, sql: str, limits: Limits) -> str:
+    """The plan of a query, which does not run."""
+    try:
+        fetched = await link.fetch(costs.EXPLAIN + sql, replace(ENOUGH, seconds=limits.seconds))
+    except Refusal as refusal:
+        if refusal.position is not None:
+            refusal.position = max(1, refusal.position - len(costs.EXPLAIN))
+        raise
+    return str(fetched.table.column(0)[0].as_py())
 
 
 def unsendable(sql: str) -> QueryError | None:

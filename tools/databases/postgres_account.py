@@ -1,7 +1,8 @@
-"""What the role that asks may do on its PostgreSQL server beyond reading."""
+"""Who asks on a PostgreSQL server, and what the role may do beyond reading."""
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from quorum.knowledge.errors import DatabaseUnavailable
@@ -29,6 +30,27 @@ ROLE = f"""
             AND has_schema_privilege(n.oid, 'CREATE')) AS schemas
     FROM pg_roles WHERE rolname = current_user
 """
+IDENTITY = """
+    SELECT d.oid::text AS database, current_user::text AS role, session_user::text AS login,
+        CASE WHEN r.rolsuper THEN 'superuser' WHEN r.rolbypassrls THEN 'sees all rows' END AS kind,
+        CASE WHEN NOT r.rolsuper THEN (
+            SELECT string_agg(m.rolname, ' ' ORDER BY m.rolname) FROM pg_roles m
+            WHERE pg_has_role(current_user, m.oid, 'MEMBER')
+        ) END AS memberships,
+        (SELECT string_agg(s.name || '=' || s.setting, ' ' ORDER BY s.name) FROM pg_settings s
+            WHERE s.source IN ('client', 'user', 'database', 'database user', 'global')) AS settings,
+        (SELECT string_agg(s.setconfig::text, ' ' ORDER BY s.setdatabase, s.setrole)
+            FROM pg_db_role_setting s LEFT JOIN pg_roles l ON l.oid = s.setrole
+            WHERE s.setdatabase IN (0, d.oid) AND (s.setrole = 0 OR l.rolname = session_user)
+        ) AS own_settings,
+        {person} AS person
+    FROM pg_database d CROSS JOIN pg_roles r
+    WHERE d.datname = current_database() AND r.rolname = current_user
+"""
+"""Row policies and views may hang on any setting, those of extensions and of nobody included."""
+SYSTEM = "SELECT system_identifier::text AS system FROM pg_control_system()"
+PERSONS = 160_000
+"""The version since which a server tells who logged in as a role."""
 SUPER = "is a superuser: no right holds it back, and the server's files are open to it"
 POWERS = {
     "reads": "may read files on the server",
@@ -55,3 +77,17 @@ async def account_of(connector: PostgresConnector) -> Account:
     powers = [words for name, words in POWERS.items() if row[name]]
     powers += [COUNTS[name][row[name] != 1].format(f"{row[name]:,}") for name in COUNTS if row[name]]
     return Account(row["name"], tuple(powers))
+
+
+async def identity_of(connector: PostgresConnector) -> tuple[str, ...]:
+    """See ``Connector.identity``."""
+    person = "system_user" if connector.version >= PERSONS else "NULL"
+    answer = await connector.ask(IDENTITY.format(person=person), Limits())
+    if isinstance(answer, QueryError):
+        raise DatabaseUnavailable(f"Who asks cannot be read: {answer.message}")
+    system = await connector.ask(SYSTEM, Limits())  # not every server tells its own
+    (row,) = answer.table.to_pylist()
+    told = [] if isinstance(system, QueryError) else system.table["system"].to_pylist()
+    options = os.environ.get("PGOPTIONS", "")
+    asked = {"server": connector.server, "system": told, "schemas": connector.schemas, "options": options}
+    return tuple(f"{name}: {value}" for name, value in (asked | row).items())

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from quorum.knowledge.catalog import Catalog, Column, Field, ForeignKey, Table
-from quorum.tools.databases.introspection import TEXT_CHARACTERS, Introspection, Span, listed, quoted
+from quorum.knowledge.catalog import Column, Field, ForeignKey, Table
+from quorum.tools.databases.base import Snapshot
+from quorum.tools.databases.introspection import (
+    SAMPLE_ROWS,
+    TEXT_CHARACTERS,
+    Introspection,
+    is_unread,
+    listed,
+    quoted,
+)
 from quorum.tools.databases.postgres_account import OURS
 from quorum.tools.databases.postgres_code import POLICED, READS, by_relation
-from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
+from quorum.tools.databases.postgres_marks import marks_of
+from quorum.tools.databases.sampling import Source, with_values
+from quorum.tools.query import Limits, QueryError, QueryResult
 
 if TYPE_CHECKING:
     from quorum.tools.databases.postgres import PostgresConnector
@@ -19,33 +30,51 @@ if TYPE_CHECKING:
 KINDS = {"r": "table", "p": "table", "v": "view", "m": "materialized view", "f": "foreign table"}
 TID_RANGES = 140_000
 """The version since which the engine goes straight to a row's page."""
-COUNTED = 2_000_000
-"""Rows of a table, by the engine's estimate, up to which they are counted."""
+COUNTABLE = ("table", "materialized view")
+"""Kinds whose rows are counted: a view may take for ever."""
+SHORT = re.compile(
+    r"(small|big)?int(eger)?|oid|real|double precision|numeric\(.*\)|boolean|date|uuid"
+    r"|(time|interval).*|(character varying|character)\(\d{1,4}\)"
+)
+"""Types whose values are never long."""
 DEEPEST = 4
 """Levels of composite types that are told."""
 
 RELATIONS = r"""
+    WITH partitioned AS (
+        SELECT p.oid, CASE WHEN min(leaf.reltuples) >= 0 THEN sum(leaf.reltuples)::bigint END AS estimate
+        FROM pg_class p CROSS JOIN LATERAL pg_partition_tree(p.oid) AS tree
+        JOIN pg_class leaf ON leaf.oid = tree.relid
+        WHERE p.relkind = 'p' AND NOT p.relispartition AND tree.isleaf GROUP BY p.oid
+    )
     SELECT c.oid::bigint AS oid, n.nspname AS schema, c.relname AS name, c.relkind::text AS kind,
-        obj_description(c.oid, 'pg_class') AS comment, c.relpages AS pages,
-        CASE c.relkind WHEN 'p' THEN (
-            SELECT CASE WHEN min(leaf.reltuples) >= 0 THEN sum(leaf.reltuples)::bigint END
-            FROM pg_partition_tree(c.oid) AS tree JOIN pg_class AS leaf ON leaf.oid = tree.relid
-            WHERE tree.isleaf
-        ) ELSE nullif(greatest(c.reltuples, -1), -1)::bigint END AS estimate
+        d.description AS comment, c.relpages AS pages,
+        CASE c.relkind WHEN 'p' THEN partitioned.estimate
+            ELSE nullif(greatest(c.reltuples, -1), -1)::bigint END AS estimate
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    LEFT JOIN partitioned ON partitioned.oid = c.oid
+    LEFT JOIN pg_description d
+    ON d.objoid = c.oid AND d.objsubid = 0 AND d.classoid = 'pg_class'::regclass
     WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition AND c.relpersistence <> 't'
     AND {schemas} AND has_schema_privilege(n.oid, 'USAGE') AND has_any_column_privilege(c.oid, 'SELECT')
     ORDER BY n.nspname, c.relname
 """
 COLUMNS = r"""
+    WITH shown AS MATERIALIZED (
+        SELECT c.oid, has_table_privilege(c.oid, 'SELECT') AS whole
+        FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition AND c.relpersistence <> 't'
+        AND {schemas}
+    )
     SELECT a.attrelid::bigint AS oid, a.attnum AS number, a.attname AS name,
         format_type(a.atttypid, a.atttypmod) AS type, NOT a.attnotnull AS nullable,
-        col_description(a.attrelid, a.attnum) AS comment,
+        d.description AS comment,
         coalesce(nullif(t.typelem, 0), t.oid)::bigint AS item, t.typelem <> 0 AND t.typlen = -1 AS list
-    FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-    JOIN pg_type t ON t.oid = a.atttypid
-    WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition AND c.relpersistence <> 't'
-    AND a.attnum > 0 AND NOT a.attisdropped AND {schemas} AND has_column_privilege(c.oid, a.attnum, 'SELECT')
+    FROM shown c JOIN pg_attribute a ON a.attrelid = c.oid JOIN pg_type t ON t.oid = a.atttypid
+    LEFT JOIN pg_description d
+    ON d.objoid = c.oid AND d.objsubid = a.attnum AND d.classoid = 'pg_class'::regclass
+    WHERE a.attnum > 0 AND NOT a.attisdropped
+    AND (c.whole OR has_column_privilege(c.oid, a.attnum, 'SELECT'))
     ORDER BY a.attrelid, a.attnum
 """
 KEYS = r"""
@@ -65,9 +94,9 @@ COMPOSITES = r"""
 Row = dict[str, Any]
 
 
-async def introspect(connector: PostgresConnector, samples: int) -> Catalog:
-    """See ``Connector.catalog``. Partitions are told as the one table that they are parts of."""
-    look = Introspection(_Ours(connector))
+async def introspect(connector: PostgresConnector, before: Snapshot | None, samples: int) -> Snapshot:
+    """See ``Connector.snapshot``. Partitions are told as the one table that they are parts of."""
+    look = Introspection(_Ours(connector), before)
     schemas = _schemas(connector.schemas)
     relations = await look.ask(RELATIONS.format(schemas=schemas))
     columns = _by(await look.ask(COLUMNS.format(schemas=schemas)), "oid")
@@ -75,9 +104,10 @@ async def introspect(connector: PostgresConnector, samples: int) -> Catalog:
     composites = _by(await look.ask(COMPOSITES), "owner")
     code = by_relation(await look.ask(READS))
     policed = {row["oid"] for row in await look.ask(POLICED)}
+    marks = await marks_of(look, policed)
     full_names = {row["oid"]: f"{row['schema']}.{row['name']}" for row in relations}
     names = {oid: {row["number"]: row["name"] for row in found} for oid, found in columns.items()}
-    tables = []
+    sources = []
     for row in relations:
         table = Table(
             name=row["name"],
@@ -90,17 +120,14 @@ async def introspect(connector: PostgresConnector, samples: int) -> Catalog:
         )
         if calls := code.get(row["oid"]):
             look.left_out.append(_calling(table, calls))
-        elif row["kind"] not in "rp" and (problem := await _problem(look, table)):
-            look.left_out.append(
-                f"The {table.kind} {table.full_name} cannot be read and is left out: {problem}"
-            )
         else:
-            tables.append(await _with_values(look, table, row, samples, connector.version))
-    tables = [await look.confirmed(table) for table in tables]
+            mark = f"{marks[row['oid']]} {[*names[row['oid']]]}" if row["oid"] in marks else ""
+            sources.append(_source(table, row, connector.version, mark))
+    tables = await with_values(look, sources, samples)
     filtered = tuple(name for oid, name in full_names.items() if oid in policed)
     if filtered:
         look.notes.append(f"Row policies may hide rows of: {listed(filtered)}.")
-    return replace(look.catalog(tables), filtered=filtered)
+    return look.snapshot(tables, filtered)
 
 
 @dataclass
@@ -182,37 +209,25 @@ def _foreign(
             )
 
 
-async def _problem(look: Introspection, table: Table) -> str:
-    """Why a view cannot be read; empty if it can, or if there was no time to tell."""
-    columns = ", ".join(quoted(column.name) for column in table.columns)
-    answer = await look.try_to(f"SELECT {columns} FROM {quoted(table.schema, table.name)} LIMIT 0")
-    if isinstance(answer, QueryError) and answer.kind is not ErrorKind.TIMEOUT:
-        return answer.message
-    return ""
-
-
-async def _with_values(look: Introspection, table: Table, row: Row, samples: int, version: int) -> Table:
-    source, estimate = quoted(table.schema, table.name), row["estimate"]
-    if table.kind in ("table", "materialized view"):  # a view may take for ever to count
-        rows = await look.count(source) if (estimate or 0) <= COUNTED else None
-        table = look.with_count(table, rows, estimate)
-    texts = [_as_text(column) for column in table.columns]
-    start, span = _places(table, row, version)
-    return await look.sample(table, source, texts, samples, start, span)
-
-
-def _places(table: Table, row: Row, version: int) -> tuple[Callable[[int], str], Span | None]:
-    """How to find a row by its number: rows fill a table's pages about evenly."""
-    rows, pages = table.row_count or 0, row["pages"] or 0
-
-    def start(number: int) -> str:
-        return f"ctid >= '({number * pages // max(1, rows)},0)'"
-
-    known = row["kind"] in "rm" and pages > 0 and rows > 0 and version >= TID_RANGES
-    return start, (0, rows - 1) if known else None
+def _source(table: Table, row: Row, version: int, mark: str) -> Source:
+    """How the table's values are read. Rows fill its pages about evenly, so some are found by their page."""
+    rows, pages = row["estimate"] or 0, row["pages"] or 0
+    spread = row["kind"] in "rm" and pages > 0 and rows >= SAMPLE_ROWS and version >= TID_RANGES
+    return Source(
+        table,
+        quoted(table.schema, table.name),
+        [_as_text(column) for column in table.columns],
+        mark,
+        estimate=row["estimate"],
+        countable=table.kind in COUNTABLE,
+        start=lambda number: f"ctid >= '({number * pages // max(1, rows)},0)'",
+        span=(0, rows - 1) if spread else None,
+    )
 
 
 def _as_text(column: Column) -> str:
-    if column.type == "bytea":
-        return f"{quoted(column.name)} IS NOT NULL OR NULL"  # whether there is one, but not its bytes
-    return f"left(CAST({quoted(column.name)} AS text), {TEXT_CHARACTERS})"
+    name = quoted(column.name)
+    if is_unread(column.type):
+        return f"CASE WHEN {name} IS NOT NULL THEN '' END"  # whether there is one, but not its bytes
+    text = f"CAST({name} AS text)"
+    return text if SHORT.fullmatch(column.type) else f"left({text}, {TEXT_CHARACTERS})"

@@ -61,9 +61,8 @@ _CODE = f"""
         ) AS own
         FROM pg_proc p
         WHERE p.prorettype NOT IN ('trigger'::regtype, 'event_trigger'::regtype) AND (
-            p.provolatile = 'v' OR EXISTS (
-                SELECT FROM parts JOIN pg_proc q ON q.oid = parts.part
-                WHERE parts.whole = p.oid AND q.provolatile = 'v'
+            p.provolatile = 'v' OR p.oid IN (
+                SELECT parts.whole FROM parts JOIN pg_proc q ON q.oid = parts.part WHERE q.provolatile = 'v'
             )
         )
     ),
@@ -128,20 +127,23 @@ READS = rf"""
         ON a.atttypid = k.castsource AND a.attnum > 0 AND NOT a.attisdropped
         WHERE k.castfunc <> 0 AND k.castsource >= {FIRST_OWN}
     ),
-    reach AS (
-        SELECT c.oid AS relation, c.oid AS seen FROM pg_class c
-        WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.oid >= {FIRST_OWN}
+    found AS (
+        SELECT calls.relation, calls.policy, c.name AS code, c.own
+        FROM calls JOIN changing c ON c.oid = calls.code
         UNION
-        SELECT reach.relation, f.refobjid FROM reach JOIN refers f ON f.relation = reach.seen
-        WHERE f.refclassid = 'pg_class'::regclass
+        SELECT t.ftrelid, false, 'a program of the server''s', true FROM pg_foreign_table t
+        WHERE EXISTS (SELECT FROM unnest(t.ftoptions) AS given WHERE given LIKE 'program=%')
+    ),
+    reach AS (  -- from what calls to what reads it: there is little of the former
+        SELECT found.relation, found.relation AS seen FROM found
+        UNION
+        SELECT f.relation, reach.seen FROM reach
+        JOIN refers f ON f.refobjid = reach.relation AND f.refclassid = 'pg_class'::regclass
     )
-    SELECT DISTINCT reach.relation::bigint AS oid, c.name AS code, c.own
-    FROM reach JOIN calls ON calls.relation = reach.seen JOIN changing c ON c.oid = calls.code
-    WHERE NOT calls.policy OR reach.relation <> reach.seen OR row_security_active(reach.relation)
-    UNION
-    SELECT reach.relation::bigint, 'a program of the server''s', true
-    FROM reach JOIN pg_foreign_table t ON t.ftrelid = reach.seen
-    WHERE EXISTS (SELECT FROM unnest(t.ftoptions) AS given WHERE given LIKE 'program=%')
+    SELECT DISTINCT reach.relation::bigint AS oid, found.code, found.own
+    FROM reach JOIN found ON found.relation = reach.seen JOIN pg_class c ON c.oid = reach.relation
+    WHERE c.oid >= {FIRST_OWN} AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+    AND (NOT found.policy OR reach.relation <> reach.seen OR row_security_active(reach.relation))
     ORDER BY 1, 2
 """
 POLICED = """

@@ -130,6 +130,11 @@ class PostgresLink(Link):
         return self._connection.info.dbname
 
     @property
+    def server(self) -> str:
+        """Where it is connected to: host, or folder of a socket, and port."""
+        return f"{self._connection.info.host}:{self._connection.info.port}"
+
+    @property
     def version(self) -> int:
         """The server's, as 150003 for 15.3."""
         return self._connection.info.server_version

@@ -30,6 +30,8 @@ _FLAT = {
     (1184, 1185): pa.timestamp("us", tz="UTC"),
     (1186, 1187): pa.month_day_nano_interval(),
     (17, 1001): pa.binary(),
+    (25, 1009): pa.string(),
+    (1043, 1015): pa.string(),
 }
 ARROW: dict[int, pa.DataType] = {
     **{scalar: kind for (scalar, _), kind in _FLAT.items()},

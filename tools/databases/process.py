@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -26,6 +26,10 @@ PATIENCE, PATIENCE_SECONDS = 6, 0.05
 Starting a child takes as long as all these waits, most queries take a millisecond. Several short waits,
 because a busy event loop may see a timeout only when the answer has arrived.
 """
+
+
+PIECE = 2**20
+"""Bytes of a payload that are written at a time."""
 
 
 class EngineFailed(Exception):
@@ -119,17 +123,34 @@ class Child:
         """
         await self._start(asdict(self.opening) | {"parent": os.getpid()})
 
+    async def warm(self) -> None:
+        """Wait until it has loaded all that a query needs, which it does once it has opened.
+
+        Raises:
+            EngineFailed, EngineTimeout, EngineDied: It cannot.
+        """
+        if not self._ready:
+            await self._start(None)
+            self._ready = True
+
     async def run(self, sql: str, *, rows: int, size: int, seconds: float) -> Reply:
         """Run one statement; the process is killed if it overruns, or if the task is cancelled.
 
         Raises:
             EngineFailed, EngineTimeout, EngineDied: As their names say.
         """
-        if not self._ready:  # it loads libraries after it has opened
-            await self._start(None)
-            self._ready = True
+        await self.warm()
         request = {"sql": sql, "rows": rows, "bytes": size, "seconds": seconds}
         return await self._ask(request, seconds + GRACE_SECONDS)
+
+    async def load(self, what: Mapping[str, Any], payload: bytes | memoryview, seconds: float) -> None:
+        """Hand the session a part of what its next query reads (``session.Loading``).
+
+        Raises:
+            EngineFailed, EngineTimeout, EngineDied: As their names say.
+        """
+        await self.warm()
+        await self._ask({"load": what}, seconds + GRACE_SECONDS, payload)
 
     def kill(self) -> None:
         """End the process at once; a pending request raises ``EngineDied``."""
@@ -151,11 +172,13 @@ class Child:
             await self.close()
             raise
 
-    async def _ask(self, message: dict[str, Any] | None, seconds: float) -> Reply:
+    async def _ask(
+        self, message: dict[str, Any] | None, seconds: float, payload: bytes | memoryview = b""
+    ) -> Reply:
         """Exchange one request and reply; on any failure the process is closed."""
         try:
             async with asyncio.timeout(seconds):
-                reply = await self._exchange(message)
+                reply = await self._exchange(message, payload)
         except BaseException as error:
             died = isinstance(error, asyncio.IncompleteReadError | ConnectionError)
             await asyncio.shield(self._end(GRACE_SECONDS if died else 0))
@@ -174,16 +197,19 @@ class Child:
             await asyncio.wait_for(self._process.wait(), seconds)
         await self.close()
 
-    async def _exchange(self, message: dict[str, Any] | None) -> Reply:
+    async def _exchange(self, message: dict[str, Any] | None, payload: bytes | memoryview) -> Reply:
         sink, source = self._process.stdin, self._process.stdout
         assert sink is not None
         assert source is not None
         if message is not None:
-            sink.write(pack(message))
+            sink.write(pack(message, len(payload)))
+            for start in range(0, len(payload), PIECE):
+                await sink.drain()
+                sink.write(payload[start : start + PIECE])
             await sink.drain()
-        size, payload = HEAD.unpack(await source.readexactly(HEAD.size))
+        size, length = HEAD.unpack(await source.readexactly(HEAD.size))
         header = json.loads(await source.readexactly(size))
-        return Reply(header, await source.readexactly(payload))
+        return Reply(header, await source.readexactly(length))
 
 
 class Pool:

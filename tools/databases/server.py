@@ -6,9 +6,11 @@ import asyncio
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any, ClassVar, TypeVar
 
 from quorum.knowledge.errors import DatabaseUnavailable
@@ -45,6 +47,9 @@ class Refusal(Exception):
 
 class Link(ABC):
     """A connection that runs one query at a time, inside what cannot write."""
+
+    _work: asyncio.Future[Any] | None = None
+    """What ``within`` waits for."""
 
     @property
     @abstractmethod
@@ -85,17 +90,21 @@ class Link(ABC):
         """Have the driver see a lost connection: whoever waits for the server wakes up. Not ``sound``."""
 
     async def abort(self) -> None:
-        """End whatever runs, at once; it raises ``Gone``."""
+        """End whatever runs, at once; it raises ``Gone``, also where a driver does not wake up."""
         await self.cancel()
         self.sever()
+        if self._work is not None and not self._work.done():
+            await asyncio.wait({self._work}, timeout=CANCEL_SECONDS)
+            self._work.cancel()
 
     async def within(self, work: Coroutine[Any, Any, T], seconds: float) -> T:
         """The result of ``work``; what does not end in time is cancelled on the server, then cut off.
 
         Raises:
             TimeoutError: It did not end in time.
+            Gone: It was aborted.
         """
-        task = asyncio.ensure_future(work)
+        self._work = task = asyncio.ensure_future(work)
         try:
             done, _ = await asyncio.wait({task}, timeout=seconds)
         except asyncio.CancelledError:
@@ -104,6 +113,8 @@ class Link(ABC):
         if not done:
             await self._end_task(task)
             raise TimeoutError
+        if task.cancelled():
+            raise Gone("it was closed")
         return task.result()
 
     async def _end_task(self, task: asyncio.Future[Any]) -> None:
@@ -116,19 +127,64 @@ class Link(ABC):
             await task
 
 
+class LooseThread:
+    """Runs functions one after another in a thread that the process's end does not wait for.
+
+    An executor's would be waited for, however long a driver hangs in it.
+    """
+
+    def __init__(self) -> None:
+        self._tasks: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._thread: Thread | None = None
+
+    def submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
+        """The function's result, once it is its turn."""
+        future: Future[T] = Future()
+
+        def work() -> None:
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(function(*arguments))
+                except BaseException as error:  # noqa: BLE001 - whoever waits gets it
+                    future.set_exception(error)
+
+        self._tasks.put(work)
+        if self._thread is None:
+            self._thread = Thread(target=self._serve, name="quorum-database", daemon=True)
+            self._thread.start()
+        return future
+
+    def stop(self) -> None:
+        """End it after what was submitted; nobody waits for it."""
+        self._tasks.put(None)
+
+    def _serve(self) -> None:
+        while task := self._tasks.get():
+            task()
+            del task  # holds its result
+
+
+async def aside(function: Callable[..., T], *arguments: Any) -> T:
+    """What a blocking function returns, in a thread of its own that nothing waits for."""
+    thread = LooseThread()
+    future = thread.submit(function, *arguments)
+    thread.stop()
+    return await asyncio.wrap_future(future)
+
+
 class ThreadLink(Link):
     """A connection of a driver that blocks: its calls run one after another in a thread of the link's own."""
 
     def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="quorum-database")
+        self._thread = LooseThread()
 
     async def in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
         """What a blocking function returns."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
+        return await asyncio.wrap_future(self._thread.submit(function, *arguments))
 
     def let_go(self) -> None:
         """End the thread once it is idle; nobody waits for it."""
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        self._thread.stop()
 
 
 class ServerConnector(Connector):
@@ -193,9 +249,15 @@ class ServerConnector(Connector):
         self._check_open()
         if problem := self.unsendable(sql):
             return problem
+        return await self.answered(sql, limits, lambda link: _result(link, sql, limits))
+
+    async def answered(
+        self, sql: str, limits: Limits, work: Callable[[Link], Coroutine[Any, Any, T]]
+    ) -> T | QueryError:
+        """What ``work`` brings from a connection, or why it brings nothing."""
         async with self._slots:
             try:
-                return await self._run(sql, limits)
+                return await self.on_link(limits.seconds, work)
             except Refusal as refusal:
                 found = self.query_error(refusal, sql)
                 stopped = found.kind is ErrorKind.TIMEOUT and self._opened
@@ -207,23 +269,17 @@ class ServerConnector(Connector):
             except DatabaseUnavailable as error:
                 return self._unless_closed(QueryError(ErrorKind.UNAVAILABLE, str(error)))
 
-    async def _run(self, sql: str, limits: Limits) -> QueryResult:
-        link = await self._begun(limits.seconds)
+    async def on_link(self, seconds: float, work: Callable[[Link], Coroutine[Any, Any, T]]) -> T:
+        """What ``work`` does with a connection that nobody else has; it is cancelled after ``seconds``.
+
+        Raises:
+            Gone, Refusal, TimeoutError, DatabaseUnavailable: It fails, or there is no connection.
+        """
+        link = await self._begun(seconds)
         try:
-            started = time.monotonic()
-            work = link.fetch(sql, limits)
-            fetched = await link.within(work, limits.seconds + GRACE_SECONDS)
-            seconds = time.monotonic() - started
+            return await link.within(work(link), seconds + GRACE_SECONDS)
         finally:
             await asyncio.shield(asyncio.ensure_future(self._put_back(link)))
-        return QueryResult(
-            fetched.table,
-            seconds,
-            fetched.truncated,
-            bytes_scanned=fetched.scanned,
-            sql=sql,
-            column_types=fetched.types,
-        )
 
     async def _begun(self, seconds: float) -> Link:
         """A connection inside a transaction; one that turns out to be lost is opened again, once.
@@ -275,3 +331,17 @@ class ServerConnector(Connector):
     def _check_open(self) -> None:
         if not self._opened:
             raise DatabaseUnavailable(f"The connection to {self.place} is closed.", hint="Open it first.")
+
+
+async def _result(link: Link, sql: str, limits: Limits) -> QueryResult:
+    started = time.monotonic()
+    fetched = await link.fetch(sql, limits)
+    return QueryResult(
+        fetched.table,
+        time.monotonic() - started,
+        fetched.truncated,
+        bytes_scanned=fetched.scanned,
+        slot_seconds=fetched.slot_seconds,
+        sql=sql,
+        column_types=fetched.types,
+    )

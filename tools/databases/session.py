@@ -1,22 +1,26 @@
 """What a child process and its parent agree on: the messages and what a session can do.
 
 A message is a head (two lengths), a JSON header and an optional binary payload, an Arrow IPC
-stream. The parent asks one thing at a time; the child answers each request once.
+stream; a request has a payload where it hands over rows. The parent asks one thing at a time; the child
+answers each request once.
 """
 
 from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 HEAD = struct.Struct(">IQ")
 """Length of the header and of the payload, in bytes."""
+
+Load: TypeAlias = tuple[Mapping[str, Any], bytes | memoryview]
+"""What a session is handed before a query (``Loading.load``): what it is, and an Arrow IPC stream if any."""
 
 
 @dataclass(frozen=True)
@@ -28,12 +32,14 @@ class Fetched:
         truncated: Empty, or the cap that cut the rows: ``rows`` or ``bytes``.
         types: The engine's own name of each column's type.
         scanned: Bytes that the engine says it read; None where it does not say.
+        slot_seconds: As ``QueryResult.slot_seconds``.
     """
 
     table: pa.Table
     truncated: str
     types: tuple[str, ...]
     scanned: int | None = None
+    slot_seconds: float | None = None
 
 
 class Session(Protocol):
@@ -54,6 +60,13 @@ class Session(Protocol):
 
         Raises the driver's own errors, which the parent classifies.
         """
+
+
+class Loading(Session, Protocol):
+    """A session whose queries read what it was handed before."""
+
+    def load(self, what: Mapping[str, Any], payload: bytes) -> None:
+        """Take one part; ``payload`` is an Arrow IPC stream. Raises the driver's own errors."""
 
 
 def pack(header: dict[str, Any], payload: int = 0) -> bytes:

@@ -12,9 +12,9 @@ import threading
 import time
 from importlib import import_module
 from queue import SimpleQueue
-from typing import IO, Any
+from typing import IO, Any, cast
 
-from quorum.tools.databases.session import HEAD, Fetched, Session, pack
+from quorum.tools.databases.session import HEAD, Fetched, Loading, Session, pack
 
 PR_SET_PDEATHSIG = 1  # prctl(2)
 LARGEST_FILE = 16 * 2**20
@@ -28,9 +28,9 @@ HEADROOM = 256 * 2**20
 def main() -> None:
     """Serve until the standard input ends."""
     replies = _private_stdout()
-    requests: SimpleQueue[dict[str, Any]] = SimpleQueue()
+    requests: SimpleQueue[tuple[dict[str, Any], bytes]] = SimpleQueue()
     threading.Thread(target=_listen, args=(requests,), daemon=True).start()
-    opening = requests.get()
+    opening, _ = requests.get()
     _die_with(opening["parent"])
     _limit_files()
     sys.meta_path.insert(0, _NoPandas())
@@ -44,7 +44,7 @@ def main() -> None:
     _limit_memory(opening["memory"])
     _send(replies, {"ready": True})
     while True:
-        _answer(session, requests.get(), replies)
+        _answer(session, *requests.get(), replies)
 
 
 class _NoPandas:
@@ -55,11 +55,15 @@ class _NoPandas:
             raise ModuleNotFoundError(fullname)
 
 
-def _answer(session: Session, request: dict[str, Any], replies: IO[bytes]) -> None:
+def _answer(session: Session, request: dict[str, Any], payload: bytes, replies: IO[bytes]) -> None:
     started = time.perf_counter()
     try:
+        if "load" in request:
+            cast("Loading", session).load(request["load"], payload)
+            _send(replies, {"loaded": True})
+            return
         fetched = session.run(request["sql"], request["rows"], request["bytes"], request["seconds"])
-        payload = _stream(fetched)
+        result = _stream(fetched)
     except Exception as error:  # noqa: BLE001 - whatever the driver raises, the parent must hear it
         _send(replies, _failure(error))
         return
@@ -68,7 +72,7 @@ def _answer(session: Session, request: dict[str, Any], replies: IO[bytes]) -> No
         "truncated": fetched.truncated,
         "types": fetched.types,
     }
-    _send(replies, header, payload)
+    _send(replies, header, result)
 
 
 def _stream(fetched: Fetched) -> Any:
@@ -101,14 +105,14 @@ def _send(replies: IO[bytes], header: dict[str, Any], payload: Any = b"") -> Non
     replies.flush()
 
 
-def _listen(requests: SimpleQueue[dict[str, Any]]) -> None:
+def _listen(requests: SimpleQueue[tuple[dict[str, Any], bytes]]) -> None:
     """Read requests; a thread of its own, so that the parent's end is noticed during a query."""
     import json
 
     source = sys.stdin.buffer
     while head := source.read(HEAD.size):
-        size, _ = HEAD.unpack(head)
-        requests.put(json.loads(source.read(size)))
+        size, payload = HEAD.unpack(head)
+        requests.put((json.loads(source.read(size)), source.read(payload)))
     os._exit(0)
 
 

@@ -43,7 +43,7 @@ def check(sql: str, dialect: str) -> Passed | Refused:
     Args:
         sql: One statement, or on BigQuery a script of DECLARE, SET and SQL-language TEMP FUNCTIONs
             that ends in one query. EXPLAIN of a query and the dialect's inspection statements pass.
-        dialect: One of ``quorum.tools.sql.DIALECTS``.
+        dialect: One of ``quorum.tools.sql.DIALECTS`` or ``STRICT_DIALECTS``.
 
     Raises:
         ConfigurationError: The dialect is unknown.

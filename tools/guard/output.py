@@ -3,10 +3,9 @@
 Two ways lead to it. Where every word of the query is accounted for, by the tree or by a list of harmless
 keywords, it is rebuilt from its own tokens: comments dropped, literals re-encoded. The engine then reads
 exactly the words that were judged, in the author's own functions, line numbers and column headings. Otherwise
-it is rendered from the tree, so that a word the parser skipped cannot reach the engine, and the rendering is
-read and judged again. Rendering alone would be simpler, but sqlglot rewrites as it renders (``a:b`` becomes
-GET_PATH, unnested columns are qualified again), and on long Snowflake queries that takes longer than all of
-the judging.
+it is rendered from the tree, so that a word the parser skipped cannot reach the engine, and must read as that
+tree again. Rendering alone would be simpler, but sqlglot renames functions as it renders, and on long
+Snowflake queries that takes longer than all of the judging.
 """
 
 from __future__ import annotations
@@ -18,15 +17,12 @@ from functools import cache
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from quorum.tools.guard.rules import judge
 from quorum.tools.guard.text import Refused
 from quorum.tools.guard.vocabulary import SCRIPT_KEYWORDS, words
-from quorum.tools.sql import SyntaxProblem, parse_statements, sqlglot_dialect, without_hints
+from quorum.tools.sql import SyntaxProblem, sqlglot_dialect
+from quorum.tools.writing import write, written
 
 _PART = re.compile(r"[^\w$]+")
-
-_ROUNDS = 3
-"""Renderings until the text must render to itself (BigQuery's qualified names need two)."""
 
 
 def rebuild(sql: str, tokens: list[Token], trees: list[exp.Expr], dialect: str) -> str | None:
@@ -83,7 +79,7 @@ def _accounted(tokens: list[Token], trees: list[exp.Expr], dialect: str) -> bool
 def _text_literal(written: str, token: Token, dialect: str) -> str:
     """A text literal as it may be executed: re-encoded if it has escapes or is not simply quoted."""
     simple = written[0] in "'\"" and "\\" not in written and not written.startswith(("'''", '"""'))
-    return written if simple else exp.Literal.string(token.text).sql(dialect)
+    return written if simple else write(exp.Literal.string(token.text), dialect)
 
 
 def _same(rebuilt: str, tokens: list[Token], dialect: str) -> bool:
@@ -110,25 +106,10 @@ def _all_names(tree: exp.Expr) -> Iterator[str]:
             yield node.sql_name()
 
 
-def render(trees: list[exp.Expr], dialect: str, local_functions: frozenset[str]) -> str | Refused:
-    """All statements rendered from their trees; the rendering is read and judged again."""
-    sql, again = _text(trees, dialect), trees
-    for _ in range(_ROUNDS):
-        try:
-            again = parse_statements(sql, dialect)
-        except SyntaxProblem as problem:
-            return Refused(f"The SQL cannot be rendered faithfully: {problem.message}", "rendering")
-        before, sql = sql, _text(again, dialect)
-        if sql == before and len(again) == len(trees):
-            break
-    else:
-        return Refused("The SQL cannot be rendered faithfully; write it in a simpler form.", "rendering")
-    return judge(again[-1], dialect, local_functions) or sql
-
-
-def _text(trees: list[exp.Expr], dialect: str) -> str:
-    """Hints go too: MySQL's SET_VAR changes settings."""
-    generator = sqlglot_dialect(dialect)
-    return ";\n".join(
-        generator.generate(without_hints(tree), comments=False, normalize_functions=False) for tree in trees
-    )
+def render(trees: list[exp.Expr], dialect: str) -> str | Refused:
+    """All statements rendered from their trees; what is rendered reads as the trees that were judged."""
+    try:
+        return written(trees, dialect)
+    except SyntaxProblem as problem:
+        reason = f"The SQL cannot be rendered faithfully: {problem.message} Write it in a simpler form."
+        return Refused(reason, "rendering")

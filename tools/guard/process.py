@@ -81,7 +81,7 @@ class _Process:
         number = linter.number if linter else None
         found = self._exchange((sql, dialect, number), WAIT_SECONDS)
         if found == number and linter:  # it asks for the catalog
-            if self._exchange((linter.number, linter.catalog), START_SECONDS) is not True:
+            if self._exchange((linter.number, linter.outline), START_SECONDS) is not True:
                 raise GuardFailed("The guard's process cannot read the catalog.")
             found = self._exchange((sql, dialect, number), WAIT_SECONDS)
         return found

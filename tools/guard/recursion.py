@@ -9,7 +9,8 @@ from sqlglot import exp
 from quorum.tools.guard.size import MAX_ROWS, constant
 from quorum.tools.guard.text import Refused
 
-_IMPLICIT = frozenset({"sqlite", "snowflake"})  # engines that recurse without the word RECURSIVE
+_IMPLICIT = frozenset({"sqlite", "snowflake", "oracle", "tsql"})
+"""Engines that recurse without the word RECURSIVE."""
 
 
 def endless_recursion(tree: exp.Expr, dialect: str) -> Refused | None:

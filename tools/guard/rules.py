@@ -10,6 +10,7 @@ from sqlglot import exp
 from quorum.tools.guard.recursion import endless_hierarchy, endless_recursion
 from quorum.tools.guard.series import too_many_rows
 from quorum.tools.guard.size import too_big
+from quorum.tools.guard.strict import strict_node
 from quorum.tools.guard.text import Refused
 from quorum.tools.guard.vocabulary import (
     DESCRIBED,
@@ -21,9 +22,13 @@ from quorum.tools.guard.vocabulary import (
     function_names,
     is_open,
     is_system,
+    listed,
     words,
 )
+from quorum.tools.sql import STRICT_DIALECTS
+from quorum.tools.writing import write
 
+_BY_NAME = (exp.Anonymous, exp.AnonymousAggFunc, exp.ParameterizedAgg)
 Rule = Callable[["exp.Expr", str], "Refused | None"]
 
 _FILE = re.compile(
@@ -39,8 +44,10 @@ def judge(tree: exp.Expr, dialect: str, local_functions: frozenset[str] = frozen
     Args:
         local_functions: Lower-case names that the script itself defined.
     """
-    nodes, typed = words("nodes"), words("typed")
+    nodes, typed, strict = words("nodes"), words("typed"), dialect in STRICT_DIALECTS
     for node in tree.walk():
+        if strict and (problem := strict_node(node, dialect)):
+            return problem
         if isinstance(node, exp.Func):
             problem = _function(node, dialect, typed, local_functions) or too_big(node)
         elif type(node).__name__ in nodes:
@@ -76,7 +83,7 @@ def _refuse_function(name: str) -> Refused:
 def _function(
     node: exp.Func, dialect: str, typed: frozenset[str], local_functions: frozenset[str]
 ) -> Refused | None:
-    if not isinstance(node, exp.Anonymous):
+    if not isinstance(node, _BY_NAME):
         return _typed_function(node, dialect, typed)
     identifier = node.this if isinstance(node.this, exp.Identifier) else None
     written = node.name
@@ -91,14 +98,14 @@ def _function(
         known = name in function_names(dialect) or name in local_functions
         return None if known and "." not in name else _refuse_function(written)
     full = f"{qualifier}.{name}"
-    if full in words(dialect):
+    if full in listed(dialect):
         return None
     if _is_own(qualifier, dialect) and name in function_names(dialect):
         return None
     return _refuse_function(f"{qualifier}.{written}".lstrip("."))
 
 
-def _is_asked_for(node: exp.Anonymous, names: frozenset[str]) -> bool:
+def _is_asked_for(node: exp.Func, names: frozenset[str]) -> bool:
     """True if the call's first argument is one of ``names``, as a constant."""
     first = next(iter(node.expressions), None)
     return isinstance(first, exp.Literal) and first.name.lower() in names
@@ -110,7 +117,7 @@ def _typed_function(node: exp.Func, dialect: str, typed: frozenset[str]) -> Refu
     if type(node).__name__ not in typed:
         return _refuse_function(name)
     full = f"{qualifier}.{name}".lower()
-    if not qualifier or _is_own(qualifier, dialect) or full in words(dialect):
+    if not qualifier or _is_own(qualifier, dialect) or full in listed(dialect):
         return None
     return _refuse_function(f"{qualifier}.{name}")
 
@@ -144,7 +151,9 @@ def _table(node: exp.Expr, dialect: str) -> Refused | None:
     if not isinstance(node, exp.Table) or isinstance(node.this, exp.Func) or node.args.get("rows_from"):
         return None
     if not isinstance(node.this, exp.Identifier):
-        return Refused(f"{node.this.sql(dialect)} is a file or stage, not a table of the database.", "file")
+        return Refused(
+            f"{write(node.this, dialect)} is a file or stage, not a table of the database.", "file"
+        )
     name = ".".join(part.name for part in node.parts if part.name)
     bare = node.name.lower()
     if dialect == "duckdb" and _FILE.search(name):
@@ -154,13 +163,13 @@ def _table(node: exp.Expr, dialect: str) -> Refused | None:
     if dialect == "sqlite" and bare in FILE_TABLES:
         return Refused(f"{name} reads files, not data to be asked about.", "table")
     path = [part.lower() for part in name.split(".")]  # BigQuery's `p.d.INFORMATION_SCHEMA.JOBS` is one name
-    if is_system(path, dialect) and not is_open(path, dialect) and not _is_cte(node):
+    if is_system(path, dialect) and not is_open(path, dialect) and not is_cte(node):
         reason = f"{name} is the engine's own and describes no data; of such, only the catalog may be read."
         return Refused(reason, "table")
     return None
 
 
-def _is_cte(table: exp.Table) -> bool:
+def is_cte(table: exp.Table) -> bool:
     """True if the name is that of a common table expression in reach, which hides any other table's."""
     if table.args.get("db"):
         return False
@@ -184,7 +193,7 @@ def _field(node: exp.Expr, dialect: str) -> Refused | None:
         return None
     name = last.name.lower()
     if dialect in ("snowflake", "mysql") and name == "nextval":  # MariaDB has sequences too
-        return Refused(f"{node.sql(dialect)} advances a sequence.", "sequence")
+        return Refused(f"{write(node, dialect)} advances a sequence.", "sequence")
     if dialect == "postgres" and FIELD_CALLS.fullmatch(name):
         return _refuse_function(last.name)
     return None
@@ -201,19 +210,19 @@ def _sample(node: exp.Expr, dialect: str) -> Refused | None:
 def _table_from_rows(node: exp.Expr, dialect: str) -> Refused | None:
     if isinstance(node.this, exp.Func | exp.Query | exp.Dot | exp.Values):
         return None
-    return Refused(f"TABLE({node.this.sql(dialect)}) names its table indirectly; write the name.", "table")
+    return Refused(f"TABLE({write(node.this, dialect)}) names its table indirectly; write the name.", "table")
 
 
 def _assignment(node: exp.Expr, dialect: str) -> Refused | None:
     if dialect == "mysql":
-        return Refused(f"{node.sql(dialect)} assigns a session variable.", "write")
+        return Refused(f"{write(node, dialect)} assigns a session variable.", "write")
     return None
 
 
 def _operator(node: exp.Expr, dialect: str) -> Refused | None:
     schema, _, _ = str(node.args.get("operator") or "").rpartition(".")
     if schema and schema.lower() != "pg_catalog":
-        return Refused(f"{node.sql(dialect)} calls an operator that a user defined.", "function")
+        return Refused(f"{write(node, dialect)} calls an operator that a user defined.", "function")
     return None
 
 
@@ -226,7 +235,7 @@ def _show(node: exp.Expr, dialect: str) -> Refused | None:
 def _described(node: exp.Expr, dialect: str) -> Refused | None:
     """DESCRIBE and SUMMARIZE."""
     if isinstance(node.this, exp.Condition):  # a text, however it is quoted
-        return Refused(f"{node.this.sql(dialect)} names a file, not a table of the database.", "file")
+        return Refused(f"{write(node.this, dialect)} names a file, not a table of the database.", "file")
     kind = str(node.args.get("kind") or "").upper()
     return None if kind in DESCRIBED else Refused(f"DESCRIBE {kind} does not describe data.", "statement")
 

@@ -6,9 +6,11 @@ from quorum.tools.garbage import own_garbage
 from quorum.tools.guard.forms import is_query, pragma, script, show, split_explain, variables
 from quorum.tools.guard.output import rebuild, render
 from quorum.tools.guard.rules import judge
+from quorum.tools.guard.strict import strict_text
 from quorum.tools.guard.text import Passed, Refused, Scanned, is_command, plain, scan
 from quorum.tools.guard.vocabulary import words
 from quorum.tools.sql import (
+    STRICT_DIALECTS,
     SyntaxProblem,
     TooComplex,
     dialect_name,
@@ -52,6 +54,9 @@ def _check(sql: str, dialect: str) -> Passed | Refused:
 
 
 def _check_form(scanned: Scanned, dialect: str) -> Passed | Refused:
+    if dialect in STRICT_DIALECTS:
+        problem = strict_text(scanned.sql, scanned.tokens, dialect)
+        return problem or _check_statements(scanned, dialect)
     first = scanned.tokens[0]
     word = first.text.upper()
     if word == "PRAGMA":
@@ -96,7 +101,7 @@ def _check_statements(scanned: Scanned, dialect: str) -> Passed | Refused:
     rebuilt = rebuild(scanned.sql, scanned.tokens, trees, dialect)
     if rebuilt is None and readable(scanned.tokens, dialect) != scanned.tokens and dialect == "mysql":
         return Refused("ON EMPTY and ON ERROR cannot be rendered; write the rest simpler.", "rendering")
-    text = rebuilt or render(trees, dialect, functions)
+    text = rebuilt or render(trees, dialect)
     if isinstance(text, Refused):
         return text
     trees[-1].meta["variables"] = variables(trees[:-1])

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 
+from quorum.tools.sql import STRICT_DIALECTS
+
 INSPECTION_PRAGMAS = {
     "sqlite": frozenset(
         {"table_info", "table_xinfo", "table_list", "index_list", "index_info", "index_xinfo"}
@@ -102,6 +104,13 @@ FIELD_CALLS = re.compile(
 )
 """PostgreSQL's and its extensions' functions that change, read or wait; ``x.f`` calls ``f(x)`` there."""
 
+_FAMILY = {
+    **dict.fromkeys(("athena", "presto"), "trino"),
+    **dict.fromkeys(("databricks", "hive"), "spark"),
+    **dict.fromkeys(("doris", "singlestore", "starrocks"), "mysql"),
+}
+"""Dialects that have their functions from another one."""
+
 NAMESPACES = {"postgres": ("pg_catalog",), "bigquery": ("safe",)}
 """Schemas whose functions are the dialect's own, so that the qualified name means the bare one."""
 
@@ -125,10 +134,22 @@ def words(name: str) -> frozenset[str]:
 
 
 @cache
+def listed(dialect: str) -> frozenset[str]:
+    """The functions of the dialect's own list; a strict dialect's with those that all such engines share."""
+    if dialect not in STRICT_DIALECTS:
+        return words(dialect)
+    name = _FAMILY.get(dialect, dialect)
+    own = files("quorum.tools.guard").joinpath("lists", f"{name}.txt").is_file()
+    return words("common") | (words(name) if own else frozenset())
+
+
+@cache
 def function_names(dialect: str) -> frozenset[str]:
     """Lower-case names that may be called in ``dialect``: its own list and sqlglot's pure functions."""
     from sqlglot import exp
 
+    if dialect in STRICT_DIALECTS:
+        return listed(dialect)
     typed = words("typed")
     kinds = [kind for kind in exp.ALL_FUNCTIONS if kind.__name__ in typed]
     return words(dialect) | {name.lower() for kind in kinds for name in kind.sql_names()}

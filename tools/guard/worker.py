@@ -34,13 +34,17 @@ def main(seconds: float, memory: int) -> None:
     linters: OrderedDict[int, Linter] = OrderedDict()
     link.send(link.recv() is None)
     while True:
+        gc.disable()  # while a catalog comes in, there is nothing but new objects
         try:
             request = link.recv()
         except EOFError:
             return
+        finally:
+            gc.enable()
         if len(request) == 2:
             number, catalog = request
             linters[number] = Linter(catalog)
+            linters[number].prepare()
             while len(linters) > KEPT_CATALOGS:
                 linters.popitem(last=False)
             gc.collect()

@@ -12,6 +12,7 @@ from functools import cached_property
 from itertools import count, islice
 from typing import TYPE_CHECKING
 
+from quorum.knowledge.catalog import Column, Table
 from quorum.tools.lint.names import Names
 from quorum.tools.lint.tables import Tables
 from quorum.tools.sql import dialect_name
@@ -50,6 +51,23 @@ class Linter:
     def _tables(self) -> Tables:
         return Tables(self.catalog, self._names)
 
+    @cached_property
+    def outline(self) -> Catalog:
+        """The catalog as far as the lint looks at it, quick to hand over: names, types and fields."""
+        known: dict[tuple[object, ...], Column] = {}
+        tables = []
+        for table in self.catalog.tables:
+            columns = tuple(
+                known.setdefault((c.name, c.type, c.fields), Column(c.name, c.type, fields=c.fields))
+                for c in table.columns
+            )
+            tables.append(Table(table.name, columns, table.schema, table.database, table.kind))
+        return replace(self.catalog, tables=tuple(tables), notes=(), left_out=(), filtered=())
+
+    def prepare(self) -> None:
+        """Index the catalog now; else the first check does, and the first one that finds a name wrong."""
+        self._tables.prepare()
+
     def lint(self, tree: exp.Expr | None) -> QueryError | None:
         """The first problem, with up to two more beside it; None if nothing is wrong.
 
@@ -75,6 +93,8 @@ class Linter:
             return
         resolver, messages = Resolver(self._tables, tree.meta.get("variables", ())), Messages(self._tables)
         resolver.query(tree, None, {})
+        if self._names.strict:
+            resolver.look_everywhere(tree)
         told: set[str] = set()
         seen: set[tuple[object, ...]] = set()
         for issue in sorted(resolver.issues, key=lambda issue: issue.place):

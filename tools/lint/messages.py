@@ -8,15 +8,23 @@ from sqlglot import exp
 
 from quorum.tools.lint.names import nearest
 from quorum.tools.query import ErrorKind, QueryError
+from quorum.tools.writing import write
 
 if TYPE_CHECKING:
     from quorum.knowledge.catalog import Table
+    from quorum.tools.lint.paths import Fault
     from quorum.tools.lint.scope import Scope, Source
     from quorum.tools.lint.sources import Issue
     from quorum.tools.lint.tables import Tables
 
-_CLAUSES = {"expressions": "SELECT list", "joins": "ON"}
+_CLAUSES = {
+    "expressions": "its SELECT list",
+    "joins": "its ON",
+    "order": "an expression of its ORDER BY",
+    "group": "an expression of its GROUP BY",
+}
 _LISTED = 3  # other tables that are named
+_FIELDS = 8  # fields of a structure that are named
 _KEYWORDS = """
     all and as case create distinct else from group having in intersect into is join not on or order
     select then to union using when where
@@ -35,7 +43,9 @@ class Messages:
     def error(self, issue: Issue) -> QueryError | None:
         """The error; None where the name may be meant as text (SQLite's double quotes)."""
         if isinstance(issue.node, exp.Table):
-            return self._table(issue.node)
+            return self._table(issue.node, issue.scope)
+        if issue.fault:
+            return self._path(issue.fault)
         if issue.what == "field":
             return self._field(issue)
         if issue.what == "qualifier":
@@ -46,7 +56,7 @@ class Messages:
             return None
         return self._alias(issue) if issue.what == "alias" and not _own(issue.node) else self._column(issue)
 
-    def _table(self, node: exp.Table) -> QueryError:
+    def _table(self, node: exp.Table, scope: Scope) -> QueryError:
         if keyword := self._keyword(node.parts[-1]):
             return keyword
         written = ".".join(part.name for part in node.parts)
@@ -54,7 +64,9 @@ class Messages:
         message = f"There is no table {written}."
         if same:
             message += f" {self.tables.path(same[0])} exists: {self._difference(node, same[0])}."
-        return self._error(ErrorKind.TABLE_NOT_FOUND, message, node.parts[-1], self.tables.like(node))
+        own = nearest(node.name, scope.ctes) if len(node.parts) == 1 else []
+        close = [self.names.written(name) for name in own] + self.tables.like(node)
+        return self._error(ErrorKind.TABLE_NOT_FOUND, message, node.parts[-1], close[:_LISTED])
 
     def _difference(self, node: exp.Table, table: Table) -> str:
         if self.names.key(node.parts[-1]) != self.names.stored(table.name):
@@ -82,21 +94,34 @@ class Messages:
 
     def _ambiguous(self, issue: Issue) -> QueryError:
         name = issue.node.name
-        choices = [f"{s.name}.{issue.node.this.sql(self.names.dialect)}" for s in issue.sources]
+        choices = [f"{s.name}.{write(issue.node.this, self.names.dialect)}" for s in issue.sources]
         places = " and ".join(source.name for source in issue.sources)
         message = f"The column {name} is ambiguous: it is in {places}. Say which one."
         return self._error(ErrorKind.AMBIGUOUS_COLUMN, message, issue.node.this, choices)
 
     def _field(self, issue: Issue) -> QueryError:
         name = issue.node.expression
-        message = f"There is no field {name.name} in {issue.node.this.sql(self.names.dialect)}."
+        message = f"There is no field {name.name} in {write(issue.node.this, self.names.dialect)}."
         close = nearest(name.name, sorted(self.tables.fields))
         return self._error(ErrorKind.COLUMN_NOT_FOUND, message, name, [self.names.written(c) for c in close])
 
+    def _path(self, fault: Fault) -> QueryError:
+        at, close = fault.at, nearest(fault.at.name, fault.inside)
+        if fault.inside:
+            all_of_them = f"; it has {', '.join(fault.inside)}" if len(fault.inside) <= _FIELDS else ""
+            message = f"{fault.before} has no field {at.name}{all_of_them}."
+        elif self.names.dialect == "snowflake":
+            message = f"{fault.before} is a column; what is inside it follows a colon."
+            close = [f"{fault.before}:{fault.rest}"]
+        else:
+            unnested = f"UNNEST({fault.before})"
+            message = f"{fault.before} is a list and has no field {at.name}: {unnested} gives its elements."
+        return self._error(ErrorKind.COLUMN_NOT_FOUND, message, at, close)
+
     def _alias(self, issue: Issue) -> QueryError:
-        clause = _CLAUSES.get(issue.clause, issue.clause.upper())
+        clause = _CLAUSES.get(issue.clause, f"its {issue.clause.upper()}")
         message = (
-            f"{issue.node.name} is an alias of this SELECT and cannot be used in its {clause}: "
+            f"{issue.node.name} is an alias of this SELECT and cannot be used in {clause}: "
             "repeat the expression or use a subquery."
         )
         return self._error(ErrorKind.COLUMN_NOT_FOUND, message, issue.node.this, [])
@@ -106,7 +131,8 @@ class Messages:
         name = node.name
         owners = issue.sources or tuple(_reach(issue.scope))
         message = self._absence(issue, owners)
-        case = self._other_case(name, owners)
+        aliases = self._aliases(issue)
+        case = self._other_case(name, [*(c for s in owners for c in s.names), *aliases])
         if case:
             message += f" {case} exists: upper and lower case count, so write it exactly so."
             return self._error(ErrorKind.COLUMN_NOT_FOUND, message, node.this, [case])
@@ -117,7 +143,8 @@ class Messages:
             message += f" {elsewhere[0]}"
         if self.names.dialect == "sqlite" and node.this.args.get("quoted") and not node.args.get("table"):
             message += " SQLite would take the double quotes for text; text is written in single quotes."
-        close = elsewhere[1:] + nearest(name, [c for s in owners for c in s.names])
+        near = nearest(name, [*(c for s in owners for c in s.names), *aliases])
+        close = elsewhere[1:] + (near or self._elements(name, owners))
         written = [n if "." in n else self.names.written(n) for n in close]
         return self._error(ErrorKind.COLUMN_NOT_FOUND, message, node.this, written[:_LISTED])
 
@@ -138,12 +165,19 @@ class Messages:
         places = ", ".join(dict.fromkeys(_label(source) for source in owners[:4]))
         return f"There is no column {name} in {places}." if places else f"There is no column {name}."
 
-    def _other_case(self, name: str, owners: tuple[Source, ...]) -> str:
-        for source in owners:
-            for column in source.names:
-                if column.casefold() == name.casefold():
-                    return self.names.written(column)
-        return ""
+    def _other_case(self, name: str, known: list[str]) -> str:
+        return next((self.names.written(n) for n in known if n.casefold() == name.casefold()), "")
+
+    def _aliases(self, issue: Issue) -> list[str]:
+        """Names of the SELECT list that may be meant where the name stands."""
+        issue.scope.clause = issue.clause
+        seen = not issue.sources and not issue.node.args.get("table")
+        return [name for key, name in issue.scope.aliases.items() if seen and issue.scope.sees_alias(key)]
+
+    def _elements(self, name: str, owners: tuple[Source, ...]) -> list[str]:
+        """Snowflake's way to a key of the elements that FLATTEN gives."""
+        made = {"SEQ", "KEY", "PATH", "INDEX", "VALUE", "THIS"}
+        return [f"{s.name}.value:{name}" for s in owners if s.name and made == (s.columns or {}).keys()]
 
     def _elsewhere(self, name: str, issue: Issue) -> list[str]:
         """Where the column really is: a sentence, then qualified names of sources in reach; or nothing."""

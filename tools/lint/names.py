@@ -8,11 +8,15 @@ from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
 from quorum.knowledge.naming import write_name
+from quorum.tools.sql import STRICT_DIALECTS
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
-_EXACT: dict[str, Callable[[str], str]] = {"snowflake": str.upper, "postgres": str.lower}
+_EXACT: dict[str, Callable[[str], str]] = {
+    **dict.fromkeys(("snowflake", "oracle", "exasol"), str.upper),
+    "postgres": str.lower,
+}
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _CLOSE = 0.6
 _LONGEST = 200
@@ -22,8 +26,11 @@ _LONGEST = 200
 class Names:
     """Case rules of a dialect.
 
-    Snowflake and PostgreSQL fold an unquoted name (to upper, to lower case) and compare exactly;
-    the others ignore case. ``key`` maps equal names to equal strings.
+    Snowflake, Oracle and Exasol fold an unquoted name to upper case, PostgreSQL to lower case, and compare
+    exactly; the others ignore case. ``key`` maps equal names to equal strings.
+
+    Attributes:
+        strict: Whether a name that the catalog lacks is one too many, for no session forbids what it may do.
 
     Args:
         exact: False to ignore case in these two as well, to find what a faulty query means.
@@ -31,6 +38,7 @@ class Names:
 
     def __init__(self, dialect: str, exact: bool = True) -> None:
         self.dialect = dialect
+        self.strict = dialect in STRICT_DIALECTS
         self._fold = _EXACT.get(dialect) if exact else None
 
     def key(self, identifier: exp.Expr) -> str:

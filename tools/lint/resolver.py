@@ -12,11 +12,18 @@ from sqlglot import exp
 
 from quorum.tools.lint.fields import has_field, may_have, unnamed
 from quorum.tools.lint.names import Names
+from quorum.tools.lint.paths import fault
 from quorum.tools.lint.scope import Columns, Scope, Source, is_pseudo
 from quorum.tools.lint.sources import Issue, Sources
+from quorum.tools.sql import STRICT_DIALECTS
 
-_STRUCTS = frozenset({"bigquery", "duckdb", "snowflake", "postgres"})  # a.b may be a field of column a
+_STRUCTS = frozenset({"bigquery", "duckdb", "snowflake", "postgres", *STRICT_DIALECTS} - {"oracle"})
+"""Dialects where a.b may be a field of column a."""
+_PATHS = frozenset({"bigquery", "duckdb", "snowflake"})  # what is below a column is declared, or has a colon
 _OPAQUE = ("MatchRecognize", "Pivot")
+_INNER = (exp.Dot, exp.Bracket)
+_TERMS = (exp.Ordered, exp.Paren, exp.Tuple, exp.Rollup, exp.Cube, exp.GroupingSets)
+"""What may stand round the alias of an output in PostgreSQL's ORDER BY and GROUP BY."""
 
 
 class Resolver(Sources):
@@ -36,9 +43,15 @@ class Resolver(Sources):
         if isinstance(node, exp.Table):
             self._source(node, scope)
             return star_columns(scope)
-        scope.sources.append(Source("", "", None))
+        scope.sources.append(Source("", "", {} if self.calls else None))
         self._visit(node.iter_expressions(), scope)
         return None
+
+    def look_everywhere(self, tree: exp.Expr) -> None:
+        """Look up the tables that stand where no query reads its sources."""
+        for node in tree.find_all(exp.Table):
+            if isinstance(node.this, exp.Identifier) and id(node) not in self.read:
+                self.issues.append(Issue(node, Scope(self.dialect, {}), "table"))
 
     def _ctes(self, node: exp.Expr, parent: Scope | None, ctes: dict[str, Columns]) -> dict[str, Columns]:
         clause = node.args.get("with_")
@@ -54,6 +67,8 @@ class Resolver(Sources):
                 own[key] = None
                 own[key] = self._renamed(self._first_columns(body, parent, own), aliases)
             ctes[key] = self._renamed(self.query(cte.this, parent, own), aliases)
+            if clause.args.get("search") or clause.args.get("cycle"):
+                ctes[key] = None  # which add columns
         return ctes
 
     def _first_columns(self, body: exp.Expr, parent: Scope | None, ctes: dict[str, Columns]) -> Columns:
@@ -92,12 +107,9 @@ class Resolver(Sources):
             pending += self._join(join, scope)
         for lateral in node.args.get("laterals") or ():
             pending += self._source(lateral, scope)
-        scope.aliases = frozenset(
-            self.names.key(e.args["alias"])
-            for e in node.expressions
-            if e.args.get("alias") and e.key == "alias"
-        )
-        scope.outputs = scope.aliases | frozenset(
+        named = [e.args["alias"] for e in node.expressions if e.args.get("alias") and e.key == "alias"]
+        scope.aliases = {self.names.key(alias): alias.name for alias in named}
+        scope.outputs = frozenset(scope.aliases) | frozenset(
             self.names.key(e.this) for e in node.expressions if e.key == "column" and not e.is_star
         )
         scope.clause = "joins"
@@ -128,6 +140,8 @@ class Resolver(Sources):
                 todo += [(child, bound) for child in stars]
             elif type(node).__name__ not in _OPAQUE:
                 self._field(node, scope)
+                if isinstance(node, _INNER) and not isinstance(node.parent, _INNER):
+                    self._breaks_off(node, scope)
                 if isinstance(node, exp.Comprehension | exp.Lambda):
                     names = [node.args.get("expression"), *node.expressions]
                     bound |= {i.name.casefold() for i in names if i is not None and hasattr(i, "name")}
@@ -138,7 +152,11 @@ class Resolver(Sources):
         if isinstance(node.this, exp.Star):
             if qualifier is not None and not node.args.get("db"):
                 self._qualified(node, qualifier, None, scope)
-        elif not isinstance(node.this, exp.Identifier) or is_pseudo(node, self.dialect):
+        elif (
+            not isinstance(node.this, exp.Identifier)
+            or (is_pseudo(node, scope) and not (self.calls and qualifier is not None))
+            or self._breaks_off(node, scope)
+        ):
             return
         elif qualifier is None:
             self._unqualified(node, self.names.key(node.this), scope)
@@ -155,7 +173,8 @@ class Resolver(Sources):
                 return
             if any(source.open and may_have(source.columns, key) for source in sources):
                 return
-            if not any(key in (source.columns or {}) for source in sources):
+            pseudo = self.calls and is_pseudo(node, scope)
+            if not pseudo and not any(key in (source.columns or {}) for source in sources):
                 self.issues.append(Issue(node, scope, "column", tuple(sources)))
             return
         if self.dialect in _STRUCTS and any(
@@ -165,6 +184,13 @@ class Resolver(Sources):
         if wanted in self.variables or any(s.key == "" and s.columns is None for s in scope.sources):
             return
         self.issues.append(Issue(node, scope, "qualifier"))
+
+    def _breaks_off(self, node: exp.Expr, scope: Scope) -> bool:
+        """Look where the path below a column breaks off; whether it does."""
+        found = fault(node, scope, self.names) if self.dialect in _PATHS else None
+        if found is not None:
+            self.issues.append(Issue(node, scope, "path", fault=found))
+        return found is not None
 
     def _field(self, node: exp.Expr, scope: Scope) -> None:
         """Look whether what stands behind PostgreSQL's ``(value).`` is a field."""
@@ -177,13 +203,23 @@ class Resolver(Sources):
         if isinstance(node.expression, exp.Identifier) and not has_field(node, scope, self.tables):
             self.issues.append(Issue(node, scope, "field"))
 
+    def _sees_alias(self, node: exp.Column) -> bool:
+        """Whether an alias counts here: on PostgreSQL only as a whole term of ORDER BY or GROUP BY."""
+        above = node.parent
+        while isinstance(above, _TERMS):
+            above = above.parent
+        return self.dialect != "postgres" or isinstance(above, exp.Order | exp.Group)
+
     def _unqualified(self, node: exp.Column, key: str, scope: Scope) -> None:
         for level in scope.chain():
             holders = level.holding(key)
             if len(holders) > 1 and not level.finds(node, key):
                 self.issues.append(Issue(node, scope, "ambiguous", tuple(holders)))
                 return
-            if holders or level.open or level.sees_alias(key) or level.named(key):
+            alias = level.sees_alias(key) and (level is not scope or self._sees_alias(node))
+            if self.calls:
+                alias = alias and level is scope
+            if holders or alias or (not self.calls and (level.open or level.named(key))):
                 return
         if key.casefold() in self.variables:
             return
@@ -208,7 +244,7 @@ def output_columns(names: Names, node: exp.Select, scope: Scope) -> Columns:
             outputs[names.key(item.this)] = item.name
         elif names.dialect == "postgres":
             outputs[unnamed(names, item)] = ""
-        else:
+        elif names.dialect != "oracle":  # there, what has no known name is not found by one
             return None  # engines name an expression in their own ways
     return outputs
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from quorum.knowledge.catalog import Table
+    from quorum.tools.lint.paths import Path
 
 Columns: TypeAlias = "dict[str, str] | None"
 """Column keys with the names people see, in order; None where the columns cannot be known."""
@@ -27,6 +28,7 @@ _ALIASES_SEEN = {
     "mysql": frozenset({"group", "having", "order"}),
     "bigquery": frozenset({"group", "having", "qualify", "order", "windows"}),
     "postgres": frozenset({"group", "order"}),
+    "oracle": frozenset({"order"}),  # elsewhere a bare name that is no column calls a function
 }
 _SHARED_PSEUDO = frozenset({"level", "rownum", "connect_by_isleaf", "connect_by_iscycle", "connect_by_root"})
 _PSEUDO = {
@@ -37,6 +39,13 @@ _PSEUDO = {
     "bigquery": frozenset({"_table_suffix", "_partitiontime", "_partitiondate", "_file_name"})
     | frozenset({"_change_type", "_change_timestamp"}),
     "snowflake": _SHARED_PSEUDO,
+    "oracle": _SHARED_PSEUDO | {"rowid", "ora_rowscn", "user", "uid", "sysdate", "systimestamp"},
+    "exasol": frozenset({"rownum", "rowid", "level", "user", "dummy"}),
+    "tsql": frozenset({"$identity", "$rowguid", "$action", "$partition"}),
+    "trino": frozenset({"$path", "$file_modified_time", "$file_size", "$partition", "$bucket"}),
+    "athena": frozenset({"$path"}),
+    "clickhouse": frozenset({"_part", "_partition_id", "_sample_factor", "_table"}),
+    "databricks": frozenset({"_metadata", "user"}),
 }
 
 
@@ -47,13 +56,22 @@ class Source:
     Attributes:
         name, key: Its alias, or its own name.
         columns: None where they cannot be known; such a source may have any column.
-        table: The catalog's table, if it is one.
+        table: The catalog's table, if it is one; of a wildcard's shards the first.
+        shards: All tables behind a BigQuery wildcard.
+        elements: Paths into the elements of a list that is unnested, as far as they are declared.
     """
 
     name: str
     key: str
     columns: Columns
     table: Table | None = None
+    shards: tuple[Table, ...] = ()
+    elements: tuple[Path, ...] = ()
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """The catalog's tables that it stands for."""
+        return self.shards or ((self.table,) if self.table else ())
 
     @property
     def names(self) -> list[str]:
@@ -73,7 +91,7 @@ class Scope:
 
     Attributes:
         ctes: Keys of common table expressions in reach, with their columns.
-        aliases: Keys of the SELECT list's own names.
+        aliases: Keys of the SELECT list's own names, with the names that people see.
         outputs: The same and its unaliased columns.
         merged: Keys that USING or NATURAL made one.
         natural: A NATURAL JOIN is here: no column is called ambiguous.
@@ -84,7 +102,7 @@ class Scope:
     ctes: dict[str, Columns]
     parent: Scope | None = None
     sources: list[Source] = field(default_factory=list)
-    aliases: frozenset[str] = frozenset()
+    aliases: dict[str, str] = field(default_factory=dict)
     outputs: frozenset[str] = frozenset()
     merged: set[str] = field(default_factory=set)
     natural: bool = False
@@ -109,7 +127,7 @@ class Scope:
         return [source for source in self.sources if source.columns is not None and key in source.columns]
 
     def sees_alias(self, key: str) -> bool:
-        return key in self.aliases and self.clause in _ALIASES_SEEN[self.dialect]
+        return key in self.aliases and self.clause in _ALIASES_SEEN.get(self.dialect, _EVERYWHERE)
 
     def finds(self, column: exp.Column, key: str) -> bool:
         """True if a column that several sources hold is not ambiguous here.
@@ -120,12 +138,14 @@ class Scope:
         if self.natural or key in self.merged:
             return True
         if self.dialect in ("sqlite", "duckdb"):
-            names = self.aliases if self.dialect == "sqlite" else self.outputs
+            names = frozenset(self.aliases) if self.dialect == "sqlite" else self.outputs
             return self.clause == "order" and key in names and type(column.parent).__name__ == "Ordered"
         return self.clause in ("group", "having", "qualify", "order") and key in self.outputs
 
 
-def is_pseudo(column: exp.Column, dialect: str) -> bool:
+def is_pseudo(column: exp.Column, scope: Scope) -> bool:
     """True for names that the engine provides beside the table's own columns."""
-    name = column.name.casefold()
-    return name in _PSEUDO[dialect] or (dialect == "snowflake" and name.startswith("metadata$"))
+    name, dialect = column.name.casefold(), scope.dialect
+    if name == "_table_suffix":  # where a wildcard is read
+        return any(level.open or any(source.shards for source in level.sources) for level in scope.chain())
+    return name in _PSEUDO.get(dialect, ()) or (dialect == "snowflake" and name.startswith("metadata$"))

@@ -21,6 +21,8 @@ _SYSTEM = re.compile(
 )
 _DIGITS = re.compile(r"\d+")
 _DEFAULT_SCHEMAS = frozenset({"", "main", "public", "dbo"})
+_DUAL = ("oracle", "exasol", "doris", "singlestore", "starrocks")
+"""Engines that have a table of one row."""
 _OTHER_DATABASES = frozenset({"snowflake", "bigquery", "duckdb", "mysql"})  # one query may reach several
 
 
@@ -47,24 +49,46 @@ class Tables:
         for table in catalog.tables:
             self._by_key.setdefault(names.stored(table.name), []).append(table)
 
+    def prepare(self) -> None:
+        """Make all indexes now; of thousands of tables they take longer than a check may."""
+        for index in ("_families", "_databases", "_schemas", "fields", "by_column"):
+            getattr(self, index)
+
     def find(self, node: exp.Table) -> Found:
         """The catalog's table for a table of a query; neither tables nor unknown: there is none."""
         parts = node.parts
         path = ".".join(part.name for part in parts)
+        if self.names.strict:
+            return self._exactly(parts)
         if _SYSTEM.search(path):
             return Found(unknown=True)
         if self.names.dialect == "bigquery" and node.name.endswith("*"):
             return self._wildcard(node.name[:-1])
         found = [t for t in self._by_key.get(self.names.key(parts[-1]), ()) if self._fits(t, parts[:-1])]
-        if len(found) > 1:
+        if len(found) > 1 and len({table.database for table in found}) == 1:
             default = [t for t in found if t.schema.casefold() in _DEFAULT_SCHEMAS]
             return Found((default[0],)) if len(default) == 1 else Found(unknown=True)
+        if len(found) > 1:
+            return Found(unknown=True)
         if found:
             return Found((found[0],))
         return Found(unknown=self._elsewhere(parts) or self._shard(node.name))
 
+    def _exactly(self, parts: list[exp.Expr]) -> Found:
+        """The table that bears the whole name; a bare one could mean another in the session's own schema."""
+        if len(parts) == 1 and self.names.dialect in _DUAL and parts[0].name.casefold() == "dual":
+            return Found(unknown=True)
+        written = [self.names.key(part) for part in parts]
+        for table in self._by_key.get(written[-1], ()):
+            own = [self.names.stored(part) for part in (table.database, table.schema, table.name) if part]
+            if own == written:
+                return Found((table,))
+        return Found()
+
     def _fits(self, table: Table, qualifiers: list[exp.Expr]) -> bool:
         own = [table.schema, table.database]
+        if self._several and len(qualifiers) == 1:  # DuckDB takes one for a schema or a database
+            return self.names.key(qualifiers[0]) in map(self.names.stored, own)
         for mine, written in zip(own, reversed(qualifiers), strict=False):
             if mine and self.names.stored(mine) != self.names.key(written):
                 return False
@@ -73,7 +97,7 @@ class Tables:
     def _elsewhere(self, parts: list[exp.Expr]) -> bool:
         """True if the name points into a database that the catalog does not describe."""
         dialect = self.names.dialect
-        if len(parts) == 1 or dialect not in _OTHER_DATABASES:
+        if len(parts) == 1 or dialect not in _OTHER_DATABASES or self._several:
             return False
         outer = self.names.key(parts[0])
         if len(parts) == 3 and outer not in self._databases:
@@ -95,6 +119,11 @@ class Tables:
     def _families(self) -> frozenset[str]:
         names = (t.name.casefold() for t in self.catalog.tables)
         return frozenset(_DIGITS.sub("#", name) for name in names if _DIGITS.search(name))
+
+    @cached_property
+    def _several(self) -> bool:
+        """Whether these are several databases that are read as one (``quorum.tools.databases.many``)."""
+        return self.names.dialect == "duckdb" and bool(self._databases)
 
     @cached_property
     def _databases(self) -> frozenset[str]:

@@ -9,6 +9,7 @@ from sqlglot import exp, tokenize
 
 from quorum.knowledge.catalog import Table
 from quorum.tools.offline.schema import Place, Schema
+from quorum.tools.writing import write
 
 
 @dataclass
@@ -39,7 +40,7 @@ class Draft:
         """An identifier as it must stand in SQL: bare where that is safe."""
         plain = name.isidentifier() and name.isascii() and name.islower()
         kinds = [token.token_type.name for token in tokenize(name, read=self.schema.dialect)] if plain else []
-        return exp.to_identifier(name, quoted=kinds != ["VAR"]).sql(self.schema.dialect)
+        return write(exp.to_identifier(name, quoted=kinds != ["VAR"]), self.schema.dialect)
 
     def sql(self) -> str:
         """The query, one clause a line."""

@@ -30,6 +30,7 @@ from quorum.tools.offline.lexicon import (
 )
 from quorum.tools.offline.reading import Reading, measures
 from quorum.tools.offline.schema import Place, Schema, kind
+from quorum.tools.writing import write
 
 Rule = Callable[[Reading, re.Match[str]], None]
 RULES: list[tuple[str, Rule]] = []
@@ -176,7 +177,7 @@ def read_values(reading: Reading, match: re.Match[str]) -> None:
     if exact := kind(place[1]) == "C" and reading.strays("exact", 0.25):
         left = reading.ref(place)
     texts = [mention.text if exact else mention.text.lower() for mention in mentions]
-    texts = [exp.Literal.string(text).sql(reading.schema.dialect) for text in texts]
+    texts = [write(exp.Literal.string(text), reading.schema.dialect) for text in texts]
     equal = f"IN ({', '.join(texts)})" if texts[1:] else f"= {texts[0]}"
     reading.where.append(f"{'NOT ' * ('not' in match['is'])}{left} {equal}")
 
@@ -219,7 +220,7 @@ def calendar(text: str, unit: str, dialect: str) -> str:
     written = exp.Literal.string("%Y-%m" if unit == "month" else "%Y")
     if dialect != "sqlite":
         moment = exp.cast(moment, "date")
-    return exp.TimeToStr(this=moment, format=written).sql(dialect)
+    return write(exp.TimeToStr(this=moment, format=written), dialect)
 
 
 @rule(f"(?:(?:for|in|of) )?(?:each|every|per|(?<!e[dn] )by) (?:the )?(?:{TABLE} )?(?P<code>{COLUMN}|{TABLE})")

@@ -25,7 +25,7 @@ from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
 from quorum.tools.databases import connect, introspection
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.introspection import Introspection
-from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
+from quorum.tools.query import ErrorKind, Estimate, Limits, QueryError, QueryResult
 from tests.waiting import until, wait_until
 
 SHOP = '''
@@ -351,7 +351,7 @@ class ConnectorContract:
     # Results
 
     async def test_result(self, shop: Connector) -> None:
-        sql = "SELECT id, name, credit FROM customers ORDER BY id"
+        sql = self.said("SELECT id, name, credit FROM customers ORDER BY id")
         outcome = await shop.run(sql, Limits())
         assert rows(outcome) == [(1, "Ann", 1.5), (2, "Bob", None), (3, "Ann", 2.5)]
         assert isinstance(outcome, QueryResult)
@@ -361,13 +361,14 @@ class ConnectorContract:
         assert 0 < outcome.seconds < Limits().seconds
 
     async def test_result_without_rows_keeps_its_columns(self, shop: Connector) -> None:
-        outcome = await shop.run("SELECT id, name FROM customers WHERE id < 0", Limits())
+        outcome = await shop.run(self.said("SELECT id, name FROM customers WHERE id < 0"), Limits())
         assert rows(outcome) == []
         assert isinstance(outcome, QueryResult)
         assert outcome.columns == ["id", "name"]
 
     async def test_column_names_may_repeat(self, shop: Connector) -> None:
-        outcome = await shop.run("SELECT a.id, b.id FROM customers a JOIN customers b USING (id)", Limits())
+        twice = self.said("SELECT a.id, b.id FROM customers a JOIN customers b USING (id)")
+        outcome = await shop.run(twice, Limits())
         assert isinstance(outcome, QueryResult)
         assert outcome.columns == ["id", "id"]
 
@@ -380,7 +381,7 @@ class ConnectorContract:
 
     async def test_row_cap(self, shop: Connector) -> None:
         for cap, kept, truncated in ((1, 1, "rows"), (2, 2, "rows"), (3, 3, ""), (4, 3, "")):
-            outcome = await shop.run("SELECT * FROM customers", Limits(rows=cap))
+            outcome = await shop.run(self.said("SELECT * FROM customers"), Limits(rows=cap))
             assert isinstance(outcome, QueryResult)
             assert (outcome.row_count, outcome.truncated) == (kept, truncated)
 
@@ -389,7 +390,7 @@ class ConnectorContract:
         assert isinstance(outcome, QueryResult)
         assert outcome.truncated == "bytes"
         assert 50_000 < outcome.table.nbytes <= 100_000
-        outcome = await shop.run("SELECT name FROM customers", Limits(bytes=1))
+        outcome = await shop.run(self.said("SELECT name FROM customers"), Limits(bytes=1))
         assert (rows(outcome), outcome.truncated) == ([], "bytes")
 
     async def test_million_rows_in_flat_memory(self, shop: Connector) -> None:
@@ -410,6 +411,20 @@ class ConnectorContract:
         assert outcome.kind is ErrorKind.TIMEOUT
         assert time.monotonic() - began < 2.5
         assert rows(await shop.run("SELECT 1", Limits())) == [(1,)]
+
+    async def test_an_estimate_runs_nothing(self, shop: Connector) -> None:
+        found = await shop.estimate(ENDLESS, Limits(seconds=5))
+        assert not isinstance(found, QueryError), found
+        assert (found is not None) == shop.estimates
+        assert self.at_work(shop) == 0
+        said = self.said("SELECT * FROM customers")
+        known = await shop.estimate(said, Limits())
+        assert isinstance(known, Estimate) == shop.estimates
+        if isinstance(known, Estimate):
+            assert known.bytes is not None
+            assert known.bytes > 0
+            wrong = error(await shop.estimate(self.said("SELECT nope FROM customers"), Limits()))
+            assert wrong.kind is ErrorKind.COLUMN_NOT_FOUND
 
     async def test_cancelling_the_task_cancels_the_query(self, shop: Connector) -> None:
         await shop.run("SELECT 1", Limits())
@@ -478,7 +493,7 @@ class ConnectorContract:
         ):
             outcome = error(await shop.run(sql, Limits()))
             assert outcome.kind in (ErrorKind.PERMISSION, ErrorKind.SYNTAX, ErrorKind.OTHER), sql
-        assert rows(await shop.run("SELECT count(*) FROM customers", Limits())) == [(3,)]
+        assert rows(await shop.run(self.said("SELECT count(*) FROM customers"), Limits())) == [(3,)]
         assert self.state(path) == before
 
     async def test_text_that_cannot_be_encoded(self, shop: Connector) -> None:

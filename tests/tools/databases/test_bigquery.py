@@ -415,6 +415,7 @@ async def test_good_queries_run(attacked: Database, shared: Path) -> None:
     assert ran > 3
 
 
+@pytest.mark.live
 @pytest.mark.skipif("QUORUM_LIVE_BIGQUERY" not in os.environ, reason="QUORUM_LIVE_BIGQUERY names no dataset")
 async def test_live() -> None:
     """On the dataset that QUORUM_LIVE_BIGQUERY names, with the machine's own credentials."""

@@ -16,7 +16,7 @@ from quorum.tools.databases.embedded import file_of
 
 def test_unknown_scheme_lists_the_known() -> None:
     with pytest.raises(ConfigurationError) as raised:
-        connect("oracle://host/db")
+        connect("cobol://host/db")
     assert all(f"{scheme}://" in str(raised.value) for scheme in CONNECTORS)
 
 

@@ -485,3 +485,15 @@ async def test_good_queries_run(attacked: Database, shared: Path) -> None:
         assert isinstance(outcome, QueryResult) or outcome.kind in missing or unknown, (sql, outcome)
         ran += isinstance(outcome, QueryResult)
     assert ran > 3
+
+
+async def test_a_list_of_a_group_is_not_cut(mariadb: MariadbServer) -> None:
+    many = ", ".join(f"('{number:040}')" for number in range(50))
+    name = mariadb.new_database(f"CREATE TABLE words (w varchar(40)); INSERT INTO words VALUES {many}")
+    try:
+        mariadb.execute("SET GLOBAL group_concat_max_len = 1024")  # as MySQL has it
+        async with connect(f"{mariadb.admin_url}/{name}") as connector:
+            found = await connector.run("SELECT LENGTH(GROUP_CONCAT(w)) FROM words", Limits())
+    finally:
+        mariadb.execute("SET GLOBAL group_concat_max_len = DEFAULT")
+    assert rows(found) == [(2049,)]

@@ -133,7 +133,7 @@ async def test_samples_come_from_all_over_the_table(tmp_path: Path) -> None:
 
 
 async def test_lack_of_time_is_noted(odd: Connector, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quorum.tools.databases.introspection.TABLE_SECONDS", 0)
+    monkeypatch.setattr("quorum.tools.databases.introspection.Introspection.left", lambda *_: 0.0)
     catalog = await odd.catalog()
     assert catalog.tables
     assert any(note.startswith(("Not counted", "Without sample")) for note in catalog.notes)

@@ -25,7 +25,7 @@ def test_the_choice_depends_on_the_queries_not_on_their_order(
     queries: list[str], choice: str, schema_text: str
 ) -> None:
     rivals = [
-        {"label": label, "sql": sql, "row_count": 1, "columns": "n", "rows": ["[1]"]}
+        {"label": label, "sql": sql, "row_count": 1, "columns": "n", "rows": ["[1]"], "reads": []}
         for label, sql in zip("AB", queries, strict=True)
     ]
     given = {"question": "How many customers are from France?", "rivals": rivals}

@@ -72,7 +72,7 @@ FORMS: dict[str, tuple[type[BaseModel], dict[str, Any]]] = {
     "sql_writer": (
         Draft,
         {"expected_format": "", "plan": [], "syntax": "", "rows": "", "demonstrations": [], "findings": [],
-         "differences": [], "approach": ""},
+         "differences": [], "approach": "", "reading": None, "answered": ""},
     ),
     "sql_critique": (
         SqlReview,
@@ -111,11 +111,11 @@ FORMS: dict[str, tuple[type[BaseModel], dict[str, Any]]] = {
         {"expected_format": "", "earlier": [], "sql": "SELECT 1", "result": "[1]",
          "findings": [], "differences": []},
     ),
-    "tool_user": (ToolStep, {"history": [], "steps_left": 20, "documents": False}),
+    "tool_user": (ToolStep, {"history": [], "steps_left": 20, "documents": False, "seen": True}),
     "reviser": (
         Revision,
         {"sql": "SELECT 1", "objection": "No.", "columns": "n", "row_count": 1, "rows": ["1"]}
-        | {"expected_format": ""},
+        | {"expected_format": "", "checked": False},
     ),
     "info_agent": (
         Keywords,

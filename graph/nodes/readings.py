@@ -1,0 +1,202 @@
+"""Other readings of the question, which its writers name: each is written, run and held against the answer.
+
+Candidates of one capable model differ less in their SQL than in how they read the question. A reading that
+shows the same is immaterial and dropped, as is one that leaves nothing; one that shows something else stands
+beside the answer, unless the data or the Judge decides for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, Literal, TypeAlias
+
+from langgraph.types import Send
+
+from quorum.agents.judge import LABELS, ROLE, Rival, judge
+from quorum.agents.turns import Reading
+from quorum.graph.ballots import Cluster, Vote
+from quorum.graph.close_rivals import sides_of
+from quorum.graph.context import Context
+from quorum.graph.disagreement import disagreements
+from quorum.graph.nodes.step import UNUSABLE_OR_GONE, Update, try_role
+from quorum.graph.nodes.voting import candidate_input, changed, same_results
+from quorum.graph.state import Candidate, OtherReading, RunState, branch_input, order_counts
+from quorum.knowledge.errors import BudgetExceeded
+
+ALIKE = 90
+"""Likeness, 0 to 100, from which two sentences say the same reading."""
+
+Outcome: TypeAlias = Literal["differs", "same", "blank", "failed"]
+
+
+async def send_readings(state: RunState, context: Context, *, most: int) -> Update:
+    """Have at most ``most`` readings written that the answer's writers named, the winner's first.
+
+    None are where the user or a verified query has settled what is meant, or a limit was reached.
+    """
+    winner, vote = state.winner, state.vote
+    settled = vote is None or vote.cannot_answer or vote.decided in ("user", "verified")
+    if settled or winner is None or winner.result is None or state.limited or not context.live:
+        return {"batch": []}
+    readings = merged(_named(state, winner))[:most]
+    batch = []
+    for number, reading in enumerate(readings):
+        start = candidate_input(state, context, number, prefix="r")
+        asked = json.dumps({"reading": reading.model_dump(), "answered": winner.sql})
+        extras = replace(start.extras, reading=context.put(asked))
+        batch.append(replace(start, model=winner.model, temperature=0.0, extras=extras))
+    return {"batch": batch, "to_write": readings}
+
+
+def _named(state: RunState, winner: Candidate) -> Iterable[Reading]:
+    """The readings that those name who gave the answer. A loser's may be the one that was answered."""
+    agreeing = state.vote.winning.candidates if state.vote and state.vote.winning else ()
+    writers = [each for each in state.candidates if each.id in agreeing and each is not winner]
+    for writer in (winner, *writers):
+        yield from (writer.remarks.readings or ()) if writer.remarks else ()
+
+
+def merged(readings: Iterable[Reading]) -> list[Reading]:
+    """Each reading once; it is likely where any of those that name it says so."""
+    from rapidfuzz.fuzz import token_sort_ratio
+    from rapidfuzz.utils import default_process
+
+    distinct: list[Reading] = []
+    for reading in readings:
+        for place, known in enumerate(distinct):
+            if token_sort_ratio(known.meaning, reading.meaning, processor=default_process) >= ALIKE:
+                distinct[place] = known.model_copy(update={"likely": known.likely or reading.likely})
+                break
+        else:
+            distinct.append(reading)
+    return distinct
+
+
+def fan_out_readings(without: str) -> Callable[[RunState], list[Send] | str]:
+    """The router that starts a branch for each reading that is to be written; on to ``without`` for none."""
+
+    def send(state: RunState) -> list[Send] | str:
+        return [Send("reading", branch_input(state, start)) for start in state.batch] or without
+
+    return send
+
+
+async def weigh_readings(state: RunState, context: Context, *, judged: bool) -> Update:
+    """Keep the readings whose results differ, and let the data or the Judge choose among them.
+
+    An answer without values gives way to the first reading that has some. The Judge is asked for readings
+    that their writer finds as likely as its own, in both orders, and must agree with itself; else the first
+    reading stands.
+    """
+    winner, vote = state.winner, state.vote
+    if not state.written or winner is None or vote is None:
+        return {}
+    outcomes = await _outcomes(state, context, winner)
+    context.trace.record(
+        "readings",
+        agent="consensus",
+        readings=[
+            {"id": each.id, "says": reading.meaning, "outcome": outcome}
+            for reading, each, outcome in outcomes
+        ],
+    )
+    others = [OtherReading(reading.meaning, each) for reading, each, found in outcomes if found == "differs"]
+    unknown = any(found == "failed" for _, _, found in outcomes)
+    doubt = 1.0 if others else vote.doubt if unknown else 0.0
+    state = replace(state, others=others, vote=changed(state, vote, doubt=doubt))
+    stopped = next((each.stopped_by for each in state.written if each.stopped_by), "")
+    warnings = [f"Other readings were not all looked at: {stopped} was reached."] if stopped else []
+    update: Update = {"others": others, "vote": state.vote, "warnings": warnings}
+    if others and winner.result is not None and winner.result.no_values:
+        decision = "As first read the question leaves nothing; in another reading it has an answer."
+        return update | taken(state, others[0], decided="evidence", decision=decision)
+    likely = [each for each in others if _likely(state, each)]
+    if judged and likely and (better := await _judge(state, context, winner, likely)):
+        decision = "The question can be read in several ways; a model chose this one, twice."
+        return update | taken(state, better, decided="judge", decision=decision, judged=True)
+    return update
+
+
+def _likely(state: RunState, other: OtherReading) -> bool:
+    return any(reading.likely for reading in state.to_write if reading.meaning == other.says)
+
+
+async def _outcomes(
+    state: RunState, context: Context, winner: Candidate
+) -> list[tuple[Reading, Candidate, Outcome]]:
+    """What became of each reading; ``same`` also where an earlier one shows the same."""
+    written = {candidate.id: candidate for candidate in state.written}
+    pairs = [(reading, written[f"r{n}"]) for n, reading in enumerate(state.to_write, 1) if f"r{n}" in written]
+    ordered = order_counts(state.candidates)
+    keys = await same_results([winner, *(each for _, each in pairs)], context.trace.folder, ordered=ordered)
+    seen, found = {keys[winner.id]}, list[tuple[Reading, Candidate, Outcome]]()
+    for reading, each in pairs:
+        outcome: Outcome = "failed"
+        if each.result is not None:
+            key = keys[each.id]
+            outcome = "same" if key in seen else "blank" if each.result.no_values else "differs"
+            seen.add(key)
+        found.append((reading, each, outcome))
+    return found
+
+
+def taken(state: RunState, other: OtherReading, **decision: Any) -> Update:
+    """Another reading as the answer; what was the answer is one of the others then."""
+    winner, vote, result = state.winner, state.vote, other.answer.result
+    assert winner is not None
+    assert vote is not None
+    assert result is not None
+    said = winner.remarks.summary if winner.remarks else ""
+    first = OtherReading(f"As first read: {said}" if said else "As it was first read.", winner)
+    mark = result.mark(ordered=order_counts(state.candidates))
+    weight = vote.winning.weight if vote.winning else 1.0
+    own = Cluster(mark, mark, (other.answer.id,), (other.answer.model,), weight, vote.share)
+    rest = [each for each in vote.clusters if each.fingerprint != mark]
+    chosen = {"winner": other.answer.id, "clusters": (own, *rest), "notes": vote.remarks, "tie": False}
+    vote = Vote(**{**vars(vote), **chosen, "tied": (), "approved": None})
+    return {
+        "candidates": [other.answer],
+        "others": [first, *(each for each in state.others if each is not other)],
+        "vote": changed(state, vote, **decision),
+    }
+
+
+async def _judge(
+    state: RunState, context: Context, winner: Candidate, likely: Sequence[OtherReading]
+) -> OtherReading | None:
+    """The reading that the Judge prefers to the answer whichever stands first; None where there is none."""
+    assumed = [*(winner.remarks.assumptions if winner.remarks else []), *state.open_doubts]
+    rivals = [(winner, assumed), *((each.answer, [each.says]) for each in likely)]
+    orders = [range(len(rivals)), range(len(rivals))[::-1]]
+    choices = await asyncio.gather(*(_choice(state, context, [rivals[i] for i in each]) for each in orders))
+    places = [order[place] if place is not None else 0 for order, place in zip(orders, choices, strict=True)]
+    return likely[places[0] - 1] if places[0] == places[1] != 0 else None
+
+
+async def _choice(
+    state: RunState, context: Context, rivals: Sequence[tuple[Candidate, Sequence[str]]]
+) -> int | None:
+    """The place of the answer that the Judge chooses; None where it cannot tell."""
+    candidates, ordered = [candidate for candidate, _ in rivals], order_counts(state.candidates)
+    found = await asyncio.to_thread(sides_of, candidates, context.trace.folder, ordered=ordered)
+    differences = await asyncio.to_thread(disagreements, found, context.dialect)
+    shown = [
+        Rival(each.sql, each.result.columns, each.result.row_count, each.result.preview, reads)
+        for each, reads in rivals
+        if each.result is not None
+    ]
+    prompt = await context.prompt(state)
+    verdict = await try_role(
+        state,
+        context,
+        ROLE,
+        lambda model: judge(model.at(temperature=0.0), prompt, state.question, shown, differences),
+        event="judgement",
+        spare=(*UNUSABLE_OR_GONE, BudgetExceeded),
+        answers={label: [each.id] for label, each in zip(LABELS, candidates, strict=False)},
+    )
+    labels = LABELS[: len(rivals)]
+    return labels.index(verdict.choice) if verdict and verdict.choice in labels else None

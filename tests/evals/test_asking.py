@@ -1,0 +1,238 @@
+"""A simulated user who knows the gold and may be asked one question: what it is worth, and what stays EX."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quorum.evals.folder import EvalFolder
+from quorum.evals.questions import EvalQuestion, Suite
+from quorum.evals.records import Asking, ChoiceRow, ReadingRow, Record
+from quorum.evals.reports.asking import one_question
+from quorum.evals.reports.compare import compare
+from quorum.evals.reports.evaluations import open_evaluation
+from quorum.evals.reports.markdown import report
+from quorum.evals.reports.summary import summaries
+from quorum.evals.running.asking import user_of
+from quorum.evals.running.attempts import Attempts
+from quorum.evals.running.databases import Databases
+from quorum.evals.running.runner import Evaluation, run_evaluation
+from quorum.evals.scorers.ambrosia import AmbrosiaScorer
+from quorum.evals.scorers.base import Scorer
+from quorum.graph.answering import answer_question
+from quorum.graph.context import open_context
+from quorum.graph.options import RunOptions
+from quorum.graph.recipes import recipe_of
+from quorum.knowledge.errors import ConfigurationError
+from tests.evals import evaluations
+from tests.evals.running import GOLD, Knowing, questions, shops
+from tests.evals.small_suite import SumScorer
+
+__all__ = ["shops"]
+
+LESS, MORE = "SELECT 7 AS orders", "SELECT 8 AS orders"
+
+
+def writing(sql: str) -> Any:
+    """A model that always writes this query."""
+    return Knowing(lambda role, _: {"reasoning": "So.", "sql": sql} if role == "sql_writer" else None).chat
+
+
+def disputed(
+    folder: Path,
+    asked: Sequence[EvalQuestion],
+    *queries: str,
+    scorer: Scorer | None = None,
+    **options: Any,
+) -> Evaluation:
+    """An evaluation in which each of several models writes one of the queries, and so all disagree."""
+    models = {f"m:{place}": writing(sql) for place, sql in enumerate(queries)}
+    return Evaluation(
+        suite=Suite("shops", folder, tuple(asked), scorer or SumScorer()),
+        options=RunOptions(models=list(models), recipe="single", **({"clarify": True} | options)),
+        questions=asked,
+        folder=folder,
+        simulated=True,
+        chat_models=models,
+    )
+
+
+async def answered(given: Evaluation) -> Record:
+    return (await run_evaluation(given))[given.questions[0].id]
+
+
+@pytest.mark.usefixtures("shops")
+async def test_the_user_chooses_what_meets_the_gold_and_the_answer_stays_what_it_was(tmp_path: Path) -> None:
+    asked = questions(1)
+    right = GOLD.format(number=0)
+    record = await answered(disputed(tmp_path / "asked", asked, LESS, right))
+    alone = await answered(
+        replace(disputed(tmp_path / "alone", asked, LESS, right, clarify=False), simulated=False)
+    )
+    assert record.asking is not None
+    assert {choice.sql: choice.match for choice in record.asking.choices} == {LESS: False, right: True}
+    chosen = next(each for each in record.asking.choices if each.label == record.asking.chosen)
+    assert chosen.sql == right
+    assert alone.asking is None
+    for name in ("sql", "match", "confidence", "metrics", "status", "candidates"):
+        assert getattr(record, name) == getattr(alone, name)
+
+
+@pytest.mark.usefixtures("shops")
+async def test_what_is_chosen_is_the_answer_of_a_run_that_hears_it(tmp_path: Path) -> None:
+    """The score takes for granted that a choice is obeyed."""
+    given = disputed(tmp_path, questions(1), LESS, GOLD.format(number=0))
+    asking = (await answered(given)).asking
+    assert asking is not None
+    databases = Databases.for_evaluation(given)
+    resources = (await databases.of(given.questions[0])).resources
+    options = RunOptions.from_dict(given.options.as_dict() | {"home": str(tmp_path / "told")})
+    context = await open_context(
+        options, recipe_of(options), given.questions[0].question, resources=resources
+    )
+    told = await answer_question(context, given.questions[0].question, on_clarify=lambda _: asking.chosen)
+    await databases.aclose()
+    assert told.sql == GOLD.format(number=0)
+
+
+@pytest.mark.usefixtures("shops")
+async def test_where_no_choice_is_right_none_is_made(tmp_path: Path) -> None:
+    record = await answered(disputed(tmp_path, questions(1), LESS, MORE))
+    assert record.asking is not None
+    assert [choice.match for choice in record.asking.choices] == [False, False]
+    assert record.asking.chosen == ""
+
+
+@pytest.mark.usefixtures("shops")
+async def test_who_agrees_is_not_asked(tmp_path: Path) -> None:
+    record = await answered(disputed(tmp_path, questions(1), LESS, LESS))
+    assert record.asking == Asking()
+
+
+@pytest.mark.usefixtures("shops")
+async def test_a_run_that_had_asked_is_judged_so_after_a_kill(tmp_path: Path) -> None:
+    """Between the answer and its record: the choices are read from its trace."""
+    given = disputed(tmp_path, questions(1), LESS, GOLD.format(number=0))
+    before = await answered(given)
+    databases = Databases.for_evaluation(given)
+    again = await Attempts(given, databases).record(given.questions[0])
+    await databases.aclose()
+    assert again.resumed
+    assert again.asking == before.asking
+    assert before.asking == EvalFolder(tmp_path).records()["q00"].asking
+
+
+@pytest.mark.usefixtures("shops")
+async def test_of_several_readings_the_user_means_the_one_that_the_seed_draws(tmp_path: Path) -> None:
+    golds = (LESS, MORE)
+    asked = [replace(questions(1)[0], gold_sql=golds, groups={"ambiguity": "ambiguous"})]
+    meant = {}
+    for seed in range(6):
+        given = disputed(tmp_path / str(seed), asked, *golds, scorer=AmbrosiaScorer(), seed=seed)
+        record = await answered(given)
+        asking = record.asking
+        assert asking is not None
+        assert (asking.readings, asking.intent) == (2, user_of(asked[0], AmbrosiaScorer(), seed).intent)
+        chosen = next(each for each in asking.choices if each.label == asking.chosen)
+        assert chosen.met == (asking.intent,)
+        meant[seed] = asking.intent
+    assert set(meant.values()) == {0, 1}
+
+
+def test_nobody_is_asked_without_a_simulated_user(tmp_path: Path) -> None:
+    given = disputed(tmp_path, questions(1), LESS, MORE)
+    with pytest.raises(ConfigurationError, match="nobody to ask"):
+        replace(given, simulated=False).check()
+    with pytest.raises(ConfigurationError, match="nobody to ask"):
+        disputed(tmp_path, questions(1), LESS, MORE, clarify=False).check()
+
+
+def choices(*met: tuple[int, ...]) -> tuple[ChoiceRow, ...]:
+    return tuple(
+        ChoiceRow(label, "", "", match=bool(own), met=own) for label, own in zip("ABC", met, strict=False)
+    )
+
+
+RECORDS = (
+    evaluations.record("right, not asked", asking=Asking()),
+    evaluations.record("right, asked", asking=Asking(choices=choices((0,), ()))),
+    evaluations.record("helped", match=False, asking=Asking(choices=choices((), (0,)))),
+    evaluations.record("in vain", match=False, asking=Asking(choices=choices((), ()))),
+    evaluations.record("wrong, not asked", match=False, asking=Asking()),
+    evaluations.unanswered("no answer", "no_sql", match=False),
+)
+
+
+def test_the_figures_of_one_question() -> None:
+    asked = [evaluations.asked(record.id) for record in RECORDS]
+    found = one_question(list(zip(asked, RECORDS, strict=True)))
+    assert found is not None
+    assert (found.without.count, found.without.n) == (2, 6)
+    assert (found.ex.count, found.ex.n) == (3, 6)
+    assert (found.asked.count, found.asked.n) == (3, 6)
+    assert [share.count for share in (found.helped, found.needless, found.unhelpful)] == [1, 1, 1]
+    assert {share.n for share in (found.helped, found.needless, found.unhelpful)} == {3}
+    assert found.ex_all is None
+
+
+def test_over_all_readings_each_counts_as_much() -> None:
+    """An answer that has reading 0 of 2; asked, reading 1 was among the choices, then not."""
+    offered = Asking(2, 1, choices((0,), (1,)), "B")
+    not_offered = Asking(2, 1, choices((0,), ()))
+    records = [
+        evaluations.record("a", met=(0,), asking=offered),
+        evaluations.record("b", met=(0,), asking=not_offered),
+        evaluations.record("c", met=(0,), asking=Asking(1, 0)),
+    ]
+    found = one_question([(evaluations.asked(record.id), record) for record in records])
+    assert found is not None
+    assert found.without_all is not None
+    assert found.ex_all is not None
+    assert (found.without.count, found.ex.count) == (1, 2)
+    assert (found.without_all.mean, found.ex_all.mean) == (pytest.approx(2 / 3), pytest.approx(5 / 6))
+    assert (found.helped.count, found.unhelpful.count) == (1, 1)
+
+
+def test_two_evaluations_stand_side_by_side(tmp_path: Path) -> None:
+    asked = [evaluations.asked(record.id) for record in RECORDS]
+    old = [replace(record, asking=None, match=False, metrics={"ex": 0.0}) for record in RECORDS]
+    calls = [evaluations.usage(model_calls=n) for n in (1, 1, 1, 1, 1, 7)]
+    new = [replace(record, usage=usage) for record, usage in zip(RECORDS, calls, strict=True)]
+    new[2] = replace(new[2], readings=(ReadingRow("So.", "SELECT 2", match=True),))
+    folders = [
+        evaluations.write(tmp_path / name, evaluations.manifest(asked), records)
+        for name, records in (("old", old), ("new", new))
+    ]
+    text = report(summaries(folders))
+    assert "|  | old | new |" in text
+    assert "| EX, % | 0.0 ± 0.0 | 33.3 ± 21.1 |" in text
+    assert "| EX with one question, % | – | 50.0 ± 22.4 |" in text
+    assert "| answer or a reading shown right, % | 0.0 ± 0.0 | 50.0 ± 22.4 |" in text
+    assert "| some candidate right (pass@k), % | 0.0 ± 0.0 | 33.3 ± 21.1 |" in text
+    assert "| model calls | 2.00 / 2.00 | 2.00 / 1.00 |" in text
+    assert "| Brier score of confidence | 0.250 | 0.250 |" in text
+    found = compare(*map(open_evaluation, folders))
+    pairs = {pair.name: (pair.a, pair.b) for pair in found.metrics}
+    assert pairs["some_reading"] == (0.0, 0.5)
+    assert "one_question" not in pairs
+    both = compare(open_evaluation(folders[1]), open_evaluation(folders[1]))
+    assert {pair.name: pair.b for pair in both.metrics}["one_question"] == 0.5
+
+
+def test_reports_show_it_beside_ex_and_not_as_ex(tmp_path: Path) -> None:
+    asked = [evaluations.asked(record.id) for record in RECORDS]
+    folder = evaluations.write(tmp_path / "run", evaluations.manifest(asked), RECORDS)
+    (summary,) = summaries([folder])
+    assert summary.overall.ex is not None
+    assert summary.overall.ex.count == 2
+    text = report([summary])
+    assert "| all questions: it is, with one question (EX with one question) | 3 | 6 | 50.0 |" in text
+    assert "| asked in vain: no choice was what they mean | 1 | 3 | 33.3 |" in text
+    plain = tmp_path / "plain"
+    plain_records = [replace(record, asking=None) for record in RECORDS]
+    evaluations.write(plain, evaluations.manifest(asked), plain_records)
+    assert "one question" not in report(summaries([plain]))

@@ -1,0 +1,228 @@
+"""AMBROSIA's rules: which results are the same, and what all that an answer shows is worth."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quorum.evals.questions import EvalQuestion
+from quorum.evals.reports.compare import compare
+from quorum.evals.reports.evaluations import open_evaluation
+from quorum.evals.reports.markdown import report
+from quorum.evals.reports.summary import summaries
+from quorum.evals.running.databases import OpenDatabase
+from quorum.evals.running.judging import judge
+from quorum.evals.scorers.ambrosia import AmbrosiaScorer, same
+from quorum.evals.scorers.base import Prediction, Verdict
+from quorum.graph.answer import AnswerReading
+from tests.evals import evaluations
+from tests.evals.judged import answer, database, kept, question
+from tests.evals.running import shops
+from tests.evals.shop import Runner, write_shop
+from tests.evals.shop import question as asking
+
+__all__ = ["database", "question", "shops"]
+
+SCORER = AmbrosiaScorer()
+NAMES, IDS = "SELECT name FROM users", "SELECT id FROM users"
+BOTH = "SELECT id, name FROM users"
+
+
+def ambiguous(*gold: str) -> EvalQuestion:
+    return replace(asking(*gold), groups={"ambiguity": "ambiguous", "kind": "vague"})
+
+
+def plain(gold: str) -> EvalQuestion:
+    return replace(asking(gold), groups={"ambiguity": "plain", "kind": "vague"})
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Runner:
+    return Runner(write_shop(tmp_path / "shop.sqlite"))
+
+
+@pytest.mark.parametrize(
+    ("found", "gold", "ordered", "is_same"),
+    [
+        ([(1, "a"), (2, "b")], [("b", 2), ("a", 1)], False, True),
+        ([(1, "b"), (2, "a")], [(1, "a"), (2, "b")], False, True),  # rows are not held together
+        ([(1,), ("a",), (2,), ("b",)], [(1, "a"), (2, "b")], False, True),  # nor are columns
+        ([(1,)], [(1.0,)], False, True),
+        ([(1,)], [("1",)], False, False),
+        ([(1,), (1,)], [(1,)], False, False),
+        ([(None,)], [(None,)], False, True),
+        ([], [], False, False),
+        ([(1, "a"), (2, "b")], [("a", 1), ("b", 2)], True, True),
+        ([(2, "b"), (1, "a")], [(1, "a"), (2, "b")], True, False),
+        ([(1, "b"), (2, "a")], [(1, "a"), (2, "b")], True, False),
+        ([(1, "a", "x")], [(1, "a")], True, False),
+        ([(None, 2, b"x")], [(b"x", None, 2.0)], True, True),
+        ([(1,)], [(1,), (2,)], True, False),
+    ],
+)
+def test_results_are_the_same_cells(found: list[Any], gold: list[Any], ordered: bool, is_same: bool) -> None:
+    assert same(found, gold, ordered=ordered) is is_same
+
+
+@pytest.mark.parametrize(
+    ("sql", "met", "reason"),
+    [
+        ("SELECT id FROM users ORDER BY 1 DESC", (1,), ""),
+        (NAMES, (0,), ""),
+        ("SELECT age FROM users", (), "other values than the gold, or another order of rows"),
+        ("SELECT id FROM users LIMIT 1", (), "1 cell, the gold has 4 or 4 or 8"),
+        ("SELECT id FROM users WHERE id > 9", (), "the result has no row"),
+        ("SELECT lost FROM users", (), "no such column: lost"),
+    ],
+)
+async def test_an_answer_alone_finds_one_reading_at_most(
+    run: Runner, sql: str, met: tuple[int, ...], reason: str
+) -> None:
+    verdict = await SCORER.score(ambiguous(NAMES, IDS, BOTH), Prediction(sql), run)
+    assert verdict.met == met
+    assert reason in verdict.reason
+    part = len(met) / 3
+    ex = float(bool(met))
+    assert verdict.metrics == {"ex": ex, "recall": part, "all_found": 0, "precision": ex, "false_alarm": None}
+
+
+async def test_the_order_counts_where_the_gold_says_so(run: Runner) -> None:
+    asked = ambiguous(f"{NAMES} order by id DESC", IDS)
+    for order, met in (("DESC", (0,)), ("ASC", ())):
+        verdict = await SCORER.score(asked, Prediction(f"{NAMES} ORDER BY id {order}"), run)
+        assert verdict.met == met
+
+
+async def test_no_gold_or_one_that_fails_judges_nothing(run: Runner) -> None:
+    assert (await SCORER.score(ambiguous(), Prediction(IDS), run)).gold == "missing"
+    assert (await SCORER.score(ambiguous(IDS), Prediction(IDS), None)).gold == "not_live"
+    lost = await SCORER.score(ambiguous(IDS, "SELECT gone FROM users"), Prediction(IDS), run)
+    assert (lost.gold, lost.match) == ("fails", None)
+
+
+def verdict(*met: int) -> Verdict:
+    return Verdict({"ex": float(bool(met))}, met=met)
+
+
+@pytest.mark.parametrize(
+    ("shown", "recall", "found", "precision"),
+    [
+        ([verdict(0)], 1 / 2, 0, 1),
+        ([verdict(0), verdict(1)], 1, 1, 1),
+        ([verdict(), verdict(1)], 1 / 2, 0, 1 / 2),
+        ([verdict(0), verdict(), verdict(1), verdict()], 1, 1, 1 / 2),
+        ([verdict(0), verdict(0)], 1 / 2, 0, 1),
+        ([verdict()], 0, 0, 0),
+    ],
+)
+def test_what_is_shown_for_an_ambiguous_question(
+    shown: list[Verdict], recall: float, found: float, precision: float
+) -> None:
+    metrics = SCORER.of_shown(ambiguous(NAMES, IDS), shown)
+    expected = {"recall": recall, "all_found": found, "precision": precision, "false_alarm": None}
+    assert metrics == expected
+
+
+@pytest.mark.parametrize(
+    ("shown", "alarm"),
+    [
+        ([verdict(0)], 0),
+        ([verdict()], 0),
+        ([verdict(0), verdict()], 1),
+        ([verdict(), verdict(0)], 1),
+        ([verdict(), verdict()], 1),
+        ([verdict(0), verdict(0)], 0),  # the same by these rules
+    ],
+)
+def test_another_result_for_a_plain_question_is_a_false_alarm(shown: list[Verdict], alarm: float) -> None:
+    metrics = SCORER.of_shown(plain(IDS), shown)
+    expected = {"recall": None, "all_found": None, "precision": None, "false_alarm": alarm}
+    assert metrics == expected
+
+
+async def test_gold_is_verified_reading_by_reading(run: Runner) -> None:
+    assert (await SCORER.verify(ambiguous(NAMES, IDS, BOTH), run)).state == "ok"
+    twice = await SCORER.verify(ambiguous(NAMES, IDS, "SELECT id + 0 FROM users"), run)
+    assert (twice.state, twice.reason) == ("differs", "queries 2 and 3 give the same result")
+    assert (await SCORER.verify(ambiguous("SELECT gone FROM users"), run)).state == "fails"
+    assert (await SCORER.verify(plain(IDS), None)).state == "not_live"
+
+
+ALL, ONE = "SELECT COUNT(*) AS orders FROM orders", "SELECT 1"
+
+
+async def test_the_readings_of_an_answer_are_judged_with_it(
+    question: EvalQuestion, database: OpenDatabase, tmp_path: Path
+) -> None:
+    asked = replace(
+        question, gold_sql=(ALL, "SELECT MAX(id) + 1 FROM orders"), groups={"ambiguity": "ambiguous"}
+    )
+    readings = [
+        AnswerReading(says="Named only."),
+        AnswerReading(says="One.", sql=ONE, result_file=kept(tmp_path, {"n": [1]})),
+        AnswerReading(says="One more.", sql="SELECT 41", result_file=kept(tmp_path, {"n": [41]})),
+    ]
+    given = answer(sql=ALL, result_file=kept(tmp_path, {"n": [40]}), row_count=1, readings=readings)
+    record = await judge(asked, given, SCORER, database, tmp_path)
+    assert (record.match, record.met) == (True, (0,))
+    assert [(row.says, row.match, row.met) for row in record.readings] == [
+        ("One.", False, ()),
+        ("One more.", True, (1,)),
+    ]
+    assert record.metrics == {"ex": 1, "recall": 1, "all_found": 1, "precision": 2 / 3, "false_alarm": None}
+
+
+async def test_a_wrong_answer_with_a_right_reading(
+    question: EvalQuestion, database: OpenDatabase, tmp_path: Path
+) -> None:
+    """No candidate is right, so pass@k is 0; some reading is."""
+    reading = AnswerReading(says="All.", sql=ALL, result_file=kept(tmp_path, {"n": [40]}))
+    given = answer(sql=ONE, result_file=kept(tmp_path, {"n": [1]}), row_count=1, readings=[reading])
+    record = await judge(question, given, SCORER, database, tmp_path)
+    assert (record.match, record.possible, record.some_reading) == (False, False, True)
+    assert record.metrics["false_alarm"] == 1
+
+
+def written(folder: Path, *, found: float) -> Path:
+    """An evaluation: an ambiguous question, one without an answer, one not asked yet, and a plain one."""
+    asked = [
+        evaluations.asked(id, groups={"ambiguity": kind}, difficulty=f"{kind} scope")
+        for id, kind in (("a", "ambiguous"), ("b", "ambiguous"), ("c", "ambiguous"), ("p", "plain"))
+    ]
+    of_ambiguous = {"ex": 1.0, "recall": (1 + found) / 2, "all_found": found, "precision": 1.0}
+    records = [
+        evaluations.record("a", metrics=of_ambiguous | {"false_alarm": None}),
+        evaluations.unanswered("b", "no_sql", match=False, metrics={"recall": 0.0}),
+        evaluations.record("p", metrics={"ex": 1.0, "recall": None, "false_alarm": 1.0}),
+    ]
+    metrics = tuple(
+        {"name": m.name, "title": m.title, "meaning": m.meaning, "unit": m.unit, "only": m.only}
+        for m in SCORER.metrics
+    )
+    return evaluations.write(folder, evaluations.manifest(asked, metrics=metrics), records)
+
+
+def test_reports_take_a_metric_over_the_questions_that_it_is_for(tmp_path: Path) -> None:
+    (summary,) = summaries([written(tmp_path / "run", found=1.0)])
+    means = {metric.name: metric.asked for metric in summary.overall.metrics}
+    assert (means["recall"].n, means["recall"].mean) == (3, pytest.approx(1 / 3))
+    assert means["recall"].se == pytest.approx(1 / 3)
+    assert (means["false_alarm"].n, means["false_alarm"].mean) == (1, 1.0)
+    ambiguous, plain = summary.slices["ambiguity"]
+    assert (ambiguous.label, ambiguous.questions, plain.label) == ("ambiguous", 3, "plain")
+    assert {m.name: m.asked.mean for m in plain.metrics}["recall"] is None
+    text = report([summary])
+    assert "| ambiguous | 3 | 1 | 1 | 33.3 |" in text
+    assert "| All found | 33.3 | 33.3 | 3 |" in text
+
+
+def test_a_comparison_takes_them_so_too(tmp_path: Path) -> None:
+    folders = [written(tmp_path / name, found=found) for name, found in (("a", 0.0), ("b", 1.0))]
+    found = compare(*map(open_evaluation, folders))
+    pairs = {pair.name: (pair.a, pair.b) for pair in found.metrics}
+    assert pairs["all_found"] == (0.0, 0.5)
+    assert pairs["recall"] == (0.25, 0.5)
+    assert pairs["false_alarm"] == (1.0, 1.0)

@@ -1,0 +1,63 @@
+"""A user at a terminal, who types a line whenever the program waits for one."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+
+CTRL_C = "\x03"
+
+
+def _hear_ctrl_c() -> None:
+    """What a shell starts in the background ignores Ctrl-C, and so do its children; the suite may run so."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _let_it_read(pid: int) -> None:
+    """Wait until the process sleeps: a signal between its prompt and its read would interrupt nothing."""
+    process, calm = psutil.Process(pid), 0
+    while calm < 6:
+        calm = calm + 1 if process.status() == psutil.STATUS_SLEEPING else 0
+        time.sleep(0.05)
+
+
+def on_terminal(
+    arguments: list[str], keys: list[str], cwd: Path, root: Path, *, prompt: str = "(Enter: A): "
+) -> tuple[int, str, str]:
+    """Run ``quorum`` on a pseudo-terminal, typing a line whenever it waits at ``prompt``; exit code, screen,
+    output."""
+    ours, theirs = pty.openpty()
+    environment = os.environ | {"PYTHONPATH": str(root), "OPENAI_API_KEY": "k", "TERM": "dumb"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "quorum", *arguments],
+        cwd=cwd, env=environment, stdin=theirs, stderr=theirs, stdout=subprocess.PIPE, start_new_session=True,
+        preexec_fn=_hear_ctrl_c,
+    )  # fmt: skip
+    os.close(theirs)
+    screen, typed, deadline = "", 0, time.monotonic() + 60
+    while time.monotonic() < deadline:
+        ready, _, _ = select.select([ours], [], [], 0.2)
+        try:
+            screen += os.read(ours, 65536).decode(errors="replace") if ready else ""
+        except OSError:  # the other end is closed
+            break
+        if typed < len(keys) and screen.count(prompt) > typed:
+            if keys[typed] == CTRL_C:  # the pseudo-terminal is not the process's controlling one
+                _let_it_read(process.pid)
+                process.send_signal(signal.SIGINT)
+            else:
+                os.write(ours, keys[typed].encode())
+            typed += 1
+    assert process.stdout
+    output = process.stdout.read().decode()
+    process.stdout.close()
+    os.close(ours)
+    return process.wait(20), screen, output

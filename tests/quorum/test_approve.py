@@ -1,0 +1,268 @@
+"""Asking before queries run: from a script, on a terminal, and where nobody can be asked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from quorum import Approval, ask, explore
+from quorum.cli import cli
+from quorum.knowledge.errors import ConfigurationError
+from quorum.tools.models.scripted import scripted
+from tests.graph.shop import GOOD, QUESTION, make_shop, script, sql
+from tests.quorum.roles import by_role
+from tests.quorum.terminal import on_terminal
+from tests.servers.bigquery_server import BigqueryServer, running_bigquery
+from tests.servers.chat_server import ChatServer
+
+RENAMED = GOOD.replace("AS orders", "AS n")
+MODELS = {"m:a": scripted(script(action=sql(GOOD))), "m:b": scripted(script(action=sql(RENAMED)))}
+PROMPT = "(Enter: no): "
+
+
+@pytest.fixture
+def shop(workplace: Path) -> str:
+    return f"sqlite:///{make_shop(workplace / 'shop.db')}"
+
+
+def asked_so(shop: str, **given: Any) -> dict[str, Any]:
+    return {"db": shop, "chat_models": MODELS, "votes": 2, "recipe": "recap", "approve": "always", **given}
+
+
+# From a script
+
+
+@pytest.mark.parametrize("patient", [False, True], ids=["sync", "async"])
+async def test_a_script_is_asked_about_each_query(patient: bool, shop: str) -> None:
+    heard: list[Approval] = []
+
+    def allow(asked: Approval) -> bool:
+        heard.append(asked)
+        return True
+
+    async def think(asked: Approval) -> str:
+        return "yes" if allow(asked) else "no"
+
+    answer = await ask(QUESTION, **asked_so(shop), on_approve=think if patient else allow)
+    assert answer.status == "answered"
+    assert sorted(each.sql for each in heard) == sorted([GOOD, RENAMED])
+
+
+async def test_all_is_asked_for_once_and_no_query_twice(shop: str) -> None:
+    heard: list[Approval] = []
+    answer = await ask(QUESTION, **asked_so(shop), on_approve=lambda asked: heard.append(asked) or "all")
+    assert (answer.status, len(heard)) == ("answered", 1)
+    same = {name: scripted(script(action=sql(GOOD))) for name in MODELS}
+    heard.clear()
+    given = asked_so(shop, chat_models=same)
+    answer = await ask(QUESTION, **given, on_approve=lambda asked: heard.append(asked) or True)
+    assert (answer.status, len(heard)) == ("answered", 1), "two branches, one text"
+
+
+async def test_whoever_may_be_asked_is_asked_about_what_is_costly(shop: str) -> None:
+    answer = await ask(QUESTION, **asked_so(shop, approve=None), on_approve=lambda _: False)
+    assert answer.status == "answered"
+    assert "approve=costly has no effect here: sqlite" in "".join(answer.warnings)
+
+
+async def test_a_run_that_may_ask_needs_somebody_to_ask(shop: str, workplace: Path) -> None:
+    with pytest.raises(ConfigurationError, match="nobody to ask"):
+        await ask(QUESTION, **asked_so(shop))
+    assert not (workplace / ".quorum").exists()
+
+
+async def test_a_run_that_died_while_it_waited_asks_again_and_repeats_nothing(shop: str) -> None:
+    class Dead(Exception):
+        """The process was killed."""
+
+    heard, kinds = list[str](), list[str]()
+
+    def second_dies(asked: Approval) -> str:
+        heard.append(asked.sql)
+        if len(heard) == 2:
+            raise Dead
+        return "yes"
+
+    given: dict[str, Any] = {"chat_models": MODELS, "on_event": lambda event: kinds.append(event["kind"])}
+    with pytest.raises(Dead):
+        await ask(QUESTION, **asked_so(shop) | given, on_approve=second_dies)
+    before = kinds.count("model_call")
+    again: list[str] = []
+    answer = await ask(resume="last", on_approve=lambda asked: again.append(asked.sql) or "yes", **given)
+    assert (answer.status, sorted(again)) == ("answered", sorted([GOOD, RENAMED]))
+    assert kinds.count("query") == answer.usage["queries"] == 2
+    assert kinds.count("model_call") == answer.usage["model_calls"] > before
+
+
+async def test_a_run_may_go_on_without_asking(shop: str) -> None:
+    def dies(_: Approval) -> str:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        await ask(QUESTION, **asked_so(shop), on_approve=dies)
+    with pytest.raises(ConfigurationError, match="nobody to ask"):
+        await ask(resume="last", chat_models=MODELS)
+    answer = await ask(resume="last", chat_models=MODELS, approve="never")
+    assert answer.status == "answered"
+
+
+async def test_the_users_time_is_not_the_runs(shop: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from quorum.tools.ledger import Ledger
+
+    late = [0.0]
+    clock = Ledger.clock
+    monkeypatch.setattr(Ledger, "clock", staticmethod(lambda: clock() + late[0]))
+
+    def thinks(_: Approval) -> str:
+        late[0] += 3600.0
+        return "yes"
+
+    answer = await ask(QUESTION, **asked_so(shop, deadline="10m"), on_approve=thinks)
+    assert (answer.status, answer.stopped_by) == ("answered", "")
+    assert answer.usage["seconds"] < 600
+
+
+# What an engine tells
+
+
+COUNTED = GOOD.replace("COUNT(*)", "COUNT(o.id)")
+SUMMED = GOOD.replace("COUNT(*)", "SUM(o.id) - SUM(o.id) + COUNT(o.id)")
+ORDERS = """
+CREATE TABLE customers (id BIGINT, name VARCHAR, city VARCHAR);
+CREATE TABLE orders (id BIGINT, customer_id BIGINT, total DOUBLE, note VARCHAR);
+INSERT INTO customers VALUES (1, 'Ada', 'Ghent'), (2, 'Bo', 'Lyon'), (3, 'Cy', 'Lyon');
+INSERT INTO orders SELECT i, 1 + i % 3, i, 'n' FROM range(50000) AS r(i);
+"""
+
+
+@pytest.fixture(scope="module")
+def bigquery() -> Iterator[BigqueryServer]:
+    pytest.importorskip("google.cloud.bigquery", reason="the extra quorum-sql[bigquery] is not installed")
+    with running_bigquery() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def warehouse(bigquery: BigqueryServer) -> str:
+    return bigquery.url(bigquery.new_dataset(ORDERS))
+
+
+async def test_only_what_would_read_more_is_asked_about_with_what_it_would_read(
+    warehouse: str, bigquery: BigqueryServer
+) -> None:
+    heard: list[Approval] = []
+    before = len(bigquery.jobs)
+    models = {"m:a": scripted(script(action=sql(COUNTED)))}
+    given = asked_so(warehouse, approve="500kB", chat_models=models, votes=1)
+    answer = await ask(QUESTION, **given, on_approve=lambda asked: heard.append(asked) or False)
+    assert answer.status == "no_answer"
+    assert len(bigquery.jobs) == before, "nothing ran"
+    first = heard[0]
+    assert (first.bytes, first.billed, first.reads) == (800_048, True, "781 KiB")
+    assert first.why == "You are asked about queries that would read more than 488 KiB."
+    heard.clear()
+    given["approve"] = "1MB"
+    answer = await ask(QUESTION, **given, on_approve=lambda asked: heard.append(asked) or False)
+    assert (answer.status, heard) == ("answered", [])
+
+
+async def test_a_runs_bytes_end_it_with_the_best_so_far_marked(warehouse: str, workplace: Path) -> None:
+    models = {f"m:{n}": scripted(script(action=sql(query))) for n, query in enumerate((COUNTED, SUMMED))}
+    given = asked_so(warehouse, approve=None, max_run_bytes="1200kB", home=str(workplace / "h"))
+    answer = await ask(QUESTION, **given | {"chat_models": models})
+    assert (answer.status, answer.stopped_by) == ("stopped", "max_run_bytes")
+    assert answer.row_count == 2, "one of the two queries ran"
+    assert answer.usage["read_bytes"] == 2**20
+    told = CliRunner().invoke(cli, ["trace", "show", "last"], env={"QUORUM_HOME": str(workplace / "h")})
+    assert "Stopped by a limit; the best so far (max_run_bytes)" in told.stdout
+    assert "1 MiB read" in told.stdout
+    page = ["trace", "show", "last", "--html", str(workplace / "run.html")]
+    assert CliRunner().invoke(cli, page, env={"QUORUM_HOME": str(workplace / "h")}).exit_code == 0
+    html = (workplace / "run.html").read_text()
+    assert '<th class="num">read</th>' in html
+    assert '<td data-is="read" class="num">1 MiB</td>' in html
+
+
+async def test_one_query_may_not_read_more_and_a_writer_is_told(warehouse: str) -> None:
+    narrow = {"self_refiner": {"explanation": "Narrower.", "sql": "SELECT count(*) AS n FROM customers"}}
+    models = {"m:a": scripted(script(action=sql(GOOD), **narrow))}
+    given = asked_so(warehouse, approve=None, max_bytes="1100kB", chat_models=models, votes=1)
+    answer = await ask(QUESTION, **given)
+    assert (answer.status, answer.candidates[0].repairs) == ("answered", 1)
+    assert answer.usage["queries"] == 1
+
+
+# On a terminal
+
+
+def one_answer(shop: str, server: ChatServer) -> list[str]:
+    about = ["--db", shop, "--model", "openai:x", "--base-url", server.url]
+    return ["ask", QUESTION, *about, "--votes", "1", "--recipe", "recap", "--approve", "always"]
+
+
+def test_on_a_terminal_the_user_is_asked(shop: str, workplace: Path, root: Path) -> None:
+    with ChatServer(by_role()) as server:
+        command = [*one_answer(shop, server), "--json"]
+        code, screen, output = on_terminal(command, ["what?\n", "yes\n"], workplace, root, prompt=PROMPT)
+    assert "May this query run?" in screen
+    assert "JOIN customers" in screen
+    assert "Reads: the engine does not tell; database: shop (sqlite); for: Action c1" in screen
+    assert "That is no reply to this. Reply yes, no, or all" in screen
+    assert (code, json.loads(output)["status"]) == (0, "answered")
+    shown = CliRunner().invoke(cli, ["trace", "show", "last"]).stdout
+    assert "asks before its query runs" in shown
+    assert "approves the query" in shown
+
+
+def test_without_a_terminal_the_command_line_says_so(shop: str) -> None:
+    command = ["ask", QUESTION, "--db", shop, "--model", "offline", "--approve", "costly"]
+    result = CliRunner().invoke(cli, command)
+    assert result.exit_code == 2
+    assert "approve asks on the terminal" in result.output
+    assert "--approve never" in result.output
+
+
+# Where nobody is asked
+
+
+async def test_evaluations_and_explorations_ask_nobody_and_say_so(shop: str, workplace: Path) -> None:
+    with pytest.raises(ConfigurationError, match="An exploration asks nobody"):
+        await explore(db=shop, models="offline", approve="always")
+    (workplace / "q.jsonl").write_text(json.dumps({"id": "a", "question": "How many?", "gold": "SELECT 1"}))
+    run = ["eval", "run", "q.jsonl", "--db", shop, "--model", "offline", "--approve", "costly"]
+    result = CliRunner().invoke(cli, run)
+    assert result.exit_code == 2
+    assert "An evaluation has nobody to ask before queries run (approve=costly)" in result.output
+
+
+@pytest.mark.parametrize("value", ["sometimes", "-1", "10 XB"])
+def test_a_rule_that_is_none_is_refused(value: str, shop: str) -> None:
+    command = ["ask", QUESTION, "--db", shop, "--model", "offline", f"--approve={value}"]
+    result = CliRunner().invoke(cli, command)
+    assert result.exit_code == 2
+    assert "neither never, always, costly nor a size such as 1GiB" in result.output
+
+
+def test_doctor_and_guard_tell_what_an_engine_can(warehouse: str, shop: str) -> None:
+    doctor = ["doctor", "--model", "offline", "--json", "--max-bytes", "1GiB", "--approve", "costly", "--db"]
+    told = json.loads(CliRunner().invoke(cli, [*doctor, warehouse]).stdout)
+    costs = [check for check in told["checks"] if check["name"] == "costs"]
+    assert [check["ok"] for check in costs] == [True]
+    assert "is paid for, is told before they run" in costs[0]["text"]
+    told = json.loads(CliRunner().invoke(cli, [*doctor, shop]).stdout)
+    costs = [check for check in told["checks"] if check["name"] == "costs"]
+    assert [check["ok"] for check in costs] == [None, None, None]
+    assert "max_bytes has no effect here" in costs[1]["text"]
+    guard = ["guard", "SELECT total FROM orders", "--db", warehouse]
+    assert "would read: 391 KiB, which is billed" in CliRunner().invoke(cli, guard).stdout
+    found = json.loads(CliRunner().invoke(cli, [*guard, "--json"]).stdout)
+    assert (found["verdict"], found["estimate"]["bytes"]) == ("pass", 400_000)
+    wrong = CliRunner().invoke(cli, ["guard", "SELECT nope FROM orders", "--db", warehouse])
+    assert (wrong.exit_code, "the database says: " in wrong.stdout) == (1, True)
+    refused = CliRunner().invoke(cli, ["guard", "DROP TABLE orders", "--db", warehouse, "--json"])
+    assert (refused.exit_code, json.loads(refused.stdout)["verdict"]) == (1, "refused")

@@ -1,0 +1,135 @@
+"""Several databases as one: the contract over them, and what is their own."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar
+
+import psutil
+import pytest
+from typing_extensions import override
+
+from quorum.knowledge.catalog import Catalog
+from quorum.knowledge.errors import DatabaseUnavailable
+from quorum.tools.databases import connect
+from quorum.tools.databases.base import Connector
+from quorum.tools.databases.many import ManyConnector
+from quorum.tools.query import ErrorKind, Limits
+from tests.servers.postgres_server import PostgresServer
+from tests.tools.databases import test_duckdb, test_postgres, test_sqlite
+from tests.tools.databases.contract import (
+    ENDLESS,
+    ConnectorContract,
+    at_work,
+    children,
+    content,
+    error,
+    rows,
+)
+from tests.waiting import until
+
+BESIDE = "CREATE TABLE beside (id INTEGER, word VARCHAR); INSERT INTO beside VALUES (1, 'one'), (2, 'two');"
+
+
+class Beside(ManyConnector):
+    """Several databases of which the contract looks at the first one."""
+
+    @override
+    async def catalog(self, *, samples: int = 3) -> Catalog:
+        catalog = await super().catalog(samples=samples)
+        return replace(catalog, tables=tuple(each for each in catalog.tables if each.name != "beside"))
+
+
+class ManyContract(ConnectorContract):
+    """A database of the contract beside another one."""
+
+    dialect = "duckdb"
+    beside: ClassVar[str] = "duckdb"
+
+    def first(self, path: Path) -> Connector:
+        return connect(f"{self.scheme}:///{path}")
+
+    @override
+    def connect(self, path: Path) -> Connector:
+        other = path.with_name(f"{path.stem}-beside.{self.beside}")
+        if not other.exists():
+            {"duckdb": test_duckdb.build, "sqlite": test_sqlite.build}[self.beside](other, BESIDE)
+        return Beside([self.first(path), connect(f"{self.beside}:///{other}")])
+
+    @override
+    def at_work(self, connector: Connector) -> int:
+        assert isinstance(connector, ManyConnector)
+        return at_work(connector._joiner)
+
+    @override
+    async def test_queries_run_at_the_same_time(self, shop: Connector) -> None:
+        slow = [asyncio.create_task(shop.run(ENDLESS, Limits(seconds=600))) for _ in range(3)]
+        await until(lambda: self.at_work(shop) == 3)
+        assert rows(await shop.run("SELECT count(*) FROM customers, beside", Limits())) == [(6,)]
+        assert not any(task.done() for task in slow)
+        for task in slow:
+            task.cancel()
+        await asyncio.gather(*slow, return_exceptions=True)
+
+    @override
+    async def test_close_leaves_nothing_behind(self, path: Path) -> None:
+        here = psutil.Process()
+        async with self.connect(path) as connector:
+            await connector.run("SELECT count(*) FROM customers", Limits())
+        before = here.num_fds()
+        connector = self.connect(path)
+        await connector.close()
+        await connector.open()
+        assert rows(await connector.run("SELECT count(*) FROM customers", Limits())) == [(3,)]
+        query = asyncio.create_task(connector.run(ENDLESS, Limits(seconds=600)))
+        await until(lambda: self.at_work(connector) == 1)
+        engines = children()
+        await connector.close()
+        await connector.close()
+        assert error(await query).kind is ErrorKind.UNAVAILABLE
+        assert engines
+        assert not any(psutil.pid_exists(engine.pid) for engine in engines)
+        gc.collect()
+        await until(lambda: here.num_fds() <= before)
+        with pytest.raises(DatabaseUnavailable, match="closed"):
+            await connector.run("SELECT 1", Limits())
+
+
+class TestSqliteBesideDuckdb(ManyContract):
+    scheme = "sqlite"
+    long_text = test_sqlite.TestSqlite.long_text
+
+    @override
+    def build(self, path: Path, script: str) -> None:
+        test_sqlite.build(path, script)
+
+    @override
+    def state(self, path: Path) -> object:
+        return content(path)
+
+
+class TestPostgresBesideSqlite(ManyContract):
+    scheme = "postgresql"
+    long_text = test_postgres.TestPostgres.long_text
+    whole_double = "{}"
+    beside = "sqlite"
+
+    @pytest.fixture(autouse=True)
+    def _server(self, postgres: PostgresServer) -> None:
+        self.server = postgres
+        self.names: dict[Path, str] = {}
+
+    @override
+    def build(self, path: Path, script: str) -> None:
+        self.names[path] = self.server.new_database(test_postgres.translated(script))
+
+    @override
+    def first(self, path: Path) -> Connector:
+        return connect(f"{self.server.admin_url}/{self.names[path]}")
+
+    @override
+    def state(self, path: Path) -> object:
+        return self.server.execute(test_postgres.STATE, self.names[path])

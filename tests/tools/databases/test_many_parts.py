@@ -1,0 +1,602 @@
+"""How a query over several databases is split, what is handed down, and where it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typing_extensions import override
+
+from quorum.knowledge.catalog import Catalog, Column, Field, ForeignKey, Table
+from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
+from quorum.tools.databases import connect, connect_all, many
+from quorum.tools.databases.base import Connector
+from quorum.tools.databases.many import ManyConnector
+from quorum.tools.databases.many_catalog import united
+from quorum.tools.databases.many_plan import Holdings, Plan, split
+from quorum.tools.query import ErrorKind, Estimate, Limits, QueryError, QueryResult
+from tests.engines import start_no_process
+from tests.tools.databases import test_duckdb, test_sqlite
+from tests.tools.databases.contract import children, error, rows
+
+ORDERS = """
+CREATE TABLE orders (id INTEGER PRIMARY KEY, customer INTEGER, amount DECIMAL(10, 2), day DATE, note TEXT);
+INSERT INTO orders VALUES
+    (1, 1, 10, '2024-01-01', 'a'), (2, 1, 20.5, '2024-02-01', NULL), (3, 2, 5, '2023-01-01', 'b');
+CREATE TABLE counts (n INTEGER);
+INSERT INTO counts VALUES (1), (2);
+CREATE TABLE mixed (v);
+INSERT INTO mixed VALUES (5), ('5'), ('x'), (NULL), (7.5);
+CREATE VIEW several AS SELECT 5 AS v UNION ALL SELECT 'x';
+"""
+CUSTOMERS = """
+CREATE TABLE customers (id INTEGER PRIMARY KEY, name VARCHAR, joined DATE, tags VARCHAR[],
+    info STRUCT(a INTEGER, b VARCHAR), document JSON);
+INSERT INTO customers VALUES
+    (1, 'Ann', '2020-01-01', ['x', 'y'], {'a': 1, 'b': 'z'}, '{"k": [1, 2]}'),
+    (2, 'Bob', '2021-01-01', [], NULL, NULL);
+"""
+
+
+@pytest.fixture
+def urls(tmp_path: Path) -> list[str]:
+    test_sqlite.build(tmp_path / "shop.db", ORDERS)
+    test_duckdb.build(tmp_path / "crm.duckdb", CUSTOMERS)
+    return [f"sqlite:///{tmp_path}/shop.db", f"duckdb:///{tmp_path}/crm.duckdb"]
+
+
+@pytest.fixture
+async def both(urls: list[str], monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ManyConnector]:
+    start_no_process(monkeypatch)
+    async with connect_all(urls) as connector:
+        assert isinstance(connector, ManyConnector)
+        await connector.catalog()
+        yield connector
+
+
+class Told(Connector):
+    """A connector of which only the dialect and what it is asked matter."""
+
+    scheme = "told"
+
+    def __init__(self, dialect: str) -> None:
+        self.dialect = dialect
+
+    @classmethod
+    @override
+    def from_url(cls, url: str) -> Told:
+        raise NotImplementedError
+
+    @override
+    async def open(self) -> None: ...
+
+    @override
+    async def close(self) -> None: ...
+
+    @override
+    async def catalog(self, *, samples: int = 3) -> Catalog:
+        raise NotImplementedError
+
+    @override
+    async def run(self, sql: str, limits: Limits) -> QueryResult | QueryError:
+        raise NotImplementedError
+
+
+TYPES = {
+    "postgres": (
+        "integer",
+        "text",
+        "date",
+        "timestamp without time zone",
+        "timestamp with time zone",
+        "real",
+    ),
+    "mysql": ("int(11)", "varchar(20)", "date", "datetime(6)", "timestamp", "float"),
+    "bigquery": ("INT64", "STRING", "DATE", "DATETIME", "TIMESTAMP", "FLOAT64"),
+    "snowflake": ("NUMBER(38,0)", "TEXT", "DATE", "TIMESTAMP_NTZ(9)", "TIMESTAMP_TZ(9)", "FLOAT"),
+    "sqlite": ("INTEGER", "TEXT", "DATE", "DATETIME", "DATETIME", "REAL"),
+}
+
+
+def parts_of(sql: str, dialect: str, rows: int = 100) -> list[str]:
+    """The parts of a query over a table ``t`` of an engine, and ``u`` of DuckDB."""
+    columns = tuple(Column(name, kind) for name, kind in zip("nwdmzf", TYPES[dialect], strict=True))
+    mine = Catalog("db", dialect, (Table("t", columns, schema="s"),))
+    other = Catalog("other", "duckdb", (Table("u", (Column("n", "BIGINT"),), schema="main"),))
+    _, held = united([(Told(dialect), mine), (Told("duckdb"), other)])
+    plan = split(sql, Holdings(held), rows)
+    assert isinstance(plan, Plan), plan
+    return [need.sql for need in plan.needs]
+
+
+def conditions_of(where: str, dialect: str) -> str:
+    """What is handed down of a condition on the table ``t``."""
+    (part,) = parts_of(f"SELECT count(t.n) FROM db.s.t AS t WHERE {where}", dialect)
+    return part.partition(" WHERE ")[2].replace('"p".', "").replace("`p`.", "").replace("`", '"')
+
+
+@pytest.mark.parametrize(
+    ("dialect", "where", "handed"),
+    [
+        ("postgres", "t.n > 5 AND t.n <> 7", '("n" > 5 AND "n" <> 7)'),
+        ("postgres", "t.n BETWEEN 1 AND 2", '("n" >= 1 AND "n" <= 2)'),
+        ("postgres", "t.w = 'a' OR t.n IN (1, -2)", """("w" = 'a' OR "n" IN (1, -2))"""),
+        ("postgres", "t.w LIKE 'a%'", """"w" COLLATE "C" LIKE 'a%'"""),
+        ("postgres", "t.d >= '2024-01-01'", """"d" >= DATE '2024-01-01'"""),
+        ("postgres", "t.m < DATE '2024-01-01'", """"m" < TIMESTAMP '2024-01-01 00:00:00'"""),
+        ("postgres", "t.z < '2024-01-01'", """"z" < TIMESTAMPTZ '2024-01-01 00:00:00+00:00'"""),
+        ("mysql", "t.m >= '2024-01-01 10:00:00.5'", """"m" >= TIMESTAMP '2024-01-01 10:00:00.500000'"""),
+        ("mysql", "t.w = 'a'", """"w" = 'a'"""),
+        ("bigquery", "t.z >= TIMESTAMP '2024-01-01'", """"z" >= TIMESTAMP '2024-01-01 00:00:00+00:00'"""),
+        ("bigquery", "t.m >= '2024-01-01'", """"m" >= DATETIME '2024-01-01 00:00:00'"""),
+        ("bigquery", "t.w = 'O''Brien'", r""""w" = 'O\'Brien'"""),
+        ("snowflake", "t.n = 5 AND t.w IN ('a', 'b')", """("n" = 5 AND "w" IN ('a', 'b'))"""),
+        (
+            "sqlite",
+            "t.d >= '2024-01-01'",
+            """((+"d") COLLATE BINARY >= '2024-01-01' OR typeof("d") NOT IN ('text', 'null'))""",
+        ),
+        ("sqlite", "t.n = 5", """((+"n") = 5 OR typeof("n") NOT IN ('integer', 'real', 'null'))"""),
+    ],
+)
+def test_conditions_that_are_handed_down(dialect: str, where: str, handed: str) -> None:
+    assert conditions_of(where, dialect) == handed
+
+
+@pytest.mark.parametrize(
+    ("dialect", "where"),
+    [
+        ("postgres", "t.w < 'b'"),  # collations order texts otherwise
+        ("postgres", "t.w <> 'b'"),  # and may take others for equal
+        ("postgres", "t.w NOT IN ('a')"),
+        ("postgres", "t.w NOT LIKE 'a%'"),
+        ("postgres", "NOT t.w LIKE 'a%'"),
+        ("postgres", "t.w ILIKE 'a%'"),
+        ("postgres", "t.w LIKE 'a$%' ESCAPE '$'"),
+        ("postgres", r"t.w = 'a\b'"),  # a backslash is not one everywhere
+        ("postgres", "t.w = 'é'"),  # a server's encoding may lack it
+        ("postgres", "t.w = 5"),  # DuckDB makes the text a number
+        ("postgres", "t.n = '5'"),
+        ("postgres", "t.n = 12345678901234567890"),
+        ("postgres", "t.n = NULL"),
+        ("postgres", "t.n IN (1, NULL)"),
+        ("postgres", "t.n IN (SELECT 1)"),
+        ("postgres", "lower(t.w) = 'a'"),
+        ("postgres", "t.n + 1 = 2"),
+        ("postgres", "t.n = 1 OR lower(t.w) = 'a'"),
+        ("postgres", "t.n = 1 OR 1 = 1"),
+        ("postgres", "t.d >= '2024-13-01'"),
+        ("postgres", "t.d >= DATE '2024-01-01' - INTERVAL 1 DAY"),
+        ("postgres", "t.d >= TIMESTAMP '2024-01-01 10:00:00'"),
+        ("postgres", "t.z >= TIMESTAMPTZ '2024-01-01 00:00:00+02'"),
+        ("postgres", "t.f = 0.5"),  # a float4 arrives as it is written
+        ("mysql", "t.z >= '2024-01-01'"),  # shown in the session's zone
+        ("mysql", "t.f > 0.5"),
+        ("bigquery", "t.n > 0.5"),  # 0.5 is a FLOAT64 there
+        ("snowflake", "t.m >= '2024-01-01'"),  # nanoseconds
+        ("sqlite", "t.d >= DATE '2024-01-01'"),
+        ("sqlite", "t.d = '5'"),  # beside numbers DuckDB would take it for one
+        ("sqlite", "t.w NOT LIKE 'a%'"),
+    ],
+)
+def test_conditions_that_are_not(dialect: str, where: str) -> None:
+    assert conditions_of(where, dialect) == ""
+
+
+@pytest.mark.parametrize(
+    ("sql", "handed"),
+    [
+        ("SELECT t.n FROM t JOIN u ON t.n = u.n AND t.n > 1 WHERE u.n < 9", (True, True)),
+        ("SELECT t.n FROM t LEFT JOIN u ON t.n = u.n AND t.n > 1 AND u.n < 9", (False, True)),
+        ("SELECT t.n FROM t LEFT JOIN u ON t.n = u.n WHERE u.n = 3", (False, True)),
+        ("SELECT t.n FROM t LEFT JOIN u ON t.n = u.n WHERE u.n IS NULL", (False, False)),
+        ("SELECT t.n FROM t LEFT JOIN u ON t.n = u.n WHERE u.n IS NULL OR u.n = 3", (False, False)),
+        ("SELECT t.n FROM t RIGHT JOIN u ON t.n = u.n AND t.n = 1 AND u.n = 1", (False, False)),
+        ("SELECT t.n FROM t ASOF JOIN u ON t.n >= u.n WHERE u.n < 3", (False, False)),
+        ("SELECT t.n FROM t POSITIONAL JOIN u WHERE u.n < 3", (False, False)),
+        ("SELECT t.n FROM t, u WHERE n < 3", (False, False)),  # whose is it?
+        ("SELECT * FROM t JOIN u USING (n) WHERE n < 3", (False, False)),
+        ("SELECT t.n FROM t TABLESAMPLE 10%, u WHERE t.n < 3 AND u.n < 3", (False, True)),
+        ("SELECT t.n FROM t, u WHERE t.n < 3 AND u.n < 3 USING SAMPLE 3", (False, False)),
+        (
+            "SELECT 1 FROM u WHERE u.n = 1 AND EXISTS (SELECT 1 FROM t WHERE t.n = 4 AND t.n = u.n)",
+            (True, True),
+        ),
+        ("SELECT t.n FROM t, u WHERE t.n = 1 UNION ALL SELECT t.n FROM t", (False, False)),
+        ("SELECT t.n FROM t, u WHERE t.n = 1 UNION ALL SELECT t.n FROM t WHERE n = 2", (True, False)),
+        ("WITH t AS (SELECT 1 AS n) SELECT * FROM u, t WHERE t.n = 1", (False, False)),
+    ],
+)
+def test_conditions_are_handed_down_only_where_no_row_is_missed(sql: str, handed: tuple[bool, bool]) -> None:
+    parts = parts_of(sql, "postgres")
+    found = tuple(any(" WHERE " in part for part in parts if f'"{name}" AS' in part) for name in ("t", "u"))
+    assert found == handed, parts
+
+
+@pytest.mark.parametrize(
+    ("sql", "limit"),
+    [
+        ("SELECT n FROM t LIMIT 3", " LIMIT 3"),
+        ("SELECT n FROM t LIMIT 3 OFFSET 4", " LIMIT 7"),
+        ("SELECT n + 1 FROM t WHERE n > 5 LIMIT 3", " LIMIT 3"),
+        ("SELECT n FROM t", " LIMIT 101"),  # one row more than is kept
+        ("SELECT n FROM t OFFSET 4", ""),
+        ("SELECT n FROM t WHERE w = 'a' LIMIT 3", ""),  # the owner may find too much
+        ("SELECT n FROM t WHERE n > 5 OR lower(w) = 'a' LIMIT 3", ""),
+        ("SELECT n FROM t ORDER BY n LIMIT 3", ""),
+        ("SELECT DISTINCT n FROM t LIMIT 3", ""),
+        ("SELECT max(n) FROM t LIMIT 3", ""),
+        ("SELECT row_number() OVER () FROM t, u LIMIT 3", ""),
+        ("SELECT unnest([n, n]) FROM t LIMIT 3", ""),
+        ("SELECT n FROM t LIMIT 3%", ""),
+        ("(SELECT n FROM t LIMIT 3) UNION ALL SELECT n FROM t", ""),
+    ],
+)
+def test_limits_are_handed_down_only_where_any_rows_will_do(sql: str, limit: str) -> None:
+    part = parts_of(sql, "postgres")[0]
+    assert part[part.index(" LIMIT") if " LIMIT" in part else len(part) :] == limit, part
+
+
+@pytest.mark.parametrize(
+    ("sql", "columns"),
+    [
+        ("SELECT t.n FROM t", "n"),
+        ("SELECT u.n FROM t JOIN u ON t.w = 'a'", "w"),
+        ("SELECT u.n, t.d FROM t, u", "d"),
+        ("SELECT * FROM t", "nwdmzf"),
+        ("SELECT u.* FROM t, u WHERE t.w = u.n", "w"),
+        ("SELECT count(*) FROM (SELECT * FROM t)", "nwdmzf"),
+        ("WITH c AS (SELECT n, w FROM t) SELECT * FROM c", "nw"),
+        ("SELECT t FROM t", "nwdmzf"),
+        ("SELECT x.a FROM t AS x(a)", "nwdmzf"),
+        ("SELECT COLUMNS('w') FROM t", "nwdmzf"),
+        ("SELECT #1 FROM t", "nwdmzf"),
+        ("SELECT u.n FROM t NATURAL JOIN u", "nwdmzf"),
+        ("SELECT u.n FROM t JOIN u USING (n)", "n"),
+    ],
+)
+def test_columns_are_those_that_are_named(sql: str, columns: str) -> None:
+    part = next(part for part in parts_of(sql, "postgres") if '"t"' in part)
+    assert part.partition(" FROM ")[0] == "SELECT " + ", ".join(f'"p"."{name}"' for name in columns)
+
+
+def test_a_table_of_which_no_column_is_needed_is_counted() -> None:
+    assert parts_of("SELECT count(*) FROM t", "mysql") == ["SELECT count(*) AS n FROM `s`.`t` AS `p`"]
+
+
+async def test_a_query_over_both(both: ManyConnector) -> None:
+    outcome = await both.run(
+        "SELECT c.name, sum(o.amount) FROM shop.main.orders AS o JOIN crm.main.customers AS c "
+        "ON c.id = o.customer WHERE o.day >= '2024-01-01' GROUP BY 1",
+        Limits(),
+    )
+    assert rows(outcome) == [("Ann", 30.5)]
+    assert isinstance(outcome, QueryResult)
+    assert [(part.database, part.rows) for part in outcome.parts] == [("crm", None), ("shop", 2)]
+    assert outcome.parts[0].describe() == "crm, read in place: main.customers"
+    assert "note" not in outcome.parts[1].sql, "a column that nobody asked for"
+
+
+async def test_duckdb_and_data_files_are_read_where_they_are_without_a_bound(
+    urls: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cities.csv").write_text("customer,city\n1,Ghent\n2,Lyon\n1,Rome\n")
+    monkeypatch.setattr(many, "PART_ROWS", 1)
+    async with connect_all([*urls, str(tmp_path / "cities.csv")]) as connector:
+        sql = "SELECT c.name, x.city FROM cities.main.cities AS x JOIN customers AS c ON c.id = x.customer"
+        assert sorted(rows(await connector.run(sql, Limits()))) == [
+            ("Ann", "Ghent"),
+            ("Ann", "Rome"),
+            ("Bob", "Lyon"),
+        ]
+        for hidden in ("SELECT * FROM quorum_0.main.customers", "SELECT rowid FROM crm.main.customers"):
+            problem = error(await connector.run(hidden, Limits()))
+            assert problem.kind in (ErrorKind.TABLE_NOT_FOUND, ErrorKind.COLUMN_NOT_FOUND)
+
+
+async def test_a_duckdb_whose_views_read_files_is_read_in_parts(urls: list[str], tmp_path: Path) -> None:
+    (tmp_path / "cities.csv").write_text("customer,city\n1,Ghent\n2,Lyon\n")
+    place = tmp_path / "lake.duckdb"
+    test_duckdb.build(place, f"CREATE VIEW cities AS FROM read_csv('{tmp_path}/cities.csv')")
+    async with connect_all([urls[0], f"duckdb:///{place}"]) as connector:
+        sql = (
+            "SELECT c.city FROM orders AS o JOIN lake.main.cities AS c USING (customer) WHERE c.customer = 2"
+        )
+        outcome = await connector.run(sql, Limits())
+        assert rows(outcome) == [("Lyon",)]
+        assert isinstance(outcome, QueryResult)
+        assert {part.rows for part in outcome.parts if part.database == "lake"} == {1}
+
+
+async def test_nested_values_and_documents_stay_usable(both: ManyConnector) -> None:
+    sql = (
+        "SELECT c.tags[1], c.info.b, c.document->'k'->>1, len(c.tags) FROM crm.main.customers AS c "
+        "JOIN shop.main.orders AS o ON o.customer = c.id WHERE o.id = 1"
+    )
+    assert rows(await both.run(sql, Limits())) == [("x", "z", "2", 2)]
+
+
+async def test_values_of_sqlite_that_are_of_another_type_than_their_column_are_not_lost(
+    both: ManyConnector,
+) -> None:
+    for sql, expected in (
+        ("SELECT v FROM mixed, customers AS c WHERE v = 'x' AND c.id = 1", [("x",)]),
+        ("SELECT count(*) FROM mixed, customers AS c WHERE v IS NULL AND c.id = 1", [(1,)]),
+        ("SELECT v FROM several, customers AS c WHERE v = 'x' AND c.id = 1", [("x",)]),
+        ("SELECT count(*) FROM several, customers AS c WHERE v = '5' AND c.id = 1", [(1,)]),
+    ):
+        assert rows(await both.run(sql, Limits())) == expected, sql
+
+
+async def test_names(both: ManyConnector) -> None:
+    for name in ("orders", "shop.orders", "SHOP.main.ORDERS", "shop.main.orders"):
+        assert rows(await both.run(f"SELECT count(*) FROM {name}", Limits())) == [(3,)]
+    assert error(await both.run("SELECT * FROM crm.orders", Limits())).suggestions == ("shop.main.orders",)
+    assert error(await both.run("SELECT rowid FROM orders", Limits())).kind is ErrorKind.COLUMN_NOT_FOUND
+    twice = "SELECT orders.id FROM orders, customers AS c WHERE shop.orders.id = c.id"
+    assert rows(await both.run(twice, Limits())) == [(1,), (2,)]
+
+
+async def test_two_of_one_name_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    start_no_process(monkeypatch)
+    places = [tmp_path / folder / "my shop.db" for folder in "ab"]
+    for number, place in enumerate(places):
+        place.parent.mkdir()
+        test_sqlite.build(place, f"CREATE TABLE t (x INTEGER); INSERT INTO t VALUES ({number})")
+    async with connect_all([f"sqlite:///{place}" for place in places]) as connector:
+        catalog = await connector.catalog()
+        assert [table.full_name for table in catalog.tables] == ["my_shop.main.t", "my_shop_2.main.t"]
+        assert rows(await connector.run("SELECT a.x, b.x FROM my_shop.t a, my_shop_2.t b", Limits())) == [
+            (0, 1)
+        ]
+        problem = error(await connector.run("SELECT * FROM t", Limits()))
+        assert "in several databases" in problem.message
+        assert problem.suggestions == ("my_shop.main.t", "my_shop_2.main.t")
+
+
+def test_names_that_duckdb_takes_for_one_differ_and_keys_follow() -> None:
+    columns = (
+        Column("id", "integer"),
+        Column("ID", "integer"),
+        Column("place", "home", fields=(Field("x", "int"),)),
+    )
+    key = ForeignKey(("ID",), "public.Users", ("id",))
+    tables = (
+        Table("users", columns, schema="public", foreign_keys=(key,), primary_key=("ID",)),
+        Table("Users", columns, schema="public"),
+    )
+    catalog, held = united(
+        [(Told("postgres"), Catalog("main", "postgres", tables, notes=("n",), left_out=("n",)))]
+    )
+    assert [table.full_name for table in catalog.tables] == ["main_db.public.users", "main_db.public.Users_2"]
+    assert [column.name for column in catalog.tables[0].columns] == ["id", "ID_2", "place"]
+    assert catalog.tables[0].primary_key == ("ID_2",)
+    assert catalog.tables[0].foreign_keys == (ForeignKey(("ID_2",), "main_db.public.Users_2", ("id",)),)
+    assert catalog.tables[0].columns[2].fields == (), "it arrives as text"
+    assert (catalog.notes, catalog.left_out) == (("main_db: n",), ("main_db: n",))
+    plan = split('SELECT "ID_2" FROM "Users_2"', Holdings(held), 10)
+    assert isinstance(plan, Plan)
+    assert plan.needs[0].sql == 'SELECT "p"."ID" FROM "public"."Users" AS "p" LIMIT 11'
+
+
+async def test_a_part_beyond_the_bounds_is_an_error_and_never_cut(
+    both: ManyConnector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    joined = "SELECT count(*) FROM orders AS o JOIN customers AS c ON o.customer = c.id"
+    monkeypatch.setattr(many, "PART_ROWS", 2)
+    problem = error(await both.run(joined, Limits()))
+    assert problem.kind is ErrorKind.RESOURCES
+    assert "part of shop.main.orders" in problem.message
+    assert "Compare columns" in problem.message
+    assert [part.database for part in problem.parts], "what was read is told"
+    assert rows(await both.run(f"{joined} WHERE o.id > 1", Limits())) == [(2,)]
+    assert rows(await both.run("SELECT count(*) FROM orders", Limits())) == [(3,)], "it is only counted"
+    monkeypatch.setattr(many, "PART_ROWS", 100)
+    monkeypatch.setattr(many, "PART_BYTES", 30)
+    problem = error(await both.run("SELECT o.id, c.n FROM orders AS o, counts AS c", Limits()))
+    assert problem.kind is ErrorKind.RESOURCES
+    assert "all parts of the query together" in problem.message
+
+
+async def test_what_is_cut_in_the_only_part_is_cut_in_the_result(
+    both: ManyConnector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(many, "PART_BYTES", 30)
+    outcome = await both.run("SELECT id, customer FROM orders", Limits())
+    assert isinstance(outcome, QueryResult)
+    assert (outcome.row_count, outcome.truncated) == (1, "bytes")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DROP TABLE shop.main.orders",
+        "CREATE TABLE shop.main.loot AS SELECT 1",
+        "COPY shop.main.orders TO '/tmp/loot'",
+        "ATTACH ':memory:' AS loot",
+        "SELECT * FROM read_csv('/etc/passwd')",
+        "SELECT * FROM '/etc/passwd'",
+        "SELECT * FROM sqlite_scan('shop.db', 'orders')",
+        "SELECT * FROM glob('/*')",
+        "SELECT getenv('HOME')",
+        "SELECT * FROM duckdb_settings()",
+        "SELECT * FROM information_schema.tables",
+        "SELECT * FROM memory.main.part1",
+        "SELECT * FROM shop.quorum_parts.part1",
+        "SET search_path = 'main'",
+        "SELECT 1; SELECT 2",
+        "PRAGMA database_list",
+    ],
+)
+async def test_nothing_else_is_read_or_written(both: ManyConnector, urls: list[str], sql: str) -> None:
+    await both.run("SELECT * FROM orders", Limits())
+    outcome = await both.run(sql, Limits())
+    if sql == "SELECT getenv('HOME')":
+        assert isinstance(outcome, QueryError)
+        return
+    assert error(outcome).kind in (
+        ErrorKind.PERMISSION,
+        ErrorKind.TABLE_NOT_FOUND,
+        ErrorKind.SYNTAX,
+        ErrorKind.FUNCTION,
+        ErrorKind.OTHER,
+    )
+
+
+async def test_what_an_owner_refuses_stays_refused(
+    both: ManyConnector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusal = QueryError(ErrorKind.PERMISSION, "You may not read orders.", line=1, column=5)
+
+    async def refused(sql: str, limits: Limits) -> QueryError:
+        return refusal
+
+    monkeypatch.setattr(both.members[0], "run", refused)
+    problem = error(await both.run("SELECT * FROM orders, customers", Limits()))
+    assert (problem.kind, problem.message) == (ErrorKind.PERMISSION, "shop: You may not read orders.")
+    assert problem.line is None, "a place in the part's text is none in the query's"
+
+
+async def test_a_database_that_cannot_be_opened_is_named(urls: list[str], tmp_path: Path) -> None:
+    with pytest.raises(DatabaseUnavailable, match=r"nowhere\.db"):
+        await connect_all([*urls, f"sqlite:///{tmp_path}/nowhere.db"]).open()
+    assert children() == []
+
+
+async def test_a_part_whose_process_is_stopped_ends_in_time_and_the_next_query_runs(urls: list[str]) -> None:
+    async with connect_all(urls) as connector:
+        joined = "SELECT count(*) FROM orders AS o JOIN customers AS c ON o.customer = c.id"
+        assert rows(await connector.run(joined, Limits())) == [(3,)]
+        assert isinstance(connector, ManyConnector)
+        pool = connector.members[0]._pool  # type: ignore[attr-defined]
+        (child,) = pool._children
+        os.kill(child._process.pid, signal.SIGSTOP)
+        problem = error(await connector.run(joined, Limits(seconds=0.5)))
+        assert problem.kind is ErrorKind.TIMEOUT
+        assert problem.message.startswith("shop: ")
+        assert rows(await connector.run(joined, Limits())) == [(3,)]
+
+
+async def test_a_part_that_fails_ends_the_others(
+    both: ManyConnector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both._attached.clear()  # else only one of them is asked
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def endless(sql: str, limits: Limits) -> QueryError:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        raise AssertionError
+
+    async def failing(sql: str, limits: Limits) -> QueryError:
+        await begun.wait()
+        return QueryError(ErrorKind.UNAVAILABLE, "The server is gone.")
+
+    monkeypatch.setattr(both.members[0], "run", endless)
+    monkeypatch.setattr(both.members[1], "run", failing)
+    problem = error(await both.run("SELECT * FROM orders, customers", Limits()))
+    assert problem.message == "crm: The server is gone."
+    assert ended.is_set()
+
+
+def billed(connector: Connector, monkeypatch: pytest.MonkeyPatch, read: int) -> list[int | None]:
+    """Make a member one that is paid for by what it reads; the limits that it is given."""
+    allowed: list[int | None] = []
+    run = connector.run
+
+    async def counted(sql: str, limits: Limits) -> Any:
+        allowed.append(limits.scan)
+        outcome = await run(sql, limits)
+        return replace(outcome, bytes_scanned=read) if isinstance(outcome, QueryResult) else outcome
+
+    async def estimate(sql: str, limits: Limits) -> Estimate:
+        return Estimate(bytes=read, billed=True)
+
+    monkeypatch.setattr(connector, "run", counted)
+    monkeypatch.setattr(connector, "estimate", estimate)
+    monkeypatch.setattr(connector, "estimates", True)
+    return allowed
+
+
+async def test_bytes_are_the_sum_of_what_the_parts_report(
+    both: ManyConnector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allowed = billed(both.members[0], monkeypatch, 100)
+    monkeypatch.setattr(both, "estimates", True)
+    sql = "SELECT * FROM orders AS o, mixed AS m, customers AS c"
+    told = await both.estimate(sql, Limits())
+    assert isinstance(told, Estimate)
+    assert (told.bytes, told.billed) == (200, True)
+    assert [part.partition(":")[0] for part in told.parts] == [
+        "crm, read in place",
+        "shop, 100 B to be read",
+        "shop, 100 B to be read",
+    ]
+    outcome = await both.run(sql, Limits(scan=250))
+    assert isinstance(outcome, QueryResult)
+    assert outcome.bytes_scanned == 200
+    assert [part.read for part in outcome.parts if part.database == "crm"] == [None]
+    assert sorted(each for each in allowed if each is not None) == [150, 250], (
+        "what one read, the next has less"
+    )
+
+
+@pytest.mark.parametrize(
+    ("urls", "places"),
+    [
+        (["postgresql://u:p@h/db?schema=a", "postgresql://u:p@h/db?schema=b"], [("a", "b")]),
+        (["postgresql://u:p@h/db?schema=a", "postgresql://u:p@h/db"], [()]),
+        (["postgresql://u:p@h/db", "postgresql://v:p@h/db"], [(), ()]),
+        (["postgresql://u:p@h/db", "postgresql://u:p@h/other"], [(), ()]),
+        (["mysql://u@h/a", "mariadb://u@h/b", "mysql://u@i/a"], [("a", "b"), ("a",)]),
+    ],
+)
+def test_what_a_server_joins_itself_is_one_database_of_it(urls: list[str], places: list[Any]) -> None:
+    pytest.importorskip("psycopg")
+    pytest.importorskip("pymysql")
+    found = connect_all(urls)
+    members: Any = found.members if isinstance(found, ManyConnector) else [found]
+    assert [each.schemas for each in members] == places
+
+
+@pytest.mark.parametrize(
+    ("urls", "places"),
+    [
+        (["bigquery://p/a", "bigquery://p/b"], [(("p", "a"), ("p", "b"))]),
+        (["bigquery://p/a", "bigquery://q/a"], [(("p", "a"), ("q", "a"))]),
+        (["bigquery://p/a", "bigquery://p"], [()]),
+        (["bigquery://p", "bigquery://q"], [(), ()]),
+        (["bigquery://p/a", "bigquery://p/b?location=EU"], [(("p", "a"),), (("p", "b"),)]),
+    ],
+)
+def test_bigquery_joins_datasets_for_one_client(urls: list[str], places: list[Any]) -> None:
+    pytest.importorskip("google.cloud.bigquery")
+    found = connect_all(urls)
+    members: Any = found.members if isinstance(found, ManyConnector) else [found]
+    assert [each.places for each in members] == places
+
+
+def test_snowflake_joins_databases_of_one_login() -> None:
+    pytest.importorskip("snowflake.connector")
+    joined: Any = connect_all(["snowflake://u@acc/db/s", "snowflake://u@acc/db/t", "snowflake://u@acc/other"])
+    assert [str(place) for place in joined.target.places] == ["DB/S,T", "OTHER"]
+    apart = connect_all(["snowflake://u@acc/db", "snowflake://v@acc/db"])
+    assert isinstance(apart, ManyConnector)
+
+
+def test_one_database_named_twice_is_one(urls: list[str]) -> None:
+    assert type(connect_all([urls[0], urls[0]])) is type(connect(urls[0]))
+
+
+def test_a_schema_alone_is_not_joined(urls: list[str], tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="schema without data"):
+        connect_all([urls[0], f"schema:///{tmp_path}"])

@@ -1,0 +1,225 @@
+"""A query over several databases gives what one DuckDB gives that holds all their tables."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import duckdb
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from quorum.tools.databases import connect
+from quorum.tools.databases.many import ManyConnector
+from quorum.tools.query import Limits, QueryResult
+from tests.engines import start_no_process
+from tests.servers.mariadb_server import MariadbServer
+from tests.servers.postgres_server import PostgresServer
+from tests.tools.databases import test_duckdb, test_sqlite
+from tests.tools.databases.contract import rows
+
+WORDS = ("", "a", "A", "b", "B ", "ab", "é", "5", "05", "a%", "NULL", "2024-01-01", None)
+DAYS = ("2023-12-31", "2024-01-01", "2024-02-29", None)
+TIMES = ("2023-12-31 23:59:59", "2024-01-01 00:00:00", "2024-01-01 00:00:00.000001", None)
+PRICES = ("0", "5", "5.5", "-1.25", "1000000.01", None)
+
+
+def literal(value: Any) -> str:
+    return "NULL" if value is None else str(value) if isinstance(value, int) else f"'{value}'"
+
+
+def data(seed: int) -> list[tuple[Any, ...]]:
+    """Rows of a table: an id, a number, a double, a word, a day, a moment, a price."""
+    count = 14
+    return [
+        (
+            i,
+            None if i % 5 == 3 else (i * seed) % 7 - 2,
+            None if i % 6 == 4 else (i * seed % 5) / 4,
+            WORDS[(i * seed) % len(WORDS)],
+            DAYS[(i + seed) % len(DAYS)],
+            TIMES[(i * seed) % len(TIMES)],
+            PRICES[(i + seed) % len(PRICES)],
+        )
+        for i in range(count)
+    ]
+
+
+def script(name: str, kinds: tuple[str, ...], seed: int) -> str:
+    columns = ", ".join(
+        f"{column} {kind}" for column, kind in zip(("id", "n", "x", "w", "d", "t", "p"), kinds, strict=True)
+    )
+    values = ", ".join(f"({', '.join(map(literal, row))})" for row in data(seed))
+    return f"CREATE TABLE {name} ({columns}); INSERT INTO {name} VALUES {values};"
+
+
+SQLITE = ("INTEGER", "INTEGER", "REAL", "TEXT COLLATE NOCASE", "DATE", "TIMESTAMP", "DECIMAL(12, 2)")
+DUCKDB = ("BIGINT", "INTEGER", "DOUBLE", "VARCHAR", "DATE", "TIMESTAMP", "DECIMAL(12, 2)")
+POSTGRES = ("bigint", "integer", "double precision", "text", "date", "timestamp", "numeric(12, 2)")
+MYSQL = ("bigint", "int", "double", "varchar(20)", "date", "datetime(6)", "decimal(12, 2)")
+AS_SQLITE = ("BIGINT", "BIGINT", "DOUBLE", "VARCHAR", "VARCHAR", "VARCHAR", "DOUBLE")
+
+
+class Bench:
+    """The connector, and one DuckDB with the same tables under the same names."""
+
+    def __init__(
+        self, connector: ManyConnector, oracle: duckdb.DuckDBPyConnection, tables: list[str]
+    ) -> None:
+        self.connector, self.oracle, self.tables = connector, oracle, tables
+        self.loop = asyncio.new_event_loop()
+        self.handed = 0
+
+    def compare(self, sql: str) -> None:
+        """Run a query on both; rows are compared as a multiset."""
+        try:
+            expected = self.oracle.execute(sql).fetchall()
+        except duckdb.Error:
+            return
+        outcome = self.loop.run_until_complete(self.connector.run(sql, Limits()))
+        assert isinstance(outcome, QueryResult), (sql, outcome)
+        assert ordered(rows(outcome)) == ordered(expected), (sql, [part.sql for part in outcome.parts])
+        self.handed += any(" WHERE " in part.sql for part in outcome.parts)
+
+
+def ordered(found: list[tuple[Any, ...]]) -> list[str]:
+    return sorted(repr(tuple(map(plain, row))) for row in found)
+
+
+def plain(value: Any) -> Any:
+    number = isinstance(value, int | float) or type(value).__name__ == "Decimal"
+    return float(f"{float(value):.9g}") if number and math.isfinite(value) else value
+
+
+@pytest.fixture(scope="module")
+def bench(
+    tmp_path_factory: pytest.TempPathFactory, postgres: PostgresServer, mariadb: MariadbServer
+) -> Iterator[Bench]:
+    folder = tmp_path_factory.mktemp("many")
+    lite, duck = folder / "lite.db", folder / "duck.duckdb"
+    test_sqlite.build(lite, script("a", SQLITE, 3))
+    test_duckdb.build(duck, script("b", DUCKDB, 4) + script("c", DUCKDB, 5))
+    name = postgres.new_database(script("e", POSTGRES, 6))
+    other = mariadb.new_database(script("f", MYSQL, 7))
+    mysql = other if other != name else f"{other}_2"  # how names that are alike are told apart
+    oracle = duckdb.connect(":memory:")
+    oracle.execute("SET TimeZone = 'UTC'; ATTACH ':memory:' AS lite; ATTACH ':memory:' AS duck")
+    oracle.execute(f"ATTACH ':memory:' AS {name}; CREATE SCHEMA {name}.public")
+    oracle.execute(script("lite.main.a", AS_SQLITE, 3))
+    oracle.execute(script("duck.main.b", DUCKDB, 4) + script("duck.main.c", DUCKDB, 5))
+    oracle.execute(f"ATTACH ':memory:' AS {mysql}")
+    oracle.execute(script(f"{name}.public.e", DUCKDB, 6) + script(f"{mysql}.main.f", DUCKDB, 7))
+    with pytest.MonkeyPatch.context() as patch:
+        start_no_process(patch)
+        members = [connect(f"sqlite:///{lite}"), connect(f"duckdb:///{duck}")]
+        servers = [connect(f"{postgres.admin_url}/{name}"), connect(f"{mariadb.admin_url}/{other}")]
+        tables = ["lite.main.a", "duck.main.b", "duck.main.c", f"{name}.public.e", f"{mysql}.main.f"]
+        made = Bench(ManyConnector([*members, *servers]), oracle, tables)
+        connector = made.connector
+        made.loop.run_until_complete(connector.open())
+        yield made
+        made.loop.run_until_complete(connector.close())
+    made.loop.close()
+    assert made.handed > 50, "conditions were handed down"
+
+
+COLUMNS = ("id", "n", "x", "w", "d", "t", "p")
+CONSTANTS = {
+    "id": ("0", "3", "5.0", "-1", "'4'"),
+    "n": ("0", "2", "-2", "1.5", "99999999999", "'3'", "NULL"),
+    "x": ("0.25", "0.5", "1", "0", "1e0"),
+    "w": ("'a'", "'A'", "'é'", "''", "'5'", "'b'", "'B '", "NULL"),
+    "d": ("'2024-01-01'", "DATE '2024-01-01'", "DATE '2023-12-31'", "'2024-02-29'"),
+    "t": (
+        "'2024-01-01'",
+        "TIMESTAMP '2024-01-01 00:00:00'",
+        "'2024-01-01 00:00:00.000001'",
+        "DATE '2024-01-01'",
+    ),
+    "p": ("5", "5.5", "5.50", "-1.25", "1000000.01", "0"),
+}
+PATTERNS = ("'a%'", "'%B%'", "'_'", "'%'", "''", "'A'", "'5'")
+
+
+@st.composite
+def conditions(draw: st.DrawFn, aliases: tuple[str, ...], depth: int = 2) -> str:
+    if depth and draw(st.integers(0, 2)) == 0:
+        word = draw(st.sampled_from(("AND", "OR")))
+        parts = [draw(conditions(aliases, depth - 1)) for _ in range(2)]
+        joined = f"({f' {word} '.join(parts)})"
+        return f"NOT {joined}" if draw(st.integers(0, 3)) == 0 else joined
+    alias, column = draw(st.sampled_from(aliases)), draw(st.sampled_from(COLUMNS))
+    name = f"{alias}.{column}"
+    constants = st.sampled_from(CONSTANTS[column])
+    sign = draw(st.sampled_from(("=", "<>", "<", "<=", ">", ">=")))
+    form = draw(st.integers(0, 8))
+    if form == 0:
+        return f"{name} IS {draw(st.sampled_from(('', 'NOT ')))}NULL"
+    if form == 1:
+        values = ", ".join(draw(st.lists(constants, min_size=1, max_size=3)))
+        return f"{name} {draw(st.sampled_from(('', 'NOT ')))}IN ({values})"
+    if form == 2:
+        return f"{name} {draw(st.sampled_from(('', 'NOT ')))}BETWEEN {draw(constants)} AND {draw(constants)}"
+    if form == 3:
+        return f"{alias}.w {draw(st.sampled_from(('', 'NOT ')))}LIKE {draw(st.sampled_from(PATTERNS))}"
+    if form == 4:
+        return f"{draw(constants)} {sign} {name}"
+    if form == 5:
+        return f"{name} {sign} {draw(st.sampled_from(aliases))}.{column}"
+    if form == 6:
+        return f"coalesce({alias}.n, 0) {sign} {draw(st.sampled_from(CONSTANTS['id'][:2]))}"
+    return f"{name} {sign} {draw(constants)}"
+
+
+@st.composite
+def queries(draw: st.DrawFn, tables: tuple[str, ...]) -> str:
+    """A SELECT over one to three tables, joined in some way, inside something or not."""
+    first, second, third = (draw(st.sampled_from(tables)) for _ in range(3))
+    aliases: tuple[str, ...] = ("q",)
+    source = f"{first} AS q"
+    if draw(st.booleans()):
+        kind = draw(
+            st.sampled_from(("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "CROSS JOIN", "SEMI JOIN"))
+        )
+        source += f" {kind} {second} AS r"
+        on = draw(st.sampled_from(("q.id = r.id", "q.n = r.n", "q.id = r.n AND r.x > 0.25")))
+        if draw(st.booleans()):
+            on = f"{on} AND {draw(conditions(('q', 'r'), 1))}"
+        source += "" if kind == "CROSS JOIN" else f" ON {on}"
+        aliases = ("q",) if kind == "SEMI JOIN" else ("q", "r")
+    if len(aliases) == 2 and draw(st.integers(0, 3)) == 0:
+        side = draw(st.sampled_from(("", "LEFT ", "FULL ")))
+        source += f" {side}JOIN {third} AS s ON s.id = q.id AND {draw(conditions(('s', 'q'), 0))}"
+        aliases = ("q", "r", "s")
+    where = draw(conditions(aliases))
+    shown = [f"{alias}.{draw(st.sampled_from(COLUMNS))}" for alias in aliases]
+    form = draw(st.integers(0, 6))
+    if form == 0:
+        return f"SELECT {shown[0]}, count(*), sum({aliases[-1]}.n) FROM {source} WHERE {where} GROUP BY 1"
+    if form == 1:
+        return f"SELECT * FROM {source} WHERE {where}"
+    if form == 2:
+        outer = f"EXISTS (SELECT 1 FROM {source} WHERE {where} AND o.id = q.id)"
+        return f"SELECT o.id, o.w FROM {third} AS o WHERE {outer} AND {draw(conditions(('o',), 1))}"
+    if form == 3:
+        other = draw(conditions(("q",), 1))
+        return (
+            f"WITH c AS (SELECT {', '.join(shown)} FROM {source} WHERE {where}) "
+            f"SELECT count(*) FROM c UNION ALL SELECT q.n FROM {first} AS q WHERE {other}"
+        )
+    if form == 4:
+        own = draw(conditions(("q",), 1))
+        return f"SELECT count(*) FROM (SELECT q.id FROM {first} AS q WHERE {own} LIMIT 3)"
+    if form == 5:
+        inner = f"SELECT {shown[0]} FROM {source} WHERE {where}"
+        return f"SELECT count(*) FROM {first}, {second} AS z WHERE z.n IN ({inner})"
+    return f"SELECT {', '.join(shown)} FROM {source} WHERE {where}"
+
+
+@settings(max_examples=400)
+@given(data=st.data())
+def test_a_query_gives_the_same_rows(bench: Bench, data: st.DataObject) -> None:
+    bench.compare(data.draw(queries(tuple(bench.tables))))

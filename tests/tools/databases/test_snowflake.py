@@ -1,0 +1,563 @@
+"""Snowflake: the contract, by its own connector on a server of the tests' own, and what is its own."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import sqlglot
+
+from quorum.knowledge.catalog import ForeignKey
+from quorum.tools.databases import connect
+from quorum.tools.databases.base import Connector
+from quorum.tools.databases.server import Refusal
+from quorum.tools.databases.snowflake_errors import query_error
+from quorum.tools.databases.snowflake_grammar import check, unsendable
+from quorum.tools.databases.snowflake_url import Place, Target
+from quorum.tools.execute import Database, execute
+from quorum.tools.guard import Passed
+from quorum.tools.guard import check as guard
+from quorum.tools.ledger import Budget, Ledger
+from quorum.tools.lint import Linter
+from quorum.tools.query import ErrorKind, Estimate, Limits, QueryError, QueryResult
+from tests.servers.snowflake_server import SnowflakeServer
+from tests.tools.databases.contract import SOON, ConnectorContract, error, rows, table
+
+pytest.importorskip("snowflake.connector", reason="the extra quorum-sql[snowflake] is not installed")
+
+
+@pytest.fixture(autouse=True)
+def _no_faults(snowflake: SnowflakeServer) -> Iterator[None]:
+    yield
+    snowflake.control("faults")
+    snowflake.control("engine")
+
+
+def quoted(script: str) -> str:
+    """A script or query of the contract in Snowflake's words, every name quoted as it stands."""
+    return ";\n".join(sqlglot.transpile(script, read="duckdb", write="snowflake", identify=True))
+
+
+class TestSnowflake(ConnectorContract):
+    """What is different: reading rows is billed, so what is said of a table is what its first rows and its
+    metadata tell, and views are not read."""
+
+    scheme = "snowflake"
+    long_text = "repeat('x', 100000)"
+    scans = False
+
+    @pytest.fixture(autouse=True)
+    def _server(self, snowflake: SnowflakeServer) -> None:
+        self.server = snowflake
+        self.names: dict[Path, str] = {}
+
+    def said(self, sql: str) -> str:
+        return quoted(sql)
+
+    def build(self, path: Path, script: str) -> None:
+        self.names[path] = self.server.new_schema(quoted(script))
+
+    def connect(self, path: Path) -> Connector:
+        return connect(self.server.url(f"shop/{self.names[path]}"))
+
+    def at_work(self, connector: Connector) -> int:
+        return len(self.server.running())
+
+    def state(self, path: Path) -> object:
+        name = self.names[path]
+        return self.server.execute('SELECT * FROM "customers"', name), self.server.execute(
+            f"SELECT table_name FROM SHOP.INFORMATION_SCHEMA.TABLES WHERE table_schema = '{name}' ORDER BY 1"
+        )
+
+
+ODD = """
+CREATE TABLE orders (
+    id INT PRIMARY KEY, item VARCHAR(20) NOT NULL, price NUMBER(10,2), doc VARIANT, made TIMESTAMP_NTZ,
+    "lower" TEXT
+);
+COMMENT ON TABLE orders IS 'what was bought';
+COMMENT ON COLUMN orders.id IS 'its number';
+INSERT INTO orders SELECT 1, 'a', 1.5,
+    PARSE_JSON('{"user": {"name": "Ann"}, "items": [{"sku": "x", "n": 2}]}'), '2024-01-01 10:00:00', 'l';
+INSERT INTO orders (id, item) VALUES (2, 'b');
+CREATE TABLE lines (id INT, order_id INT REFERENCES orders(id), day DATE, PRIMARY KEY (id, day));
+CREATE TABLE visits AS SELECT SEQ4() AS n, SEQ4() % 3 AS page FROM TABLE(GENERATOR(ROWCOUNT => 10000));
+CREATE VIEW dear AS SELECT id FROM orders WHERE price > 1;
+"""
+
+
+@pytest.fixture(scope="module")
+def odd_name(snowflake: SnowflakeServer) -> str:
+    snowflake.execute(
+        "CREATE TABLE secrets AS SELECT 1 AS x; CREATE VIEW seen AS SELECT x FROM secrets", database="OTHER"
+    )
+    return snowflake.new_schema(ODD)
+
+
+@pytest.fixture
+async def odd(snowflake: SnowflakeServer, odd_name: str) -> AsyncIterator[Connector]:
+    async with connect(snowflake.url(f"shop/{odd_name}")) as connector:
+        yield connector
+
+
+# Catalog
+
+
+async def test_types_comments_keys_counts_and_storage(
+    odd: Connector, odd_name: str, snowflake: SnowflakeServer
+) -> None:
+    snowflake.control("cluster", {"path": f"SHOP.{odd_name}.VISITS", "key": "LINEAR(page, n)"})
+    catalog = await odd.catalog()
+    orders, lines, visits = (table(catalog, name) for name in ("ORDERS", "LINES", "VISITS"))
+    assert (orders.database, orders.schema, orders.full_name) == ("SHOP", odd_name, f"SHOP.{odd_name}.ORDERS")
+    assert [c.type for c in orders.columns] == [
+        *("NUMBER(38,0)", "VARCHAR(20)", "NUMBER(10,2)", "VARIANT", "TIMESTAMP_NTZ", "VARCHAR")
+    ]
+    assert [c.nullable for c in orders.columns] == [False, False, True, True, True, True]
+    assert (orders.description, orders.columns[0].description) == ("what was bought", "its number")
+    assert orders.columns[-1].name == "lower"
+    assert (orders.row_count, visits.row_count, table(catalog, "DEAR").row_count) == (2, 10_000, None)
+    assert lines.primary_key == ("ID", "DAY")
+    assert lines.foreign_keys == (ForeignKey(("ORDER_ID",), orders.full_name, ("ID",)),)
+    assert visits.description == "Clustered by page, n."
+    assert sorted(visits.columns[1].samples) == ["0", "1", "2"]
+    assert not visits.columns[1].complete, "not all rows were read"
+
+
+async def test_variants_are_told_as_paths_and_said_how(odd: Connector) -> None:
+    catalog = await odd.catalog()
+    found = {field.path: field.type for field in table(catalog, "ORDERS").columns[3].fields}
+    assert found == {"user.name": "string", "items[].sku": "string", "items[].n": "number"}
+    assert any("of tables the first 200 rows were read, of views none" in note for note in catalog.notes)
+
+
+async def test_a_catalog_asks_few_questions_and_reads_few_rows(
+    odd: Connector, snowflake: SnowflakeServer
+) -> None:
+    before = len(snowflake.asked())
+    await odd.catalog()
+    asked = snowflake.asked()[before:]
+    reading = [sql for sql in asked if sql.startswith("SELECT") and "INFORMATION_SCHEMA" not in sql]
+    assert len(asked) - len(reading) == 6  # tables, columns, two kinds of keys, policies; what may be read
+    assert sorted(sql.partition(" FROM ")[2].split('"')[5] for sql in reading) == ["ORDERS", "VISITS"]
+    assert all(sql.endswith(" LIMIT 201") for sql in reading)
+    before = len(snowflake.asked())
+    await odd.catalog(samples=0)
+    assert not [sql for sql in snowflake.asked()[before:] if "LIMIT" in sql], "nothing is read"
+
+
+async def test_tables_that_may_not_be_read_are_not_offered(
+    odd: Connector, odd_name: str, snowflake: SnowflakeServer
+) -> None:
+    snowflake.control("engine", {"denied": [f"SHOP.{odd_name}.ORDERS"]})
+    catalog = await odd.catalog()
+    assert {t.name for t in catalog.tables} == {"LINES", "VISITS", "DEAR"}
+    assert table(catalog, "LINES").foreign_keys == ()
+    assert catalog.left_out == ()
+
+
+async def test_row_access_policies_are_named(
+    odd: Connector, odd_name: str, snowflake: SnowflakeServer
+) -> None:
+    full = f"SHOP.{odd_name}.ORDERS"
+    snowflake.control("engine", {"policies": {"SHOP.PUBLIC.OWN": [full, "SHOP.ELSEWHERE.T"]}})
+    catalog = await odd.catalog()
+    assert catalog.filtered == (full,)
+    assert f"Row access policies may hide rows of: {full}." in catalog.notes
+
+
+async def test_a_renewed_catalog_reads_rows_of_what_was_altered_alone(snowflake: SnowflakeServer) -> None:
+    name = snowflake.new_schema(
+        "CREATE TABLE kept (a VARCHAR); INSERT INTO kept VALUES ('x');"
+        "CREATE TABLE other (a VARCHAR); INSERT INTO other VALUES ('y')"
+    )
+    async with connect(snowflake.url(f"shop/{name}")) as connector:
+        before = await connector.snapshot()
+        for change, expected in {
+            "SELECT 1": set[str](),
+            "INSERT INTO other VALUES ('z')": {"OTHER"},
+            "CREATE TABLE late AS SELECT 'w' AS a": {"LATE"},
+            "COMMENT ON TABLE kept IS 'kept'": {"KEPT"},
+            "DROP TABLE other": set[str](),
+        }.items():
+            snowflake.execute(change, name)
+            start = len(snowflake.asked())
+            before = await connector.snapshot(before)
+            reading = [sql for sql in snowflake.asked()[start:] if sql.endswith(" LIMIT 201")]
+            assert {sql.partition(" FROM ")[2].split('"')[5] for sql in reading} == expected, change
+            assert before == await connector.snapshot()
+        snowflake.control("engine", {"policies": {"SHOP.PUBLIC.OWN": [f"SHOP.{name}.KEPT"]}})
+        start = len(snowflake.asked())
+        policed = await connector.snapshot(before)
+    assert policed.catalog.filtered == (f"SHOP.{name}.KEPT",)
+    assert any('."KEPT" LIMIT 201' in sql for sql in snowflake.asked()[start:]), "what it hides is withdrawn"
+    assert f"SHOP.{name}.KEPT" not in policed.marks
+
+
+async def test_schemas_and_databases_that_are_named_are_read_and_joined(
+    snowflake: SnowflakeServer, odd_name: str
+) -> None:
+    other = snowflake.new_schema("CREATE TABLE t AS SELECT 1 AS id")
+    url = snowflake.url(f"shop/{odd_name},{other}", "&database=other.public")
+    async with connect(url) as connector:
+        names = {t.full_name for t in (await connector.catalog()).tables}
+        assert {f"SHOP.{odd_name}.ORDERS", f"SHOP.{other}.T", "OTHER.PUBLIC.SECRETS"} <= names
+        sql = f"""
+            SELECT o.item, t.id FROM orders AS o JOIN {other}.t AS t ON t.id = o.id
+            JOIN other.public.secrets AS s ON s.x = t.id
+        """
+        assert rows(await connector.run(sql, Limits())) == [("a", 1)]
+        assert rows(await connector.run("SELECT id FROM t", Limits())) == [(1,)], "it is in a named schema"
+    async with connect(snowflake.url("other")) as connector:
+        names = {t.full_name for t in (await connector.catalog()).tables}
+        assert {"OTHER.PUBLIC.SECRETS", "OTHER.PUBLIC.SEEN"} <= names
+
+
+# Values
+
+
+async def test_nested_data_and_exact_names(odd: Connector) -> None:
+    sql = """
+        SELECT o.doc:user.name::STRING AS who, f.value:sku::STRING AS sku, o."lower" AS low
+        FROM orders AS o, LATERAL FLATTEN(input => o.doc:items) AS f WHERE o.item ILIKE 'A'
+        QUALIFY ROW_NUMBER() OVER (ORDER BY o.id) = 1
+    """
+    assert rows(await odd.run(sql, Limits())) == [("Ann", "x", "l")]
+    outcome = error(await odd.run("SELECT lower FROM orders", Limits()))
+    assert (outcome.kind, outcome.message) == (ErrorKind.COLUMN_NOT_FOUND, "Invalid identifier 'LOWER'.")
+
+
+async def test_every_type_crosses(odd: Connector) -> None:
+    sql = """
+        SELECT 1 AS i, 0.5::FLOAT AS f, true AS yes, '2024-02-29'::DATE AS day, 'ä' AS text, NULL AS none,
+            '2024-01-01 10:00:00.123456'::TIMESTAMP_NTZ AS moment, 1.50::NUMBER(10,2) AS money,
+            '2024-01-01 10:00:00+00'::TIMESTAMP_TZ AS instant, '10:11:12.5'::TIME AS clock,
+            PARSE_JSON('{"a": 1}') AS doc, 12345678901234567890 AS big,
+            NULL::TIMESTAMP_NTZ AS never, 7 % 4 AS percent
+    """
+    outcome = await odd.run(sql, Limits())
+    assert isinstance(outcome, QueryResult), outcome
+    (row,) = outcome.table.to_pylist()
+    instant = row.pop("INSTANT")
+    assert instant == datetime(2024, 1, 1, 10, tzinfo=UTC)
+    assert row == {
+        "I": 1,
+        "F": 0.5,
+        "YES": True,
+        "DAY": date(2024, 2, 29),
+        "TEXT": "ä",
+        "NONE": None,
+        "MOMENT": datetime(2024, 1, 1, 10, 0, 0, 123456),
+        "MONEY": Decimal("1.50"),
+        "CLOCK": time(10, 11, 12, 500_000),
+        "DOC": '{"a":1}',
+        "BIG": Decimal(12345678901234567890),
+        "NEVER": None,
+        "PERCENT": 3,
+    }
+    assert outcome.table.schema.field("MONEY").type == pa.decimal128(10, 2)
+    assert outcome.column_types[:3] == ("NUMBER(38,0)", "FLOAT", "BOOLEAN")
+    assert outcome.column_types[7] == "NUMBER(10,2)"
+
+
+async def test_results_of_many_chunks_are_one(odd: Connector) -> None:
+    sql = """
+        SELECT SEQ4() AS n, IFF(SEQ4() < 60000, 1, 12345678901234567890) AS big
+        FROM TABLE(GENERATOR(ROWCOUNT => 120000))
+    """
+    outcome = await odd.run(sql, Limits(rows=10**6))
+    assert isinstance(outcome, QueryResult), outcome
+    assert (outcome.row_count, outcome.truncated) == (120_000, "")
+    assert outcome.table["N"].to_pylist() == list(range(120_000))
+    assert outcome.table["BIG"][-1].as_py() == 12345678901234567890, "numbers grow wider on the way"
+
+
+async def test_the_server_sends_no_more_rows_than_are_kept(
+    odd: Connector, snowflake: SnowflakeServer
+) -> None:
+    outcome = await odd.run("SELECT * FROM visits", Limits(rows=10, seconds=2.5))
+    assert isinstance(outcome, QueryResult)
+    assert (outcome.row_count, outcome.truncated) == (10, "rows")
+    sent = snowflake.control()["asked"][-1]["parameters"]
+    assert sent == {"ROWS_PER_RESULTSET": 11, "STATEMENT_TIMEOUT_IN_SECONDS": 3, "MULTI_STATEMENT_COUNT": 1}
+
+
+# Errors
+
+
+async def test_errors(odd: Connector) -> None:
+    for sql, kind, place in (
+        ("SELECT iid FROM orders", ErrorKind.COLUMN_NOT_FOUND, (1, 8)),
+        ("SELECT item,\n  oops FROM orders", ErrorKind.COLUMN_NOT_FOUND, (2, 3)),
+        ('SELECT "id" FROM orders', ErrorKind.COLUMN_NOT_FOUND, (1, 8)),
+        ("SELECT * FROM nowhere", ErrorKind.TABLE_NOT_FOUND, (None, None)),
+        ("SELECT id FROM orders AS o, lines AS l", ErrorKind.AMBIGUOUS_COLUMN, (None, None)),
+        ("SELECT item, count(*) FROM orders", ErrorKind.GROUPING, (None, None)),
+        ("SELECT 'x'::INT", ErrorKind.TYPE_MISMATCH, (None, None)),
+        ("SELECT FROM WHERE", ErrorKind.SYNTAX, (1, 17)),
+        ("SELECT nofunction(1)", ErrorKind.PERMISSION, (None, None)),
+        ("", ErrorKind.SYNTAX, (None, None)),
+    ):
+        outcome = error(await odd.run(sql, Limits()))
+        assert (outcome.kind, (outcome.line, outcome.column)) == (kind, place), (sql, outcome)
+        assert "\n" not in outcome.message
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "kind"),
+    [
+        (
+            "000904",
+            "SQL compilation error: error line 2 at position 4\ninvalid identifier 'X'",
+            "column_not_found",
+        ),
+        ("002003", "SQL compilation error:\nObject 'X' does not exist or not authorized.", "table_not_found"),
+        ("000630", "Statement reached its statement or warehouse timeout of 3 second(s)", "timeout"),
+        ("000604", "SQL execution canceled", "unavailable"),
+        ("000606", "No active warehouse selected in the current session.", "unavailable"),
+        (
+            "003001",
+            "SQL access control error:\nInsufficient privileges to operate on table 'X'",
+            "permission",
+        ),
+        ("002140", "SQL compilation error:\nUnknown function NOFUNCTION", "function"),
+        ("100038", "Numeric value 'x' is not recognized", "type_mismatch"),
+        ("999999", "SQL compilation error:\n[X] is not a valid group by expression", "grouping"),
+        ("100051", "Division by zero", "other"),
+    ],
+)
+def test_codes(code: str, message: str, kind: str) -> None:
+    found = query_error(Refusal(code, message))
+    assert found.kind == kind
+    assert not found.message.startswith("SQL compilation")
+    if code == "000904":
+        assert (found.line, found.column, found.message) == (2, 5, "Invalid identifier 'X'.")
+
+
+# What may be read
+
+
+HIDDEN = [
+    "SELECT * FROM other.public.secrets",
+    'SELECT * FROM "OTHER"."PUBLIC"."SECRETS"',
+    "SELECT * FROM other..secrets",
+    "WITH secrets AS (SELECT 1) SELECT * FROM other..secrets",
+    "SELECT * FROM public.anything",
+    'SELECT "Upper"(item) FROM orders',
+    "SELECT * FROM TABLE(TO_QUERY('SELECT * FROM other.public.secrets'))",
+    "SELECT SNOWFLAKE.CORTEX.COMPLETE('model', item) FROM orders",
+    "SELECT AI_CLASSIFY(item, ['a', 'b']) FROM orders",
+    "SELECT * FROM information_schema.tables",
+    "SELECT * FROM shop.information_schema.tables",
+    "SELECT * FROM snowflake.account_usage.query_history",
+    "SELECT (SELECT max(x) FROM other.public.secrets)",
+    "SELECT 1 UNION ALL SELECT x FROM other.public.secrets",
+    "SELECT id FROM orders WHERE id IN (SELECT x FROM other.public.secrets)",
+    "SELECT * FROM orders, LATERAL (SELECT x FROM other.public.secrets)",
+    "SELECT * FROM IDENTIFIER('other.public.secrets')",
+    "SELECT * FROM TABLE('other.public.secrets')",
+    "SELECT IDENTIFIER('id') FROM orders",
+    "SELECT * FROM TABLE(RESULT_SCAN(LAST_QUERY_ID()))",
+    "SELECT GET_DDL('table', 'other.public.secrets')",
+    "SELECT * FROM TABLE(information_schema.query_history())",
+    "SELECT * FROM TABLE(other.public.f())",
+    "SELECT * FROM TABLE(f())",
+    "SELECT other.public.f(1)",
+    "SELECT f(1)",
+    "SELECT SYSTEM$WHITELIST()",
+    "SELECT * FROM @~",
+    "SELECT $1 FROM @stage/file.csv",
+    "SELECT * FROM 'file.csv'",
+    "SELECT * FROM $name",
+    "SELECT * FROM a.b.c.d",
+    "SELECT 1 ->> SELECT * FROM other.public.secrets",
+    "WITH p AS PROCEDURE () RETURNS INT LANGUAGE SQL AS $$ BEGIN DROP TABLE orders; END $$ CALL p()",
+    "SELECT s.NEXTVAL",
+    'SELECT s."NEXTVAL"',
+    "SELECT 1; SELECT 2",
+    "SELECT 1 /* , */ -- x\n",
+    "CALL p()",
+    "EXECUTE IMMEDIATE 'SELECT 1'",
+    "SHOW TABLES",
+    "EXPLAIN SELECT 1",
+    "PUT file:///etc/passwd @~",
+]
+
+
+async def test_only_what_was_named_is_read(odd: Connector, snowflake: SnowflakeServer) -> None:
+    before = len(snowflake.asked())
+    for sql in HIDDEN:
+        for outcome in (await odd.run(sql, Limits()), await odd.estimate(sql, Limits())):
+            assert isinstance(outcome, QueryError), sql
+            assert outcome.kind in (ErrorKind.PERMISSION, ErrorKind.SYNTAX), (sql, outcome)
+        assert len(snowflake.asked()) == before, f"this was sent: {sql}"
+
+
+async def test_names_without_a_schema_are_not_looked_up_in_public(
+    odd: Connector, snowflake: SnowflakeServer
+) -> None:
+    snowflake.execute("CREATE TABLE hidden AS SELECT 1 AS x")
+    assert error(await odd.run("SELECT * FROM hidden", Limits())).kind is ErrorKind.TABLE_NOT_FOUND
+
+
+async def test_what_only_looks_forbidden_is_read(odd: Connector, odd_name: str) -> None:
+    for sql in (
+        "SELECT '@~ ->> other.public.secrets; /* -- */' AS text",
+        f"SELECT id FROM shop.{odd_name}.orders",
+        f'SELECT orders.id FROM "SHOP".{odd_name.lower()}.orders',
+        "WITH other AS (SELECT 1 AS x) SELECT other.x FROM other",
+        "SELECT o.id FROM orders AS o, lines AS l WHERE o.id = l.order_id (+)",
+        "SELECT count(*) FROM TABLE(GENERATOR(ROWCOUNT => 3))",
+        "SELECT id FROM orders UNION SELECT id FROM lines;",
+    ):
+        outcome = await odd.run(sql, Limits())
+        assert isinstance(outcome, QueryResult), (sql, outcome)
+
+
+# What a query costs
+
+
+async def test_a_query_over_the_limit_is_refused_before_it_runs(
+    odd: Connector, odd_name: str, snowflake: SnowflakeServer
+) -> None:
+    sql, size = "SELECT n FROM visits LIMIT 1", 10_000 * 2 * 8
+    before = len(snowflake.asked())
+    outcome = error(await odd.run(sql, Limits(scan=size - 1)))
+    assert outcome.kind is ErrorKind.RESOURCES
+    assert "160,000 bytes; 159,999 are allowed" in outcome.message
+    assert snowflake.asked()[before:] == [f"EXPLAIN USING JSON {sql}"]
+    assert rows(await odd.run(sql, Limits(scan=size))) == [(0,)]
+    assert snowflake.asked()[before + 1 :] == [sql], "it was explained before"
+    plan = f"Result\nTableScan SHOP.{odd_name}.VISITS"
+    assert await odd.estimate(sql, Limits()) == Estimate(bytes=size, plan=plan)
+
+
+async def test_an_estimate_of_what_is_wrong_is_an_error(odd: Connector) -> None:
+    outcome = await odd.estimate("SELECT nope FROM visits", Limits())
+    assert isinstance(outcome, QueryError)
+    assert outcome.kind is ErrorKind.COLUMN_NOT_FOUND
+
+
+# Safety
+
+
+def listed(shared: Path, *names: str) -> list[str]:
+    lines = [line for name in names for line in (shared / "security" / name).read_text().splitlines()]
+    return [entry["sql"] for entry in map(json.loads, lines) if entry["dialect"] == "snowflake"]
+
+
+WRITABLE = """
+CREATE TABLE customers (id INT, name TEXT, email TEXT);
+CREATE TABLE orders (id INT, customer_id INT, total INT, created_at TIMESTAMP, payload VARIANT);
+CREATE TABLE t (a INT, b INT, x INT, s TEXT, ts TIMESTAMP, e TEXT, u TEXT, arr VARIANT);
+CREATE SEQUENCE s1;
+INSERT INTO orders (id) VALUES (1), (2);
+"""
+
+
+class Everywhere(Place):
+    """All places of an account."""
+
+    def holds(self, database: str, schema: str) -> bool:
+        return True
+
+
+@pytest.fixture
+async def attacked(snowflake: SnowflakeServer) -> AsyncIterator[Database]:
+    async with connect(snowflake.url(f"shop/{snowflake.new_schema(WRITABLE)}")) as connector:
+        catalog = await connector.catalog()
+        yield Database(connector, catalog, Linter(catalog), Limits(seconds=5), Ledger(Budget()))
+
+
+def state(attacked: Database, snowflake: SnowflakeServer) -> object:
+    schema = attacked.catalog.tables[0].schema
+    counts = [
+        snowflake.execute(f"SELECT count(*) FROM {name}", schema) for name in ("orders", "customers", "t")
+    ]
+    tables = snowflake.execute(f"SHOW TABLES IN SCHEMA SHOP.{schema}", schema)
+    schemas = snowflake.execute("SELECT schema_name FROM SHOP.INFORMATION_SCHEMA.SCHEMATA ORDER BY 1")
+    return counts, sorted(row[1] for row in tables), schemas
+
+
+async def test_attacks_do_not_run(attacked: Database, snowflake: SnowflakeServer, shared: Path) -> None:
+    before, there = snowflake.asked(), state(attacked, snowflake)
+    attacks = listed(shared, "refuse.jsonl", "refuse2.jsonl")
+    assert len(attacks) > 40
+    for sql in attacks:
+        outcome = await execute(attacked, sql, agent="attacker")
+        assert isinstance(outcome, QueryError), sql
+        assert outcome.by in ("guard", "lint"), (sql, outcome)
+    assert snowflake.asked() == before, "nothing reached the server"
+    assert state(attacked, snowflake) == there
+
+
+MORE = [
+    "CREATE TABLE loot AS SELECT * FROM orders",
+    "SELECT 1; DROP TABLE orders",
+    "WITH x AS (SELECT 1) DELETE FROM orders",
+    "WITH x AS (SELECT 1) INSERT INTO orders SELECT 1",
+    "SELECT * INTO loot FROM orders",
+    "ALTER SESSION SET MULTI_STATEMENT_COUNT = 0",
+    "USE ROLE ACCOUNTADMIN",
+    "SET x = (SELECT 1)",
+    "BEGIN",
+    "SELECT 1 ->> DELETE FROM orders",
+    "SELECT s1.NEXTVAL",
+]
+COSTLY = ("GENERATOR(TIMELIMIT", "RANDSTR", "CONNECT BY", "ENCRYPT")
+"""Of the lists: they only read, and cost; the server stops them."""
+
+
+async def test_attacks_past_the_guard_do_not_reach_the_server(
+    attacked: Database, snowflake: SnowflakeServer, shared: Path
+) -> None:
+    before, there = snowflake.asked(), state(attacked, snowflake)
+    for sql in [*listed(shared, "refuse.jsonl", "refuse2.jsonl"), *MORE]:
+        if not any(word in sql for word in COSTLY):
+            error(await attacked.connector.run(sql, SOON))
+            assert snowflake.asked() == before, sql
+    assert state(attacked, snowflake) == there
+
+
+async def test_good_queries_run(attacked: Database, shared: Path) -> None:
+    """Or name a table, a column, a place that was not named, or what fakesnow does not know."""
+    ran = 0
+    for sql in listed(shared, "pass.jsonl", "pass2.jsonl"):
+        outcome = await execute(attacked, sql, agent="analyst")
+        assert isinstance(outcome, QueryResult) or outcome.by != "guard", (sql, outcome)
+        ran += isinstance(outcome, QueryResult)
+    assert ran > 5
+
+
+def test_gold_queries_are_sent(shared: Path) -> None:
+    """Where their databases are named: the grammar refuses nothing that people write."""
+    target = Target({"account": "acc"}, (Everywhere("X"),))
+    texts = [file.read_text() for file in sorted((shared / "data" / "spider2-snow").rglob("*.sql"))]
+    assert len(texts) > 60
+    for text in texts:
+        passed = guard(text, "snowflake")
+        assert isinstance(passed, Passed), text
+        assert unsendable(passed.sql) is None
+        check(passed.sql, target)
+
+
+@pytest.mark.live
+@pytest.mark.skipif(
+    "QUORUM_LIVE_SNOWFLAKE" not in os.environ, reason="QUORUM_LIVE_SNOWFLAKE names no database"
+)
+async def test_live() -> None:
+    """On the database that QUORUM_LIVE_SNOWFLAKE names by its URL."""
+    async with connect(os.environ["QUORUM_LIVE_SNOWFLAKE"]) as connector:
+        catalog = await connector.catalog()
+        first = catalog.tables[0].full_name.split(".")
+        name = ".".join(f'"{part}"' for part in first)
+        assert isinstance(await connector.estimate(f"SELECT * FROM {name}", Limits()), Estimate)
+        assert rows(await connector.run("SELECT 1 AS one", Limits(scan=10**7))) == [(1,)]
+        assert error(await connector.run("SELECT nope", Limits())).kind is ErrorKind.COLUMN_NOT_FOUND
+        assert await connector.account()

@@ -1,0 +1,420 @@
+"""Who asks Snowflake, and how: URLs, credentials, what is said at a login, what a role may do."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import threading
+import urllib.request
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
+
+from quorum.checks import _database
+from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
+from quorum.settings import Settings
+from quorum.tools.databases import connect
+from quorum.tools.databases.base import Account, Connector
+from quorum.tools.databases.snowflake_session import search_path
+from quorum.tools.databases.snowflake_url import Place, Target
+from quorum.tools.query import Limits
+from quorum.tools.urls import location, mask_url
+from tests.servers.snowflake_server import PASSWORD, USER, SnowflakeServer
+from tests.tools.databases.contract import error, rows
+
+pytest.importorskip("snowflake.connector", reason="the extra quorum-sql[snowflake] is not installed")
+
+from snowflake.connector.platform_detection import detect_platforms
+
+
+@pytest.fixture(autouse=True)
+def _no_faults(request: pytest.FixtureRequest) -> Iterator[None]:
+    yield
+    if "snowflake" in request.fixturenames:
+        request.getfixturevalue("snowflake").control("engine")
+
+
+@pytest.fixture
+async def shop(snowflake: SnowflakeServer) -> AsyncIterator[Connector]:
+    async with connect(snowflake.url("shop/public")) as connector:
+        yield connector
+
+
+def login(snowflake: SnowflakeServer) -> dict[str, Any]:
+    """What was said at the last login."""
+    return snowflake.control()["logins"][-1]
+
+
+@pytest.mark.parametrize(
+    ("url", "parameters", "places"),
+    [
+        ("snowflake://acc/shop", {"account": "acc"}, (Place("SHOP"),)),
+        (
+            "snowflake://me@org-acc/shop/a,b?warehouse=w&role=r",
+            {"user": "me", "account": "org-acc", "warehouse": "w", "role": "r"},
+            (Place("SHOP", ("A", "B")),),
+        ),
+        (
+            "snowflake://a%40b:c%2F@acc.eu-west-1/%22my%20db%22/%22S%22?database=other,third.%22x%22",
+            {"user": "a@b", "password": "c/", "account": "acc.eu-west-1"},
+            (Place("my db", ("S",)), Place("OTHER"), Place("THIRD", ("x",))),
+        ),
+        (
+            "snowflake://acc/d?endpoint=https://x.privatelink.example:444&key_file=k.p8",
+            {
+                "account": "acc",
+                "host": "x.privatelink.example",
+                "port": 444,
+                "protocol": "https",
+                "private_key_file": "k.p8",
+            },
+            (Place("D"),),
+        ),
+        ("snowflake://?connection=dev", {}, ()),
+    ],
+)
+def test_urls(url: str, parameters: dict[str, object], places: tuple[Place, ...]) -> None:
+    target = Target.of(url)
+    assert (target.parameters, target.places) == (parameters, places)
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "",
+        "acc",
+        "/shop",
+        "acc/a/b/c",
+        "acc/1x",
+        "me:wr0ng@x@acc/shop",
+        ":wr0ng@acc/shop",
+        "me:wr0ng@acc/shop?pasword=x",
+        "me:wr0ng@acc/shop?password=wr0ng",
+        "me:wr0ng@acc/shop?database=a.b.c",
+        "me:wr0ng@acc/shop?endpoint=http://elsewhere.example",
+        "me:wr0ng@acc/shop?endpoint=ftp://127.0.0.1",
+        "me:wr0ng@acc/shop?authenticator=x;y",
+        "me:wr0ng@acc/shop?connection=dev",
+        "me:wr0ng@a/b@acc/shop",
+    ],
+)
+def test_malformed_urls(rest: str) -> None:
+    with pytest.raises(ConfigurationError) as malformed:
+        connect(f"snowflake://{rest}")
+    assert "wr0ng" not in str(malformed.value)
+    assert "wr0ng" not in mask_url(f"snowflake://{rest}".replace("password=wr0ng", ""))
+
+
+def test_connections_of_other_names_are_other_databases() -> None:
+    one, other = "snowflake://?connection=dev&role=r", "snowflake://?connection=prod"
+    assert location(one) == "snowflake://?connection=dev" != location(other)
+    assert location("snowflake://me@acc/shop/a?role=r") == "snowflake://acc/shop/a"
+
+
+def test_a_missing_driver_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quorum.tools.databases.snowflake.find_spec", lambda name: None)
+    with pytest.raises(ConfigurationError, match=r"snowflake-connector-python.*quorum-sql\[snowflake\]"):
+        connect("snowflake://acc/shop")
+
+
+async def test_no_secret_is_told(
+    snowflake: SnowflakeServer,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    wrong = "wr0ng/@:#?%"
+    for url in (
+        snowflake.url("shop/public", who=f"analyst:{quote(wrong, safe='')}@"),
+        snowflake.url("shop/public", "&authenticator=oauth", who=""),
+    ):
+        monkeypatch.setenv("SNOWFLAKE_TOKEN", wrong)
+        connector = connect(url)
+        with pytest.raises(DatabaseUnavailable) as failed:
+            await connector.open()
+        told = f"{failed.value!r} {failed.value} {failed.value.__cause__} {failed.value.__context__}"
+        assert "Incorrect username or password was specified." in told
+        assert "connections.toml" in failed.value.hint
+        assert "wr0ng" not in told + repr(vars(connector)) + caplog.text
+    connector = connect(snowflake.url("shop/public"))
+    async with connector:
+        assert PASSWORD not in repr(vars(connector)) + repr(await connector.identity())
+
+
+async def test_a_password_from_the_environment(
+    snowflake: SnowflakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SNOWFLAKE_PASSWORD", PASSWORD)
+    monkeypatch.setenv("SNOWFLAKE_USER", USER)
+    async with connect(snowflake.url("shop/public", who="")) as connector:
+        assert rows(await connector.run("SELECT 1", Limits())) == [(1,)]
+
+
+@pytest.mark.parametrize("passphrase", ["", "p4ss phrase"])
+async def test_a_key_pair(
+    snowflake: SnowflakeServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    passphrase: str,
+) -> None:
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    locked = BestAvailableEncryption(passphrase.encode()) if passphrase else NoEncryption()
+    file = tmp_path / "key.p8"
+    file.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, locked))
+    snowflake.control("secrets", {f"{USER.upper()}:key": public.decode()})
+    url = snowflake.url("shop/public", f"&key_file={file}", who=f"{USER}@")
+    monkeypatch.setenv("PRIVATE_KEY_PASSPHRASE", passphrase or "not needed")
+    if not passphrase:
+        monkeypatch.delenv("PRIVATE_KEY_PASSPHRASE")
+    async with connect(url) as connector:
+        assert rows(await connector.run("SELECT 1", Limits())) == [(1,)]
+    assert login(snowflake)["AUTHENTICATOR"] == "SNOWFLAKE_JWT"
+    if passphrase:
+        monkeypatch.setenv("PRIVATE_KEY_PASSPHRASE", "wr0ng")
+        with pytest.raises(DatabaseUnavailable) as failed:
+            await connect(url).open()
+        assert "wr0ng" not in str(failed.value)
+    file.unlink()
+    with pytest.raises(DatabaseUnavailable, match="No such file"):
+        await connect(url).open()
+
+
+@pytest.mark.parametrize("way", ["oauth", "programmatic_access_token"])
+async def test_tokens(snowflake: SnowflakeServer, tmp_path: Path, way: str) -> None:
+    token = secrets.token_urlsafe()
+    snowflake.control("secrets", {way.upper(): token})
+    file = tmp_path / "token"
+    file.write_text(token)
+    options = f"&authenticator={way}&token_file={file}"
+    async with connect(snowflake.url("shop/public", options, who=f"{USER}@")) as connector:
+        assert rows(await connector.run("SELECT 1", Limits())) == [(1,)]
+    assert login(snowflake)["AUTHENTICATOR"] == way.upper()
+
+
+def browser_url(snowflake: SnowflakeServer) -> str:
+    return snowflake.url("shop/public", "&authenticator=externalbrowser", who=f"{USER}@")
+
+
+async def test_a_browser_is_opened_once_and_output_stays_clean(
+    snowflake: SnowflakeServer, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    token = secrets.token_urlsafe()
+    snowflake.control("secrets", {"EXTERNALBROWSER": token})
+    opened: list[str] = []
+
+    def browse(url: str) -> bool:
+        opened.append(url)
+        here = f"http://localhost:{url.partition('port=')[2]}/?token={token}"
+        threading.Thread(target=urllib.request.urlopen, args=(here,), daemon=True).start()
+        return True
+
+    monkeypatch.setattr("webbrowser.open_new", browse)
+    async with connect(browser_url(snowflake)) as connector:
+        outcomes = await asyncio.gather(*(connector.run("SELECT 1", Limits()) for _ in range(20)))
+        assert {rows(outcome)[0] for outcome in outcomes} == {(1,)}
+    assert len(opened) == 1
+    told = capfd.readouterr()
+    assert told.out == "", "it may be read by a program"
+    assert f"Going to open: {opened[0]}" in told.err
+    assert token not in told.err
+
+
+async def test_a_login_that_nobody_finishes_ends(
+    snowflake: SnowflakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quorum.tools.databases.snowflake_browser.WAIT_SECONDS", 0.2)
+    monkeypatch.setattr("webbrowser.open_new", lambda url: True)
+    with pytest.raises(DatabaseUnavailable, match=r"Nobody has logged in with the browser within 0.2 s"):
+        await connect(browser_url(snowflake)).open()
+    monkeypatch.setattr("webbrowser.open_new", lambda url: False)
+    with pytest.raises(DatabaseUnavailable, match="there is no terminal to ask at"):
+        await connect(browser_url(snowflake)).open()
+
+
+CONNECTIONS = """
+[dev]
+account = "testing"
+user = "{user}"
+password = "{password}"
+host = "127.0.0.1"
+port = {port}
+protocol = "http"
+database = "shop"
+schema = "{schema}"
+session_parameters = {{ QUERY_TAG = "mine", WEEK_START = 1, MULTI_STATEMENT_COUNT = 0 }}
+
+[bare]
+account = "testing"
+"""
+PROGRAM = """
+import asyncio
+from quorum.knowledge.errors import DatabaseUnavailable
+from quorum.tools.databases import connect
+from quorum.tools.query import Limits
+
+async def main():
+    async with connect("snowflake://?connection=dev&database=other") as connector:
+        print((await connector.run("SELECT 2", Limits())).table.column(0)[0])
+        print((await connector.run("SELECT x FROM other.public.told", Limits())).table.column(0)[0])
+        print(connector.name, connector.place)
+    for name in ("bare", "none"):
+        try:
+            await connect(f"snowflake://?connection={name}").open()
+        except DatabaseUnavailable as error:
+            print(error)
+
+asyncio.run(main())
+"""
+
+
+def test_connections_toml(snowflake: SnowflakeServer, tmp_path: Path, root: Path) -> None:
+    snowflake.execute("CREATE OR REPLACE TABLE told AS SELECT 1 AS x", database="OTHER")
+    file = tmp_path / "connections.toml"
+    file.write_text(CONNECTIONS.format(user=USER, password=PASSWORD, port=snowflake.port, schema="public"))
+    file.chmod(0o600)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        cwd=root,
+        env=os.environ | {"SNOWFLAKE_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == ""
+    count, secret, where, bare, none = done.stdout.splitlines()
+    assert (count, secret, where) == ("2", "1", "SHOP snowflake://?connection=dev")
+    assert bare.startswith("The connection bare names no database.")
+    assert none.startswith("connections.toml has no connection none.")
+    parameters = login(snowflake)["parameters"]
+    assert (parameters["QUERY_TAG"], parameters["WEEK_START"]) == ("quorum", 1), (
+        "ours, where both say something"
+    )
+    assert parameters["MULTI_STATEMENT_COUNT"] == 1
+
+
+async def test_what_a_login_says(snowflake: SnowflakeServer) -> None:
+    url = snowflake.url("shop/public", "&role=READER&warehouse=small")
+    async with connect(url) as connector:
+        await connector.run("SELECT 1", Limits())
+    said = login(snowflake)
+    wanted = {"QUERY_TAG": "quorum", "SEARCH_PATH": "$current", "ABORT_DETACHED_QUERY": True}
+    assert search_path(Target.of("snowflake://acc/d/a,b,%22c%22,D1")) == "$current, B, D1"
+    assert said["parameters"] == said["parameters"] | wanted | {"QUOTED_IDENTIFIERS_IGNORE_CASE": False}
+    assert said["CLIENT_ENVIRONMENT"]["APPLICATION"] == "quorum"
+    assert said["SECONDARY_ROLES"] == "NONE", "a role that is named is the only one"
+    assert {name: said["asked"][name] for name in ("roleName", "warehouse", "schemaName")} == {
+        "roleName": "READER",
+        "warehouse": "small",
+        "schemaName": '"PUBLIC"',
+    }
+
+
+async def test_nobody_else_is_asked_or_told_anything(
+    snowflake: SnowflakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the client asks the clouds' metadata services at each login, and sends telemetry."""
+    asked: set[object] = set()
+    real = socket.socket.connect
+
+    def connecting(self: socket.socket, address: object) -> None:
+        asked.add(address)
+        real(self, address)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(socket.socket, "connect", connecting)
+    detect_platforms.cache_clear()
+    async with connect(snowflake.url("shop/public")) as connector:
+        error(await connector.run("SELECT nope", Limits()))
+        await connector.run("SELECT 1", Limits())
+    assert asked == {("127.0.0.1", snowflake.port)}
+    assert login(snowflake)["CLIENT_ENVIRONMENT"]["PLATFORM"] == []
+    assert snowflake.control()["telemetry"] == 0
+
+
+async def test_all_links_share_one_login(snowflake: SnowflakeServer) -> None:
+    before = len(snowflake.control()["logins"])
+    async with connect(snowflake.url("shop/public")) as connector:
+        outcomes = await asyncio.gather(*(connector.run(f"SELECT {i} AS n", Limits()) for i in range(50)))
+        assert [rows(outcome) for outcome in outcomes] == [[(i,)] for i in range(50)]
+        assert snowflake.control()["sessions"] == 1
+    assert len(snowflake.control()["logins"]) == before + 1
+    assert snowflake.control()["sessions"] == 0, "it has logged out"
+
+
+async def test_what_cannot_be_opened(snowflake: SnowflakeServer) -> None:
+    for url, words in (
+        (snowflake.url("nowhere"), "requested database does not exist"),
+        (snowflake.url("shop/nowhere"), "requested schema does not exist"),
+        (snowflake.url("shop", who="analyst@"), "Password is empty"),
+        (snowflake.url("shop", who=""), "User is empty"),
+    ):
+        with pytest.raises(DatabaseUnavailable, match=words) as failed:
+            await connect(url).open()
+        assert failed.value.hint
+
+
+async def test_accounts(shop: Connector, snowflake: SnowflakeServer) -> None:
+    account = await shop.account()
+    assert account == Account("ANALYST in the role READER", (), sealed=False)
+    snowflake.control(
+        "engine",
+        {
+            "role": "BOSS",
+            "grants": {
+                "BOSS": [
+                    ["USAGE", "ROLE", "WRITER"],
+                    ["USAGE", "ROLE", "SYSADMIN"],
+                    ["OWNERSHIP", "TABLE", "SHOP.PUBLIC.T"],
+                    ["SELECT", "TABLE", "SHOP.PUBLIC.U"],
+                    ["USAGE", "WAREHOUSE", "W"],
+                    ["OPERATE", "WAREHOUSE", "W"],
+                ],
+                "WRITER": [
+                    *(["INSERT", "TABLE", f"SHOP.PUBLIC.T{i}"] for i in range(5)),
+                    ["CREATE TABLE", "SCHEMA", "SHOP.PUBLIC"],
+                    ["USAGE", "PROCEDURE", "SHOP.PUBLIC.P()"],
+                    ["USAGE", "ROLE", "BOSS"],
+                ],
+            },
+        },
+    )
+    account = await shop.account()
+    assert account is not None
+    assert account.name == "ANALYST in the role BOSS"
+    assert account.powers == (
+        "acts as SYSADMIN, who owns warehouses and databases",
+        "owns table SHOP.PUBLIC.T",
+        "may start and stop warehouse W",
+        "may insert rows into table SHOP.PUBLIC.T0, table SHOP.PUBLIC.T1, table SHOP.PUBLIC.T2 and 2 more",
+        "may create tables in schema SHOP.PUBLIC",
+        "may run procedure SHOP.PUBLIC.P()",
+    )
+
+
+def test_doctor_says_that_no_session_forbids_writing(snowflake: SnowflakeServer, tmp_path: Path) -> None:
+    snowflake.control("engine", {"grants": {"READER": [["INSERT", "TABLE", "SHOP.PUBLIC.T"]]}})
+    schema = snowflake.new_schema("CREATE TABLE t AS SELECT 1 AS x")
+    settings = Settings(database=snowflake.url(f"shop/{schema}"), home=tmp_path)
+    found = list(_database(settings, None))
+    unsealed = "opens; it has no read-only sessions, so only queries are sent"
+    assert f"{unsealed}; snowflake, 1 table, 1 column" in found[0].text
+    assert PASSWORD not in found[0].text
+    assert [check.text for check in found[1:3]] == [
+        "asks as ANALYST in the role READER",
+        "ANALYST in the role READER may insert rows into table SHOP.PUBLIC.T",
+    ]
+    assert found[2].hint == "No session forbids it: give Quorum a role that may only read."

@@ -1,0 +1,563 @@
+"""SQLAlchemy as the last resort: the contract on PostgreSQL, MariaDB and SQLite, and what is its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sqlite3
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import closing
+from datetime import date, datetime
+from decimal import Decimal
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
+from quorum.tools.databases import connect
+from quorum.tools.databases.base import Connector
+from quorum.tools.databases.sqlalchemy_catalog import first_rows, how_many, no_rows
+from quorum.tools.databases.sqlalchemy_engines import ENGINES
+from quorum.tools.databases.sqlalchemy_errors import query_error, refusal_of
+from quorum.tools.databases.sqlalchemy_url import Target
+from quorum.tools.execute import Database, execute
+from quorum.tools.guard import Passed, check
+from quorum.tools.ledger import Budget, Ledger
+from quorum.tools.lint import Linter
+from quorum.tools.query import ErrorKind, Limits, QueryResult
+from quorum.tools.urls import mask_url, url_secrets
+from tests.servers.mariadb_server import MariadbServer
+from tests.servers.postgres_server import PASSWORD, PostgresServer
+from tests.tools.databases.contract import ENDLESS, SOON, ConnectorContract, error, rows, table
+from tests.tools.databases.test_mysql import EFFECTS as MYSQL_EFFECTS
+from tests.tools.databases.test_mysql import STATE as MYSQL_STATE
+from tests.tools.databases.test_mysql import WRITABLE as MYSQL_WRITABLE
+from tests.tools.databases.test_mysql import translated as for_mysql
+from tests.tools.databases.test_postgres import EFFECTS as POSTGRES_EFFECTS
+from tests.tools.databases.test_postgres import STATE as POSTGRES_STATE
+from tests.tools.databases.test_postgres import WRITABLE as POSTGRES_WRITABLE
+from tests.tools.databases.test_postgres import translated as for_postgres
+from tests.waiting import until
+
+sqlalchemy = pytest.importorskip("sqlalchemy", reason="the extra quorum-sql[sqlalchemy] is not installed")
+from sqlalchemy.dialects import registry  # noqa: E402
+from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite  # noqa: E402
+
+
+class AlchemyContract(ConnectorContract):
+    """Of an engine that is asked through SQLAlchemy: no view is read, no column scanned."""
+
+    scans = False
+
+    def at_work(self, connector: Connector) -> int:
+        return len(connector._busy)  # type: ignore[attr-defined]
+
+
+class TestPostgres(AlchemyContract):
+    scheme = "sqlalchemy+postgresql+psycopg"
+    long_text = "repeat('x', 100000)"
+
+    @property
+    def dialect(self) -> str:
+        return "postgres"
+
+    @pytest.fixture(autouse=True)
+    def _server(self, postgres: PostgresServer) -> None:
+        self.server = postgres
+        self.names: dict[Path, str] = {}
+
+    def build(self, path: Path, script: str) -> None:
+        self.names[path] = self.server.new_database(for_postgres(script))
+
+    def connect(self, path: Path) -> Connector:
+        place = self.server.admin_url.partition("://")[2]
+        return connect(f"{self.scheme}://{place}/{self.names[path]}")
+
+    def state(self, path: Path) -> object:
+        return self.server.execute(POSTGRES_STATE, self.names[path])
+
+
+class TestMariadb(AlchemyContract):
+    scheme = "sqlalchemy+mysql+pymysql"
+    long_text = "repeat('x', 100000)"
+
+    @property
+    def dialect(self) -> str:
+        return "mysql"
+
+    @pytest.fixture(autouse=True)
+    def _server(self, mariadb: MariadbServer) -> None:
+        self.server = mariadb
+        self.names: dict[Path, str] = {}
+
+    def said(self, sql: str) -> str:
+        return for_mysql(sql)
+
+    def build(self, path: Path, script: str) -> None:
+        self.names[path] = self.server.new_database(for_mysql(script))
+
+    def connect(self, path: Path) -> Connector:
+        place = self.server.admin_url.partition("://")[2]
+        return connect(f"{self.scheme}://{place}/{self.names[path]}?charset=utf8mb4")
+
+    def state(self, path: Path) -> object:
+        return self.server.execute(MYSQL_STATE, self.names[path])
+
+
+class TestSqlite(AlchemyContract):
+    scheme = "sqlalchemy+sqlite"
+    long_text = "printf('%.*c', 100000, 'x')"
+
+    @property
+    def dialect(self) -> str:
+        return "sqlite"
+
+    def build(self, path: Path, script: str) -> None:
+        with closing(sqlite3.connect(path)) as connection:
+            connection.executescript(script)
+
+    def connect(self, path: Path) -> Connector:
+        return connect(f"{self.scheme}:///{quote(str(path))}")
+
+    def state(self, path: Path) -> object:
+        return path.read_bytes(), sorted(path.parent.iterdir())
+
+
+# URLs
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("vertica+vertica_python://u@h/d", "cannot be judged: there is no reader"),
+        ("cobol+x://h/d", "cannot be judged"),
+        ("exasol://h/d", "exa://"),
+        ("postgresql+psycopg://h/d", "sqlalchemy+postgresql+psycopg://"),
+        ("mysql+pymysql://h/d", "connector for mysql itself"),
+        ("sqlalchemy+duckdb:///x.duckdb", "duckdb://"),
+        ("sqlalchemy+snowflake://a/b", "snowflake://"),
+        ("sqlalchemy+sqlite:///x.db?plugin=evil", "plugins are not loaded"),
+        ("mssql+pyodbc://u:p@ss@h/d", "malformed"),
+        ("trino://u@h/c", "pip install 'trino[sqlalchemy]'"),
+        ("databricks://token:secret@h?http_path=x", "pip install databricks-sqlalchemy"),
+    ],
+)
+def test_what_is_not_asked_says_why(url: str, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(message)) as raised:
+        connect(url)
+    assert "secret" not in str(raised.value)
+
+
+async def test_a_missing_driver_is_named_with_how_to_get_it() -> None:
+    for url, package in (
+        ("mssql+pymssql://u:s3cret@127.0.0.1:1/d", "pymssql"),
+        ("oracle+oracledb://u:s3cret@127.0.0.1:1/d", "oracledb"),
+    ):
+        if find_spec(package) is None:
+            with pytest.raises(ConfigurationError, match=f"pip install {package}"):
+                await connect(url).open()
+
+
+async def test_a_driver_for_asyncio_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="driver for asyncio"):
+        await connect("sqlalchemy+postgresql+asyncpg://h/d").open()
+
+
+@pytest.mark.parametrize(
+    ("url", "secrets", "shown"),
+    [
+        ("trino://u:p%40ss@h/c", {"p%40ss", "p@ss"}, "trino://u:***@h/c"),
+        ("mssql+pyodbc://u:p@ss@h/d", {"p@ss"}, "mssql+pyodbc://u:***@h/d"),
+        ("databricks://token:dapi1@h?http_path=x", {"dapi1"}, "databricks://token:***@h?http_path=x"),
+        (
+            "mssql+pyodbc:///?odbc_connect=Driver%3DX%3BUID%3Du%3BPWD%3D%7Bp%3Bq%7D%3B",
+            {"{p;q}", "p;q"},
+            "mssql+pyodbc:///?odbc_connect=***",
+        ),
+        (
+            "awsathena+rest://AKIA:k%2Fs@h/d?aws_session_token=tok&s3_staging_dir=s3://b",
+            {"k%2Fs", "k/s", "tok"},
+            "awsathena+rest://AKIA:***@h/d?aws_session_token=***&s3_staging_dir=s3://b",
+        ),
+        ("sqlalchemy+postgresql+psycopg://u:pw@h/d", {"pw"}, "sqlalchemy+postgresql+psycopg://u:***@h/d"),
+    ],
+)
+def test_secrets_of_a_url_are_known_and_not_shown(url: str, secrets: set[str], shown: str) -> None:
+    assert secrets <= set(url_secrets(url))
+    assert mask_url(url) == shown
+
+
+def test_schemas_are_ours_and_the_rest_is_the_drivers() -> None:
+    target = Target.of("trino://u@h:8080/c?quorum_schema=a,b%20c&verify=false&quorum_schema=a")
+    assert target.schemas == ("a", "b c")
+    assert target.url == "trino://u@h:8080/c?verify=false"
+    assert (target.place, target.database) == ("trino://h:8080/c", "c")
+    assert Target.of("mssql+pyodbc://u:pw@dsn").place == "mssql://dsn/"
+    assert "pw" not in repr(Target.of("mssql+pyodbc://u:pw@dsn"))
+
+
+async def test_no_error_tells_a_password(postgres: PostgresServer) -> None:
+    postgres.execute("DROP ROLE IF EXISTS alchemist; CREATE ROLE alchemist LOGIN PASSWORD 'right'")
+    who = f"alchemist:{quote(PASSWORD, safe='')}"
+    url = f"sqlalchemy+postgresql+psycopg://{who}@127.0.0.1:{postgres.port}/postgres"
+    with pytest.raises(DatabaseUnavailable, match="password authentication failed") as raised:
+        await connect(url).open()
+    assert PASSWORD not in str(raised.value)
+    assert quote(PASSWORD, safe="") not in str(raised.value)
+
+
+# Texts and values
+
+
+@pytest.fixture
+async def pg(postgres: PostgresServer) -> AsyncIterator[Connector]:
+    async with connect(
+        f"sqlalchemy+{postgres.admin_url.replace('://', '+psycopg://')}/postgres"
+    ) as connector:
+        yield connector
+
+
+@pytest.fixture
+async def maria(mariadb: MariadbServer) -> AsyncIterator[Connector]:
+    async with connect(f"sqlalchemy+{mariadb.admin_url.replace('://', '+pymysql://')}/mysql") as connector:
+        yield connector
+
+
+async def test_marks_of_parameters_are_text(pg: Connector, maria: Connector, tmp_path: Path) -> None:
+    sql = "SELECT '100%', '%s %(a)s %%', ':x ::y', '? $1', 7 % 4"
+    expected = [("100%", "%s %(a)s %%", ":x ::y", "? $1", 3)]
+    sqlite3.connect(tmp_path / "a.db").close()
+    async with connect(f"sqlalchemy+sqlite:///{tmp_path / 'a.db'}") as lite:
+        for connector in (pg, maria, lite):
+            assert rows(await connector.run(sql, Limits())) == expected
+    operators = """SELECT '{"a": 1}'::jsonb ? 'a', (ARRAY[1,2,3])[1:2]::text, 5::int"""
+    assert rows(await pg.run(operators, Limits())) == [(True, "{1,2}", 5)]
+
+
+async def test_values_cross_exactly(pg: Connector) -> None:
+    sql = """
+        SELECT 1.50::numeric(10,2) AS money, DATE '2024-02-29' AS day, TIMESTAMP '2024-01-01 10:00' AS moment,
+            '{"a": [1]}'::json AS doc, ARRAY[1, 2] AS list, '\\xff00'::bytea AS raw, NULL::int AS none,
+            'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid AS id, 9223372036854775807 AS big,
+            'NaN'::numeric AS nan
+    """
+    outcome = await pg.run(sql, Limits())
+    assert isinstance(outcome, QueryResult), outcome
+    assert outcome.table.to_pylist() == [
+        {
+            "money": Decimal("1.50"),
+            "day": date(2024, 2, 29),
+            "moment": datetime(2024, 1, 1, 10),
+            "doc": '{"a": [1]}',
+            "list": "[1, 2]",
+            "raw": b"\xff\0",
+            "none": None,
+            "id": "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",
+            "big": 2**63 - 1,
+            "nan": "NaN",
+        }
+    ]
+    assert outcome.column_types[:2] == ("numeric(10,2)", "date")
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind"),
+    [
+        ("SELECT 1 FROM nowhere", ErrorKind.TABLE_NOT_FOUND),
+        ("SELECT missing FROM (SELECT 1 AS x) AS y", ErrorKind.COLUMN_NOT_FOUND),
+        ("SELECT missing(1)", ErrorKind.FUNCTION),
+        ("SELECT 1 +", ErrorKind.SYNTAX),
+        ("SELECT x FROM (SELECT 1 AS x) AS a JOIN (SELECT 1 AS x) AS b ON 1 = 1", ErrorKind.AMBIGUOUS_COLUMN),
+        ("SELECT sum(sum(x)) FROM (SELECT 1 AS x) AS y", ErrorKind.GROUPING),
+        ("SELECT 1; SELECT 2", ErrorKind.SYNTAX),
+        ("SHOW TABLES", ErrorKind.PERMISSION),
+        ("EXPLAIN SELECT 1", ErrorKind.PERMISSION),
+    ],
+)
+async def test_kinds_of_errors(
+    pg: Connector, maria: Connector, tmp_path: Path, sql: str, kind: ErrorKind
+) -> None:
+    sqlite3.connect(tmp_path / "a.db").close()
+    async with connect(f"sqlalchemy+sqlite:///{tmp_path / 'a.db'}") as lite:
+        assert [error(await each.run(sql, Limits())).kind for each in (pg, maria, lite)] == [kind] * 3
+
+
+class Said(Exception):
+    """An error as a driver that is not here raises it."""
+
+    def __init__(self, *args: object, **more: object) -> None:
+        super().__init__(*args)
+        vars(self).update(more)
+
+
+@pytest.mark.parametrize(
+    ("raised", "kind"),
+    [
+        (
+            Said("42S02", "[42S02] [Microsoft][SQL Server]Invalid object name 'x'. (208)"),
+            ErrorKind.TABLE_NOT_FOUND,
+        ),
+        (Said("42S22", "[42S22] [Microsoft]Invalid column name 'x'. (207)"), ErrorKind.COLUMN_NOT_FOUND),
+        (Said("HYT00", "[HYT00] [Microsoft]Query timeout expired"), ErrorKind.TIMEOUT),
+        (Said("42000", "[42000] [Microsoft]Incorrect syntax near 'x'. (102)"), ErrorKind.SYNTAX),
+        (Said("42000", "[42000] Column 'a' is invalid in the select list (8120)"), ErrorKind.GROUPING),
+        (Said("ORA-00942: table or view does not exist"), ErrorKind.TABLE_NOT_FOUND),
+        (Said('ORA-00904: "X": invalid identifier'), ErrorKind.COLUMN_NOT_FOUND),
+        (Said("ORA-00979: not a GROUP BY expression"), ErrorKind.GROUPING),
+        (Said("ORA-01722: invalid number"), ErrorKind.TYPE_MISMATCH),
+        (Said("ORA-01031: insufficient privileges"), ErrorKind.PERMISSION),
+        (
+            Said("x", error_name="COLUMN_NOT_FOUND", message="Column 'x' cannot be resolved"),
+            ErrorKind.COLUMN_NOT_FOUND,
+        ),
+        (Said("x", error_name="EXCEEDED_TIME_LIMIT", message="Query exceeded"), ErrorKind.TIMEOUT),
+        (
+            Said("x", error_name="FUNCTION_NOT_FOUND", message="Function 'f' not registered"),
+            ErrorKind.FUNCTION,
+        ),
+        (Said("Code: 60. DB::Exception: Table x does not exist"), ErrorKind.TABLE_NOT_FOUND),
+        (Said("Code: 62. DB::Exception: Syntax error"), ErrorKind.SYNTAX),
+        (Said("[TABLE_OR_VIEW_NOT_FOUND] The table or view `x` cannot be found."), ErrorKind.TABLE_NOT_FOUND),
+        (Said("[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column with name `x`"), ErrorKind.COLUMN_NOT_FOUND),
+        (Said("something else"), ErrorKind.OTHER),
+    ],
+)
+def test_what_drivers_say_has_its_kind(raised: Said, kind: ErrorKind) -> None:
+    found = query_error(refusal_of(raised), "SELECT 1", "trino")
+    assert found.kind is kind
+    assert not re.search(r"\[Microsoft|\x1b", found.message)
+
+
+# Time, and lines that break
+
+
+async def test_what_takes_too_long_stops_on_the_server(
+    pg: Connector, maria: Connector, postgres: PostgresServer, mariadb: MariadbServer
+) -> None:
+    """Looked at by the session that runs it: a cursor on PostgreSQL does not show the query's text."""
+    (pid,) = rows(await pg.run("SELECT pg_backend_pid()", Limits()))[0]
+    (thread,) = rows(await maria.run("SELECT connection_id()", Limits()))[0]
+    busy = {
+        pg: lambda: postgres.execute(
+            f"SELECT 1 FROM pg_stat_activity WHERE pid = {pid} AND state = 'active'"
+        ),
+        maria: lambda: mariadb.execute(
+            f"SELECT 1 FROM information_schema.processlist WHERE id = {thread} AND command = 'Query'"
+        ),
+    }
+    for connector, running in busy.items():
+        query = asyncio.create_task(connector.run(ENDLESS, Limits(seconds=2)))
+        await until(running)
+        outcome = error(await query)
+        assert (outcome.kind, "go on with it" in outcome.message) == (ErrorKind.TIMEOUT, False)
+        await until(lambda running=running: not running())  # type: ignore[misc]
+
+
+async def test_a_lost_connection_is_opened_again(pg: Connector, postgres: PostgresServer) -> None:
+    (pid,) = rows(await pg.run("SELECT pg_backend_pid()", Limits()))[0]
+    postgres.execute(f"SELECT pg_terminate_backend({pid})")
+    await until(lambda: not postgres.execute(f"SELECT 1 FROM pg_stat_activity WHERE pid = {pid}"))
+    assert rows(await pg.run("SELECT 1", Limits())) == [(1,)]
+
+
+HANGS = """
+import asyncio, sqlite3, sys, threading
+from sqlalchemy.dialects import registry
+from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
+from quorum.tools.databases import sqlalchemy as alchemy, connect
+from quorum.tools.query import Limits
+
+class Deaf(sqlite3.Connection):
+    interrupt = None
+
+class Dialect(SQLiteDialect_pysqlite):
+    name = "trino"
+    supports_statement_cache = True
+
+    def connect(self, *arguments, **more):
+        return sqlite3.connect(*arguments, factory=Deaf, **more)
+
+    def do_execute_no_params(self, cursor, statement, context=None):
+        if "hang" in statement:
+            threading.Event().wait()
+        cursor.execute(statement)
+
+async def main():
+    sys.modules["hanging"] = sys.modules["__main__"]
+    registry.register("trino", "hanging", "Dialect")
+    alchemy._installed = lambda: {"trino"}
+    async with connect(f"trino:///{sys.argv[1]}") as connector:
+        outcome = await connector.run("SELECT 'hang'", Limits(seconds=0.2))
+        print(outcome.kind, outcome.message)
+        print((await connector.run("SELECT 'not'", Limits())).preview())
+        print((await connector.account()).gaps[2])
+
+asyncio.run(main())
+"""
+
+
+def test_a_driver_that_hangs_holds_up_nothing(tmp_path: Path, root: Path) -> None:
+    sqlite3.connect(tmp_path / "a.db").close()
+    command = [sys.executable, "-c", HANGS, str(tmp_path / "a.db")]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.splitlines() == [
+        "timeout The query did not finish within 0.2 s: it was cut off, and the server may go on with it.",
+        "[['not']]",
+        "A query that takes too long is cut off, and the server may go on with it.",
+    ]
+
+
+# Where nothing forbids to write
+
+
+class Unsealed(SQLiteDialect_pysqlite):
+    """Stands for an engine without read-only sessions: a file that anyone may write, asked as Trino is."""
+
+    name = "trino"
+    supports_statement_cache = True
+
+
+@pytest.fixture
+async def unsealed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Database]:
+    registry.register("trino", __name__, "Unsealed")
+    monkeypatch.setattr("quorum.tools.databases.sqlalchemy._installed", lambda: {"trino"})
+    with closing(sqlite3.connect(tmp_path / "a.db")) as connection:
+        connection.executescript("CREATE TABLE t (a int, b text); INSERT INTO t VALUES (1, 'x'), (2, NULL);")
+    async with connect(f"trino:///{tmp_path / 'a.db'}") as connector:
+        catalog = await connector.catalog()
+        yield Database(connector, catalog, Linter(catalog), Limits(seconds=5), Ledger(Budget()))
+
+
+async def test_the_guard_stands_alone_where_nothing_else_does(unsealed: Database, tmp_path: Path) -> None:
+    before = (tmp_path / "a.db").read_bytes(), sorted(tmp_path.iterdir())
+    cases = (Path(__file__).parents[1] / "guard_cases" / "refused.txt").read_text().splitlines()
+    attacks = [line.split(" | ", 2)[2] for line in cases if line.startswith("trino | ")]
+    attacks += [
+        "INSERT INTO main.t VALUES (3, 'y')",
+        "WITH x AS (SELECT 1 AS a) DELETE FROM main.t",
+        "DROP TABLE main.t",
+        f"ATTACH '{tmp_path}/made.db' AS made",
+        f"VACUUM INTO '{tmp_path}/made.db'",
+        "SELECT load_extension('x')",
+        "SELECT a FROM main.t; DELETE FROM main.t",
+        "PRAGMA user_version = 7",
+        "CREATE TEMP TABLE x AS SELECT 1 AS a",
+    ]
+    assert len(attacks) > 15
+    for sql in attacks:
+        assert error(await execute(unsealed, sql, agent="attacker")).by in ("guard", "lint"), sql
+        assert error(await unsealed.connector.run(sql, SOON)).by in ("guard", "database"), sql
+    assert ((tmp_path / "a.db").read_bytes(), sorted(tmp_path.iterdir())) == before
+
+
+async def test_only_relations_of_the_catalog_are_read(unsealed: Database) -> None:
+    assert rows(await execute(unsealed, "SELECT a FROM main.t ORDER BY a", agent="analyst")) == [(1,), (2,)]
+    for sql in ("SELECT name FROM main.sqlite_master", "SELECT a FROM t", "SELECT a FROM other.main.t"):
+        assert error(await execute(unsealed, sql, agent="attacker")).kind is ErrorKind.TABLE_NOT_FOUND
+
+
+async def test_what_does_not_hold_is_told(unsealed: Database, pg: Connector) -> None:
+    assert unsealed.catalog.dialect == "trino"
+    assert table(unsealed.catalog, "t").columns[1].cells == ("x", None)
+    account = await unsealed.connector.account()
+    assert account is not None
+    assert (account.sealed, account.name) == (False, "nobody")
+    assert "Nothing in the engine is known to forbid writing" in account.gaps[0]
+    known = await pg.account()
+    assert known is not None
+    assert (known.sealed, known.name) == (True, "quorum_admin")
+    assert [gap for gap in known.gaps if "forbid" in gap or "go on" in gap] == []
+    assert any("not known before it runs" in gap for gap in known.gaps)
+
+
+@pytest.mark.parametrize("dialect", ["mssql", "oracle"])
+def test_what_the_catalog_asks_is_the_engines_own_sql_and_passes_the_guard(dialect: str) -> None:
+    module = import_module(f"sqlalchemy.dialects.{dialect}").dialect()
+    name = ENGINES[dialect].dialect
+    columns = (sqlalchemy.column("a"), sqlalchemy.column("b"))
+    source = sqlalchemy.table("t x", *columns, schema="s").alias("t")
+    for statement in (no_rows(source), how_many(source), first_rows(source, {"b"})):
+        sql = str(statement.compile(dialect=module, compile_kwargs={"literal_binds": True}))
+        assert isinstance(check(sql, name), Passed), sql
+
+
+# The lists of attacks, on servers that would let them pass
+
+
+def listed(shared: Path, dialect: str, *names: str) -> list[str]:
+    lines = [line for name in names for line in (shared / "security" / name).read_text().splitlines()]
+    return [entry["sql"] for entry in map(json.loads, lines) if entry["dialect"] == dialect]
+
+
+@pytest.fixture(params=["postgres", "mysql", "sqlite"])
+async def attacked(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> AsyncIterator[tuple[Database, Callable[[], object]]]:
+    """A database that its account may write to, and what an attack would change of it."""
+    if request.param == "postgres":
+        server = request.getfixturevalue("postgres")
+        name = server.new_database(POSTGRES_WRITABLE)
+        url, effects = f"postgresql+psycopg://{server.admin_url.partition('://')[2]}/{name}", POSTGRES_EFFECTS
+        look = partial(server.execute, effects, name)
+    elif request.param == "mysql":
+        server = request.getfixturevalue("mariadb")
+        name = server.new_database(MYSQL_WRITABLE)
+        url = f"mysql+pymysql://{server.admin_url.partition('://')[2]}/{name}"
+        look = partial(server.execute, MYSQL_EFFECTS, name)
+    else:
+        path = tmp_path / "a.db"
+        with closing(sqlite3.connect(path)) as connection:
+            connection.executescript("CREATE TABLE orders (id int, x int); CREATE TABLE t (a int, b int);")
+        url, look = f"sqlite:///{path}", lambda: (path.read_bytes(), sorted(tmp_path.iterdir()))
+    async with connect(f"sqlalchemy+{url}") as connector:
+        catalog = await connector.catalog()
+        yield Database(connector, catalog, Linter(catalog), Limits(seconds=5), Ledger(Budget())), look
+
+
+SLOW = (
+    "sleep",
+    "benchmark",
+    "spin",
+    "terminate",
+    "repeat",
+    "lpad",
+    "array_fill",
+    "_wal",
+    "rotate",
+    "recursive",
+)
+
+
+async def test_attacks_leave_nothing_behind(
+    attacked: tuple[Database, Callable[[], object]], shared: Path
+) -> None:
+    database, look = attacked
+    before = look()
+    attacks = listed(shared, database.catalog.dialect, "refuse.jsonl", "refuse2.jsonl")
+    assert len(attacks) > 20
+    for sql in attacks:
+        outcome = error(await execute(database, sql, agent="attacker"))
+        assert outcome.by in ("guard", "lint"), (sql, outcome)
+    assert look() == before
+    for sql in [*attacks, "COMMIT", "SELECT 1; COMMIT; DROP TABLE orders", "(SELECT 1); DROP TABLE orders"]:
+        if not any(word in sql.lower() for word in SLOW):
+            await database.connector.run(sql, SOON)
+    assert look() == before
+
+
+async def test_good_queries_run(attacked: tuple[Database, Callable[[], object]], shared: Path) -> None:
+    """Or name what is not here, or what this version of the server lacks."""
+    database, _ = attacked
+    ran = 0
+    for sql in listed(shared, database.catalog.dialect, "pass.jsonl", "pass2.jsonl"):
+        outcome = await execute(database, sql, agent="analyst")
+        assert isinstance(outcome, QueryResult) or outcome.by != "guard", (sql, outcome)
+        ran += isinstance(outcome, QueryResult)
+    assert ran > 2

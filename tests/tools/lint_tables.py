@@ -1,0 +1,103 @@
+"""The cases of ``lint_cases``, and the tables that they ask: as catalogs, and as scripts for engines.
+
+A case is a line, its fields separated by tabs: ``right`` and a query that the lint leaves alone, or
+``wrong``, what its first message says, and a query with a name that is not there.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from quorum.knowledge.catalog import Catalog, Column, Field, Table
+
+FOLDER = Path(__file__).parent / "lint_cases"
+
+
+def cases(dialect: str) -> list[tuple[str, str, str]]:
+    """Kind, what the message holds (of a right query nothing), and the query."""
+    lines = (line.split("\t") for line in (FOLDER / f"{dialect}.txt").read_text("utf-8").splitlines())
+    return [(kind, rest[0] if rest[1:] else "", rest[-1]) for kind, *rest in lines]
+
+
+def table(name: str, columns: str, schema: str = "", database: str = "", **fields: str) -> Table:
+    """``columns`` are names with their types, such as ``id:INT64 name``; ``fields`` likewise, by column."""
+    return Table(name, tuple(_columns(columns, fields)), schema, database)
+
+
+def _columns(text: str, fields: dict[str, str]) -> list[Column]:
+    found = []
+    for part in text.split():
+        name, _, kind = part.partition(":")
+        inner = (word.partition(":") for word in fields.get(name, "").split())
+        found.append(
+            Column(name, kind or "TEXT", fields=tuple(Field(path, k or "STRING") for path, _, k in inner))
+        )
+    return found
+
+
+def catalog(dialect: str) -> Catalog:
+    """The tables as the engine's catalog tells them."""
+    return Catalog("shop", dialect, TABLES[dialect])
+
+
+ORDERS = "id:integer customer_id:integer ordered_on:date amount:integer status doc:jsonb tags:text[]"
+CUSTOMERS = "id:integer name region createdAt"
+EVENTS = (
+    "user_id:INT64 d:DATE ts:TIMESTAMP items:ARRAY<STRUCT> params:ARRAY<STRUCT> place:STRUCT"
+    " tags:ARRAY<STRING> doc:JSON"
+)
+NESTED = {
+    "items": "[].sku [].qty:INT64",
+    "params": "[].key [].value.int_value:INT64 [].value.string_value",
+    "place": "city",
+}
+TABLES = {
+    "sqlite": (table("orders", ORDERS), table("customers", CUSTOMERS)),
+    "duckdb": (
+        table("orders", f"{ORDERS} place:STRUCT", "main", place="city:VARCHAR"),
+        table("customers", CUSTOMERS, "main"),
+    ),
+    "postgres": (
+        table("orders", ORDERS, "public"),
+        table("customers", CUSTOMERS, "public"),
+        table("invoices", "id:integer order_id:integer", "sales"),
+    ),
+    "mysql": (
+        table("orders", ORDERS, "shop"),
+        table("customers", CUSTOMERS, "shop"),
+        table("invoices", "id:integer order_id:integer", "other"),
+    ),
+    "snowflake": (
+        table("ORDERS", "ID CUSTOMER_ID ORDERED_ON amount STATUS META:VARIANT", "PUBLIC", "SHOP"),
+        table("CUSTOMERS", "ID NAME REGION", "PUBLIC", "SHOP"),
+        table("Mixed", "Key", "PUBLIC", "SHOP"),
+        table("INVOICES", "ID ORDER_ID PAID_ON", "SALES", "SHOP"),
+    ),
+    "bigquery": (
+        table("events_20240101", EVENTS, "web", "proj", **NESTED),
+        table("events_20240102", EVENTS, "web", "proj", **NESTED),
+        table("users", "user_id:INT64 country", "crm", "proj"),
+    ),
+}
+
+DOC = '{"a": {"b": "c"}, "n": 7, "items": [{"sku": "A", "qty": 1}, {"sku": "B", "qty": 2}]}'
+ROWS = f"""
+    INSERT INTO orders (id, customer_id, ordered_on, amount, status, doc)
+    VALUES (1, 1, '2024-01-15', 10, 'open', '{DOC}'), (2, 1, '2024-03-01', 20, 'a,b', '{DOC}');
+    INSERT INTO customers VALUES (1, 'Ann', 'north', '2024'), (3, 'Bob', 'south', '2023');
+"""
+SCRIPTS = {
+    "sqlite": "CREATE TABLE orders (id, customer_id, ordered_on, amount, status, doc, tags);"
+    f"CREATE TABLE customers (id, name, region, createdAt);{ROWS}",
+    "duckdb": "CREATE TABLE orders (id INT, customer_id INT, ordered_on DATE, amount INT, status TEXT,"
+    " doc JSON, tags TEXT[], place STRUCT(city TEXT));"
+    f"CREATE TABLE customers (id INT, name TEXT, region TEXT, createdAt TEXT);{ROWS}",
+    "postgres": "CREATE TABLE orders (id int PRIMARY KEY, customer_id int, ordered_on date, amount int,"
+    " status text, doc jsonb, tags text[]);"
+    'CREATE TABLE customers (id int PRIMARY KEY, name text, region text, "createdAt" text);'
+    f"CREATE SCHEMA sales; CREATE TABLE sales.invoices (id int, order_id int);{ROWS}",
+    "mysql": "CREATE TABLE orders (id int PRIMARY KEY, customer_id int, ordered_on date, amount int,"
+    " status text, doc json, tags text);"
+    "CREATE TABLE customers (id int PRIMARY KEY, name varchar(9), region varchar(9), createdAt varchar(9));"
+    f"CREATE OR REPLACE DATABASE other; CREATE TABLE other.invoices (id int, order_id int);{ROWS}",
+}

@@ -1,0 +1,178 @@
+"""A small shop with a trap of each kind, in SQL that all engines take, and what is said of queries on it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from quorum.tools.databases.base import Connector
+from quorum.tools.execute import Database, QueryCache, execute
+from quorum.tools.ledger import Ledger
+from quorum.tools.lint import Linter
+from quorum.tools.query import Limits, QueryResult
+from quorum.tools.silent_errors import Kind, Suspicion, suspicions
+from quorum.tools.values import plain_rows
+
+SCRIPT = """
+CREATE TABLE customers (id INTEGER PRIMARY KEY, name VARCHAR(40), city VARCHAR(40), credit INTEGER);
+CREATE TABLE orders (id INTEGER PRIMARY KEY, customer_id INTEGER, total INTEGER, status VARCHAR(20),
+    rating INTEGER, placed TIMESTAMP NULL);
+CREATE TABLE items (id INTEGER PRIMARY KEY, order_id INTEGER NOT NULL, qty INTEGER NOT NULL);
+CREATE TABLE products (id INTEGER PRIMARY KEY, price VARCHAR(10), since VARCHAR(10));
+INSERT INTO customers VALUES (1, 'Ann Lee', 'Rome', 10), (2, 'Ann Lee', 'Oslo', 20), (3, 'Bo Ek', 'Rome', 20),
+    (4, 'Cy Ot', 'Bern', 5);
+INSERT INTO orders VALUES (1, 1, 10, 'open', 5, '2023-03-30 10:00:00'),
+    (2, 1, 7, 'open', NULL, '2023-03-30 12:00:00'),
+    (3, 2, 7, 'shut', 4, '2023-03-31 18:30:00'), (4, 3, 3, 'Open', 1, '2023-04-02 09:00:00'),
+    (5, NULL, 8, 'shut', 2, '2023-04-03 09:00:00'), (6, 3, 1, NULL, 3, '2023-04-04 09:00:00');
+INSERT INTO items VALUES (1, 1, 2), (2, 1, 3), (3, 2, 1), (4, 3, 4), (5, 4, 1), (6, 5, 2), (7, 6, 1);
+INSERT INTO products VALUES (1, '9', '02/01/2023'), (2, '10', '11/30/2021'), (3, '100', '05/07/2022');
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A query, the kind that is suspected, and a part of what is said."""
+
+    kind: Kind
+    sql: str
+    says: str
+    question: str = ""
+
+
+BOTH = "orders AS o JOIN items AS i ON i.order_id = o.id"
+OF = "orders AS o JOIN customers AS c ON c.id = o.customer_id"
+
+CASES = (
+    Case(
+        Kind.FAN_OUT,
+        f"SELECT SUM(o.total) AS t FROM {BOTH}",
+        "1 row is taken more than once, one (id 1) 2 times",
+    ),
+    Case(Kind.FAN_OUT, f"SELECT COUNT(o.id) AS n FROM {BOTH}", "under COUNT(o.id)"),
+    Case(Kind.FAN_OUT, f"SELECT COUNT(*) AS n FROM {BOTH}", "COUNT(*)", "How many orders have items?"),
+    Case(
+        Kind.FAN_OUT, f"SELECT o.status, AVG(o.total) AS a FROM {BOTH} GROUP BY o.status", "in 1 case a group"
+    ),
+    Case(
+        Kind.LOST_ROWS, f"SELECT SUM(o.total) AS t FROM {OF}", "1 row of orders has no partner in customers"
+    ),
+    Case(
+        Kind.LOST_ROWS,
+        f"SELECT c.id, COUNT(*) AS n FROM {OF} GROUP BY c.id",
+        "1 row of customers has no partner in orders, such as id 4",
+        "How many orders have all customers?",
+    ),
+    Case(
+        Kind.CUT_TIES,
+        "SELECT name, city FROM customers ORDER BY credit DESC LIMIT 1",
+        "2 answers share place 1",
+    ),
+    Case(
+        Kind.CUT_TIES,
+        "SELECT status, id FROM (SELECT o.*, ROW_NUMBER() OVER (PARTITION BY status"
+        " ORDER BY placed >= '2020-01-01') AS nth FROM orders AS o) AS t WHERE nth = 1",
+        "row_number() keeps 1",
+    ),
+    Case(
+        Kind.NULLS,
+        "SELECT name FROM customers WHERE id NOT IN (SELECT customer_id FROM orders)",
+        "1 of the 6 rows that NOT IN looks through have no customer_id",
+    ),
+    Case(Kind.NULLS, "SELECT id FROM orders WHERE status <> 'open'", "1 of 6 rows have no status"),
+    Case(Kind.NULLS, "SELECT AVG(rating) AS a FROM orders", "AVG(rating) leaves out 1 of 6 rows"),
+    Case(Kind.NULLS, "SELECT COUNT(rating) AS n FROM orders", "COUNT(rating) leaves out 1 of 6 rows"),
+    Case(
+        Kind.SHARED_NAME,
+        f"SELECT c.name, SUM(o.total) AS t FROM {OF} GROUP BY c.name",
+        "By name, 1 group stands for several rows of customers: `Ann Lee` for 2",
+    ),
+    Case(Kind.SHARED_NAME, "SELECT COUNT(DISTINCT name) AS n FROM customers", "`Ann Lee` for 2"),
+    Case(
+        Kind.CUT_DAY,
+        "SELECT COUNT(*) AS n FROM orders WHERE placed BETWEEN '2023-03-30' AND '2023-03-31'",
+        "1 row falls on the day `2023-03-31` itself",
+    ),
+    Case(Kind.CUT_DAY, "SELECT id FROM orders WHERE placed > '2023-03-31'", "lets them pass"),
+    Case(Kind.ABSENT_VALUE, "SELECT id FROM orders WHERE status = 'shutt'", "nearest: `shut` (2 rows)"),
+    Case(Kind.ABSENT_VALUE, "SELECT id FROM customers WHERE city = 'Quito'", "none is like it"),
+)
+"""Of all engines."""
+
+SORTED = (
+    Case(Kind.TEXT_VALUES, "SELECT MAX(price) AS m FROM products", "`100` comes before `9`"),
+    Case(Kind.TEXT_VALUES, "SELECT id FROM products ORDER BY price LIMIT 1", "The numbers in price are text"),
+    Case(Kind.TEXT_VALUES, "SELECT id FROM products WHERE price > '50'", "2 rows are taken otherwise"),
+    Case(
+        Kind.TEXT_VALUES, "SELECT id FROM products ORDER BY since DESC LIMIT 1", "The days in since are text"
+    ),
+)
+WHOLE_NUMBERS = Case(
+    Kind.INTEGER_DIVISION, "SELECT MAX(total) / 4 AS q FROM orders", "10 / 4 is 2 here, not 2.5"
+)
+"""Where ``/`` cuts."""
+OTHER_CASE = Case(Kind.ABSENT_VALUE, "SELECT id FROM orders WHERE status = 'open'", "and also `Open` (1 row)")
+"""Where the case of letters counts."""
+FIRST_NULL = Case(
+    Kind.NULLS, "SELECT id FROM orders ORDER BY rating LIMIT 1", "come first in ORDER BY rating"
+)
+"""Where NULLs sort first."""
+
+QUIET = (
+    f"SELECT SUM(i.qty) AS q FROM {BOTH}",  # one row for each item
+    f"SELECT MAX(o.total) AS m FROM {BOTH}",  # repeated rows have the same greatest
+    f"SELECT COUNT(DISTINCT o.id) AS n FROM {BOTH}",
+    f"SELECT o.id, COUNT(o.id) AS n FROM {BOTH} GROUP BY o.id",  # rows of each order are meant
+    f"SELECT c.id, COUNT(*) AS n FROM {OF} GROUP BY c.id",  # of each customer those that have orders
+    "SELECT name, city FROM customers ORDER BY credit DESC LIMIT 2",  # no tie runs over the edge
+    "SELECT name FROM customers WHERE id NOT IN"
+    " (SELECT customer_id FROM orders WHERE customer_id IS NOT NULL)",
+    "SELECT AVG(credit) AS a FROM customers",
+    "SELECT c.id, c.name, SUM(o.total) AS t FROM customers AS c JOIN orders AS o ON o.customer_id = c.id"
+    " GROUP BY c.id, c.name",
+    "SELECT city, COUNT(*) AS n FROM customers GROUP BY city",  # a city is no customer's name
+    "SELECT COUNT(*) AS n FROM orders WHERE placed < '2023-04-01'",
+    "SELECT id FROM customers WHERE city = 'Rome'",
+    "SELECT credit / 5 * 5 AS step, COUNT(*) AS n FROM customers GROUP BY credit / 5 * 5",  # steps are meant
+)
+"""Right queries of which nothing is to be said."""
+
+
+async def opened(connector: Connector) -> Database:
+    """The database for queries."""
+    catalog = await connector.catalog()
+    return Database(connector, catalog, Linter(catalog), Limits(), Ledger())
+
+
+async def said(database: Database, sql: str, question: str = "") -> list[Suspicion]:
+    """What is suspected of a query."""
+    result = await execute(database, sql, agent="test")
+    assert isinstance(result, QueryResult), result
+    return await suspicions(database, sql, result, agent="test", question=question, seconds=30)
+
+
+async def check(database: Database, case: Case) -> None:
+    """The case's kind is suspected, all that is said is shown by the evidence, and what is mended runs."""
+    every = await said(database, case.sql, case.question)
+    for each in every:
+        await check_shown(database, case, each)
+    found = [each for each in every if each.kind is case.kind]
+    assert len(found) == 1, (case, every)
+    assert case.says in found[0].says, found[0].says
+    assert found[0].matters
+    assert isinstance(await execute(database, found[0].mended, agent="test"), QueryResult)
+
+
+async def check_shown(database: Database, case: Case, found: Suspicion) -> None:
+    """Each figure and value that is said stands in what the evidence returns when it is asked again."""
+    shown = await execute(replace(database, cache=QueryCache()), found.sql, agent="test")
+    assert isinstance(shown, QueryResult)
+    plain = [cell for row in plain_rows(shown.table) for cell in row]
+    cells = {str(cell) for cell in plain} | {str(cell)[:10] for cell in plain}
+    written = re.sub(r"[\s()]", "", f"{case.sql} {found.sql}")
+    for text in re.findall(r"`([^`]*)`", found.says):
+        assert text in cells or re.sub(r"[\s()]", "", text) in written, (found.says, cells)
+    figures = re.findall(r"(?<![\w.`-])\d[\d,]*(?:\.\d+)?(?![\w`-])", re.sub(r"`[^`]*`", "", found.says))
+    numbers = {float(cell) for cell in cells if re.fullmatch(r"-?\d+(\.\d+)?", cell)}
+    numbers |= {float(text) for text in re.findall(r"\d+", case.sql)}
+    assert {float(text.replace(",", "")) for text in figures} <= numbers, (found.says, cells)

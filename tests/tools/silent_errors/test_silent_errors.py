@@ -1,0 +1,229 @@
+"""Checks of silent errors: each trap is told with what shows it, of right queries nothing is said."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from quorum.knowledge.catalog import Catalog
+from quorum.knowledge.catalog import Column as CatalogColumn
+from quorum.knowledge.catalog import Table as CatalogTable
+from quorum.tools.databases import connect
+from quorum.tools.execute import Database, QueryCache, execute
+from quorum.tools.guard import allowed
+from quorum.tools.lint import Linter
+from quorum.tools.query import Limits, QueryError, QueryResult
+from quorum.tools.silent_errors import Kind, suspicions
+from quorum.tools.silent_errors.checking import plan
+from quorum.tools.silent_errors.cues import asks_how_many, keeps_ties, wants_all
+from quorum.tools.silent_errors.suspicion import Look
+from quorum.tools.sql import DIALECTS
+from tests.engines import start_no_process
+from tests.tools.silent_errors.shop import (
+    CASES,
+    FIRST_NULL,
+    OTHER_CASE,
+    QUIET,
+    SCRIPT,
+    SORTED,
+    WHOLE_NUMBERS,
+    Case,
+    check,
+    opened,
+    said,
+)
+
+
+@pytest.fixture(params=["sqlite", "duckdb"])
+async def database(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Database]:
+    start_no_process(monkeypatch)
+    path = tmp_path / f"shop.{request.param}"
+    if request.param == "sqlite":
+        with closing(sqlite3.connect(path)) as connection:
+            connection.executescript(SCRIPT)
+    else:
+        with duckdb.connect(str(path)) as connection:
+            connection.execute(SCRIPT)
+    async with connect(f"{request.param}:///{path}") as connector:
+        yield await opened(connector)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in Kind if kind is not Kind.INTEGER_DIVISION])
+async def test_a_trap_is_told(database: Database, kind: Kind) -> None:
+    cases = [case for case in (*CASES, *SORTED, OTHER_CASE) if case.kind is kind]
+    assert cases
+    for case in cases:
+        await check(database, case)
+
+
+@pytest.mark.parametrize("case", [WHOLE_NUMBERS, FIRST_NULL], ids=lambda case: case.kind.value)
+async def test_a_trap_that_duckdb_has_not(database: Database, case: Case) -> None:
+    if database.connector.dialect == "sqlite":
+        await check(database, case)
+    else:
+        assert await said(database, case.sql) == []
+
+
+async def test_nothing_is_said_where_nothing_changes(database: Database) -> None:
+    for sql in QUIET:
+        assert await said(database, sql) == [], sql
+
+
+async def test_a_convention_settles_ties(database: Database) -> None:
+    sql = "SELECT name, city FROM customers ORDER BY credit DESC LIMIT 1"
+    assert await said(database, sql, "Which customer has the highest credit?") == []
+    assert await said(database, sql, "Show the top 1 customer by credit.") == []
+    (found,) = await said(database, sql, "Which customers have the highest credit?")
+    assert found.kind is Kind.CUT_TIES
+    assert "would have 2 rows instead of 1" in found.matters
+
+
+async def test_ties_between_equal_answers_are_none(database: Database) -> None:
+    assert await said(database, "SELECT credit FROM customers ORDER BY credit DESC LIMIT 1") == []
+
+
+async def test_subqueries_ctes_and_unions_are_read(database: Database) -> None:
+    joined = "orders AS o JOIN items AS i ON i.order_id = o.id"
+    inner = f"SELECT o.status AS s, SUM(o.total) AS t FROM {joined} GROUP BY o.status"
+    for sql in (
+        f"WITH w AS ({inner}) SELECT MAX(t) AS m, s FROM w GROUP BY s",
+        f"SELECT s FROM ({inner}) AS w WHERE t > 19",
+        f"{inner} UNION ALL SELECT 'none', 0",
+    ):
+        assert Kind.FAN_OUT in {each.kind for each in await said(database, sql)}, sql
+
+
+async def test_a_mended_query_returns_what_is_right(database: Database) -> None:
+    sql = "SELECT SUM(o.total) AS t, SUM(i.qty) AS q FROM orders AS o JOIN items AS i ON i.order_id = o.id"
+    (found,) = await said(database, sql)
+    mended = await execute(database, found.mended, agent="test")
+    assert isinstance(mended, QueryResult)
+    assert [tuple(map(int, row.values())) for row in mended.table.to_pylist()] == [(36, 14)]
+    assert found.matters
+
+
+async def test_evidence_is_asked_in_the_agents_name_and_bounded(database: Database) -> None:
+    events: list[dict[str, Any]] = []
+    noted = replace(database, record=lambda kind, **event: events.append(event), cache=QueryCache())
+    sql = CASES[0].sql
+    result = await execute(noted, sql, agent="writer", candidate="c1")
+    assert isinstance(result, QueryResult)
+    events.clear()
+    assert await suspicions(noted, sql, result, agent="checker", candidate="c1", seconds=30)
+    assert {(each["agent"], each["candidate"]) for each in events} == {("checker", "c1")}
+    assert len(events) <= 8
+    events.clear()
+    assert await suspicions(noted, sql, replace(result, seconds=0.0), agent="checker", seconds=0) == []
+    assert events == []
+
+
+async def test_where_reading_is_limited_nothing_is_asked_unless_wanted(database: Database) -> None:
+    limited = replace(database, limits=Limits(scan=10**9))
+    result = await execute(database, CASES[0].sql, agent="test")
+    assert isinstance(result, QueryResult)
+    assert await suspicions(limited, CASES[0].sql, result, agent="test") == []
+    assert await suspicions(limited, CASES[0].sql, result, agent="test", paid=True, seconds=30)
+
+
+async def test_a_cut_result_is_not_checked(database: Database) -> None:
+    result = await execute(database, CASES[0].sql, agent="test")
+    assert isinstance(result, QueryResult)
+    assert await suspicions(database, CASES[0].sql, replace(result, truncated="rows"), agent="test") == []
+
+
+async def test_blanks_of_a_value_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    start_no_process(monkeypatch)
+    with closing(sqlite3.connect(tmp_path / "air.db")) as connection:
+        connection.executescript(
+            "CREATE TABLE flights (id INTEGER, origin TEXT); INSERT INTO flights VALUES (1, ' APG')"
+        )
+    async with connect(str(tmp_path / "air.db")) as connector:
+        (found,) = await said(await opened(connector), "SELECT COUNT(*) FROM flights WHERE origin = 'APG'")
+    assert "No row of flights has `APG` in origin; nearest: ` APG` (1 row)" in found.says
+
+
+async def test_values_of_private_columns_are_not_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start_no_process(monkeypatch)
+    with closing(sqlite3.connect(tmp_path / "staff.db")) as connection:
+        connection.executescript(
+            "CREATE TABLE staff (id INTEGER, password TEXT); INSERT INTO staff VALUES (1, 'hunter2')"
+        )
+    async with connect(str(tmp_path / "staff.db")) as connector:
+        assert await said(await opened(connector), "SELECT id FROM staff WHERE password = 'hunter3'") == []
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_evidence_passes_guard_and_lint_in_every_dialect(dialect: str) -> None:
+    upper = str.upper if dialect == "snowflake" else str
+    tables = {
+        "customers": ("id INTEGER", "name VARCHAR", "city VARCHAR", "credit INTEGER"),
+        "orders": (
+            "id INTEGER",
+            "customer_id INTEGER",
+            "total INTEGER",
+            "status VARCHAR",
+            "rating INTEGER",
+            "placed TIMESTAMP",
+        ),
+        "items": ("id INTEGER", "order_id INTEGER", "qty INTEGER"),
+        "products": ("id INTEGER", "price VARCHAR", "since VARCHAR"),
+    }
+    known = tuple(
+        CatalogTable(
+            upper(name),
+            tuple(CatalogColumn(*map(upper, column.split())) for column in columns),
+            primary_key=(upper("id"),),
+        )
+        for name, columns in tables.items()
+    )
+    catalog = Catalog("shop", dialect, known)
+    linter = Linter(catalog)
+    asked = 0
+    for case in (*CASES, *SORTED, WHOLE_NUMBERS, OTHER_CASE, FIRST_NULL):
+        planned = plan(case.sql, catalog, case.question)
+        assert planned is not None
+        for doubt in planned[1]:
+            trees = [doubt.query] if isinstance(doubt, Look) else [doubt.evidence, doubt.mend()]
+            for tree in trees:
+                assert tree is not None
+                passed = await allowed(tree.sql(dialect), linter)
+                assert not isinstance(passed, QueryError), (tree.sql(dialect), passed)
+                asked += 1
+    assert asked > 40
+
+
+@pytest.mark.parametrize(
+    ("question", "kept"),
+    [
+        ("Which customers have the most orders?", True),
+        ("Who are the customers with the most orders?", True),
+        ("What are the names of the singers who have the highest age?", True),
+        ("List the cheapest products.", True),
+        ("Which customer has the most orders?", False),
+        ("What is the id of the template used by the most documents?", False),
+        ("Show the transcript which shows the least number of results.", False),
+        ("What airline serves the most flights?", False),
+        ("List the top 3 products.", False),
+        ("", True),
+    ],
+)
+def test_a_plural_without_a_number_keeps_ties(question: str, kept: bool) -> None:
+    assert keeps_ties(question) is kept
+
+
+def test_words_tell_what_is_counted_and_whether_all_are_wanted() -> None:
+    assert asks_how_many("How many distinct students enrolled?", "Students")
+    assert not asks_how_many("How many enrolments does each student have?", "Students")
+    assert wants_all("Show all customers and their orders.", "customers")
+    assert not wants_all("Show all countries with at least one maker.", "countries")

@@ -1,0 +1,259 @@
+"""What queries would read: limits are kept before anything runs, and what was read is counted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from quorum.knowledge.catalog import ForeignKey
+from quorum.knowledge.definitions import DeclaredKey
+from quorum.knowledge.errors import BudgetExceeded
+from quorum.tools.admission import Proposal
+from quorum.tools.databases import connect
+from quorum.tools.databases.base import Connector
+from quorum.tools.declared_keys import contradicted
+from quorum.tools.execute import Database, execute
+from quorum.tools.ledger import Budget, Ledger, Usage
+from quorum.tools.lint import Linter
+from quorum.tools.query import ErrorKind, Estimate, Limits, QueryError, QueryResult
+from quorum.tools.readable import size_text
+from quorum.tools.value_reading import read_values
+from tests.servers.bigquery_server import BigqueryServer, running_bigquery
+
+pytest.importorskip("google.cloud.bigquery", reason="the extra quorum-sql[bigquery] is not installed")
+
+VISITS = """
+CREATE TABLE visits (day DATE, page VARCHAR, seconds BIGINT);
+INSERT INTO visits SELECT DATE '2024-01-01' + CAST(i % 30 AS INTEGER), 'p' || i % 3, i
+    FROM range(100000) AS r(i);
+"""
+SECONDS = "SELECT sum(seconds) AS s FROM visits"
+"""Reads 800,000 bytes, of which a MiB is billed."""
+BOTH = "SELECT sum(seconds) AS s, max(day) AS d FROM visits"
+"""Reads twice as much."""
+MIB = 2**20
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[BigqueryServer]:
+    with running_bigquery() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def dataset(server: BigqueryServer) -> str:
+    return server.new_dataset(VISITS)
+
+
+@pytest.fixture
+async def visits(server: BigqueryServer, dataset: str) -> AsyncIterator[Connector]:
+    async with connect(server.url(dataset)) as connector:
+        yield connector
+
+
+@pytest.fixture
+async def database(visits: Connector) -> Database:
+    catalog = await visits.catalog()
+    return Database(visits, catalog, Linter(catalog), Limits(), Ledger())
+
+
+async def fail(database: Database, sql: str) -> QueryError:
+    outcome = await execute(database, sql, agent="action")
+    assert isinstance(outcome, QueryError), outcome
+    return outcome
+
+
+async def test_a_query_over_the_limit_is_refused_before_it_runs(
+    database: Database, server: BigqueryServer
+) -> None:
+    events: list[dict[str, Any]] = []
+    limited = replace(
+        database,
+        limits=Limits(scan=10**6),
+        record=lambda kind, **fields: events.append(fields),  # type: ignore[misc]
+    )
+    before = len(server.jobs)
+    refused = await fail(limited, BOTH)
+    assert (refused.kind, refused.by) == (ErrorKind.RESOURCES, "limit")
+    assert refused.message == (
+        "The query would read 1.53 MiB; at most 977 KiB may be read. It was not run. Read less: fewer large "
+        "tables, or filter by what they are partitioned, clustered or indexed by, and fewer columns; LIMIT "
+        "does not lessen it."
+    )
+    assert len(server.jobs) == before
+    assert database.ledger.total == Usage()
+    assert (events[0]["executed"], events[0]["error"]["kind"]) == (BOTH, "resources")
+
+
+async def test_what_may_run_carries_the_limit_to_the_server(
+    database: Database, server: BigqueryServer
+) -> None:
+    ledger = Ledger(Budget(read_bytes=10 * MIB))
+    limited = replace(database, limits=Limits(scan=3 * MIB), ledger=ledger)
+    assert isinstance(await execute(limited, SECONDS, agent="action"), QueryResult)
+    assert list(server.jobs.values())[-1].query["maximumBytesBilled"] == str(3 * MIB)
+    free = replace(limited, limits=Limits())
+    assert isinstance(await execute(free, BOTH, agent="action"), QueryResult)
+    left = list(server.jobs.values())[-1].query["maximumBytesBilled"]
+    assert left == str(10 * MIB - MIB), "what the run has left"
+
+
+async def test_what_the_engine_says_is_counted_not_what_was_expected(database: Database) -> None:
+    ledger = Ledger(Budget(read_bytes=10 * MIB))
+    outcome = await execute(replace(database, ledger=ledger), SECONDS, agent="action")
+    assert isinstance(outcome, QueryResult)
+    used = ledger.by_agent["action"]
+    assert (used.read_bytes, used.estimated_bytes, used.slot_seconds) == (MIB, 0, 1.5)
+    assert used.bytes == outcome.table.nbytes
+    assert ledger.remaining_bytes() == 9 * MIB
+
+
+async def test_the_runs_bytes_end_it_before_the_query_that_is_too_much(
+    database: Database, server: BigqueryServer
+) -> None:
+    ledger = Ledger(Budget(read_bytes=2 * MIB))
+    limited = replace(database, ledger=ledger)
+    assert isinstance(await execute(limited, SECONDS, agent="action"), QueryResult)
+    before = len(server.jobs)
+    with pytest.raises(BudgetExceeded, match=r"1 MiB of 2 MiB are used .* would read 1\.53 MiB") as error:
+        await execute(limited, BOTH, agent="action")
+    assert error.value.limit == "max_run_bytes"
+    assert len(server.jobs) == before
+    again = await execute(limited, SECONDS, agent="action")
+    assert isinstance(again, QueryResult), "what is known costs nothing"
+
+
+async def test_queries_beside_each_other_share_the_runs_bytes(database: Database) -> None:
+    ledger = Ledger(Budget(read_bytes=3 * 10**6))
+    limited = replace(database, ledger=ledger)
+    queries = [f"SELECT sum(seconds) + {n} AS s, max(day) AS d FROM visits" for n in range(4)]
+    outcomes = await asyncio.gather(
+        *(execute(limited, sql, agent="action") for sql in queries), return_exceptions=True
+    )
+    assert sum(isinstance(each, QueryResult) for each in outcomes) == 1
+    assert sum(isinstance(each, BudgetExceeded) for each in outcomes) == 3
+    assert ledger.reserved_bytes == 0
+
+
+async def test_of_a_query_that_failed_all_that_was_expected_counts(database: Database) -> None:
+    ledger = Ledger(Budget(read_bytes=10 * MIB))
+    error = await fail(replace(database, ledger=ledger), "SELECT CAST(page AS INT64) AS n FROM visits")
+    assert error.by == "database"
+    assert ledger.total.read_bytes == 0
+    assert ledger.total.estimated_bytes > 100_000
+    assert ledger.remaining_bytes() == 10 * MIB - ledger.total.estimated_bytes
+
+
+async def test_an_estimate_that_fails_is_the_querys_outcome(
+    database: Database, server: BigqueryServer
+) -> None:
+    limited = replace(database, limits=Limits(scan=MIB))
+    before = len(server.jobs)
+    error = await fail(limited, "SELECT page + 1 AS n FROM visits")
+    assert error.by == "database"
+    assert len(server.jobs) == before
+
+
+async def test_without_limits_nothing_is_estimated(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(type(database.connector), "estimate", lambda _, sql, __: asked.append(sql))
+    assert isinstance(await execute(database, SECONDS, agent="action"), QueryResult)
+    assert asked == []
+
+
+class Nosy(Connector):
+    """A connector of which nothing runs, with an estimate of one's choice."""
+
+    dialect = "sqlite"
+    estimates = True
+
+    def __init__(self, found: Estimate | None) -> None:
+        self.found = found
+
+    async def estimate(self, sql: str, limits: Limits) -> Estimate | None:
+        return self.found
+
+
+async def test_what_cannot_be_told_is_refused_where_a_limit_was_asked_for(database: Database) -> None:
+    Nosy.__abstractmethods__ = frozenset()
+    hidden = Nosy(Estimate(unknown="it calls the function f"))
+    for limits, ledger, words in (
+        (Limits(scan=10**9), Ledger(), "at most 954 MiB may be read"),
+        (Limits(), Ledger(Budget(read_bytes=10**9)), "the run may read 954 MiB more"),
+    ):
+        error = await fail(replace(database, connector=hidden, limits=limits, ledger=ledger), SECONDS)
+        assert error.kind is ErrorKind.RESOURCES
+        assert f"cannot be told before it runs (it calls the function f), and {words}" in error.message
+
+
+class Answers:
+    """An approver that says the same of everything."""
+
+    def __init__(self, reply: bool) -> None:
+        self.reply, self.proposals = reply, list[Proposal]()
+
+    def answered(self, sql: str) -> bool | None:
+        return None
+
+    def told(self, sql: str) -> bool:
+        return False
+
+    def approves(self, proposal: Proposal) -> bool:
+        self.proposals.append(proposal)
+        return self.reply
+
+
+async def test_what_is_not_approved_does_not_run(database: Database, server: BigqueryServer) -> None:
+    before, no = len(server.jobs), Answers(False)
+    error = await fail(replace(database, approver=no), SECONDS)
+    assert (error.kind, error.by) == (ErrorKind.NOT_APPROVED, "user")
+    assert len(server.jobs) == before
+    (proposal,) = no.proposals
+    assert (proposal.sql, proposal.estimate, proposal.telling) == (
+        SECONDS,
+        Estimate(800_000, billed=True),
+        True,
+    )
+
+
+async def test_nobody_is_asked_about_what_is_refused_or_known(database: Database) -> None:
+    yes = Answers(True)
+    limited = replace(database, approver=yes, limits=Limits(scan=MIB))
+    await fail(limited, BOTH)
+    await fail(limited, "SELECT nope FROM visits")
+    await execute(limited, SECONDS, agent="action")
+    await execute(limited, SECONDS, agent="other")
+    assert [proposal.sql for proposal in yes.proposals] == [SECONDS]
+
+
+async def test_nothing_is_read_unasked_where_reading_is_paid_for(
+    database: Database, server: BigqueryServer
+) -> None:
+    before = len(server.jobs)
+    index = await read_values(database.connector, database.catalog)
+    assert len(index.unread) > 0
+    name = database.catalog.tables[0].full_name
+    declared = DeclaredKey("schema.yml", name, ForeignKey(("page",), name, ("page",)))
+    assert await contradicted(database.connector, database.catalog, [declared]) == []
+    assert len(server.jobs) == before
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (0, "0 B"),
+        (812, "812 B"),
+        (1000, "0.977 KiB"),
+        (1024, "1 KiB"),
+        (2**30, "1 GiB"),
+        (3 * 2**40, "3 TiB"),
+    ],
+)
+def test_sizes_are_written_as_options_take_them(size: int, text: str) -> None:
+    assert size_text(size) == text

@@ -1,0 +1,249 @@
+"""Row counts and values of a server's many tables: several questions at once, each about several tables.
+
+A question costs its way to the server and back, whatever it asks. What one table of a question fails in, or
+takes too long for, is asked again table by table. A dozen of each shape come first, should time run short.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from quorum.knowledge.catalog import Table
+from quorum.tools.databases.introspection import (
+    SAMPLE_ROWS,
+    TABLE_SECONDS,
+    From,
+    Introspection,
+    Span,
+    sample_query,
+)
+from quorum.tools.query import ErrorKind, QueryError, QueryResult
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+T = TypeVar("T")
+
+AT_ONCE = 4
+"""Questions at the same time."""
+TABLES, CELLS = 40, 40_000
+"""Tables, and values, that one question asks for at most; of a single table all that are wanted."""
+LEAST_ROWS = 125
+"""Sample rows of a table where there are very many."""
+ALL_CELLS = 25_000_000
+"""Values of all samples: tables with more columns are sampled by fewer rows, to half of ``SAMPLE_ROWS``, a
+fourth, and so on."""
+BATCH_SECONDS = 2.0
+MEMBERS = 12
+"""Tables of one shape that are read before others of it: prompts show values of no more of them."""
+COUNTED = 2_000_000
+"""Rows of a table, by the engine's estimate, up to which they are counted."""
+SHARE = 2 / 3
+"""Of the time for a catalog, what samples may take; the rest is for counts."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table to be read.
+
+    Attributes:
+        sql: The table in SQL.
+        texts: Its columns as text, in SQL.
+        mark: Changes when its values may have (``Snapshot.marks``); empty where nothing tells.
+        estimate: The engine's own of its rows.
+        countable: Whether its rows may be counted; a view may take for ever.
+        start, span: Where rows are found by their number, see ``sample_query``.
+    """
+
+    table: Table
+    sql: str
+    texts: Sequence[str]
+    mark: str = ""
+    estimate: int | None = None
+    countable: bool = True
+    start: From = field(default=lambda number: f"{number} >= 0")
+    span: Span | None = None
+
+
+def rows_each(columns: int) -> int:
+    """Sample rows of each table, by the columns of all of them."""
+    rows = SAMPLE_ROWS
+    while rows > LEAST_ROWS and rows * columns > ALL_CELLS:
+        rows //= 2
+    return rows
+
+
+async def with_values(look: Introspection, sources: Sequence[Source], samples: int) -> list[Table]:
+    """The tables with row counts and values, as far as there is time; what they lack is in ``look``.
+
+    Views that cannot be read are left out. What has not changed since an earlier reading is taken from it.
+
+    Args:
+        samples: As ``Connector.catalog``.
+    """
+    look.started = time.monotonic()
+    rows = rows_each(sum(len(source.texts) for source in sources))
+    reader = _Reader(look, rows, samples)
+    for source in sources:
+        mark = f"{rows} {source.mark}" if source.mark else ""
+        if known := look.unchanged(source.table, mark):
+            reader.found[known.full_name] = known
+    left = [source for source in sources if source.table.full_name not in reader.found]
+    tables = [source for source in left if source.countable]
+    views = [[source] for source in left if not source.countable]
+    await _each(reader.sample, [*_batches(tables, rows), *views])
+    large = sorted(reader.partly, key=lambda source: (source.estimate or 0, source.table.full_name))
+    await _each(reader.complete, large)
+    return [reader.found[source.table.full_name] for source in sources if await _is_readable(look, source)]
+
+
+class _Reader:
+    """Reads tables.
+
+    Attributes:
+        found: Tables as they are known so far, by full name.
+        partly: Those of which not all rows were read.
+    """
+
+    def __init__(self, look: Introspection, rows: int, samples: int) -> None:
+        self.found: dict[str, Table] = {}
+        self.partly: list[Source] = []
+        self._look, self._rows, self._samples = look, rows, samples
+
+    async def sample(self, batch: Sequence[Source]) -> None:
+        """Read rows of some tables."""
+        if self._look.left(SHARE) <= 0:
+            for source in batch:
+                self._failed(source, late=True)
+            return
+        wide = sorted(batch, key=lambda source: -len(source.texts))  # the first one says how many columns
+        seconds = BATCH_SECONDS if len(batch) > 1 else TABLE_SECONDS
+        answer = await self._look.try_to(_sql(wide, self._rows), self._rows * len(wide), seconds)
+        if isinstance(answer, QueryResult) and not (answer.truncated and len(batch) > 1):
+            size = answer.table.nbytes / max(1, answer.row_count)
+            for source, values in zip(wide, _apart(answer.table, wide), strict=True):
+                await self._keep(source, values, cut=bool(answer.truncated), size=size)
+        elif len(batch) == 1:
+            self._failed(batch[0], late=self._look.left(SHARE) <= 0)
+        else:
+            for part in _parts(batch, answer):
+                await self.sample(part)
+
+    async def complete(self, source: Source) -> None:
+        """Count a table of which not all rows were read, and hold against all what its sample says."""
+        name, late = source.table.full_name, self._look.left() <= 0
+        table = self.found[name]
+        if source.countable:
+            counted = not late and (source.estimate or 0) <= COUNTED
+            rows = await self._look.count(source.sql) if counted else None
+            late = late or (rows is None and self._look.left() <= 0)
+            table = self._look.with_count(table, rows, source.estimate)
+        self.found[name] = await self._look.confirmed(table)
+        if late:
+            self._look.late.add(name)
+
+    async def _keep(self, source: Source, values: Sequence[Sequence[Any]], *, cut: bool, size: int) -> None:
+        count = len(values[0]) if values else 0
+        if source.span is not None and count < self._rows // 2:  # an estimate of long ago: it is small
+            await self.sample([replace(source, span=None)])
+            return
+        whole = source.span is None and count < self._rows and not cut
+        table = replace(source.table, row_count=count) if whole and source.countable else source.table
+        self.found[table.full_name] = self._look.filled(table, values, self._samples, whole=whole)
+        if not whole:
+            self._look.doubt(table, source.sql, source.texts, size)
+            self.partly.append(source)
+
+    def _failed(self, source: Source, *, late: bool) -> None:
+        name = source.table.full_name
+        self._look.unsampled.add(name)
+        self.found[name] = source.table
+        if late:
+            self._look.late.add(name)
+        if source.countable:
+            self.partly.append(source)
+
+
+async def _is_readable(look: Introspection, source: Source) -> bool:
+    """Whether a view can be read, as far as there was time to tell; what cannot be is said."""
+    table = source.table
+    if table.kind == "table" or table.full_name not in look.unsampled:
+        return True
+    answer = await look.try_to(sample_query(source.sql, source.texts, source.start, None, 0))
+    if not isinstance(answer, QueryError) or answer.kind is ErrorKind.TIMEOUT:
+        return True
+    why = f"cannot be read and is left out: {answer.message}"
+    look.left_out.append(f"The {table.kind} {table.full_name} {why}")
+    return False
+
+
+async def _each(work: Callable[[T], Awaitable[None]], things: Iterable[T]) -> None:
+    """Do ``work`` to all things, ``AT_ONCE`` at a time, in their order."""
+    left = iter(things)
+
+    async def worker() -> None:
+        for thing in left:
+            await work(thing)
+
+    await asyncio.gather(*(worker() for _ in range(AT_ONCE)))
+
+
+def _batches(sources: Sequence[Source], rows: int) -> Iterator[list[Source]]:
+    """Tables of about as many columns together; of those of one shape, ``MEMBERS`` after ``MEMBERS``."""
+    members: Counter[object] = Counter()
+    turn: dict[str, int] = {}
+    for source in sources:
+        shape = tuple((column.name, column.type) for column in source.table.columns)
+        turn[source.table.full_name] = members[shape] // MEMBERS
+        members[shape] += 1
+    batch: list[Source] = []
+    cells = 0
+    for source in sorted(sources, key=lambda source: (turn[source.table.full_name], len(source.texts))):
+        wanted = len(source.texts) * min(rows, rows if source.estimate is None else source.estimate + 1)
+        if batch and (len(batch) == TABLES or cells + wanted > CELLS):
+            yield batch
+            batch, cells = [], 0
+        batch.append(source)
+        cells += wanted
+    if batch:
+        yield batch
+
+
+def _parts(batch: Sequence[Source], answer: QueryResult | QueryError) -> Iterator[Sequence[Source]]:
+    """What is asked next of a batch that came to nothing: one by one where it took too long, else halves."""
+    if isinstance(answer, QueryError) and answer.kind is not ErrorKind.TIMEOUT:
+        half = len(batch) // 2
+        yield from (batch[:half], batch[half:])
+    else:
+        yield from ([source] for source in batch)
+
+
+def _sql(sources: Sequence[Source], rows: int) -> str:
+    """One question for rows of several tables, the table's number before each row."""
+    width = len(sources[0].texts)
+    parts = []
+    for number, source in enumerate(sources):
+        texts = [*source.texts, *["NULL"] * (width - len(source.texts))]
+        named = [f"{number} AS n", *(f"{text} AS c{i}" for i, text in enumerate(texts))]
+        parts.append(f"({sample_query(source.sql, named, source.start, source.span, rows)})")
+    return " UNION ALL ".join(parts)
+
+
+def _apart(table: pa.Table, sources: Sequence[Source]) -> Iterator[list[list[Any]]]:
+    """The values of each source, by column."""
+    import numpy as np
+
+    table = table.combine_chunks()
+    numbers = np.asarray(table.column(0), dtype=np.int64)
+    order = np.argsort(numbers, kind="stable")
+    if len(sources) > 1 and (np.diff(numbers) < 0).any():
+        table = table.take(order)
+    ends = np.searchsorted(numbers[order], range(len(sources) + 1))
+    for number, source in enumerate(sources):
+        part = table.slice(int(ends[number]), int(ends[number + 1] - ends[number]))
+        yield [part.column(i + 1).to_pylist() for i in range(len(source.texts))]

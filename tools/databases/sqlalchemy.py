@@ -1,0 +1,199 @@
+"""Engines without a connector of their own, by SQLAlchemy URL. SQLAlchemy is imported in what connects."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from quorum.knowledge.catalog import Catalog
+from quorum.knowledge.errors import DatabaseUnavailable, missing_extra
+from quorum.tools.databases.base import Account
+from quorum.tools.databases.mysql_session import unsendable as unsendable_to_mysql
+from quorum.tools.databases.postgres_errors import sentence
+from quorum.tools.databases.server import Gone, Link, Refusal, ServerConnector
+from quorum.tools.databases.sqlalchemy_engines import BUILT_IN
+from quorum.tools.databases.sqlalchemy_errors import query_error
+from quorum.tools.databases.sqlalchemy_session import AlchemyLink, engine_of, missing
+from quorum.tools.databases.sqlalchemy_url import Target
+from quorum.tools.guard import Refused, check
+from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
+from quorum.tools.sql import SyntaxProblem, sqlglot_dialect
+
+if TYPE_CHECKING:
+    import sqlalchemy
+
+T = TypeVar("T")
+
+REACH = "Is the server running, and are host, port, user and password right?"
+_BEGINS = re.compile(r"[\s(]*(?:SELECT|WITH)\b", re.IGNORECASE)
+
+
+class SqlalchemyConnector(ServerConnector):
+    """``dialect+driver://user:password@host:port/database?quorum_schema=a,b``: the last resort.
+
+    Where the engine has a session that forbids to write (``Engine.proof``), ``open`` proves it. Where it has
+    none, each text is judged by the guard once more before it is sent, whoever asks; the account's rights are
+    the only other lock. ``account`` tells which promises of ``Connector`` do not hold.
+    """
+
+    dialect = ""
+    scheme = "sqlalchemy"
+
+    def __init__(self, target: Target) -> None:
+        super().__init__()
+        self._target = target
+        self._engine: sqlalchemy.Engine | None = None
+        self.dialect, self.bills = target.engine.dialect, target.engine.bills
+        self.stops = False
+        """Whether what takes too long is stopped for sure; known once it is open."""
+
+    @classmethod
+    def from_url(cls, url: str) -> Self:
+        target = Target.of(url)
+        if find_spec("sqlalchemy") is None:
+            raise missing_extra("sqlalchemy", f"Asking {target.name} by a SQLAlchemy URL", needs="sqlalchemy")
+        if target.name not in BUILT_IN and target.name not in _installed():
+            raise missing(target.engine.packages, target.name)
+        return cls(target)
+
+    @property
+    def name(self) -> str:
+        return self._target.database
+
+    @property
+    def place(self) -> str:
+        return self._target.place
+
+    @property
+    def schemas(self) -> tuple[str, ...]:
+        """The schemas that the URL names; none for the account's default."""
+        return self._target.schemas
+
+    @property
+    def sealed(self) -> bool:
+        """Whether a session forbids to write."""
+        return bool(self._target.engine.proof)
+
+    async def account(self) -> Account:
+        """Who asks, as the URL says; and which promises do not hold."""
+        self._check_open()
+        return Account(self._target.user, sealed=self.sealed, gaps=tuple(self._gaps()))
+
+    def _gaps(self) -> Iterator[str]:
+        if not self.sealed:
+            yield "Nothing in the engine is known to forbid writing; the guard's strict rules do."
+            yield "Use an account that may only SELECT: its rights are the only other lock."
+        if not self.stops:
+            yield "A query that takes too long is cut off, and the server may go on with it."
+        yield "What a query costs is not known before it runs, and no limit on bytes read is enforced."
+        if self.bills:
+            yield "Reading is billed: the catalog holds no values, and with a limit on bytes no query runs."
+        yield "What the account may do, which rows a policy hides and what views call is not looked at."
+
+    async def run(self, sql: str, limits: Limits) -> QueryResult | QueryError:
+        self._check_open()
+        if not self.sealed:
+            found = await asyncio.to_thread(check, sql, self.dialect)
+            if isinstance(found, Refused):
+                return found.error()
+            sql = found.sql
+        outcome = await super().run(sql, limits)
+        if isinstance(outcome, QueryError) and outcome.kind is ErrorKind.TIMEOUT and not self.stops:
+            message = (
+                f"The query did not finish within {limits.seconds:g} s: it was cut off, and the server may "
+            )
+            return replace(outcome, message=f"{message}go on with it.")
+        return outcome
+
+    async def read(self, function: Callable[[sqlalchemy.Connection], T], seconds: float) -> T:
+        """What a function reads of a connection, within a query's transaction.
+
+        Raises:
+            DatabaseUnavailable: The connection is gone, or does not answer in time.
+        """
+        self._check_open()
+        async with self._slots:
+            try:
+                link = await self._begun(seconds)
+                assert isinstance(link, AlchemyLink)
+                try:
+                    return await link.within(link.read(function), seconds)
+                finally:
+                    await asyncio.shield(asyncio.ensure_future(self._put_back(link)))
+            except (Gone, Refusal, TimeoutError) as error:
+                why = error.message if isinstance(error, Refusal) else str(error) or "it takes too long"
+                message = f"The catalog of {self.place} cannot be read: {self.scrubbed(why)}"
+                hint = "Name fewer schemas with ?quorum_schema=." if isinstance(error, TimeoutError) else ""
+                raise DatabaseUnavailable(message, hint=hint) from None
+
+    async def catalog(self, *, samples: int = 3) -> Catalog:
+        from quorum.tools.databases.sqlalchemy_catalog import introspect
+
+        return await introspect(self, samples)
+
+    def written(self, statement: Any) -> str:
+        """A statement of SQLAlchemy's in the engine's SQL."""
+        assert self._engine is not None
+        compiled = statement.compile(dialect=self._engine.dialect, compile_kwargs={"literal_binds": True})
+        return str(compiled)
+
+    async def connected(self) -> AlchemyLink:
+        if self._engine is None:
+            self._engine = await asyncio.to_thread(engine_of, self._target)
+        try:
+            return await AlchemyLink.connect(self._engine, self._target.engine)
+        except (Gone, Refusal, PermissionError) as error:
+            reason = self.scrubbed(error.message if isinstance(error, Refusal) else str(error))
+            raise DatabaseUnavailable(f"{self.place} cannot be opened: {reason}", hint=REACH) from None
+
+    def unsendable(self, sql: str) -> QueryError | None:
+        return unsendable(sql, self.dialect)
+
+    def query_error(self, refusal: Refusal, sql: str) -> QueryError:
+        found = query_error(refusal, sql, self.dialect)
+        return replace(found, message=self._target.scrubbed(found.message))
+
+    def scrubbed(self, text: str) -> str:
+        return sentence(self._target.scrubbed(text))
+
+    def note_opened(self, link: Link) -> None:
+        assert isinstance(link, AlchemyLink)
+        self.stops = link.stops
+
+
+def unsendable(sql: str, dialect: str) -> QueryError | None:
+    """Why a text never reaches the driver: it is no query, or more than one statement."""
+    from sqlglot.errors import SqlglotError
+
+    if "\0" in sql:
+        return QueryError(ErrorKind.SYNTAX, "The text holds a NUL character.")
+    try:
+        sql.encode()
+    except UnicodeEncodeError:
+        return QueryError(ErrorKind.SYNTAX, "The text cannot be encoded as UTF-8.")
+    if not _BEGINS.match(sql):
+        return QueryError(ErrorKind.PERMISSION, "Only queries are sent to the server: SELECT and WITH.")
+    try:
+        tokens = sqlglot_dialect(dialect).tokenize(sql)
+    except (SqlglotError, SyntaxProblem) as error:
+        return QueryError(ErrorKind.SYNTAX, sentence(str(error)))
+    ends = [
+        place
+        for place, token in enumerate(tokens)
+        if token.text == ";" and token.token_type.name == "SEMICOLON"
+    ]
+    if ends and ends[0] < len(tokens) - len(ends):
+        return QueryError(ErrorKind.SYNTAX, "Only one statement is sent at a time.")
+    return unsendable_to_mysql(sql) if dialect == "mysql" else None
+
+
+@cache
+def _installed() -> frozenset[str]:
+    """SQLAlchemy's dialects of other packages."""
+    return frozenset(entry.name.partition(".")[0] for entry in entry_points(group="sqlalchemy.dialects"))

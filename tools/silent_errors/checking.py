@@ -1,0 +1,162 @@
+"""The checks of a query that ran: which doubts the data bears out, and what they change."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from quorum.tools.query import QueryError, QueryResult
+from quorum.tools.silent_errors.suspicion import Look, Rows, Suspicion, Trial
+from quorum.tools.sql import SyntaxProblem
+from quorum.tools.writing import write
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from sqlglot import exp
+
+    from quorum.knowledge.catalog import Catalog
+    from quorum.tools.execute import Database
+    from quorum.tools.silent_errors.query import Query
+
+SECONDS = 2.0
+"""Wall clock for all checks of a query beyond what the query itself took."""
+TRIALS = 16
+"""Doubts that are looked at in one query."""
+MAX_CHARACTERS = 20_000
+"""Of a query that is checked."""
+MAX_ROWS = 20_000
+"""Of a result that is compared with that of another query."""
+
+
+async def suspicions(
+    database: Database,
+    sql: str,
+    result: pa.Table | QueryResult,
+    *,
+    agent: str,
+    candidate: str = "",
+    question: str = "",
+    seconds: float = SECONDS,
+    paid: bool = False,
+) -> list[Suspicion]:
+    """What is doubtful about a query that ran, as far as the data bears it out and it changes the result.
+
+    No model is asked. Each doubt costs one short query or two, and two more where it is borne out, all by
+    ``execute``. A result that was cut, or is longer than ``MAX_ROWS``, is not checked.
+
+    Args:
+        result: What the query returned.
+        agent, candidate: As for ``quorum.tools.execute.execute``.
+        question: What the query answers; it tells which ties and which missing rows a convention settles.
+        seconds: Wall clock for all checks, beyond what the query itself took.
+        paid: Whether to ask where what is read is paid for, limited or approved.
+
+    Raises:
+        BudgetExceeded, DatabaseUnavailable: As ``execute``.
+    """
+    table = result.table if isinstance(result, QueryResult) else result
+    took, cut = (result.seconds, result.truncated) if isinstance(result, QueryResult) else (0.0, "")
+    free = paid or not (database.connector.bills or database.frugal)
+    if cut or len(table) > MAX_ROWS or len(sql) > MAX_CHARACTERS or not free or not database.connector.live:
+        return []
+    end = time.monotonic() + took + seconds
+    planned = await asyncio.to_thread(plan, sql, database.catalog, question)
+    if planned is None:
+        return []
+    asked = _Asked(database, planned[0], table, agent, candidate, end)
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(asked.suspicion(doubt)) for doubt in planned[1]]
+    except BaseExceptionGroup as failed:
+        raise failed.exceptions[0] from None
+    return [found for task in tasks if (found := task.result()) is not None]
+
+
+def plan(sql: str, catalog: Catalog, question: str = "") -> tuple[Query, list[Look | Trial]] | None:
+    """The query as it is read, and what is doubtful about its text; None if it cannot be read."""
+    from sqlglot.errors import SqlglotError
+
+    from quorum.tools.silent_errors.query import Query
+
+    try:
+        query = Query(sql, catalog, question)
+        return query, list(islice(_trials(query), TRIALS))
+    except (SyntaxProblem, SqlglotError, RecursionError):
+        return None
+
+
+def _trials(query: Query) -> Iterator[Look | Trial]:
+    from quorum.tools.silent_errors import checks
+
+    for check in checks.ALL:
+        yield from check(query)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A query under suspicion and the database that is asked about it, until ``end`` (monotonic seconds)."""
+
+    database: Database
+    query: Query
+    result: pa.Table
+    agent: str
+    candidate: str
+    end: float
+
+    async def suspicion(self, doubt: Look | Trial | None) -> Suspicion | None:
+        """The doubt with its evidence; None if nothing shows it, or it changes nothing."""
+        from quorum.tools.differences import differences
+        from quorum.tools.silent_errors.effect import effect
+
+        while isinstance(doubt, Look):
+            rows = await self._rows(doubt.query)
+            doubt = doubt.follow(rows) if rows else None
+        rows = await self._rows(doubt.evidence) if doubt else []
+        says = doubt.tell(rows) if doubt and rows else ""
+        mended = doubt.mend() if doubt and says else None
+        pair = await self._changed(mended, doubt.ordered) if doubt and mended else None
+        if doubt is None or mended is None or pair is None:
+            return None
+        matters = effect(differences(*pair), doubt.ordered)
+        dialect = self.query.dialect
+        return Suspicion(doubt.kind, says, write(doubt.evidence, dialect), write(mended, dialect), matters)
+
+    async def _changed(self, mended: exp.Expr, ordered: bool) -> list[pa.Table] | None:
+        """The results of the query and of the mended one, if they say different things.
+
+        Of rows that share a place LIMIT keeps any, so both are asked with ties broken alike. The query is
+        asked once more in any case, for what it is compared with is written from a tree.
+        """
+        from quorum.tools.compare import equal
+        from quorum.tools.silent_errors.steady import steadied
+
+        before, after = (steadied(tree, self.query.dialect) for tree in (self.query.tree, mended))
+        if before is None or after is None:
+            return None
+        other = await self._ask(write(after, self.query.dialect))
+        if other is None or (before is self.query.tree and equal(self.result, other, ordered=ordered)):
+            return None
+        own = await self._ask(write(before, self.query.dialect))
+        return None if own is None or equal(own, other, ordered=ordered) else [own, other]
+
+    async def _rows(self, query: exp.Query) -> Rows:
+        from quorum.tools.values import plain_rows
+
+        table = await self._ask(write(query, self.query.dialect))
+        return [] if table is None else plain_rows(table)
+
+    async def _ask(self, sql: str) -> pa.Table | None:
+        """The whole result of a query; None where there is none in time."""
+        from quorum.tools.execute import execute
+
+        left = self.end - time.monotonic()
+        if left <= 0:
+            return None
+        limits = replace(self.database.limits.within(left), rows=MAX_ROWS)
+        limited = replace(self.database, limits=limits)
+        outcome = await execute(limited, sql, agent=self.agent, candidate=self.candidate)
+        return None if isinstance(outcome, QueryError) or outcome.truncated else outcome.table

@@ -1,0 +1,357 @@
+"""Reading a query: its SELECTs, what each selects from, whose each column is, what tells rows apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from sqlglot import exp
+
+from quorum.knowledge.catalog import Catalog, Column, Table
+from quorum.knowledge.naming import write_name
+
+ROW_IDS = {"sqlite": "rowid", "duckdb": "rowid", "postgres": "ctid"}
+"""What engines call a row's own number, which tells rows apart where a table declares no key."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """One thing in a FROM clause.
+
+    Attributes:
+        name: As the query calls it.
+        node: Where it stands.
+        join: The join that adds it; None for the first.
+        columns: Lower-case names; None where they cannot be known.
+        table: The catalog's table, if it is one.
+        inner: The CTE's or subquery's own query, if it is one.
+        optional: Whether an outer join may leave its columns NULL.
+    """
+
+    name: exp.Identifier
+    node: exp.Expr
+    join: exp.Join | None
+    columns: frozenset[str] | None
+    table: Table | None = None
+    inner: exp.Query | None = None
+    optional: bool = False
+
+    def column(self, name: str, dialect: str) -> exp.Column:
+        """A column of this source, as the query would write it."""
+        identifier = exp.to_identifier(name, quoted=write_name(name, dialect) != name)
+        return exp.Column(this=identifier, table=self.name.copy())
+
+
+class Core:
+    """One SELECT of a query, read against the catalog.
+
+    Attributes:
+        sources: What it selects from, in order.
+        correlated: Whether it uses columns of a query around it, or may do so: it does not run by itself.
+    """
+
+    def __init__(self, select: exp.Select, catalog: Catalog) -> None:
+        self.select = select
+        self.dialect = catalog.dialect
+        self._catalog = catalog
+        self._ctes, self._recursive = _visible(select)
+        self.sources = tuple(self._read_sources())
+        self.correlated = any(self._is_foreign(column) for column in self.columns(select))
+
+    @property
+    def joins(self) -> list[exp.Join]:
+        """Its joins, comma joins as well."""
+        return list(self.select.args.get("joins") or ())
+
+    @cached_property
+    def known(self) -> bool:
+        """Whether it can be asked by itself, and every source is known."""
+        odd = ("laterals", "pivots", "match", "sample", "connect", "prewhere", "into")
+        plain = not any(self.select.args.get(name) for name in odd)
+        known = all(source.columns is not None for source in self.sources)
+        return bool(self.sources) and plain and known and not self.correlated
+
+    @cached_property
+    def groups(self) -> list[exp.Expr] | None:
+        """What it groups by, aliases and places spelled out; None for no groups, or several sets of them."""
+        group = self.select.args.get("group")
+        if group is None or any(group.args.get(name) for name in ("rollup", "cube", "grouping_sets", "all")):
+            return None
+        return [self.spelled(each, by_place=True) for each in group.expressions]
+
+    @cached_property
+    def aggregates(self) -> list[exp.AggFunc]:
+        """Its own aggregates; those of its subqueries, and windows, are none."""
+        clauses = [*self.select.expressions, self.select.args.get("having"), self.select.args.get("order")]
+        found = (node for clause in clauses if clause is not None for node in own_nodes(clause))
+        return [
+            node
+            for node in found
+            if isinstance(node, exp.AggFunc) and not isinstance(node.parent, exp.Window)
+        ]
+
+    @cached_property
+    def conditions(self) -> list[exp.Expr]:
+        """The parts of its WHERE that must all hold."""
+        where = self.select.args.get("where")
+        return conjuncts(where.this) if where else []
+
+    @cached_property
+    def parts(self) -> list[exp.Expr]:
+        """The parts of its WHERE and of its joins' conditions that must all hold."""
+        ons = [join.args["on"] for join in self.joins if join.args.get("on")]
+        return [*self.conditions, *(part for on in ons for part in conjuncts(on))]
+
+    @cached_property
+    def links(self) -> list[tuple[exp.Column, exp.Column]]:
+        """Pairs of columns of different sources that its joins equate."""
+        found: list[tuple[exp.Column, exp.Column]] = []
+        ons = [part for join in self.joins if join.args.get("on") for part in conjuncts(join.args["on"])]
+        for part in [*ons, *self.conditions]:
+            if isinstance(part, exp.EQ) and isinstance(part.this, exp.Column):
+                other = part.expression
+                if isinstance(other, exp.Column) and self.owner(part.this) is not self.owner(other):
+                    found.append((part.this, other))
+        for join in self.joins:
+            for name in join.args.get("using") or ():
+                source = next(each for each in self.sources if each.join is join)
+                before = self.sources[: self.sources.index(source)]
+                for other in (each for each in before if name.name.casefold() in (each.columns or ())):
+                    found.append(
+                        (other.column(name.name, self.dialect), source.column(name.name, self.dialect))
+                    )
+        return found
+
+    def columns(self, node: exp.Expr) -> Iterator[exp.Column]:
+        """The columns below ``node``, those of subqueries left out."""
+        return (each for each in own_nodes(node) if isinstance(each, exp.Column) and not each.is_star)
+
+    def owner(self, column: exp.Column) -> Source | None:
+        """Whose a column is; None where that is not known."""
+        qualifier, name = column.table.casefold(), column.name.casefold()
+        if qualifier:
+            return next((each for each in self.sources if each.name.name.casefold() == qualifier), None)
+        holders = [each for each in self.sources if each.columns is None or name in each.columns]
+        merged = {using.name.casefold() for join in self.joins for using in join.args.get("using") or ()}
+        if len(holders) > 1 and name not in merged:
+            return None
+        return holders[0] if holders and holders[0].columns is not None else None
+
+    def stored(self, column: exp.Column) -> tuple[Source, Column] | None:
+        """The catalog's column behind a column of a table; None if there is none."""
+        source = self.owner(column)
+        found = source.table.column(column.name) if source and source.table else None
+        return (source, found) if source and found else None
+
+    def same(self, one: exp.Expr, other: exp.Expr) -> bool:
+        """Whether two expressions are one column, however they are written, or are written alike."""
+        if not isinstance(one, exp.Column) or not isinstance(other, exp.Column):
+            return one == other
+        alike = one.name.casefold() == other.name.casefold()
+        return alike and self.owner(one) is self.owner(other)
+
+    def linked(self, column: exp.Expr, others: Iterable[exp.Expr]) -> bool:
+        """Whether a join equates a column with one of the others."""
+        wanted = list(others)
+        sides = [pair for one, other in self.links for pair in ((one, other), (other, one))]
+        return any(
+            self.same(column, one) and any(self.same(other, each) for each in wanted) for one, other in sides
+        )
+
+    def owners(self, node: exp.Expr) -> list[Source] | None:
+        """The sources of all columns below ``node``, each once; None where one is not known."""
+        found = [self.owner(column) for column in self.columns(node)]
+        return None if None in found else list({id(each): each for each in found if each}.values())
+
+    def spelled(self, node: exp.Expr, *, by_place: bool = False) -> exp.Expr:
+        """A copy of ``node`` in which the SELECT's own aliases, and with ``by_place`` numbers of its columns,
+        are replaced by what they stand for."""
+        items = self.select.expressions
+        if by_place and node.is_int and 0 < int(node.name) <= len(items):
+            chosen: exp.Expr = items[int(node.name) - 1].unalias().copy()
+            return chosen
+        named = {item.alias.casefold(): item.this for item in items if isinstance(item, exp.Alias)}
+
+        def meant(part: exp.Expr) -> exp.Expr:
+            if not isinstance(part, exp.Column) or part.table:
+                return part
+            name = part.name.casefold()
+            stored = any(name in (source.columns or ()) for source in self.sources)
+            return named[name].copy() if name in named and not stored else part
+
+        return node.copy().transform(meant)
+
+    def key(self, source: Source) -> list[exp.Column]:
+        """Columns that tell the rows of a source apart; empty where none are known to."""
+        if source.table is not None:
+            names: tuple[str, ...] = source.table.primary_key
+            if not names and source.table.kind == "table" and self.dialect in ROW_IDS:
+                names = (ROW_IDS[self.dialect],)
+            return [source.column(name, self.dialect) for name in names]
+        inner = source.inner
+        if not isinstance(inner, exp.Select) or inner.args.get("laterals"):
+            return []
+        core = Core(inner, self._catalog)
+        outputs = core.outputs()
+        if inner.args.get("distinct") and outputs:
+            return [source.column(name, self.dialect) for name in outputs]
+        if core.groups is None or not outputs:
+            return []
+        shown = [item.unalias() for item in inner.expressions]
+        places = [shown.index(key) if key in shown else -1 for key in core.groups]
+        return [] if -1 in places else [source.column(outputs[place], self.dialect) for place in places]
+
+    def outputs(self) -> list[str]:
+        """The names of its columns; empty where one has none, or a ``*`` cannot be spelled out."""
+        names: list[str] = []
+        for item in self.select.expressions:
+            if item.is_star:
+                own = [each for each in self.sources if item is each or not getattr(item, "table", "")]
+                own = own or [each for each in self.sources if each.name.name == getattr(item, "table", "")]
+                if any(each.columns is None for each in own):
+                    return []
+                names += [name for each in own for name in self._names(each)]
+            elif item.alias_or_name:
+                names.append(item.alias_or_name)
+            else:
+                return []
+        return names
+
+    def rows(
+        self,
+        shown: Iterable[exp.Expr],
+        *,
+        where: Iterable[exp.Expr] = (),
+        instead: Mapping[int, exp.Expr | None] | None = None,
+    ) -> exp.Select:
+        """A query over what this SELECT reads, before it groups.
+
+        Args:
+            where: Conditions beside its own.
+            instead: By id of one of its ``parts``, what stands in its place; None for nothing.
+        """
+        instead = instead or {}
+
+        def joined(join: exp.Join) -> exp.Join:
+            copy, on = join.copy(), join.args.get("on")
+            if on is not None and instead:
+                parts = [instead.get(id(each), each) for each in conjuncts(on)]
+                left = [each.copy() for each in parts if each is not None]
+                copy.set("on", exp.and_(*left, copy=False) if left else exp.true())
+            return copy
+
+        kept = [instead.get(id(each), each) for each in self.conditions]
+        conditions = [each.copy() for each in [*kept, *where] if each is not None]
+        made = exp.select(*(each.copy() for each in shown))
+        made.set("from_", self.select.args["from_"].copy())
+        made.set("joins", [joined(join) for join in self.joins])
+        if conditions:
+            made.set("where", exp.Where(this=exp.and_(*conditions, copy=False)))
+        return self.within(made)
+
+    def grouped(self, shown: Iterable[exp.Expr]) -> exp.Select:
+        """A query over its groups, those that HAVING leaves; over its rows, if it has none."""
+        made = self.rows(shown)
+        if self.groups:
+            made.set("group", exp.Group(expressions=[each.copy() for each in self.groups]))
+        if having := self.select.args.get("having"):
+            made.set("having", exp.Having(this=self.spelled(having.this)))
+        return made
+
+    def within(self, made: exp.Select) -> exp.Select:
+        """``made`` with the CTEs that this SELECT sees."""
+        if self._ctes:
+            ctes = [cte.copy() for cte in self._ctes]
+            made.set("with_", exp.With(expressions=ctes, recursive=self._recursive))
+        return made
+
+    def _names(self, source: Source) -> list[str]:
+        if source.table is not None:
+            return [column.name for column in source.table.columns]
+        return Core(source.inner, self._catalog).outputs() if isinstance(source.inner, exp.Select) else []
+
+    def _read_sources(self) -> Iterator[Source]:
+        start = self.select.args.get("from_")
+        nodes: list[tuple[exp.Expr, exp.Join | None]] = [(start.this, None)] if start else []
+        nodes += [(join.this, join) for join in self.joins]
+        optional = [join is not None and join.side in ("LEFT", "FULL") for _, join in nodes]
+        for place, (_, join) in enumerate(nodes):
+            if join is not None and join.side in ("RIGHT", "FULL"):
+                optional[:place] = [True] * place
+        for (node, join), may_lack in zip(nodes, optional, strict=True):
+            yield self._source(node, join, may_lack)
+
+    def _source(self, node: exp.Expr, join: exp.Join | None, optional: bool) -> Source:
+        alias = node.args.get("alias")
+        named = alias.this if alias is not None else node.this
+        name = named if isinstance(named, exp.Identifier) else exp.to_identifier("")
+        odd = node.args.get("joins") or node.args.get("pivots") or (alias is not None and alias.columns)
+        odd = odd or (join is not None and join.method)
+        if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier) and not odd:
+            inner = self._cte(node)
+            table = None if inner else self._catalog.table(".".join(part.name for part in node.parts))
+            if table is not None:
+                columns = frozenset(column.name.casefold() for column in table.columns)
+                return Source(name, node, join, columns, table, optional=optional)
+            if inner is not None:
+                return Source(name, node, join, self._inner_columns(inner), inner=inner, optional=optional)
+        if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query) and not odd:
+            columns_ = self._inner_columns(node.this)
+            return Source(name, node, join, columns_, inner=node.this, optional=optional)
+        return Source(name, node, join, None, optional=optional)
+
+    def _cte(self, node: exp.Table) -> exp.Query | None:
+        if node.args.get("db"):
+            return None
+        named = (cte for cte in self._ctes if cte.alias.casefold() == node.name.casefold())
+        found = next(named, None)
+        plain = found is not None and not found.args["alias"].columns and isinstance(found.this, exp.Query)
+        return found.this if found is not None and plain else None
+
+    def _inner_columns(self, inner: exp.Query) -> frozenset[str] | None:
+        first = inner
+        while isinstance(first, exp.SetOperation | exp.Subquery):
+            first = first.this
+        names = Core(first, self._catalog).outputs() if isinstance(first, exp.Select) else []
+        return frozenset(name.casefold() for name in names) or None
+
+    def _is_foreign(self, column: exp.Column) -> bool:
+        if column.table:
+            return all(source.name.name.casefold() != column.table.casefold() for source in self.sources)
+        name = column.name.casefold()
+        if any(source.columns is None or name in source.columns for source in self.sources):
+            return False
+        aliases = {item.alias.casefold() for item in self.select.expressions if item.alias}
+        return name not in aliases and name not in ROW_IDS.values()
+
+
+def own_nodes(node: exp.Expr) -> Iterator[exp.Expr]:
+    """``node`` and all below it but subqueries."""
+    return node.walk(prune=lambda each: isinstance(each, exp.Query) and each is not node)
+
+
+def conjuncts(condition: exp.Expr) -> list[exp.Expr]:
+    """The parts of a condition that must all hold."""
+    while isinstance(condition, exp.Paren):
+        condition = condition.this
+    return list(condition.flatten()) if isinstance(condition, exp.And) else [condition]
+
+
+def _visible(select: exp.Select) -> tuple[list[exp.CTE], bool]:
+    """The CTEs that a SELECT sees, and whether one may read itself."""
+    found: list[exp.CTE] = []
+    recursive = False
+    below: exp.Expr = select
+    node: exp.Expr | None = select
+    while node is not None:
+        clause = node.args.get("with_")
+        if isinstance(clause, exp.With):
+            ctes = list(clause.expressions)
+            inside = next((place for place, cte in enumerate(ctes) if cte is below), len(ctes))
+            found = ctes[:inside] + found
+            recursive = recursive or bool(clause.args.get("recursive"))
+        if not isinstance(node, exp.With):
+            below = node
+        node = node.parent
+    return found, recursive

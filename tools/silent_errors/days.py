@@ -1,0 +1,103 @@
+"""Days as bounds of times: a day ends at its midnight there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from quorum.tools.silent_errors.cores import Core, own_nodes
+from quorum.tools.silent_errors.evidence import many, value
+from quorum.tools.silent_errors.query import Query
+from quorum.tools.silent_errors.suspicion import Kind, Rows, Trial
+from quorum.tools.writing import write
+
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+_DAY_FUNCTIONS = ("date", "current_date", "curdate", "to_date", "last_day", "ts_or_ds_to_date")
+_TIMES = re.compile(r"(?i)time|text|char|string")
+
+
+def trials(query: Query) -> Iterator[Trial]:
+    """One for each comparison of a column that may hold times with a day."""
+    for core in query.cores:
+        for node in own_nodes(core.select):
+            if not isinstance(node, exp.LTE | exp.GT | exp.EQ | exp.Between) or not isinstance(
+                node.this, exp.Column
+            ):
+                continue
+            bound = node.args.get("high") or node.expression
+            stored = core.stored(node.this)
+            if (
+                stored
+                and _is_day(bound)
+                and _may_hold_times(stored[1].type, stored[1].samples, query.dialect)
+            ):
+                yield _trial(
+                    query,
+                    core,
+                    node,
+                    bound,
+                    _TIMES.search(stored[1].type) is not None and "time" not in stored[1].type.lower(),
+                )
+
+
+def _is_day(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Literal):
+        return node.is_string and _DAY.fullmatch(node.name) is not None
+    if isinstance(node, exp.Cast):
+        return node.is_type("date")
+    if isinstance(node, exp.Anonymous):
+        return node.name.lower() in _DAY_FUNCTIONS
+    return isinstance(node, exp.Func) and node.sql_name().lower() in _DAY_FUNCTIONS
+
+
+def _may_hold_times(kind: str, samples: tuple[str, ...], dialect: str) -> bool:
+    """Whether a column may hold moments: any of SQLite's may, but for what samples show to be none."""
+    if dialect != "sqlite":
+        return _TIMES.search(kind) is not None
+    return not samples or any(re.match(r"\d{4}-\d{2}-\d{2}", sample) for sample in samples)
+
+
+def day_of(column: exp.Expr, dialect: str, text: bool) -> exp.Expr:
+    """The day of a moment, as the engine compares it with a day."""
+    if dialect == "sqlite" or text:
+        return exp.func(
+            "SUBSTR", column.copy(), exp.Literal.number(1), exp.Literal.number(10), dialect=dialect
+        )
+    return exp.cast(column.copy(), "date", dialect=dialect)
+
+
+def _trial(query: Query, core: Core, node: exp.Expr, bound: exp.Expr, text: bool) -> Trial:
+    column, dialect = node.this, query.dialect
+    that_day = [
+        exp.EQ(this=day_of(column, dialect, text), expression=bound.copy()),
+        exp.GT(this=column.copy(), expression=bound.copy()),
+    ]
+    found_in = next((each for each in core.parts if each is node), None)
+    shown = [
+        exp.alias_(exp.Count(this=exp.Star()), "later"),
+        exp.alias_(exp.Max(this=column.copy()), "latest"),
+    ]
+    changed = {id(found_in): None} if found_in is not None else {}
+    rows = core.rows([*shown, exp.alias_(exp.Max(this=bound.copy()), "day")], where=that_day, instead=changed)
+    passes = "lets them pass" if isinstance(node, exp.GT) else "leaves them out"
+
+    def tell(found: Rows) -> str:
+        later, latest, day = found[0]
+        which = f"at {value(latest)}" if later == 1 else f"the last at {value(latest)}"
+        fall = "falls" if later == 1 else "fall"
+        condition = write(node, dialect)
+        return (
+            f"{many(later, 'row', 'rows')} {fall} on the day {value(day)} itself, "
+            f"{which}: `{condition}` {passes}."
+            if later
+            else ""
+        )
+
+    def mend() -> exp.Expr:
+        tree, (place,) = query.copy(node)
+        place.set("this", day_of(column, dialect, text))
+        return tree
+
+    return Trial(Kind.CUT_DAY, rows, tell, mend)

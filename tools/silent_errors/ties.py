@@ -1,0 +1,178 @@
+"""Rows that share the last place, of which LIMIT or row_number() keeps some."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from quorum.tools.silent_errors.cores import Core, conjuncts, own_nodes
+from quorum.tools.silent_errors.cues import keeps_ties
+from quorum.tools.silent_errors.evidence import by, counted, listed, many, number, value
+from quorum.tools.silent_errors.query import Query
+from quorum.tools.silent_errors.suspicion import Kind, Rows, Trial
+from quorum.tools.writing import write
+
+EXAMPLES = 3
+
+
+def trials(query: Query) -> Iterator[Trial]:
+    """One for each LIMIT after an ORDER BY, and for each numbering of rows that is cut."""
+    if not keeps_ties(query.question):
+        return
+    for core in query.cores:
+        if places := _limited(core):
+            yield _limit_trial(query, core, places)
+        for node in own_nodes(core.select):
+            if isinstance(node, exp.RowNumber) and (cut := _cut_numbering(node)) is not None:
+                yield _number_trial(query, core, node, cut)
+
+
+def _limited(core: Core) -> int:
+    """How many rows an ordered SELECT keeps; 0 where it keeps all, or nobody can say which they are."""
+    select = core.select
+    limit, order = select.args.get("limit"), select.args.get("order")
+    odd = (
+        select.args.get("distinct")
+        or select.args.get("offset")
+        or any(each.is_star for each in select.selects)
+    )
+    if order is None or not isinstance(limit, exp.Limit) or odd:
+        return 0
+    return int(limit.expression.name) if limit.expression.is_int else 0
+
+
+def _ranked(core: Core) -> exp.Select:
+    """The SELECT without its LIMIT, each row with its place; rows that share one have the same."""
+    select = core.select.copy()
+    keys = [_key(core, each.copy()) for each in core.select.args["order"].expressions]
+    for clause in ("order", "limit", "with_"):
+        select.set(clause, None)
+    place = exp.Window(this=exp.Rank(), order=exp.Order(expressions=keys))
+    shown = [exp.alias_(item.unalias(), f"column_{nth}") for nth, item in enumerate(select.expressions)]
+    if group := select.args.get("group"):
+        group.set("expressions", [each.copy() for each in core.groups or ()])
+    if having := select.args.get("having"):
+        having.set("this", core.spelled(having.this))
+    select.set("expressions", [*shown, exp.alias_(place, "place")])
+    return select
+
+
+def _key(core: Core, key: exp.Expr) -> exp.Expr:
+    key.set("this", core.spelled(key.this, by_place=True))
+    return key
+
+
+def _limit_trial(query: Query, core: Core, places: int) -> Trial:
+    ranked = _ranked(core)
+    width = len(core.select.expressions)
+    names = [exp.column(f"column_{nth}") for nth in range(width)]
+    windows = {"together": exp.Count(this=exp.Star()), "last": exp.Max(this=exp.column("place"))}
+    counts = [exp.alias_(exp.Window(this=each), name) for name, each in windows.items()]
+    first = exp.select(*names, exp.column("place"), *counts).from_(ranked.subquery("ranked"))
+    first = first.where(exp.column("place") <= number(places), copy=False)
+    same = exp.select(*names, "together", "last").distinct().from_(first.subquery("first"))
+    same = same.where(exp.EQ(this=exp.column("place"), expression=exp.column("last")), copy=False)
+    rows = exp.select("*", exp.alias_(counted(), "sharing")).from_(same.subquery("same"))
+    evidence = core.within(
+        rows.order_by(*(by(each.copy(), query.dialect) for each in names), copy=False).limit(
+            EXAMPLES, copy=False
+        )
+    )
+
+    def tell(found: Rows) -> str:
+        *_, together, last, sharing = found[0]
+        if together <= places or sharing == 1:
+            return ""
+        each = [" ".join(map(value, row[:width])) for row in found]
+        more = ", …" if sharing > len(each) else ""
+        share = f"{value(sharing)} answers share place {value(last)}"
+        return f"{share}, and LIMIT {places} cuts between them: {', '.join(each)}{more}."
+
+    def mend() -> exp.Expr:
+        tree, (select,) = query.copy(core.select)
+        made = exp.select(
+            *(
+                exp.alias_(each.copy(), name, quoted=True)
+                for each, name in zip(names, _outputs(core), strict=True)
+            )
+        )
+        made = made.from_(ranked.copy().subquery("ranked")).where(exp.column("place") <= number(places))
+        made = made.order_by(by(exp.column("place"), query.dialect))
+        if with_ := select.args.get("with_"):
+            made.set("with_", with_.copy())
+        if select.parent is None:
+            return made
+        holder = select.parent.parent if isinstance(select.parent, exp.Subquery) else None
+        if isinstance(holder, exp.EQ) and holder.expression is select.parent:
+            made.set("order", None)
+            holder.replace(exp.In(this=holder.this.copy(), query=exp.Subquery(this=made)))
+        else:
+            select.replace(made)
+        return tree
+
+    return Trial(Kind.CUT_TIES, evidence, tell, mend)
+
+
+def _outputs(core: Core) -> list[str]:
+    return [item.alias_or_name or f"column_{nth}" for nth, item in enumerate(core.select.expressions)]
+
+
+def _cut_numbering(node: exp.RowNumber) -> tuple[exp.Window, int] | None:
+    """The window of a row_number() whose first rows alone are kept, and how many those are."""
+    window = node.parent
+    if not isinstance(window, exp.Window) or not window.args.get("order"):
+        return None
+    alias = window.parent.alias if isinstance(window.parent, exp.Alias) else ""
+    tree = window.root()
+    for clause in tree.find_all(exp.Where, exp.Qualify):
+        for part in conjuncts(clause.this):
+            named = isinstance(part, exp.EQ | exp.LTE) and part.expression.is_int
+            if named and (
+                part.this == window
+                or (
+                    isinstance(part.this, exp.Column)
+                    and alias
+                    and part.this.name.casefold() == alias.casefold()
+                )
+            ):
+                places = int(part.expression.name)
+                return (window, places) if isinstance(part, exp.LTE) or places == 1 else None
+    return None
+
+
+def _number_trial(query: Query, core: Core, node: exp.RowNumber, cut: tuple[exp.Window, int]) -> Trial:
+    window, places = cut
+    ranked = window.copy()
+    ranked.set("this", exp.Rank())
+    parts = [core.spelled(each) for each in window.args.get("partition_by") or ()]
+    keys = [_key(core, each.copy()) for each in window.args["order"].expressions]
+    spelled = core.spelled(ranked)
+    shown = [exp.alias_(each, f"part_{nth}") for nth, each in enumerate(parts)]
+    inner = core.grouped([*shown, exp.alias_(spelled, "place")])
+    inner.set("with_", None)
+    names = [exp.column(each.alias) for each in shown]
+    together = exp.alias_(exp.Count(this=exp.Star()), "together")
+    rows = exp.select(*names, together, exp.alias_(exp.Window(this=exp.Count(this=exp.Star())), "parts"))
+    rows = rows.from_(inner.subquery("ranked")).where(exp.column("place") <= number(places))
+    rows = rows.group_by(*names) if names else rows
+    rows = rows.having(exp.GT(this=exp.Count(this=exp.Star()), expression=number(places)))
+    sorting = [by(each.copy(), query.dialect) for each in names]
+    sorting.insert(0, by(exp.column("together"), query.dialect, down=True))
+    evidence = core.within(rows.order_by(*sorting).limit(EXAMPLES, copy=False))
+    first_by = listed([write(key.this, query.dialect) for key in keys])
+
+    def tell(found: Rows) -> str:
+        *part, together, parts_ = found[0]
+        where = f" of {' '.join(map(value, part))}" if part else ""
+        also = f", and so in {value(parts_)} parts" if parts_ > 1 else ""
+        first = many(places, "place", "places")
+        share = f"By {first_by}, {together} rows{where} share the first {first}{also}"
+        return f"{share}; row_number() keeps {places}."
+
+    def mend() -> exp.Expr:
+        tree, (found,) = query.copy(node)
+        found.replace(exp.Rank())
+        return tree
+
+    return Trial(Kind.CUT_TIES, evidence, tell, mend)

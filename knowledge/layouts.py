@@ -100,7 +100,8 @@ def find_layouts(catalog: Catalog) -> tuple[Layout, ...]:
 
 def _shards(tables: Sequence[Table]) -> bool:
     """Whether the names are numbered copies of few, and not things that happen to look alike."""
-    return len(fold_names(list(dict.fromkeys(table.name for table in tables)))) <= len(tables) / 2
+    names = list(dict.fromkeys(table.name for table in tables))
+    return len(fold_names(names)) <= len(names) / 2
 
 
 def _refined(table: Table) -> tuple[object, ...]:

@@ -451,6 +451,7 @@ def test_killed_twice_and_interrupted_once_it_ends_with_the_results_of_an_unbrok
     given += ["--votes", str(VOTES)]
     results, runs = workplace / "broken" / "results.jsonl", workplace / "broken" / "runs"
     begun: Counter[str] = Counter()
+    finishing = 1  # processes that finished a question: the last one, and those that came so far before
     ends = ((signal.SIGKILL, -9), (signal.SIGKILL, -9), (signal.SIGINT, 130))
     with Forked(workplace, root) as quorum:
         for number, status in ends:
@@ -459,6 +460,7 @@ def test_killed_twice_and_interrupted_once_it_ends_with_the_results_of_an_unbrok
             assert quorum.wait() == status, (workplace / OUTPUT).read_text()
             lines = _whole_lines(results) if results.exists() else []
             assert lines[: len(before)] == before, "what was finished stays as it is"
+            finishing += len(lines) > len(before)
             done = {json.loads(line)["id"] for line in lines}
             begun.update(run.parent.name for run in runs.glob("*/run.json") if run.parent.name not in done)
     assert "Interrupted. The same command goes on." in (workplace / OUTPUT).read_text()
@@ -477,7 +479,7 @@ def test_killed_twice_and_interrupted_once_it_ends_with_the_results_of_an_unbrok
         calls, unbroken = each.usage["model_calls"], whole[id].usage["model_calls"]
         # what was under way when the process was killed is called again, by each candidate at most
         assert unbroken <= calls <= unbroken + VOTES * begun[id]
-    assert len({each.session for each in broken.values()}) == 4
+    assert len({each.session for each in broken.values()}) == finishing
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ import logging
 import os
 import re
 import socket
+import sqlite3
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -25,6 +26,7 @@ from quorum.tools.databases.server import CANCEL_SECONDS, Gone, Refusal, ThreadL
 from quorum.tools.databases.session import Fetched
 from quorum.tools.databases.sqlalchemy_engines import DRIVERS, ENGINES, Engine
 from quorum.tools.databases.sqlalchemy_errors import refusal_of
+from quorum.tools.databases.sqlite_session import LONGEST_VALUE
 from quorum.tools.query import Limits
 
 if TYPE_CHECKING:
@@ -318,6 +320,9 @@ class AlchemyLink(ThreadLink):
         with self._told() as connection:
             if self._cut:
                 raise Gone("the connection was cut")
+            if hasattr(self._driver, "setlimit"):  # SQLite's: one value could fill the memory of this process
+                longest = max(limits.bytes, LONGEST_VALUE)
+                self._driver.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, longest)
             result = connection.exec_driver_sql(sql, execution_options=options)
             cursor = result.cursor
             if not result.returns_rows or cursor is None:

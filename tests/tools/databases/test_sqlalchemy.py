@@ -488,6 +488,13 @@ def test_what_the_catalog_asks_is_the_engines_own_sql_and_passes_the_guard(diale
         assert isinstance(check(sql, name), Passed), sql
 
 
+async def test_a_value_larger_than_memory_allows_is_refused_by_sqlite(tmp_path: Path) -> None:
+    sqlite3.connect(tmp_path / "a.db").close()
+    async with connect(f"sqlalchemy+sqlite:///{tmp_path / 'a.db'}") as lite:
+        assert error(await lite.run("SELECT zeroblob(900000000)", Limits())).kind is ErrorKind.RESOURCES
+        assert rows(await lite.run("SELECT length(zeroblob(1000000))", Limits())) == [(1000000,)]
+
+
 # The lists of attacks, on servers that would let them pass
 
 

@@ -109,7 +109,7 @@ def said(text: Any) -> Any:
     return None if nothing else text.strip() if isinstance(text, str) else text
 
 
-def _all_said(texts: Any) -> Any:
+def all_said(texts: Any) -> Any:
     """The first few sentences, each on a line; other prompts show them, too."""
     items = [texts] if isinstance(texts, str) else [] if texts is None else texts
     if not isinstance(items, list) or not all(isinstance(text, str) for text in items):
@@ -142,7 +142,7 @@ Ordered: TypeAlias = Annotated[
 
 Assumptions: TypeAlias = Annotated[
     list[str],
-    BeforeValidator(_all_said),
+    BeforeValidator(all_said),
     Field(
         description="What neither the question nor the house rules settle and you decide, so that another "
         "choice would change the answer (a measure, a period, a denominator); one short sentence each."

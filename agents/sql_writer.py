@@ -7,11 +7,11 @@ Schema, sample rows and demonstrations make PreSQL and PostSQL of the SSEV pipel
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from quorum.agents.base import PromptContext, ask
 from quorum.agents.role import Role
-from quorum.agents.turns import Draft, Finding, Query, Reading
+from quorum.agents.turns import Draft, Finding
 from quorum.knowledge.demonstrations import Demonstration
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.models import Model
@@ -29,8 +29,6 @@ APPROACHES: dict[str, str] = {
 
 
 ROLE = Role("sql_writer", "SqlWriter", "{sql}{missing}", Draft)
-ONE_READING = Role(ROLE.name, ROLE.title, ROLE.gist, Query)
-"""The role where a reading is given: it is not asked for others."""
 
 
 async def write_sql(
@@ -46,9 +44,7 @@ async def write_sql(
     findings: Sequence[Finding] = (),
     differences: Sequence[str] = (),
     style: Style = "",
-    reading: Reading | None = None,
-    answered: str = "",
-) -> Query:
+) -> Draft:
     """Write the query for ``question``. What is empty does not appear in the prompt.
 
     Args:
@@ -58,8 +54,6 @@ async def write_sql(
         findings: What exploration found, in order.
         differences: Sentences on how earlier answers disagree, which exploration was aimed at.
         style: Makes candidates of one model differ; ``plan-led`` needs a plan.
-        reading: The meaning of the question to answer, in the place of the one that ``answered`` has.
-        answered: A colleague's query.
 
     Raises:
         ConfigurationError: The style is unknown, or it is ``plan-led`` without a plan.
@@ -71,10 +65,9 @@ async def write_sql(
         )
     if style == "plan-led" and not plan:
         raise ConfigurationError("The style plan-led needs a plan.", hint="Plan first, or write directly.")
-    role: Role[Any] = ONE_READING if reading else ROLE
-    written: Query = await ask(
+    return await ask(
         model,
-        role,
+        ROLE,
         context=context,
         question=question,
         expected_format=expected_format,
@@ -85,7 +78,4 @@ async def write_sql(
         findings=list(findings),
         differences=list(differences),
         approach=APPROACHES[style],
-        reading=reading,
-        answered=answered,
     )
-    return written

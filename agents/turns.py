@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
-from quorum.agents.role import Assumptions, Missing, Ordered, Said, SqlText, Summary, said, sentence
+from quorum.agents.role import Assumptions, Missing, Ordered, Said, SqlText, Summary, all_said
 
 MAX_READINGS = 3
 
@@ -58,6 +58,11 @@ class Finding:
     purpose: str = ""
 
 
+def _readings(given: Any) -> Any:
+    found = all_said(given)
+    return found[:MAX_READINGS] if isinstance(found, list) else found
+
+
 class ExplorationQuery(BaseModel):
     """One small query and what it is to find out."""
 
@@ -65,33 +70,17 @@ class ExplorationQuery(BaseModel):
     sql: SqlText = Field(description="The whole query.")
 
 
-class Reading(BaseModel):
-    """Another meaning that the question could have: one definite alternative."""
-
-    meaning: Annotated[str, AfterValidator(sentence)] = Field(
-        description='The question, said anew so that it can only mean this; never "X or Y".'
-    )
-    changes: Annotated[str, AfterValidator(sentence)] = Field(
-        default="",
-        description="What the answer shows then: which columns, what one row stands for, which rows.",
-    )
-    likely: bool = Field(
-        default=False, description="Whether this is as likely to be meant as what your query answers."
-    )
-
-
-def _readings(given: Any) -> Any:
-    """The first few readings; a model may give one by itself, or as a sentence."""
-    items = given if isinstance(given, list) else [given]
-    readings = [{"meaning": said(item)} if isinstance(item, str | None) else item for item in items]
-    return [item for item in readings if item != {"meaning": None}][:MAX_READINGS]
-
-
-class Query(BaseModel):
-    """A complete query, or what the data lacks for one."""
+class Draft(BaseModel):
+    """A complete query with what is said beside it, or what the data lacks for one."""
 
     reasoning: str = Field(description="Which tables, joins and filters, and why; three sentences at most.")
     assumptions: Assumptions = Field(default_factory=list)
+    readings: Annotated[list[str], BeforeValidator(_readings)] = Field(
+        default_factory=list,
+        description="What else somebody may have meant by this very question, so that other rows or values "
+        "would be shown: one definite alternative each, in one sentence, the likeliest first, "
+        f"{MAX_READINGS} at most. Empty if there is only one sensible reading.",
+    )
     missing: Missing = None
     sql: Said = Field(description="The complete query; null only with `missing`.")
     summary: Summary = ""
@@ -104,15 +93,3 @@ class Query(BaseModel):
         if self.sql and self.missing:
             raise ValueError("give sql, with missing null, or missing, with sql null: only one can be meant")
         return self
-
-
-class Draft(Query):
-    """A query, and what else the question could mean."""
-
-    readings: Annotated[list[Reading], BeforeValidator(_readings)] = Field(
-        default_factory=list,
-        description="What else somebody may well have meant by this very question, so that other rows or "
-        f"values would be shown; {MAX_READINGS} at most, the likeliest first. Where a word fits several "
-        "columns, or a condition one part or the whole, each choice is a reading, and all of them together "
-        "another. Empty if there is only one sensible reading.",
-    )

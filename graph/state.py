@@ -17,7 +17,8 @@ from typing import Annotated, Any, TypeVar
 from typing_extensions import TypedDict  # Python < 3.12: typing's own lacks what pydantic needs
 
 from quorum.agents.exploration_corrector import FailedTry
-from quorum.agents.turns import Attempt, ExplorationQuery, Reading, Turn
+from quorum.agents.reading_writer import Reading
+from quorum.agents.turns import Attempt, ExplorationQuery, Turn
 from quorum.graph.ballots import Cluster, Vote
 
 PREVIEW_ROWS = 20
@@ -85,8 +86,7 @@ class PromptExtras:
         findings: A JSON list of what exploration found: purpose, sql, result.
         rivals: A JSON list of queries that answer the question differently, which exploration is aimed at.
         differences: A JSON list of sentences on how earlier answers disagree.
-        revision: The Reviser's query.
-        reading: The reading that is to be answered, with the query that answers another one.
+        given: A query to begin with, by which role, and its summary: the Reviser's, the ReadingWriter's.
     """
 
     rows: str = ""
@@ -95,8 +95,7 @@ class PromptExtras:
     findings: str = ""
     rivals: str = ""
     differences: str = ""
-    revision: str = ""
-    reading: str = ""
+    given: str = ""
 
 
 @dataclass(frozen=True)
@@ -128,7 +127,7 @@ class Remarks:
 
     summary: str = ""
     assumptions: list[str] = field(default_factory=list)
-    readings: list[Reading] | None = None
+    readings: list[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -302,8 +301,8 @@ class RunState(Known):
         objection: The Validator's, to the winner; ``revision`` is the Reviser's query.
         stopped_by: The limit that ended the run.
         reopened: ``Context.session`` in which all candidates were asked again because no model had answered.
-        to_write: Readings that are written and run now, as ``r1``, ``r2``, … in this order.
-        written: What came of them.
+        readings: What else the question could mean, None if nobody looked; they run as ``r1``, ``r2``, ….
+        read: What came of them.
         others: Those of them whose results differ from the answer's and from each other.
         clarified: The user has made the question more precise.
         meant: The reading that the user chose.
@@ -327,8 +326,8 @@ class RunState(Known):
     revision: str = ""
     stopped_by: str = ""
     reopened: str = ""
-    to_write: list[Reading] = field(default_factory=list)
-    written: Annotated[list[Candidate], merge] = field(default_factory=list)
+    readings: list[Reading] | None = None
+    read: Annotated[list[Candidate], merge] = field(default_factory=list)
     others: list[OtherReading] = field(default_factory=list)
     clarified: bool = False
     meant: str = ""
@@ -440,7 +439,7 @@ STATE_TYPES = (
 def fresh(question: str, run_id: str = "", **known: Any) -> dict[str, Any]:
     """``RunState`` of a new question: every field at its default, except those in ``known``."""
     state = RunState(question=question, run_id=run_id, **known)
-    emptied = {"candidates": None, "warnings": None, "written": None}
+    emptied = {"candidates": None, "warnings": None, "read": None}
     return {item.name: getattr(state, item.name) for item in fields(state)} | emptied
 
 

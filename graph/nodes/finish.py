@@ -186,16 +186,16 @@ def _readings(state: RunState, context: Context) -> list[AnswerReading]:
     vote, winner = state.vote, state.winner
     if vote and vote.decided == "user":
         return []
-    if state.to_write:
-        failed = {each.id for each in state.written if each.result is None}
-        unknown = [reading.meaning for n, reading in enumerate(state.to_write, 1) if f"r{n}" in failed]
+    if state.readings is not None:
+        failed = {each.id for each in state.read if each.result is None}
+        unknown = [reading.meaning for n, reading in enumerate(state.readings, 1) if f"r{n}" in failed]
         shown = [_shown(each.says, each.answer, context) for each in state.others]
         return [*shown, *(AnswerReading(says=text) for text in unknown)]
     agreeing = vote.winning.candidates if vote and vote.winning else ()
     asked = [candidate for candidate in state.candidates if winner is None or candidate.id in agreeing]
     asked.sort(key=lambda candidate: candidate is not winner)
     said = (candidate.remarks.readings or () for candidate in asked if candidate.remarks)
-    distinct = _distinct((reading.meaning for readings in said for reading in readings), MAX_READINGS)
+    distinct = _distinct((reading for readings in said for reading in readings), MAX_READINGS)
     return [AnswerReading(says=text) for text in distinct]
 
 
@@ -259,7 +259,7 @@ def _candidate(candidate: Candidate, state: RunState, context: Context) -> Answe
         repairs=candidate.refinements,
         weight=vote.weights.get(candidate.model, 1.0) if vote else 1.0,
         assumptions=candidate.remarks.assumptions if candidate.remarks else [],
-        readings=[each.meaning for each in candidate.remarks.readings or ()] if candidate.remarks else [],
+        readings=list(candidate.remarks.readings or ()) if candidate.remarks else [],
     )
 
 

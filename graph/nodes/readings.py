@@ -1,4 +1,4 @@
-"""Other readings of the question, which its writers name: each is written, run and held against the answer.
+"""Other readings of the question: the writer's colleague writes them, each is held against the answer.
 
 Candidates of one capable model differ less in their SQL than in how they read the question. A reading that
 shows the same is immaterial and dropped, as is one that leaves nothing; one that shows something else stands
@@ -9,70 +9,81 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 from langgraph.types import Send
 
+from quorum.agents import reading_writer
 from quorum.agents.judge import LABELS, ROLE, Rival, judge
-from quorum.agents.turns import Reading
+from quorum.agents.reading_writer import Reading
 from quorum.graph.ballots import Cluster, Vote
 from quorum.graph.close_rivals import sides_of
 from quorum.graph.context import Context
 from quorum.graph.disagreement import disagreements
-from quorum.graph.nodes.step import UNUSABLE_OR_GONE, Update, try_role
+from quorum.graph.nodes.step import UNUSABLE_OR_GONE, Update, known, lost, try_role
 from quorum.graph.nodes.voting import candidate_input, changed, same_results
 from quorum.graph.state import Candidate, OtherReading, RunState, branch_input, order_counts
 from quorum.knowledge.errors import BudgetExceeded
 
-ALIKE = 90
-"""Likeness, 0 to 100, from which two sentences say the same reading."""
-
 Outcome: TypeAlias = Literal["differs", "same", "blank", "failed"]
 
 
-async def send_readings(state: RunState, context: Context, *, most: int) -> Update:
-    """Have at most ``most`` readings written that the answer's writers named, the winner's first.
+async def write_readings(state: RunState, context: Context, *, most: int) -> Update:
+    """ReadingWriter: the queries of at most ``most`` other readings, where the answer's writers named any.
 
-    None are where the user or a verified query has settled what is meant, or a limit was reached.
+    None are asked for where the user or a verified query has settled what is meant, or a limit was reached.
     """
     winner, vote = state.winner, state.vote
-    settled = vote is None or vote.cannot_answer or vote.decided in ("user", "verified")
-    if settled or winner is None or winner.result is None or state.limited or not context.live:
+    if winner is None or winner.result is None or vote is None or vote.decided in ("user", "verified"):
         return {"batch": []}
-    readings = merged(_named(state, winner))[:most]
+    noted, result = _named(state, winner), winner.result
+    if not (most and noted) or vote.cannot_answer or state.limited or not context.live:
+        return {"batch": []}
+    prompt = await context.prompt(state)
+    try:
+        found = await try_role(
+            state,
+            context,
+            reading_writer.ROLE,
+            lambda model: reading_writer.write_readings(
+                model.at(temperature=0.0),
+                prompt,
+                state.question,
+                winner.sql,
+                noted=noted,
+                assumed=winner.remarks.assumptions if winner.remarks else [],
+                columns=result.columns,
+                row_count=result.row_count,
+                rows=result.preview,
+                expected_format=state.expected_format,
+            ),
+            event="other_readings",
+            spare=UNUSABLE_OR_GONE,
+        )
+    except BudgetExceeded as error:
+        return {"batch": [], "warnings": [f"Other readings were not looked at: {error.limit} was reached."]}
+    if found is None:
+        return {"batch": [], "warnings": lost(reading_writer.ROLE)}
+    readings = [each for each in found.readings if not known(each.sql, [winner.sql])][:most]
+    if not readings:
+        return {"batch": [], "readings": [], "vote": changed(state, vote, doubt=0.0)}
     batch = []
     for number, reading in enumerate(readings):
+        given = {"by": reading_writer.ROLE.name, "sql": reading.sql, "summary": reading.summary}
         start = candidate_input(state, context, number, prefix="r")
-        asked = json.dumps({"reading": reading.model_dump(), "answered": winner.sql})
-        extras = replace(start.extras, reading=context.put(asked))
+        extras = replace(start.extras, given=context.put(json.dumps(given)))
         batch.append(replace(start, model=winner.model, temperature=0.0, extras=extras))
-    return {"batch": batch, "to_write": readings}
+    return {"batch": batch, "readings": readings}
 
 
-def _named(state: RunState, winner: Candidate) -> Iterable[Reading]:
-    """The readings that those name who gave the answer. A loser's may be the one that was answered."""
+def _named(state: RunState, winner: Candidate) -> list[str]:
+    """What those name who gave the answer, the winner's first. A loser's may be what was answered."""
     agreeing = state.vote.winning.candidates if state.vote and state.vote.winning else ()
     writers = [each for each in state.candidates if each.id in agreeing and each is not winner]
-    for writer in (winner, *writers):
-        yield from (writer.remarks.readings or ()) if writer.remarks else ()
-
-
-def merged(readings: Iterable[Reading]) -> list[Reading]:
-    """Each reading once; it is likely where any of those that name it says so."""
-    from rapidfuzz.fuzz import token_sort_ratio
-    from rapidfuzz.utils import default_process
-
-    distinct: list[Reading] = []
-    for reading in readings:
-        for place, known in enumerate(distinct):
-            if token_sort_ratio(known.meaning, reading.meaning, processor=default_process) >= ALIKE:
-                distinct[place] = known.model_copy(update={"likely": known.likely or reading.likely})
-                break
-        else:
-            distinct.append(reading)
-    return distinct
+    noted = (text for each in (winner, *writers) if each.remarks for text in each.remarks.readings or ())
+    return list({text.casefold(): text for text in noted}.values())
 
 
 def fan_out_readings(without: str) -> Callable[[RunState], list[Send] | str]:
@@ -88,11 +99,11 @@ async def weigh_readings(state: RunState, context: Context, *, judged: bool) -> 
     """Keep the readings whose results differ, and let the data or the Judge choose among them.
 
     An answer without values gives way to the first reading that has some. The Judge is asked for readings
-    that their writer finds as likely as its own, in both orders, and must agree with itself; else the first
+    that are no less likely than the answer's, in both orders, and must agree with itself; else the first
     reading stands.
     """
     winner, vote = state.winner, state.vote
-    if not state.written or winner is None or vote is None:
+    if not state.read or winner is None or vote is None:
         return {}
     outcomes = await _outcomes(state, context, winner)
     context.trace.record(
@@ -107,7 +118,7 @@ async def weigh_readings(state: RunState, context: Context, *, judged: bool) -> 
     unknown = any(found == "failed" for _, _, found in outcomes)
     doubt = 1.0 if others else vote.doubt if unknown else 0.0
     state = replace(state, others=others, vote=changed(state, vote, doubt=doubt))
-    stopped = next((each.stopped_by for each in state.written if each.stopped_by), "")
+    stopped = next((each.stopped_by for each in state.read if each.stopped_by), "")
     warnings = [f"Other readings were not all looked at: {stopped} was reached."] if stopped else []
     update: Update = {"others": others, "vote": state.vote, "warnings": warnings}
     if others and winner.result is not None and winner.result.no_values:
@@ -121,15 +132,17 @@ async def weigh_readings(state: RunState, context: Context, *, judged: bool) -> 
 
 
 def _likely(state: RunState, other: OtherReading) -> bool:
-    return any(reading.likely for reading in state.to_write if reading.meaning == other.says)
+    return any(reading.likely != "less" for reading in state.readings or () if reading.meaning == other.says)
 
 
 async def _outcomes(
     state: RunState, context: Context, winner: Candidate
 ) -> list[tuple[Reading, Candidate, Outcome]]:
     """What became of each reading; ``same`` also where an earlier one shows the same."""
-    written = {candidate.id: candidate for candidate in state.written}
-    pairs = [(reading, written[f"r{n}"]) for n, reading in enumerate(state.to_write, 1) if f"r{n}" in written]
+    written = {candidate.id: candidate for candidate in state.read}
+    pairs = [
+        (reading, written[f"r{n}"]) for n, reading in enumerate(state.readings or (), 1) if f"r{n}" in written
+    ]
     ordered = order_counts(state.candidates)
     keys = await same_results([winner, *(each for _, each in pairs)], context.trace.folder, ordered=ordered)
     seen, found = {keys[winner.id]}, list[tuple[Reading, Candidate, Outcome]]()

@@ -4,6 +4,7 @@ competes with it."""
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import replace
 from typing import Literal
 
@@ -12,9 +13,10 @@ from quorum.graph.ballots import Cluster, Vote
 from quorum.graph.context import Context
 from quorum.graph.nodes.judging import ModelJudge
 from quorum.graph.nodes.results import summary, tables_of
-from quorum.graph.nodes.step import UNUSABLE_OR_GONE, Update, known, record, try_role
+from quorum.graph.nodes.step import UNUSABLE_OR_GONE, Update, known, try_role
 from quorum.graph.nodes.voting import candidate_input, changed, hold
-from quorum.graph.state import Candidate, CandidateState, Result, RunState
+from quorum.graph.nodes.writing import explored
+from quorum.graph.state import Candidate, PromptExtras, Result, RunState
 
 
 async def validate_winner(state: RunState, context: Context) -> Update:
@@ -66,6 +68,7 @@ async def revise_winner(state: RunState, context: Context) -> Update:
     """Reviser: check the objection; without another query the winner stays, with the objection."""
     winner, result, _ = _winner(state)
     prompt = await context.prompt(state)
+    findings, _ = await explored(state.extras if state.doubted else PromptExtras(), context)
     revision = await try_role(
         state,
         context,
@@ -80,6 +83,7 @@ async def revise_winner(state: RunState, context: Context) -> Update:
             row_count=result.row_count,
             rows=result.preview,
             checked=bool(state.doubted),
+            findings=findings,
         ),
         event="revision",
         spare=UNUSABLE_OR_GONE,
@@ -93,16 +97,10 @@ async def send_revision(state: RunState, context: Context) -> Update:
     """One more candidate: the revised query, of the winner's model."""
     winner, _, _ = _winner(state)
     start = candidate_input(state, context, state.dispatched)
-    extras = replace(start.extras, revision=context.put(state.revision))
+    given = {"by": reviser.ROLE.name, "sql": state.revision}
+    extras = replace(start.extras, given=context.put(json.dumps(given)))
     batch = [replace(start, model=winner.model, extras=extras)]
     return {"batch": batch, "dispatched": state.dispatched + 1}
-
-
-async def take_revision(state: CandidateState, context: Context) -> Update:
-    """Begin the revision's branch with its query."""
-    sql = await context.text(state.input.extras.revision)
-    record(context, state, "writing", "reviser", sql=sql)
-    return {"sql": sql, "error": None}
 
 
 async def weigh_revision(state: RunState, context: Context) -> Update:

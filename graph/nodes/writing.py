@@ -8,10 +8,10 @@ from typing import Any
 
 from quorum.agents import sql_writer
 from quorum.agents.sql_writer import Style
-from quorum.agents.turns import Draft, Finding, Reading
+from quorum.agents.turns import Finding
 from quorum.graph.ballots import UNANSWERABLE
 from quorum.graph.context import Context
-from quorum.graph.nodes.step import Update, ask_role
+from quorum.graph.nodes.step import Update, ask_role, record
 from quorum.graph.state import CandidateState, Failure, PromptExtras, Remarks
 from quorum.knowledge.demonstrations import Demonstration
 
@@ -34,8 +34,6 @@ async def write_sql(state: CandidateState, context: Context, *, styles: Sequence
     rows = await context.text(extras.rows)
     demonstrations = [Demonstration(**shot) for shot in await items(context, extras.demonstrations)]
     findings, differences = await explored(extras, context)
-    asked = json.loads(await context.text(extras.reading) or "{}")
-    reading = Reading(**asked["reading"]) if asked else None
     written = await ask_role(
         state,
         context,
@@ -52,17 +50,21 @@ async def write_sql(state: CandidateState, context: Context, *, styles: Sequence
             findings=findings,
             differences=differences,
             style=style,
-            reading=reading,
-            answered=asked.get("answered", ""),
         ),
         event="writing",
         style=style,
     )
     if written.missing:
         return {"sql": "", "error": Failure(UNANSWERABLE, written.missing)}
-    readings = written.readings if isinstance(written, Draft) else None
-    remarks = Remarks(written.summary, written.assumptions, readings)
+    remarks = Remarks(written.summary, written.assumptions, written.readings)
     return {"sql": written.sql, "remarks": remarks, "ordered": written.ordered, "error": None}
+
+
+async def take_query(state: CandidateState, context: Context) -> Update:
+    """Begin a branch with the query that another role has written."""
+    given = json.loads(await context.text(state.input.extras.given))
+    record(context, state, "writing", given["by"], sql=given["sql"])
+    return {"sql": given["sql"], "remarks": Remarks(given.get("summary", "")), "error": None}
 
 
 async def explored(extras: PromptExtras, context: Context) -> tuple[list[Finding], list[str]]:

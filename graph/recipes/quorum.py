@@ -1,6 +1,6 @@
 """Quorum's own recipe: few calls, more only where candidates disagree.
 
-    open → documents → schema (→ plan) ─ Send × batch ─ consensus ┬─ all agree: answer
+    open → documents → schema (→ evidence → plan) ─ Send × batch ─ consensus ┬─ all agree: answer
                                                                  ├─ decided:   validate → answer
                                                                  ├─ open:      another batch
                                                                  └─ dispute:   explore → another batch
@@ -26,10 +26,10 @@ from quorum.agents.knowledge_retriever import TRIPLETS
 from quorum.agents.sql_writer import Style
 from quorum.graph.ballots import FIRST, Vote
 from quorum.graph.close_rivals import close_rivals
-from quorum.graph.nodes import checking, narrowing, planning, readings, tie_breaking, voting, winner
+from quorum.graph.nodes import checking, narrowing, planning, probing, readings, tie_breaking, voting, winner
 from quorum.graph.nodes.narrowing import Linking
 from quorum.graph.nodes.planning import Planning
-from quorum.graph.nodes.writing import write_sql
+from quorum.graph.nodes.writing import take_query, write_sql
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.branch import LINKERS, Paths, RecipeGraph, fan_out, run_graph, wire_branch
 from quorum.graph.recipes.recipe import Count, Recipe, switch
@@ -69,11 +69,16 @@ class Quorum(Recipe):
     checks: bool = switch(
         True, "checks of silent errors in the winner's query, without a model; what they find is weighed"
     )
+    evidence: bool = switch(
+        False,
+        "small queries at once, each for one doubt: before writing where the schema's profile says that the "
+        "data is odd, and before a query is revised because a check fired",
+    )
     readings: Count = switch(
-        3, "other readings that the writers name, each written and run beside the answer"
+        3, "other readings: what the writers name is weighed and written by a colleague, and run"
     )
     judge_readings: bool = switch(
-        False, "a model decides between readings that their writer finds equally likely, asked in both orders"
+        False, "a model decides between the answer and readings no less likely, asked in both orders"
     )
     max_refinements: Count = switch(3, "repairs of one candidate")
     max_queries: Count = switch(4, "exploration queries")
@@ -110,14 +115,20 @@ def wire(recipe: Quorum, options: type[RunOptions] = RunOptions) -> RecipeGraph:
     again = "send_candidates"
     if recipe.plan != "never":
         graph.add_step("Planner", partial(planning.plan_if_needed, when=recipe.plan))
-        before.append("Planner")
+        graph.add_edge("Planner", again)
         again = "Planner"
-    graph.add_chain(*before, "send_candidates")
+    graph.add_chain(*before, "Prober" if recipe.evidence else again)
     decided = _add_readings(graph, recipe, graph.add_answer(again=again))
     revised = _add_revision(graph, recipe, decided) if recipe.revises else decided
+    if recipe.evidence:
+        graph.add_step("Prober", probing.probe)
+        probed: Paths = {"write": again}
+        if recipe.checks:
+            probed["revise"] = revised
+        graph.add_conditional_edges("Prober", probing.after_probing, probed)
     if recipe.checks:
         graph.add_step("check_winner", checking.check_winner)
-        objected: Paths = {"revise": revised, "go_on": decided}
+        objected: Paths = {"revise": "Prober" if recipe.evidence else revised, "go_on": decided}
         graph.add_conditional_edges("check_winner", checking.after_check, objected)
         decided = "check_winner"
     checked = decided
@@ -142,9 +153,7 @@ def wire(recipe: Quorum, options: type[RunOptions] = RunOptions) -> RecipeGraph:
 
 def _add_revision(graph: RecipeGraph, recipe: Quorum, decided: str) -> str:
     """What is objected to may be revised; the revision is run and weighed against it."""
-    branch = wire_branch(
-        recipe, winner.take_revision, max_refinements=recipe.max_refinements, writer="take_revision"
-    )
+    branch = wire_branch(recipe, take_query, max_refinements=recipe.max_refinements, writer="take_query")
     graph.add_step("Reviser", winner.revise_winner)
     graph.add_step("send_revision", winner.send_revision)
     graph.add_branch("revision", branch)
@@ -159,14 +168,15 @@ def _add_revision(graph: RecipeGraph, recipe: Quorum, decided: str) -> str:
 
 def _add_readings(graph: RecipeGraph, recipe: Quorum, decided: str) -> str:
     """What else the question could mean is written, run and held against the answer."""
-    branch = wire_branch(recipe, write_sql, max_refinements=min(1, recipe.max_refinements), max_empty=0)
-    graph.add_step("send_readings", partial(readings.send_readings, most=recipe.readings))
-    graph.add_branch("reading", branch, into="written")
+    repairs = min(1, recipe.max_refinements)
+    branch = wire_branch(recipe, take_query, max_refinements=repairs, max_empty=0, writer="take_query")
+    graph.add_step("ReadingWriter", partial(readings.write_readings, most=recipe.readings))
+    graph.add_branch("reading", branch, into="read")
     graph.add_step("weigh_readings", partial(readings.weigh_readings, judged=recipe.judge_readings))
-    graph.add_conditional_edges("send_readings", readings.fan_out_readings(decided), ["reading", decided])
+    graph.add_conditional_edges("ReadingWriter", readings.fan_out_readings(decided), ["reading", decided])
     graph.add_edge("reading", "weigh_readings")
     graph.add_edge("weigh_readings", decided)
-    return "send_readings"
+    return "ReadingWriter"
 
 
 def after_quorum_vote(recipe: Quorum) -> Callable[[RunState], Way]:
@@ -205,6 +215,8 @@ RECIPE = Quorum(
         "planner",
         "sql_writer",
         "self_refiner",
+        "reading_writer",
+        "prober",
         "column_explorer",
         "exploration_corrector",
         "judge",

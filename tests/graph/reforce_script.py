@@ -76,6 +76,7 @@ def replies(**roles: Any) -> Callable[[Prompt], Any]:
         "sql_writer": written(GOOD),
         "self_refiner": {"explanation": "Repaired.", "sql": GOOD},
         "column_explorer": explored(CITIES),
+        "reading_writer": {"reasoning": "It is plain.", "readings": []},
         "exploration_corrector": corrected(CITIES["sql"]),
         "format_writer": {"header": "city:text, orders:integer", "rows": "one row per city"},
         "self_checker": {"reasoning": "Right.", "sql": GOOD},

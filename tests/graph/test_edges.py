@@ -114,6 +114,11 @@ MISSPELT = "SELECT name FROM customers WHERE city IN ('lyon', 'Ghent')"
 READ_ELSE = written(GOOD) | {"readings": ["One?", "Two?", "Three?"]}
 
 
+def read(*queries: str) -> dict[str, Any]:
+    """The ReadingWriter's reply with these queries."""
+    return {"reasoning": "", "readings": [{"meaning": f"Then {sql}?", "sql": sql} for sql in queries]}
+
+
 def acting(**roles: Any) -> Callable[[Prompt], Any]:
     return usual_replies(**{**script(), **roles})
 
@@ -124,12 +129,13 @@ QUORUM = {
     "a repaired query calls for more": Scenario(replies(sql_writer=written(BROKEN)), switched(plan="always")),
     "what else could be meant is written and run": Scenario(
         replies(
-            sql_writer=each(c1=READ_ELSE, r1=written(OTHER), r2=written(BROKEN), r3=DOWN),
+            sql_writer=READ_ELSE,
+            reading_writer=read(OTHER, BROKEN),
             self_refiner={"explanation": "Repaired.", "sql": THIRD},
         )
     ),
     "another reading fails": Scenario(
-        replies(sql_writer=each(c1=READ_ELSE, others=written(BROKEN)), self_refiner=SAME)
+        replies(sql_writer=READ_ELSE, reading_writer=read(BROKEN), self_refiner=SAME)
     ),
     "a check finds a value that does not occur": Scenario(
         replies(sql_writer=written(MISSPELT), reviser={"explanation": "It is Lyon.", "sql": CITIES["sql"]})
@@ -463,7 +469,8 @@ SCENARIOS = {
 
 NEVER: dict[str, dict[Edge, str]] = {
     "quorum": {
-        Edge("revision", "take_revision", "finish"): "it asks no model and no database: nothing can stop it",
+        Edge("revision", "take_query", "finish"): "it asks no model and no database: nothing can stop it",
+        Edge("reading", "take_query", "finish"): "the same",
     },
     "reforce": {
         Edge("candidate", "run_stage", "finish"): "it asks no model: only a deadline that passes just there",

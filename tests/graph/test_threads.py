@@ -39,6 +39,7 @@ def says(query: str, verdict: dict[str, Any]) -> Any:
         "validator": verdict,
         "self_refiner": {"explanation": "As before.", "sql": query},
         "reviser": {"explanation": "It holds.", "sql": GOOD + " ORDER BY 1"},
+        "reading_writer": {"reasoning": "So.", "readings": [{"meaning": "Which?", "sql": ALL_ORDERS}]},
         "judge": {"reason": "B is by city.", "choice": "B"},
         "column_explorer": EXPLORED,
         "info_agent": {"keywords": ["city"]},

@@ -235,6 +235,24 @@ EVENTS: list[tuple[str, dict[str, Any], str, str]] = [
         "warn",
     ),
     ("vote_weighed", {"confidence": 0.456}, "the vote counts the verdict: confidence 0.46", "plain"),
+    (
+        "probes",
+        {"queries": [{}, {}], "doubts": ["One.", "Two.", "Three."]},
+        "asks 2 small queries about 3 doubts",
+        "plain",
+    ),
+    (
+        "other_readings",
+        {"readings": [{}], "reasoning": "A word is open."},
+        "writes 1 other reading: A word is open.",
+        "warn",
+    ),
+    (
+        "other_readings",
+        {"readings": [], "reasoning": "It is plain."},
+        "finds nothing open: It is plain.",
+        "good",
+    ),
     ("revision", {"sql": "SELECT 1", "explanation": "It holds."}, "revises the query: It holds.", "warn"),
     ("revision", {"sql": None, "explanation": "No."}, "lets the query stand: No.", "plain"),
     (

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from quorum.graph.runs import RunFolder
-from tests.graph.reforce_script import CITIES, TOWNS, corrected, explored
+from tests.graph.reforce_script import CITIES, OTHER, TOWNS, corrected, explored
 from tests.graph.shop import GOOD, QUESTION, make_shop, sql
 from tests.quorum.forked import OUTPUT, Forked
 from tests.quorum.roles import by_role
@@ -24,6 +24,7 @@ LONG = "Count the orders of each city. " * 100
 REPLIES = {
     "action": sql(GOOD) | {"thought": LONG},
     "sql_writer": {"reasoning": LONG, "sql": GOOD, "readings": [f"{LONG} Or customers."]},
+    "reading_writer": {"reasoning": LONG, "readings": [{"meaning": "Which?", "sql": OTHER}]},
     "column_explorer": explored(CITIES, TOWNS),
     "exploration_corrector": corrected("SELECT name FROM customers LIMIT 20"),
 }

@@ -135,6 +135,7 @@ async def login(request: Request) -> JSONResponse:
         for place, what in (((database, None), "database"), ((database, schema), "schema")):
             if database and not STATE.engine.exists(*place):
                 return said(None, "390201", f"The requested {what} does not exist or not authorized.")
+    STATE.faults.token_expired = STATE.faults.master_expired = False  # who logs in has new tokens
     token = opened(Session(database, schema, parameters))
     told = {"CLIENT_TELEMETRY_ENABLED": parameters.get("CLIENT_TELEMETRY_ENABLED", True), "TIMEZONE": "UTC"}
     info = {"databaseName": database, "schemaName": schema, "warehouseName": asked.get("warehouse")}

@@ -441,6 +441,7 @@ async def test_attacks_do_not_run(attacked: Database, mariadb: MariadbServer, sh
     assert (mariadb.execute(EFFECTS, name), files(mariadb)) == (before, there)
 
 
+@pytest.mark.usefixtures("sales")
 async def test_attacks_past_the_guard_leave_nothing_behind(
     attacked: Database, mariadb: MariadbServer, shared: Path, tmp_path: Path
 ) -> None:

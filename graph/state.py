@@ -138,7 +138,7 @@ class Candidate:
         informed: Its prompts showed the findings of an exploration.
         approved: The Validator's verdict; None if it was not asked.
         confirmed: Its result came twice; None where it need not (``quorum.graph.nodes.consistency``).
-        refinements: Queries that replaced an earlier one.
+        refinements: Times the query was refined; ``failures`` counts those where it had failed.
         remarks: Its writer's; None if it wrote none.
         ordered: Whether its writer says that the question asks for an order of the rows; None if it did not
             say.
@@ -154,6 +154,7 @@ class Candidate:
     error: Failure | None
     approved: bool | None = None
     refinements: int = 0
+    failures: int = 0
     stopped_by: str = ""
     remarks: Remarks | None = None
     informed: bool = False
@@ -385,6 +386,7 @@ class CandidateState(Known):
     approved: bool | None = None
     linked_ref: str = ""
     refinements: int = 0
+    failures: int = 0
     validations: int = 0
     earlier: list[Attempt] = field(default_factory=list)
     exploration: Exploration = field(default_factory=Exploration)

@@ -235,7 +235,7 @@ async def refine(state: CandidateState, context: Context) -> Update:
         event="refinement",
         repaired=error,
     )
-    update: Update = {"refinements": state.refinements + 1}
+    update: Update = {"refinements": state.refinements + 1, "failures": state.failures + (not empty)}
     if not refined.sql:
         return update
     confirms = state.seen and known(refined.sql, [state.answer_sql])  # where a result must come twice
@@ -305,6 +305,7 @@ async def finish(state: CandidateState, context: Context) -> Update:
         approved=state.approved,
         confirmed=state.confirmed,
         refinements=state.refinements,
+        failures=state.failures,
         stopped_by=state.stopped_by,
         remarks=state.answer_remarks or state.remarks,
         informed=bool(start.extras.findings),

@@ -196,9 +196,10 @@ def _not_alone(state: RunState, vote: Vote) -> str:
     (candidate,) = state.candidates
     if candidate.result is None or vote.cannot_answer:
         return "it has no answer"
-    if candidate.result.no_values or vote.blank:
+    blank = candidate.result.no_values or vote.blank
+    if blank and not candidate.refinements:  # else who saw what each condition leaves confirmed it
         return "its result is blank"
-    return "its query had to be repaired" if candidate.refinements else ""
+    return "its query failed, and was repaired" if candidate.failures else ""
 
 
 def route_vote(state: RunState) -> Literal["dispatch", "answer"]:

@@ -63,8 +63,8 @@ class Quorum(Recipe):
     validation: Validation = switch("doubt", "validate the winner, and revise it once if it is rejected")
     alone: bool = switch(
         True,
-        "one writer first, where one model votes and `votes` is not given; more only where its query had to "
-        "be repaired or has no answer",
+        "one writer first, where one model votes and `votes` is not given; more only where its query failed "
+        "or it has no answer",
     )
     checks: bool = switch(
         True, "checks of silent errors in the winner's query, without a model; what they find is weighed"

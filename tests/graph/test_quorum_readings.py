@@ -157,7 +157,17 @@ async def test_the_judge_decides_between_likely_readings_and_must_agree_with_its
 async def test_a_query_that_had_to_be_repaired_calls_for_more_candidates(run: Run) -> None:
     ran = await run(replies(**roles(sql=BROKEN, noted=False)))
     assert ran.calls()["sql_writer"] == 3
-    assert ran.of("first_answer")[0]["why"] == "its query had to be repaired"
+    assert ran.of("first_answer")[0]["why"] == "its query failed, and was repaired"
+
+
+@pytest.mark.parametrize(("query", "rows"), [(None, 0), (CHEAP, 1)])
+async def test_a_blank_result_that_was_looked_into_stands_by_itself(
+    run: Run, query: str | None, rows: int
+) -> None:
+    refined = {"explanation": "", "sql": query, "assumption": "Cheap ones are meant."}
+    ran = await run(replies(**roles(sql=NOTHING, noted=False, self_refiner=refined)))
+    assert ran.calls() == {"sql_writer": 1, "self_refiner": 1}
+    assert ran.answer.row_count == rows
 
 
 @pytest.mark.parametrize(

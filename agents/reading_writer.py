@@ -18,7 +18,7 @@ from quorum.agents.role import Role, SqlText, Summary, sentence
 from quorum.agents.turns import MAX_READINGS
 from quorum.tools.models import Model
 
-SAMPLE_ROWS = 5
+SAMPLE_ROWS = 10
 
 
 class Reading(BaseModel):

@@ -78,7 +78,8 @@ class Draft(BaseModel):
     readings: Annotated[list[str], BeforeValidator(_readings)] = Field(
         default_factory=list,
         description="What else somebody may have meant by this very question, so that other rows or values "
-        "would be shown: one definite alternative each, in one sentence, the likeliest first, "
+        "would be shown: one definite alternative each, in one sentence, the likeliest first; not merely "
+        "another layout, order or column that nobody asked for; "
         f"{MAX_READINGS} at most. Empty if there is only one sensible reading.",
     )
     missing: Missing = None

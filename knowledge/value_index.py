@@ -3,7 +3,8 @@
 A value is found by its words, whatever their case, accents, plural and typing errors (rapidfuzz); by words
 that one is made of (``European``, ``Europe``); two words of a question may be one of a value (``New Mexico``,
 ``NewMexico``), and capitals those of a name (``United States``, ``US``). What a question has in quotes is
-looked for within values.
+looked for within values. A value of which the question has a part is none if all of that names a table or a
+column: who asks for products means no "Product Director".
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TypeAlias
 
-from quorum.knowledge.lexical import STOPWORDS, WORD, stem
+from quorum.knowledge.lexical import COMMON, STOPWORDS, WORD, stem, terms
 
 SHOWN = 20
 """Values shown for one question; ``OF_COLUMN`` of one column."""
@@ -91,6 +92,11 @@ class ValueIndex:
         return postings
 
     @cached_property
+    def _naming(self) -> frozenset[str]:
+        """Words of almost every question, and of names: a question that has one may mean what they name."""
+        return COMMON.union(*(terms(name) for place in self.values for name in place))
+
+    @cached_property
     def _vocabulary(self) -> dict[str, list[str]]:
         """Longer words by their first letter, which people seldom miss: one in fifteen is then compared."""
         vocabulary: dict[str, list[str]] = defaultdict(list)
@@ -152,6 +158,8 @@ class ValueIndex:
             coverage = shared / sum(map(self._rarity, own))
             if coverage >= LEAST_COVERAGE:
                 whole = f" {' '.join(form)} " in text
+                if not whole and all(word in self._naming for word in own if word in found):
+                    continue
                 yield from (Match(*place, shared * coverage, whole) for place in self._forms[form])
 
     def _rarity(self, word: str) -> float:

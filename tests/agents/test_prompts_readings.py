@@ -38,8 +38,8 @@ async def readings(reply: Any, **given: Any) -> tuple[Readings, list[Prompt]]:
     asked, prompts = model(reply)
     result: dict[str, Any] = {
         "columns": ["city", "COUNT(*)"],
-        "row_count": 9,
-        "rows": [["Ghent", n] for n in range(9)],
+        "row_count": 19,
+        "rows": [["Ghent", n] for n in range(19)],
     }
     written = await write_readings(
         asked, CONTEXT, QUESTION, SQL, noted=["Sales may be paid orders."], **(result | given)
@@ -52,7 +52,7 @@ async def test_the_reading_writers_prompt(snapshot: SnapshotAssertion) -> None:
         {"reasoning": "", "readings": []}, assumed=["A sale is an order."], expected_format="city, sales"
     )
     text = text_of(prompts)
-    assert f"({SAMPLE_ROWS} of 9 rows shown)" in text
+    assert f"({SAMPLE_ROWS} of 19 rows shown)" in text
     assert text == snapshot
 
 

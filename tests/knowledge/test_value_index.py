@@ -49,6 +49,17 @@ def test_words_of_every_question_are_no_values(question: str) -> None:
     assert texts(question) == []
 
 
+def test_what_names_a_table_or_a_column_names_no_part_of_a_value() -> None:
+    shop = ValueIndex(
+        {
+            ("products", "productName"): ["Name tag", "Red wine"],
+            ("staff", "title"): ["Product Director", "Product"],
+        }
+    )
+    assert [match.text for match in shop.match("Which product has the longest name?")] == ["Product"]
+    assert [match.text for match in shop.match("Which wine is red?")] == ["Red wine"]
+
+
 def test_one_column_does_not_crowd_out_the_others() -> None:
     found = SHOP.match("Garden chairs sold in Lyon and New York")
     assert sum(match.column == "name" for match in found) == OF_COLUMN

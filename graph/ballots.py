@@ -134,6 +134,8 @@ class Vote:
         excluded: Who did not vote, and why.
         unanswerable: Candidates that say that the data cannot answer.
         doubt: Share of the writers that named another reading of the question, 0 to 1; None if none could.
+            Once such readings have run, how likely the likeliest with another result is (``DOUBTS``).
+        assumed: Assumptions that the answer's writers name, in the mean; None if none could.
         notes: For people: exclusions, blanks, objections.
         decided: What chose the winner, and ``decision`` a sentence on it; empty where the weights did.
         tied: Keys of the heaviest clusters where they weigh the same, the winner's first; empty
@@ -162,6 +164,7 @@ class Vote:
     excluded: tuple[tuple[str, str], ...] = ()
     unanswerable: tuple[str, ...] = ()
     doubt: float | None = None
+    assumed: float | None = None
     notes: tuple[str, ...] = ()
     decided: Decided = ""
     decision: str = ""

@@ -20,12 +20,17 @@ from quorum.agents.judge import LABELS, ROLE, Rival, judge
 from quorum.agents.reading_writer import Reading
 from quorum.graph.ballots import Cluster, Vote
 from quorum.graph.close_rivals import sides_of
+from quorum.graph.confidence import USUAL_DOUBT
 from quorum.graph.context import Context
 from quorum.graph.disagreement import disagreements
 from quorum.graph.nodes.step import UNUSABLE_OR_GONE, Update, known, lost, try_role
 from quorum.graph.nodes.voting import candidate_input, changed, same_results
 from quorum.graph.state import Candidate, OtherReading, RunState, branch_input, order_counts
 from quorum.knowledge.errors import BudgetExceeded
+
+DOUBTS = {"more": 1.0, "as": USUAL_DOUBT, "less": 0.25}
+"""``Vote.doubt`` by how likely a reading is that shows something else. Of 87 answers, replies by hand,
+31 of 35 were right beside a reading called less likely, 9 of 12 beside another, 32 of 40 beside none."""
 
 Outcome: TypeAlias = Literal["differs", "same", "blank", "failed"]
 
@@ -115,8 +120,8 @@ async def weigh_readings(state: RunState, context: Context, *, judged: bool) -> 
         ],
     )
     others = [OtherReading(reading.meaning, each) for reading, each, found in outcomes if found == "differs"]
-    unknown = any(found == "failed" for _, _, found in outcomes)
-    doubt = 1.0 if others else vote.doubt if unknown else 0.0
+    open = (DOUBTS[reading.likely] for reading, _, found in outcomes if found in ("differs", "failed"))
+    doubt = max(open, default=0.0)
     state = replace(state, others=others, vote=changed(state, vote, doubt=doubt))
     stopped = next((each.stopped_by for each in state.read if each.stopped_by), "")
     warnings = [f"Other readings were not all looked at: {stopped} was reached."] if stopped else []

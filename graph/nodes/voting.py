@@ -139,7 +139,8 @@ async def hold(state: RunState, context: Context, *, ask: bool = True) -> Vote:
         ballot(candidate, clusters, ordered=ordered, dialect=context.dialect, plan=plan)
         for candidate in state.candidates
     ]
-    vote = replace(await hold_vote(ballots, context.strategy, rules), doubt=_doubt(state.candidates))
+    vote = await hold_vote(ballots, context.strategy, rules)
+    vote = replace(vote, doubt=_doubt(state.candidates), assumed=_assumed(state.candidates, vote))
     vote = changed(state, vote, weights=dict(context.weights), **_stopping(vote, rules, state, context))
     context.trace.record("vote", agent="consensus", **asdict(vote))
     return vote
@@ -157,6 +158,13 @@ def _doubt(candidates: Sequence[Candidate]) -> float | None:
     said = [candidate.remarks.readings for candidate in candidates if candidate.remarks]
     asked = [bool(readings) for readings in said if readings is not None]
     return sum(asked) / len(asked) if asked else None
+
+
+def _assumed(candidates: Sequence[Candidate], vote: Vote) -> float | None:
+    """Assumptions of those who gave the answer, in the mean; None if nobody was asked."""
+    agreeing = vote.winning.candidates if vote.winning else ()
+    named = [len(each.remarks.assumptions) for each in candidates if each.id in agreeing and each.remarks]
+    return sum(named) / len(named) if named else None
 
 
 def draw_seed(state: RunState, context: Context) -> int:

@@ -10,6 +10,7 @@ import pytest
 
 from quorum import ask
 from quorum.graph.nodes.clarifying import CHOSEN
+from quorum.graph.nodes.readings import DOUBTS
 from quorum.graph.recipes.quorum import Quorum
 from quorum.settings import Settings
 from quorum.tools.models.scripted import Prompt, scripted
@@ -115,7 +116,24 @@ async def test_a_reading_whose_query_fails_is_told_in_words(run: Run) -> None:
     ran = await run(replies(**roles(reading(BROKEN, "Else?"), self_refiner=failed)))
     assert [(each.says, each.sql) for each in ran.answer.readings] == [("Else?", "")]
     assert ran.answer.vote is not None
-    assert ran.answer.vote.doubt == 1.0
+    assert ran.answer.vote.doubt == DOUBTS["as"]
+
+
+async def test_the_likelier_another_reading_the_less_the_answer_is_trusted(run: Run) -> None:
+    found = [await run(replies(**roles(reading(CHEAP, likely=each)))) for each in ("less", "as", "more")]
+    sure = await run(replies(**roles(noted=False)))
+    trusted = [each.answer.confidence for each in (sure, *found)]
+    assert trusted == sorted(trusted, reverse=True)
+    assert len(set(trusted)) == 4
+
+
+async def test_each_assumption_beyond_the_first_costs_trust(run: Run) -> None:
+    trusted = []
+    for count in (0, 1, 2, 3, 4, 5):
+        said = roles(noted=False)
+        said["sql_writer"]["assumptions"] = [f"Number {n} is meant." for n in range(count)]
+        trusted.append((await run(replies(**said))).answer.confidence)
+    assert trusted[0] == trusted[1] > trusted[2] > trusted[3] > trusted[4] == trusted[5]
 
 
 async def test_an_answer_without_values_gives_way_to_a_reading_that_has_some(run: Run) -> None:

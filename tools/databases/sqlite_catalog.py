@@ -111,7 +111,7 @@ def _table(row: Row, columns: Iterable[Row]) -> Table:
                 column["name"],
                 re.sub(r"\s*GENERATED ALWAYS$", "", column["type"] or "", flags=re.IGNORECASE),
                 description=comments.columns.get(column["name"].lower(), ""),
-                nullable=not column["notnull"] and not column["pk"],
+                nullable=not column["notnull"] and not (len(keys) == 1 and _is_row_id(column)),
             )
             for column in shown
         ),
@@ -119,6 +119,11 @@ def _table(row: Row, columns: Iterable[Row]) -> Table:
         description=comments.table,
         primary_key=tuple(name for _, name in keys),
     )
+
+
+def _is_row_id(column: Row) -> bool:
+    """Whether it is the row's number: any other key may be NULL where NOT NULL is not said."""
+    return bool(column["pk"]) and (column["type"] or "").upper() == "INTEGER"
 
 
 def _with_foreign_keys(look: Introspection, tables: list[Table], rows: list[Row]) -> list[Table]:

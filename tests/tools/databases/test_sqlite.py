@@ -328,3 +328,17 @@ async def test_another_engines_file(tmp_path: Path) -> None:
     path.write_bytes(b"\0" * 8 + b"DUCK" + b"\0" * 20_000)
     with pytest.raises(DatabaseUnavailable, match="duckdb:///"):
         await connect(f"sqlite:///{path}").open()
+
+
+async def test_a_key_that_is_no_row_number_may_be_null(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "keys.db")) as database:
+        database.executescript(
+            "CREATE TABLE texts (a TEXT PRIMARY KEY); INSERT INTO texts VALUES (NULL);"
+            "CREATE TABLE pairs (a INTEGER, b INT, PRIMARY KEY (a, b));"
+            "CREATE TABLE rows (a INTEGER PRIMARY KEY, b INT NOT NULL);"
+            "CREATE TABLE keyed (a TEXT PRIMARY KEY) WITHOUT ROWID;"
+        )
+    async with connect(f"sqlite:///{tmp_path / 'keys.db'}") as connector:
+        catalog = await connector.catalog()
+    nullable = {table.name: [column.nullable for column in table.columns] for table in catalog.tables}
+    assert nullable == {"texts": [True], "pairs": [True, True], "rows": [False, False], "keyed": [False]}

@@ -89,8 +89,14 @@ async def workers_of(count: int = 0, *, address: str = "") -> AsyncIterator[Work
                 hint="Start one with `dask scheduler` and `dask worker`, and give the scheduler's address.",
             ) from error
         return
+
+    class Local(lib.LocalCluster):  # type: ignore[misc]
+        def _update_worker_status(self, op: str, msg: Any) -> None:
+            with suppress(KeyError):  # a worker that left before the cluster was told that it had come
+                super()._update_worker_status(op, msg)
+
     with dask.config.set(SETTINGS):
-        local = lib.LocalCluster(
+        local = Local(
             n_workers=count,
             threads_per_worker=1,
             memory_limit=0,

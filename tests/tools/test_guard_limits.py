@@ -98,6 +98,7 @@ def test_patterns_of_format_take_linear_time(body: str) -> None:
 def test_the_process_ends_at_its_time_and_the_next_one_judges(
     judge: _Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(guard_process, "WAIT_SECONDS", 60.0)
     monkeypatch.setattr(guard_process, "SECONDS", 0.05)
     assert judge.ask(LONG, "sqlite", None) is TOO_MUCH
     monkeypatch.setattr(guard_process, "SECONDS", 30.0)
@@ -107,6 +108,7 @@ def test_the_process_ends_at_its_time_and_the_next_one_judges(
 def test_the_process_ends_at_its_memory_and_the_next_one_judges(
     judge: _Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(guard_process, "WAIT_SECONDS", 60.0)
     monkeypatch.setattr(guard_process, "SECONDS", 30.0)
     monkeypatch.setattr(guard_process, "MEMORY", 4 * 2**20)
     assert judge.ask(LONG, "sqlite", None) is TOO_MUCH

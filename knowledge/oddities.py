@@ -9,12 +9,13 @@ from quorum.knowledge.catalog import Catalog, Column, Table
 
 MOST = 20
 _TEXT = re.compile(r"(?i)char|text|string|clob")
-_NUMBER = re.compile(r"[-+$€£]?\s?\d[\d,.' ]*(?:\s?[%kKmM])?")
+_NUMBER = re.compile(r"[-+$€£]?\s?(\d+|\d{1,3}([,' ]\d{3})+)(\.\d+)?(\s?[%kKmM])?")
 _DATE = re.compile(
-    r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}.*|\d{1,2}[- ]\w{3,9}[- ]\d{2,4}|\w{3,9} \d{1,2},? \d{4}.*"
+    r"(\d{4}|\d{1,2})([-/.])\d{1,2}\2(\d{4}|\d{1,2})( .*|T.*)?"
+    r"|\d{1,2}[- ]\w{3,9}[- ]\d{2,4}|\w{3,9} \d{1,2},? \d{4}.*"
 )
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}.*)?")
-_WORDY = re.compile(r"(?i)zip|post|phone|fax|code|isbn|number|\bno\b|version|_?id$|key|sku|score|year")
+_WORDY = re.compile(r"(?i)zip|post|phone|fax|extension|code|isbn|number|\bno\b|version|_?id$|key|sku|year")
 """Names of columns whose digits are no quantity, or whose text is what one expects."""
 
 
@@ -53,7 +54,7 @@ def _text(column: Column) -> Iterator[str]:
     if all(_DATE.fullmatch(value) for value in values):
         if not all(_ISO.fullmatch(value) for value in values):
             yield f"is text that holds dates, such as '{values[0]}'."
-    elif all(_NUMBER.fullmatch(value) for value in values) and not _WORDY.search(column.name):
+    elif all(map(_NUMBER.fullmatch, values)) and not ({*values} <= {"0", "1"} or _WORDY.search(column.name)):
         yield f"is text that holds numbers, such as '{values[0]}'."
     spelled: dict[str, str] = {}
     for value in values:

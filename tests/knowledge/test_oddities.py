@@ -38,6 +38,10 @@ def test_text_that_is_something_else(table: Table, sentence: str) -> None:
     [
         text("day", "2020-12-31", "2021-01-01 10:00:00"),
         text("zip_code", "12345", "00501"),
+        text("address", "198.51.100.233"),
+        text("favourites", "4040,5310"),
+        text("share", "2.4/6"),
+        text("active", "1", "0"),
         text("city", "Lyon", "Ghent"),
         text("price", "free", "7"),
         text("price", "1", kind="INTEGER"),

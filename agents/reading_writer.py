@@ -8,9 +8,9 @@ its prompt are those of AMBROSIA (Saparina and Lapata, 2024: scope, attachment, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias, get_args
 
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
 from quorum.agents.base import PromptContext, ask
 from quorum.agents.prompting import show_row
@@ -19,6 +19,8 @@ from quorum.agents.turns import MAX_READINGS
 from quorum.tools.models import Model
 
 SAMPLE_ROWS = 10
+Likely: TypeAlias = Literal["more", "as", "less"]
+LIKELY = get_args(Likely)
 
 
 class Reading(BaseModel):
@@ -29,20 +31,28 @@ class Reading(BaseModel):
     )
     sql: SqlText = Field(description="The whole query of this reading.")
     summary: Summary = ""
-    likely: Literal["more", "as", "less"] = Field(
+    likely: Likely = Field(
         default="less",
         description="Whether those who ask in these words mean this more often than what the colleague "
         "answers, as often, or less often.",
     )
 
 
+def _whole(given: Any) -> Any:
+    """Those that have words and a query: one that lacks them costs itself, not the others."""
+    if not isinstance(given, list):
+        return [] if given is None else given
+    items = [item for item in given if isinstance(item, dict) and item.get("meaning") and item.get("sql")]
+    return [item if item.get("likely") in LIKELY else item | {"likely": "less"} for item in items]
+
+
 class Readings(BaseModel):
     """What else is open."""
 
     reasoning: str = Field(
-        description="Which words leave what open, or why nothing is; three sentences at most."
+        default="", description="Which words leave what open, or why nothing is; three sentences at most."
     )
-    readings: list[Reading] = Field(
+    readings: Annotated[list[Reading], BeforeValidator(_whole)] = Field(
         default_factory=list,
         description=f"The likeliest first, {MAX_READINGS} at most; empty if nothing is open.",
     )

@@ -23,7 +23,7 @@ from quorum.graph.ballots import Cluster, Vote
 
 PREVIEW_ROWS = 20
 
-VERSION = 7
+VERSION = 8
 """Version of the state's form; a run begun with another version cannot be resumed."""
 
 Item = TypeVar("Item")
@@ -86,6 +86,7 @@ class PromptExtras:
         findings: A JSON list of what exploration found: purpose, sql, result.
         rivals: A JSON list of queries that answer the question differently, which exploration is aimed at.
         differences: A JSON list of sentences on how earlier answers disagree.
+        evidence: A JSON list of what probes found: purpose, sql, result.
         given: A query to begin with, by which role, and its summary: the Reviser's, the ReadingWriter's.
     """
 
@@ -95,6 +96,7 @@ class PromptExtras:
     findings: str = ""
     rivals: str = ""
     differences: str = ""
+    evidence: str = ""
     given: str = ""
 
 
@@ -139,6 +141,7 @@ class Candidate:
         approved: The Validator's verdict; None if it was not asked.
         confirmed: Its result came twice; None where it need not (``quorum.graph.nodes.consistency``).
         refinements: Times the query was refined; ``failures`` counts those where it had failed.
+        stands: Who saw what each of its conditions leaves lets its empty result stand.
         remarks: Its writer's; None if it wrote none.
         ordered: Whether its writer says that the question asks for an order of the rows; None if it did not
             say.
@@ -155,6 +158,7 @@ class Candidate:
     approved: bool | None = None
     refinements: int = 0
     failures: int = 0
+    stands: bool = False
     stopped_by: str = ""
     remarks: Remarks | None = None
     informed: bool = False
@@ -387,6 +391,7 @@ class CandidateState(Known):
     linked_ref: str = ""
     refinements: int = 0
     failures: int = 0
+    stands: bool = False
     validations: int = 0
     earlier: list[Attempt] = field(default_factory=list)
     exploration: Exploration = field(default_factory=Exploration)

@@ -10,12 +10,15 @@ from quorum.knowledge.catalog import Catalog, Column, Table
 MOST = 20
 _TEXT = re.compile(r"(?i)char|text|string|clob")
 _NUMBER = re.compile(r"[-+$€£]?\s?(\d+|\d{1,3}([,' ]\d{3})+)(\.\d+)?(\s?[%kKmM])?")
+_MONTH = r"(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.?"
 _DATE = re.compile(
-    r"(\d{4}|\d{1,2})([-/.])\d{1,2}\2(\d{4}|\d{1,2})( .*|T.*)?"
-    r"|\d{1,2}[- ]\w{3,9}[- ]\d{2,4}|\w{3,9} \d{1,2},? \d{4}.*"
+    r"\d{4}([-/.])\d{1,2}\1\d{1,2}([ T].*)?|\d{1,2}([-/.])\d{1,2}\3\d{4}( .*)?"
+    rf"|\d{{1,2}}[- ]{_MONTH}[- ]\d{{2,4}}( .*)?|{_MONTH} \d{{1,2}},? \d{{4}}.*"
 )
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}.*)?")
-_WORDY = re.compile(r"(?i)zip|post|phone|fax|extension|code|isbn|number|\bno\b|version|_?id$|key|sku|year")
+_WORDY = re.compile(
+    r"(?i)zip|post|phone|fax|extension|code|isbn|number|\bno\b|version|(?:^|_)id$|key$|sku|year"
+)
 """Names of columns whose digits are no quantity, or whose text is what one expects."""
 
 
@@ -25,17 +28,20 @@ def oddities(catalog: Catalog) -> list[str]:
     Quantities and dates kept as text, spellings that differ only by case or blanks, rows that occur several
     times, and a key whose type differs from what it refers to. Only what the profile knows is said.
     """
-    found = (sentence for table in catalog.tables for sentence in _of(table, catalog))
+    told = set[tuple[str, str]]()
+    found = (sentence for table in catalog.tables for sentence in _of(table, catalog, told))
     return [sentence for sentence, _ in zip(found, range(MOST), strict=False)]
 
 
-def _of(table: Table, catalog: Catalog) -> Iterator[str]:
+def _of(table: Table, catalog: Catalog, told: set[tuple[str, str]]) -> Iterator[str]:
     name = table.full_name
     if table.distinct_rows is not None and table.row_count and table.distinct_rows < table.row_count:
         yield f"{name} has {table.row_count:,} rows, of which {table.distinct_rows:,} differ."
     for column in table.columns:
         if _TEXT.search(column.type):
-            yield from (f"{name}.{column.name} {text}" for text in _text(column))
+            texts = [text for text in _text(column) if (column.name, text) not in told]
+            told.update((column.name, text) for text in texts)  # of shards the first is told
+            yield from (f"{name}.{column.name} {text}" for text in texts)
     for key in table.foreign_keys:
         for own, other in zip(key.columns, key.ref_columns, strict=False):
             types = [

@@ -158,7 +158,8 @@ class ValueIndex:
             coverage = shared / sum(map(self._rarity, own))
             if coverage >= LEAST_COVERAGE:
                 whole = f" {' '.join(form)} " in text
-                if not whole and all(word in self._naming for word in own if word in found):
+                part = not whole and not own <= found.keys()
+                if part and all(word in self._naming for word in own if word in found):
                     continue
                 yield from (Match(*place, shared * coverage, whole) for place in self._forms[form])
 

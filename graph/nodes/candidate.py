@@ -236,6 +236,7 @@ async def refine(state: CandidateState, context: Context) -> Update:
         repaired=error,
     )
     update: Update = {"refinements": state.refinements + 1, "failures": state.failures + (not empty)}
+    update["stands"] = empty and not refined.sql
     if not refined.sql:
         return update
     confirms = state.seen and known(refined.sql, [state.answer_sql])  # where a result must come twice
@@ -306,6 +307,7 @@ async def finish(state: CandidateState, context: Context) -> Update:
         confirmed=state.confirmed,
         refinements=state.refinements,
         failures=state.failures,
+        stands=state.stands,
         stopped_by=state.stopped_by,
         remarks=state.answer_remarks or state.remarks,
         informed=bool(start.extras.findings),

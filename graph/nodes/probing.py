@@ -11,6 +11,7 @@ from quorum.agents import prober
 from quorum.graph.context import Context
 from quorum.graph.nodes.step import UNUSABLE_OR_GONE, Update, record, try_role
 from quorum.graph.state import RunState
+from quorum.knowledge.errors import BudgetExceeded
 from quorum.knowledge.oddities import oddities
 from quorum.knowledge.schema_text import parse_schema
 from quorum.tools.excerpt import excerpt, row_limit
@@ -21,9 +22,10 @@ from quorum.tools.query import QueryError
 async def probe(state: RunState, context: Context) -> Update:
     """Prober: settle doubts before a query is written, or before the one that was checked is revised.
 
-    Nobody is asked where there is no doubt. What fails, or says nothing, is left out.
+    Nobody is asked where there is no doubt, nor where reading is paid for or each query is asked about. What
+    fails, or says nothing, is left out; a limit that is reached here costs the look alone.
     """
-    if state.limited or not context.live:
+    if state.limited or not context.reads_unasked:
         return {}
     prompt = await context.prompt(state)
     doubts = [each.says for each in state.doubted]
@@ -32,23 +34,28 @@ async def probe(state: RunState, context: Context) -> Update:
     if not doubts:
         return {}
     sql = state.winner.sql if state.winner else ""
-    probes = await try_role(
-        state,
-        context,
-        prober.ROLE,
-        lambda model: prober.write_probes(model.at(temperature=0.0), prompt, state.question, doubts, sql=sql),
-        event="probes",
-        spare=UNUSABLE_OR_GONE,
-        doubts=doubts,
-    )
-    found = await asyncio.gather(
-        *(_look(context, query.purpose, query.sql) for query in (probes.queries if probes else ()))
-    )
-    findings = [each for each in found if each]
-    for each in findings:
+    try:
+        probes = await try_role(
+            state,
+            context,
+            prober.ROLE,
+            lambda model: prober.write_probes(
+                model.at(temperature=0.0), prompt, state.question, doubts, sql=sql
+            ),
+            event="probes",
+            spare=UNUSABLE_OR_GONE,
+            doubts=doubts,
+        )
+        found = await asyncio.gather(
+            *(_look(context, query.purpose, query.sql) for query in (probes.queries if probes else ()))
+        )
+    except BudgetExceeded as error:
+        return {"warnings": [f"Odd data was not looked into: {error.limit} was reached."]}
+    evidence = [each for each in found if each]
+    for each in evidence:
         record(context, state, "finding", prober.ROLE.name, **(each | {"text": each["result"]}))
-    ref = context.put(json.dumps(findings, ensure_ascii=False)) if findings else ""
-    return {"extras": replace(state.extras, findings=ref)} if ref else {}
+    ref = context.put(json.dumps(evidence, ensure_ascii=False)) if evidence else ""
+    return {"extras": replace(state.extras, evidence=ref)} if ref else {}
 
 
 async def _look(context: Context, purpose: str, sql: str) -> dict[str, str] | None:
@@ -60,6 +67,8 @@ async def _look(context: Context, purpose: str, sql: str) -> dict[str, str] | No
     return {"purpose": purpose, "sql": sql, "result": text}
 
 
-def after_probing(state: RunState) -> Literal["revise", "write"]:
-    """On to who decides about the checked query, else to the writers."""
-    return "revise" if state.doubted else "write"
+def after_probing(state: RunState) -> Literal["revise", "write", "go_on"]:
+    """On to who decides about the checked query, beyond a limit past it; else to the writers."""
+    if not state.doubted:
+        return "write"
+    return "go_on" if state.limited else "revise"

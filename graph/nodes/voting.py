@@ -139,8 +139,7 @@ async def hold(state: RunState, context: Context, *, ask: bool = True) -> Vote:
         ballot(candidate, clusters, ordered=ordered, dialect=context.dialect, plan=plan)
         for candidate in state.candidates
     ]
-    vote = await hold_vote(ballots, context.strategy, rules)
-    vote = replace(vote, doubt=_doubt(state.candidates), assumed=_assumed(state.candidates, vote))
+    vote = replace(await hold_vote(ballots, context.strategy, rules), doubt=_doubt(state.candidates))
     vote = changed(state, vote, weights=dict(context.weights), **_stopping(vote, rules, state, context))
     context.trace.record("vote", agent="consensus", **asdict(vote))
     return vote
@@ -149,6 +148,7 @@ async def hold(state: RunState, context: Context, *, ask: bool = True) -> Vote:
 def changed(state: RunState, vote: Vote, **changes: Any) -> Vote:
     """A vote with a later decision; its confidence is computed again."""
     vote = replace(vote, **changes)
+    vote = replace(vote, assumed=_assumed(state.candidates, vote))
     again = bool(state.first_round) and state.explored
     return replace(vote, confidence=confidence(vote, explored=_confirmed(state, vote), again=again))
 
@@ -161,9 +161,13 @@ def _doubt(candidates: Sequence[Candidate]) -> float | None:
 
 
 def _assumed(candidates: Sequence[Candidate], vote: Vote) -> float | None:
-    """Assumptions of those who gave the answer, in the mean; None if nobody was asked."""
+    """Assumptions of those who gave the answer, in the mean; None if nobody was asked for any.
+
+    Who was asked was asked for other readings, too.
+    """
     agreeing = vote.winning.candidates if vote.winning else ()
-    named = [len(each.remarks.assumptions) for each in candidates if each.id in agreeing and each.remarks]
+    said = [each.remarks for each in candidates if each.id in agreeing and each.remarks]
+    named = [len(remarks.assumptions) for remarks in said if remarks.readings is not None]
     return sum(named) / len(named) if named else None
 
 
@@ -205,7 +209,7 @@ def _not_alone(state: RunState, vote: Vote) -> str:
     if candidate.result is None or vote.cannot_answer:
         return "it has no answer"
     blank = candidate.result.no_values or vote.blank
-    if blank and not candidate.refinements:  # else who saw what each condition leaves confirmed it
+    if blank and not candidate.stands:
         return "its result is blank"
     return "its query failed, and was repaired" if candidate.failures else ""
 

@@ -68,8 +68,9 @@ async def take_query(state: CandidateState, context: Context) -> Update:
 
 
 async def explored(extras: PromptExtras, context: Context) -> tuple[list[Finding], list[str]]:
-    """What exploration found, and the differences between earlier answers that it was aimed at."""
-    findings = [Finding(**finding) for finding in await items(context, extras.findings)]
+    """What probes and exploration found, and the differences between earlier answers that it was aimed at."""
+    found = [*await items(context, extras.evidence), *await items(context, extras.findings)]
+    findings = [Finding(**finding) for finding in found]
     return findings, await items(context, extras.differences)
 
 

@@ -75,7 +75,7 @@ class Quorum(Recipe):
         "data is odd, and before a query is revised because a check fired",
     )
     readings: Count = switch(
-        3, "other readings: what the writers name is weighed and written by a colleague, and run"
+        3, "other readings, three at most: a colleague weighs what writers name, writes it, and it is run"
     )
     judge_readings: bool = switch(
         False, "a model decides between the answer and readings no less likely, asked in both orders"
@@ -124,7 +124,7 @@ def wire(recipe: Quorum, options: type[RunOptions] = RunOptions) -> RecipeGraph:
         graph.add_step("Prober", probing.probe)
         probed: Paths = {"write": again}
         if recipe.checks:
-            probed["revise"] = revised
+            probed |= {"revise": revised, "go_on": decided}
         graph.add_conditional_edges("Prober", probing.after_probing, probed)
     if recipe.checks:
         graph.add_step("check_winner", checking.check_winner)

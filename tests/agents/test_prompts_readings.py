@@ -70,6 +70,14 @@ async def test_a_reading_has_its_query_and_how_likely_it_is() -> None:
     ]
 
 
+@pytest.mark.parametrize("said", [None, [CITY | {"sql": ""}, CITY | {"meaning": None}, "Paid?"]])
+async def test_what_is_no_reading_costs_itself_alone(said: Any) -> None:
+    assert (await readings({"reasoning": "", "readings": said}))[0].readings == []
+    good = [*(said or []), CITY | {"likely": "As likely"}]
+    (kept,) = (await readings({"reasoning": "", "readings": good}))[0].readings
+    assert kept.likely == "less"
+
+
 async def test_so_many_readings_and_no_more() -> None:
     written, _ = await readings({"reasoning": "", "readings": [CITY] * 5})
     assert len(written.readings) == MAX_READINGS

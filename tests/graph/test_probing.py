@@ -7,8 +7,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from quorum import ask
 from quorum.graph.answer import Answer
+from quorum.graph.context import Context
 from quorum.settings import Settings
 from quorum.tools.models.scripted import Prompt, scripted
 from tests.graph.reforce_script import BROKEN, replies
@@ -43,6 +46,21 @@ async def test_a_check_that_fired_is_looked_into_before_the_query_is_revised(run
     assert off.calls() == {"sql_writer": 1, "reviser": 1}
     unchecked = await looked(run, said, checks=False)
     assert unchecked.calls() == {"sql_writer": 1}
+
+
+async def test_a_limit_costs_the_look_alone(run: Run) -> None:
+    said = replies(sql_writer=MISSPELT, prober={"queries": [ASKED]})
+    ran = await run(said, recipe="quorum", votes=None, switches={"evidence": True}, max_calls=1)
+    assert ran.answer.sql == MISSPELT["sql"]
+    assert any("was not looked into: max_calls" in warning for warning in ran.answer.warnings)
+
+
+async def test_where_reading_is_paid_or_asked_about_nobody_looks(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Context, "reads_unasked", False)
+    ran = await looked(run, replies(sql_writer=MISSPELT, reviser={"explanation": "", "sql": None}))
+    assert ran.calls() == {"sql_writer": 1, "reviser": 1}
 
 
 async def test_a_reply_of_no_use_costs_only_itself(run: Run) -> None:

@@ -127,6 +127,13 @@ async def test_the_likelier_another_reading_the_less_the_answer_is_trusted(run: 
     assert len(set(trusted)) == 4
 
 
+async def test_an_empty_query_that_is_replaced_by_a_blank_one_calls_for_more(run: Run) -> None:
+    none = "SELECT COUNT(*) FROM orders WHERE total > 99"
+    said = roles(sql=NOTHING, noted=False, self_refiner={"explanation": "", "sql": none})
+    ran = await run(replies(**said), validation="never")
+    assert ran.of("first_answer")[0]["why"] == "its result is blank"
+
+
 async def test_each_assumption_beyond_the_first_costs_trust(run: Run) -> None:
     trusted = []
     for count in (0, 1, 2, 3, 4, 5):

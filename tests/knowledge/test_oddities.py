@@ -26,6 +26,8 @@ def text(name: str, *samples: str, kind: str = "TEXT") -> Table:
         ),
         (text("day", "31/12/2020", "1/2/2021"), "t.day is text that holds dates, such as '31/12/2020'."),
         (text("day", "12-Jan-2020"), "t.day is text that holds dates, such as '12-Jan-2020'."),
+        (text("day", "Sept. 3, 2020"), "t.day is text that holds dates, such as 'Sept. 3, 2020'."),
+        (text("paid", "12.50"), "t.paid is text that holds numbers, such as '12.50'."),
         (text("city", "Lyon", "lyon "), "t.city spells one value in several ways: 'Lyon', 'lyon '."),
     ],
 )
@@ -42,6 +44,8 @@ def test_text_that_is_something_else(table: Table, sentence: str) -> None:
         text("favourites", "4040,5310"),
         text("share", "2.4/6"),
         text("active", "1", "0"),
+        text("release", "1.2.3", "1.10.0"),
+        text("street", "12 Main 99", "Section 12 1999"),
         text("city", "Lyon", "Ghent"),
         text("price", "free", "7"),
         text("price", "1", kind="INTEGER"),
@@ -63,6 +67,13 @@ def test_rows_that_occur_several_times_and_keys_of_another_type() -> None:
     ]
     alike = Table("orders", (Column("customer", "BIGINT"),), foreign_keys=(key,))
     assert said(Table("customers", (Column("id", "INTEGER"),)), alike) == []
+
+
+def test_of_shards_one_is_told() -> None:
+    column = Column("price", "TEXT", samples=("7.50",))
+    shards = [Table(f"sales_{month}", (column,)) for month in range(1, 40)]
+    books = Table("books", (Column("fee", "TEXT", samples=("9.50",)),))
+    assert [sentence.partition(" ")[0] for sentence in said(*shards, books)] == ["sales_1.price", "books.fee"]
 
 
 def test_so_many_and_no_more() -> None:

@@ -58,6 +58,11 @@ def test_what_names_a_table_or_a_column_names_no_part_of_a_value() -> None:
     )
     assert [match.text for match in shop.match("Which product has the longest name?")] == ["Product"]
     assert [match.text for match in shop.match("Which wine is red?")] == ["Red wine"]
+    card = ValueIndex(
+        {("credit_cards", "kind"): ["Credit Card"], ("sales_manager", "title"): ["Sales Manager"]}
+    )
+    assert [match.text for match in card.match("Orders paid by card on credit")] == ["Credit Card"]
+    assert [match.text for match in card.match("Who is the manager of sales?")] == ["Sales Manager"]
 
 
 def test_one_column_does_not_crowd_out_the_others() -> None:

@@ -33,7 +33,7 @@ EXTRAS = {
     "snowflake": (("snowflake.connector",), "Snowflake databases"),
     "sqlalchemy": (("sqlalchemy",), "databases without a connector of their own"),
     "studio": (("langgraph_cli", "langgraph_api"), "langgraph dev, and so make dev"),
-    "xlsx": (("xlsxwriter",), "quorum ask --out FILE.xlsx"),
+    "xlsx": (("python_calamine", "xlsxwriter"), "databases in .xlsx, quorum ask --out FILE.xlsx"),
 }
 """The modules of each extra, and what needs them."""
 ENDPOINT_SECONDS = 3.0

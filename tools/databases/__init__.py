@@ -33,7 +33,8 @@ CONNECTORS = {
 LAST_RESORT = "quorum.tools.databases.sqlalchemy:SqlalchemyConnector"
 """For the URLs of SQLAlchemy's dialects that have no connector here, and with ``sqlalchemy+`` before any."""
 
-WORKBOOKS = (".xlsx", ".xls", ".xlsm", ".ods")
+WORKBOOKS = (".xls", ".xlsb", ".ods")
+"""Those that are not read; ``.xlsx`` is a data file."""
 READ_HEADER = "import sys; sys.stdout.buffer.write(open(sys.argv[1], 'rb').read(16))"
 
 
@@ -82,6 +83,9 @@ def connect_all(urls: Sequence[str]) -> Connector:
 def _with_scheme(url: str) -> str:
     if "://" in url:
         return url
+    path, option, lines = url.rpartition("?header=")
+    if option and not Path(url).exists():
+        return f"{_engine_of(path)}:///{quote(path)}{option}{lines}"
     return f"{_engine_of(url)}:///{quote(url)}"
 
 
@@ -126,8 +130,8 @@ def _engine_of(path: str) -> str:
     if not engine and reader_of(file.name):
         return "files"
     if not engine and file.suffix.lower() in WORKBOOKS:
-        hint = "Save its sheets as CSV, and name that file or their folder."
-        raise DatabaseUnavailable(f"{path} is a workbook, which is not read.", hint=hint)
+        hint = "Save it as .xlsx, and name that file or its folder."
+        raise DatabaseUnavailable(f"{path} is a workbook of a kind that is not read.", hint=hint)
     if not engine:
         raise DatabaseUnavailable(f"{path} is neither a SQLite nor a DuckDB file.", hint=hint)
     return engine

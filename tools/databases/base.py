@@ -172,6 +172,13 @@ class Connector(ABC):
         """
         return ()
 
+    def stamp(self, sentence: str) -> str:  # noqa: ARG002
+        """A text that is another one once the files have changed that a sentence of ``Catalog.left_out`` is of.
+
+        Empty where nothing tells.
+        """
+        return ""
+
     async def snapshot(self, before: Snapshot | None = None, *, samples: int = 3) -> Snapshot:  # noqa: ARG002
         """``catalog``, with marks where the engine tells cheaply what has changed.
 

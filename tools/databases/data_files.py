@@ -1,7 +1,8 @@
 """Data files that stand for a database: which there are, and what tables they make.
 
 A file is a table; so is a folder whose subfolders are named ``key=value`` (a partitioned data set), or that
-itself bears the name of a data file, as Spark writes ``orders.parquet/part-0.parquet``.
+itself bears the name of a data file, as Spark writes ``orders.parquet/part-0.parquet``. Of a workbook each
+sheet is a table.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ READERS = {
     ".json": "json",
     ".jsonl": "json",
     ".ndjson": "json",
+    ".xlsx": "xlsx",
+    ".xlsm": "xlsx",
 }
 PACKED = (".gz", ".zst")
 """Compression that DuckDB reads in CSV and JSON; Parquet has its own inside."""
@@ -39,8 +42,9 @@ class Source:
     """A table to be.
 
     Attributes:
-        table: Its name: the file's, as far as that fits into SQL without quotation marks.
-        reader: ``csv``, ``parquet`` or ``json``.
+        table: Its name: the file's, as far as that fits into SQL without quotation marks. Until ``named``
+            what it is named after instead, if anything.
+        reader: ``csv``, ``parquet``, ``json`` or ``xlsx``.
         files: Absolute paths, at least one.
         size: Bytes of all files together.
         shown: The file or folder as the user knows it.
@@ -60,12 +64,12 @@ def reader_of(name: str) -> str:
     stem, suffix = Path(name).stem, Path(name).suffix.lower()
     if suffix in PACKED:
         inner = READERS.get(Path(stem).suffix.lower(), "")
-        return inner if inner != "parquet" else ""
+        return inner if inner in ("csv", "json") else ""
     return READERS.get(suffix, "")
 
 
 def sources_of(path: Path) -> tuple[list[Source], list[str]]:
-    """The tables that a data file, or a folder of them, makes, and sentences on what is left out.
+    """What a data file, or a folder of them, makes tables of (``named``), and sentences on what is left out.
 
     Raises:
         DatabaseUnavailable: There is no data file, or the folder holds something else than plain files.
@@ -75,7 +79,7 @@ def sources_of(path: Path) -> tuple[list[Source], list[str]]:
             raise DatabaseUnavailable(f"There is no file {path}.", hint="Is the path right?")
         if not reader_of(path.name):
             raise DatabaseUnavailable(f"{path} is no data file.", hint=f"Known are {KINDS}.")
-        return _named([_source([path], path.name)]), []
+        return [_source([path], path.name)], []
     for mark, kind in (("_delta_log", "a Delta table"), ("DDL.csv", "a folder of schema files")):
         if (path / mark).exists():
             hint = "Write schema:/// before its path." if mark == "DDL.csv" else "Export it as Parquet."
@@ -90,7 +94,7 @@ def sources_of(path: Path) -> tuple[list[Source], list[str]]:
         raise DatabaseUnavailable(f"{path} holds no data file.{why}", hint=f"Known are {KINDS}.")
     if len(found) > MAX_TABLES:
         left_out.append(f"{found[MAX_TABLES].shown} and what follows are left out: {MAX_TABLES} are enough.")
-    return _named(found[:MAX_TABLES]), left_out
+    return found[:MAX_TABLES], left_out
 
 
 def _inside(folder: Path, left_out: list[str]) -> list[Source]:
@@ -98,7 +102,7 @@ def _inside(folder: Path, left_out: list[str]) -> list[Source]:
     found: list[Source] = []
     others: list[str] = []
     for path in sorted(folder.iterdir()):
-        if path.name.startswith((".", "_")) or path.name == BESIDE:
+        if path.name.startswith((".", "_", "~$")) or path.name == BESIDE:  # ~$: Excel's lock
             continue
         if not path.resolve().is_relative_to(folder.resolve()):
             left_out.append(f"{path.name} is left out: it is a link out of the folder.")
@@ -132,11 +136,11 @@ def _whole(folder: Path, above: Path, left_out: list[str]) -> Source | None:
         if not hidden and path.is_file() and path.resolve().is_relative_to(root):
             files.append(path)
     readers = Counter(reader_of(path.name) for path in files)
-    if len(readers) != 1 or "" in readers or len(files) > MAX_FILES:
+    if len(readers) != 1 or not readers.keys().isdisjoint(("", "xlsx")) or len(files) > MAX_FILES:
         why = (
             f"more than {MAX_FILES:,} files"
             if len(files) > MAX_FILES
-            else "its files are not all of one kind"
+            else "its files are not all CSV, all JSON or all Parquet"
         )
         left_out.append(f"The folder {shown} is left out: {why if files else 'it holds no file'}.")
         return None
@@ -149,22 +153,22 @@ def _source(files: Sequence[Path], shown: str, *, partitioned: bool = False) -> 
     return Source("", reader_of(files[0].name), tuple(map(str, files)), size, shown, partitioned)
 
 
-def _named(sources: Sequence[Source]) -> list[Source]:
+def named(sources: Sequence[Source]) -> list[Source]:
     """The sources with names that differ even without case: ``orders_csv`` where ``orders`` is not enough."""
     stems = [_identifier(source) for source in sources]
     often = Counter(stem.casefold() for stem in stems)
-    named: dict[str, Source] = {}
+    found: dict[str, Source] = {}
     for stem, source in zip(stems, sources, strict=True):
         name = stem if often[stem.casefold()] == 1 else f"{stem}_{source.reader}"
         number, first = 2, name
-        while name.casefold() in named or (name != stem and name.casefold() in often):
+        while name.casefold() in found or (name != stem and name.casefold() in often):
             name, number = f"{first}_{number}", number + 1
-        named[name.casefold()] = replace(source, table=name)
-    return list(named.values())
+        found[name.casefold()] = replace(source, table=name)
+    return list(found.values())
 
 
 def _identifier(source: Source) -> str:
-    stem = Path(source.shown).name
+    stem = source.table or Path(source.shown).name
     while Path(stem).suffix.lower() in (*READERS, *PACKED):
         stem = Path(stem).stem
     name = re.sub(r"\W+", "_", stem).strip("_") or source.reader

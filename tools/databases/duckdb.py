@@ -8,7 +8,9 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from quorum.knowledge.catalog import Catalog
@@ -61,6 +63,9 @@ _TAIL = re.compile(
 )
 _NEAR = re.compile(r"(?:Candidate (?:bindings|tables)|Did you mean|Candidates):?\s*:?\s*(?P<names>\"[^\n]*)")
 _INSTEAD = re.compile(r"\(use: (?P<names>[^)]*)\)")
+_NEXT = re.compile(r"\. (?=[A-Z])|\.? (?=Possible (?:fixes|[Ss]olution)|The search space)")
+LONGEST = 160
+"""Characters of an error in a sentence on what is left out."""
 SIGNATURES = 4
 """Signatures shown of a function that was called with other types."""
 
@@ -126,6 +131,9 @@ class DuckdbConnector(EmbeddedConnector):
         named = {row["name"]: named_files(row["tree"]) for row in views.table.to_pylist()}
         return await asyncio.to_thread(files_of, named, self.folder, allowed)
 
+    def stamp(self, sentence: str) -> str:  # noqa: ARG002
+        return marks_of((str(self.path), *self._files))
+
     async def catalog(self, *, samples: int = 3) -> Catalog:
         from quorum.tools.databases.duckdb_catalog import introspect
 
@@ -142,6 +150,22 @@ class DuckdbConnector(EmbeddedConnector):
         return QueryError(
             kind, _sentence(message), line=line, column=column, suggestions=_suggestions(message)
         )
+
+
+def brief(message: str) -> str:
+    """An error of DuckDB's in one line: its first sentence, as far as that is no page."""
+    first = _NEXT.split(" ".join(message.split()), maxsplit=1)[0].rstrip(".")
+    return f"{first[:LONGEST]}…" if len(first) > LONGEST else f"{first}."
+
+
+def marks_of(files: Iterable[str]) -> str:
+    """Size and time of change of each file that is there."""
+    marks = []
+    for file in files:
+        with suppress(OSError):
+            found = Path(file).stat()
+            marks.append(f"{found.st_size}:{found.st_mtime_ns}")
+    return " ".join(marks)
 
 
 def _details(message: str) -> dict[str, Any]:

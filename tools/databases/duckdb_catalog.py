@@ -11,6 +11,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from quorum.knowledge.catalog import Catalog, Column, Field, ForeignKey, Table
+from quorum.tools.databases.duckdb import brief
 from quorum.tools.databases.introspection import TEXT_CHARACTERS, Introspection, quoted
 from quorum.tools.query import ErrorKind, QueryError
 
@@ -59,7 +60,7 @@ async def introspect(connector: DuckdbConnector, samples: int) -> Catalog:
         row["kind"] = connector.views if of_view else row["kind"]
         table = _table(row, columns.get(row["oid"], []), constraints[row["oid"]])
         if of_view and (problem := await _problem(look, table)):
-            why = connector.refused.get(table.full_name, problem)
+            why = connector.refused.get(table.full_name) or brief(problem)
             look.left_out.append(f"The view {table.full_name} cannot be read and is left out: {why}")
         else:
             tables.append(await _with_values(look, table, row["estimate"], samples))

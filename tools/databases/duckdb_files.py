@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import quote
 
 from quorum.knowledge.catalog import Catalog
-from quorum.knowledge.errors import DatabaseUnavailable
-from quorum.tools.databases.data_files import Source, sources_of
-from quorum.tools.databases.duckdb import DuckdbConnector
+from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable, missing_extra
+from quorum.tools.databases.data_files import PACKED, Source, named, sources_of
+from quorum.tools.databases.duckdb import DuckdbConnector, brief, marks_of
 from quorum.tools.databases.embedded import file_of
+from quorum.tools.databases.headers import FOUND, SEPARATORS, Header, Lines, find, split
 from quorum.tools.databases.introspection import quoted
+from quorum.tools.databases.process import EngineDied, EngineFailed, EngineTimeout, Pool
 from quorum.tools.databases.view_files import text
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
+from quorum.tools.urls import options_of
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+WORKBOOKS = "quorum.tools.databases.workbook_session:WorkbookSession"
+NO_WORKBOOKS = missing_extra("xlsx", "Reading a workbook", needs="python-calamine")
+SHEET_BYTES = 512 * 2**20
+"""Bytes of a sheet's values in memory."""
 BUILDER = "quorum.tools.databases.duckdb_session:BuildingSession"
 LOOK = Limits(seconds=30.0)
 """Of a look through one file for the types of its columns; after that a sample tells them."""
@@ -27,27 +42,43 @@ SAMPLE = 20_480
 ENCODINGS = ("utf-8", "latin-1")
 """Tried in turn where no mark says UTF-16; the last one reads any bytes."""
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
-SEPARATORS = ",;|\t"
+ZIP = b"PK\3\4"
+HEAD = 2**16
+"""Bytes of a CSV file in which its header is looked for."""
 
 
 class FilesConnector(DuckdbConnector):
     """``files:///relative/orders.csv``, ``files:////absolute/folder``: a file is a table (``data_files``).
 
     Queries read those files and no other. What is there when the database is opened counts.
+    ``?header=3`` says in which line the header is, 0 that there is none; ``?header=orders.csv:3&header=May:1``
+    says it of a file or of a workbook's sheet alone.
     """
 
     scheme = "files"
     views = "table"
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, headers: Mapping[str, int] | None = None) -> None:
+        """``headers``: the line of the header, from 1, by the name of the file or sheet; ``""`` for all."""
         super().__init__(path)
+        self._headers = headers or {}
         self._made: TemporaryDirectory[str] | None = None
         self._left_out: list[str] = []
         self._notes: list[str] = []
+        self._about: dict[str, Sequence[str]] = {}
+        self._written: list[str] = []
 
     @classmethod
     def from_url(cls, url: str) -> Self:
-        return cls(file_of(url, cls.scheme))
+        plain, options = options_of(url, "header")
+        headers = {}
+        for given in options.get("header", ()):
+            name, _, line = given.rpartition(":")
+            if not (line.isascii() and line.isdigit()):
+                hint = "Write ?header=3, or ?header=orders.csv:3 for a file of a folder; 0 for none."
+                raise ConfigurationError(f"header={given} names no line.", hint=hint)
+            headers[name] = int(line)
+        return cls(file_of(plain, cls.scheme), headers)
 
     @property
     def folder(self) -> Path:
@@ -61,15 +92,16 @@ class FilesConnector(DuckdbConnector):
         await self.close()
         await self._resolve()
         sources, self._left_out = await asyncio.to_thread(sources_of, self.path)
-        self._notes = []
-        files = [file for source in sources for file in source.files]
+        self._notes, self._about, self._written = [], {}, []
         self._made = await asyncio.to_thread(TemporaryDirectory, prefix="quorum-")
-        made = str(Path(self._made.name, "files.duckdb"))
+        made = self._place("files.duckdb")
         try:
+            sources = named([sheet for source in sources for sheet in await self._sheets(source)])
+            files = [file for source in sources for file in source.files]
             await self._serve(made, files, BUILDER)
             built = [await self._build(source) for source in sources]
             if not any(built):
-                raise DatabaseUnavailable(f"{self.path} cannot be read. {' '.join(self._left_out)}")
+                raise DatabaseUnavailable(f"{self.path} cannot be read: {' '.join(self._left_out)}")
             await self._serve(made, files)
         except BaseException:
             await self.close()
@@ -81,22 +113,79 @@ class FilesConnector(DuckdbConnector):
             await asyncio.to_thread(self._made.cleanup)
             self._made = None
 
+    def stamp(self, sentence: str) -> str:
+        return marks_of(self._about.get(sentence, ()))
+
     async def catalog(self, *, samples: int = 3) -> Catalog:
         found = await super().catalog(samples=samples)
         left_out = (*self._left_out, *found.left_out)
         return replace(found, left_out=left_out, notes=(*self._left_out, *self._notes, *found.notes))
 
+    async def _sheets(self, source: Source) -> list[Source]:
+        """The sheets of a workbook, each written to a Parquet file of ours; another source as it is."""
+        if source.reader != "xlsx" or not source.size:
+            return [source]
+        if find_spec("python_calamine") is None:
+            self._warn(source, f"{source.shown} is left out. {NO_WORKBOOKS}")
+            return []
+        pool = Pool(WORKBOOKS, 1)
+        try:
+            return await self._sheets_of(source, pool)
+        except (EngineFailed, EngineTimeout, EngineDied) as failure:
+            why = "reading it takes too much time or memory. Save its sheets as CSV or Parquet."
+            if isinstance(failure, EngineFailed):
+                why = f"{brief(failure.message)} {failure.hint}".rstrip()
+            self._warn(source, f"{source.shown} is left out: {why}")
+            return []
+        finally:
+            await pool.close()
+
+    async def _sheets_of(self, source: Source, pool: Pool) -> list[Source]:
+        sheets = (await self._of_workbook(source, pool, "")).to_pylist()
+        found, empty = [], []
+        for sheet in sheets:
+            name = sheet["name"]
+            asked = json.dumps({"sheet": name, "header": self._line(source.shown, name)})
+            table = await self._of_workbook(source, pool, asked)
+            if not table.num_columns:
+                empty.append(name)
+                continue
+            file = self._place(f"{len(self._written)}.parquet")
+            self._written.append(file)
+            await asyncio.to_thread(_write, table, file)
+            shown = f"{source.shown}, sheet {name}"
+            found.append(replace(source, table=name, files=(file,), shown=shown))
+            header = Header(**json.loads(table.schema.metadata[FOUND]))
+            self._warn(source, header.remark(shown, self._example(source, name)))
+            if not sheet["visible"]:
+                self._notes.append(f"{shown}, is hidden in the workbook.")
+        if empty:
+            self._warn(source, f"{source.shown}: sheets without rows are left out: {', '.join(empty)}.")
+        stem = Path(source.shown).stem
+        if len(found) == 1:
+            return [replace(found[0], table=stem)]
+        alone = self.path.is_file()
+        return [each if alone else replace(each, table=f"{stem}_{each.table}") for each in found]
+
+    async def _of_workbook(self, source: Source, pool: Pool, asked: str) -> pa.Table:
+        async with pool.child(source.files[0], LOOK.memory) as child:
+            reply = await child.run(asked, rows=LOOK.rows, size=SHEET_BYTES, seconds=LOOK.seconds)
+        return await asyncio.to_thread(_table, reply.payload)
+
     async def _build(self, source: Source) -> bool:
         """Make the view of a source; else say why it is left out."""
         if not source.size:
-            self._left_out.append(f"{source.shown} is left out: it is empty, 0 bytes.")
+            self._warn(source, f"{source.shown} is left out: it is empty, 0 bytes.")
             return False
         reading = await self._reading(source)
         made: object = reading
         if not isinstance(reading, QueryError):
             made = await self.run(f"CREATE VIEW {quoted(source.table)} AS FROM {reading}", LOOK)
         if isinstance(made, QueryError):
-            self._left_out.append(f"{source.shown} cannot be read and is left out: {made.message}")
+            why = brief(made.message.replace(source.files[0], source.shown))
+            if source.reader == "csv":
+                why = f"{why} Save it anew as CSV in UTF-8, or name its header's line: {self._example(source)}"
+            self._warn(source, f"{source.shown} is left out: {why}")
             return False
         await self.run(f"COMMENT ON VIEW {quoted(source.table)} IS {text(source.shown)}", LOOK)
         return True
@@ -105,7 +194,7 @@ class FilesConnector(DuckdbConnector):
         """The call that reads a source, with its columns where they had to be found."""
         files = f"[{', '.join(map(text, source.files))}]"
         parts = f"union_by_name=true, hive_partitioning={str(source.partitioned).lower()}"
-        if source.reader == "parquet":
+        if source.reader in ("parquet", "xlsx"):
             return f"read_parquet({files}, {parts})"
         if source.reader == "csv" and len(source.files) == 1:
             return await self._csv(source)
@@ -115,32 +204,67 @@ class FilesConnector(DuckdbConnector):
         return f"read_{source.reader}({files}, {parts}, sample_size={-1 if small else SAMPLE})"
 
     async def _csv(self, source: Source) -> str | QueryError:
-        """A CSV file with all that was found of its form: else every query would look for it anew."""
-        marked = await asyncio.to_thread(_begins, source.files[0]) in UTF16
-        for encoding in ("utf-16",) if marked else ENCODINGS:
-            found = await self._sniff(source, encoding, sample=-1)
-            if isinstance(found, QueryError) and found.kind is ErrorKind.TIMEOUT:
-                self._guessed(source)
-                found = await self._sniff(source, encoding, sample=SAMPLE)
-            if isinstance(found, QueryError):
-                failed = found
-                continue
-            if encoding != ENCODINGS[0]:
-                self._notes.append(f"{source.shown} is not UTF-8; it is read as {encoding}.")
-            return self._described(source, found.table.to_pylist()[0], encoding)
+        """A CSV file with all that was found of its form: else every query would look for it anew.
+
+        What DuckDB cannot read as it stands is read with lines of several lengths, and that is said.
+        """
+        raw = await asyncio.to_thread(_begins, source.files[0])
+        if raw.startswith(ZIP):
+            message = "It is a ZIP archive. If it is a workbook, name it .xlsx."
+            return QueryError(ErrorKind.UNAVAILABLE, message)
+        start, encodings = _decoded(raw)
+        lines = split(start, whole=len(raw) < HEAD)
+        line = self._line(source.shown)
+        header = Header.in_line(line) if line is not None else find(lines.rows, lines.width)
+        form = {"skip": str(header.skip), "header": str(header.named)} if header else {}
+        divided = {"delim": text(lines.separator)} if lines.separator else {}
+        ragged = {**divided, "null_padding": "true", "parallel": "false"}
+        sample = -1
+        for extra in ({}, divided, ragged, {**ragged, "strict_mode": "false"}):
+            for encoding in encodings:
+                found = await self._sniff(source, {**form, **extra}, encoding, sample)
+                if isinstance(found, QueryError) and found.kind is ErrorKind.TIMEOUT:
+                    sample = SAMPLE
+                    found = await self._sniff(source, {**form, **extra}, encoding, sample)
+                if isinstance(found, QueryError):
+                    failed = found
+                    continue
+                sniffed = found.table.to_pylist()[0]
+                if lines.separator and len(sniffed["Columns"]) == 1 and extra is not divided:
+                    continue
+                self._remark(source, lines, header, uneven="null_padding" in extra)
+                if sample == SAMPLE:
+                    self._guessed(source)
+                if encoding != ENCODINGS[0]:
+                    self._notes.append(f"{source.shown} is not UTF-8; it is read as {encoding}.")
+                return self._described(source, sniffed, extra, encoding)
         return failed
 
-    async def _sniff(self, source: Source, encoding: str, sample: int) -> QueryResult | QueryError:
-        options = f"sample_size={sample}, encoding={text(encoding)}"
+    def _remark(self, source: Source, lines: Lines, header: Header | None, *, uneven: bool) -> None:
+        """Say what of a CSV file's form a reader may not expect."""
+        if header and self._line(source.shown) is None:
+            self._warn(source, header.remark(source.shown, self._example(source)))
+        if uneven:
+            self._warn(
+                source,
+                f"{source.shown}: not every line has {lines.width} fields. Missing ones are NULL, further ones "
+                "have columns of their own.",
+            )
+
+    async def _sniff(
+        self, source: Source, form: Mapping[str, str], encoding: str, sample: int
+    ) -> QueryResult | QueryError:
+        given = {**form, "sample_size": str(sample), "encoding": text(encoding)}
+        options = ", ".join(f"{name}={value}" for name, value in given.items())
         return await self.run(f"FROM sniff_csv({text(source.files[0])}, {options})", LOOK)
 
-    def _described(self, source: Source, form: dict[str, Any], encoding: str) -> str:
+    def _described(self, source: Source, form: dict[str, Any], extra: Mapping[str, str], encoding: str) -> str:
         columns = form["Columns"]
         if len(columns) == 1 and any(mark in columns[0]["name"] for mark in SEPARATORS):
             lines = f"{source.shown} looks like one column, {columns[0]['name']!r}"
-            self._left_out.append(f"{lines}: have all its lines the same number of fields?")
+            self._warn(source, f"{lines}: have all its lines the same number of fields?")
         types = ", ".join(f"{text(column['name'])}: {text(column['type'])}" for column in columns)
-        options = {"skip": form["SkipRows"], "header": form["HasHeader"], "columns": f"{{{types}}}"}
+        options = {**extra, "skip": form["SkipRows"], "header": form["HasHeader"], "columns": f"{{{types}}}"}
         marks = {"delim": "Delimiter", "quote": "Quote", "escape": "Escape", "comment": "Comment"}
         marks |= {"new_line": "NewLineDelimiter", "dateformat": "DateFormat"}
         for option, name in {**marks, "timestampformat": "TimestampFormat"}.items():
@@ -152,7 +276,56 @@ class FilesConnector(DuckdbConnector):
     def _guessed(self, source: Source) -> None:
         self._notes.append(f"The types of {source.shown} are those of its first {SAMPLE:,} rows.")
 
+    def _warn(self, source: Source, sentence: str) -> None:
+        if sentence:
+            self._left_out.append(sentence)
+            self._about[sentence] = source.files
+
+    def _place(self, name: str) -> str:
+        assert self._made
+        return str(Path(self._made.name, name))
+
+    def _line(self, *names: str) -> int | None:
+        """The line of the header of a file, or of a sheet, as the user says."""
+        return next((self._headers[name] for name in (*reversed(names), "") if name in self._headers), None)
+
+    def _example(self, source: Source, sheet: str = "") -> str:
+        """How the user names the header's line."""
+        name = sheet or ("" if self.path.is_file() else source.shown)
+        return f"--db '{self.path.name}?header={f'{quote(name)}:' if name else ''}N'"
+
 
 def _begins(file: str) -> bytes:
-    with Path(file).open("rb") as opened:
-        return opened.read(2)
+    """The first bytes of a file, unpacked; none where they cannot be read."""
+    try:
+        if Path(file).suffix.lower() in PACKED:
+            import pyarrow as pa
+
+            with pa.input_stream(file) as unpacked:
+                return bytes(unpacked.read(HEAD))
+        with Path(file).open("rb") as opened:
+            return opened.read(HEAD)
+    except (OSError, ValueError):  # DuckDB says why
+        return b""
+
+
+def _decoded(raw: bytes) -> tuple[str, Sequence[str]]:
+    """The first lines as text, and the encodings that are to be tried in turn."""
+    if raw.startswith(UTF16):
+        return codecs.getincrementaldecoder("utf-16")("replace").decode(raw), ("utf-16",)
+    try:
+        return codecs.getincrementaldecoder("utf-8-sig")().decode(raw), ENCODINGS
+    except UnicodeDecodeError:
+        return raw.decode(ENCODINGS[1]), ENCODINGS[1:]
+
+
+def _table(payload: bytes) -> pa.Table:
+    import pyarrow as pa
+
+    return pa.ipc.open_stream(payload).read_all()
+
+
+def _write(table: pa.Table, file: str) -> None:
+    import pyarrow.parquet as pq
+
+    pq.write_table(table, file)

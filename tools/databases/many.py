@@ -151,6 +151,10 @@ class ManyConnector(Connector):
         held = self._held.get(table.full_name)
         return (held.owner, held.own) if held else (self, table)
 
+    def stamp(self, sentence: str) -> str:
+        _, _, own = sentence.partition(": ")  # the database's title comes first
+        return " ".join(filter(None, (each.stamp(own) for each in self.members)))
+
     async def run(self, sql: str, limits: Limits) -> QueryResult | QueryError:
         started = time.monotonic()
         plan = await self._planned(sql, limits)

@@ -21,6 +21,7 @@ from quorum.graph.context import Context
 from quorum.graph.live import close_own
 from quorum.graph.nodes.clarifying import dispute
 from quorum.graph.nodes.step import Update
+from quorum.graph.resources import keeping
 from quorum.graph.state import Candidate, Remarks, RunState, order_counts
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import QuorumError
@@ -28,6 +29,7 @@ from quorum.tools.experts import Feedback
 from quorum.tools.linking import table_marks, used
 from quorum.tools.query import ErrorKind
 from quorum.tools.sql import SyntaxProblem
+from quorum.tools.urls import locations
 
 INCOMPLETE = "The trace is incomplete: {}"
 READING_ROWS = 5
@@ -46,7 +48,9 @@ async def answer(state: RunState, context: Context) -> Update:
     await context.trace.aflush()
     if context.trace.failure:
         warnings.append(INCOMPLETE.format(context.trace.failure))
+    unsaid = await asyncio.to_thread(_unsaid, context)
     made = _answer(state, context, warnings, disagreement)
+    made.warnings = [*unsaid, *made.warnings]
     if made.columns:
         made.parts = await asyncio.to_thread(_parts, made.sql, context)
         made.tables = await asyncio.to_thread(table_marks, made.sql, context.resources.linter.catalog)
@@ -55,6 +59,12 @@ async def answer(state: RunState, context: Context) -> Update:
     context.trace.finish(values)
     await close_own(context)
     return {"answer": values}
+
+
+def _unsaid(context: Context) -> list[str]:
+    """What of the database is left out, as far as no earlier answer has said so."""
+    where, resources = locations(context.options.database), context.resources
+    return keeping(context.options).unsaid(where, resources.connector, resources.catalog.left_out)
 
 
 def _parts(sql: str, context: Context) -> list[str]:
@@ -143,7 +153,6 @@ def _answer(state: RunState, context: Context, warnings: list[str], disagreement
         run_id=context.trace.run_id,
         trace=str(context.trace.folder),
         warnings=[
-            *context.resources.catalog.left_out,
             *dict.fromkeys(state.warnings),
             *_warnings(state, shown),
             *_hidden(state, context.resources.catalog),

@@ -173,7 +173,7 @@ class Connector(ABC):
         return ()
 
     def stamp(self, sentence: str) -> str:  # noqa: ARG002
-        """A text that is another one once the files have changed that a sentence of ``Catalog.left_out`` is of.
+        """A text that changes with the files that a sentence of ``Catalog.left_out`` is about.
 
         Empty where nothing tells.
         """

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 WORKBOOKS = "quorum.tools.databases.workbook_session:WorkbookSession"
 NO_WORKBOOKS = missing_extra("xlsx", "Reading a workbook", needs="python-calamine")
-SHEET_BYTES = 512 * 2**20
+SHEET_BYTES = 256 * 2**20
 """Bytes of a sheet's values in memory."""
 BUILDER = "quorum.tools.databases.duckdb_session:BuildingSession"
 LOOK = Limits(seconds=30.0)
@@ -47,12 +47,16 @@ HEAD = 2**16
 """Bytes of a CSV file in which its header is looked for."""
 
 
+class Unreadable(str):
+    """Why a file cannot be read, and what to do."""
+
+
 class FilesConnector(DuckdbConnector):
     """``files:///relative/orders.csv``, ``files:////absolute/folder``: a file is a table (``data_files``).
 
     Queries read those files and no other. What is there when the database is opened counts.
-    ``?header=3`` says in which line the header is, 0 that there is none; ``?header=orders.csv:3&header=May:1``
-    says it of a file or of a workbook's sheet alone.
+    ``?header=3`` says in which line the header is, 0 that there is none. ``?header=orders.csv:3&header=May:1``
+    says it of one file and of one sheet of a workbook.
     """
 
     scheme = "files"
@@ -130,8 +134,9 @@ class FilesConnector(DuckdbConnector):
             return []
         pool = Pool(WORKBOOKS, 1)
         try:
-            return await self._sheets_of(source, pool)
-        except (EngineFailed, EngineTimeout, EngineDied) as failure:
+            async with asyncio.timeout(LOOK.seconds):
+                return await self._sheets_of(source, pool)
+        except (EngineFailed, EngineTimeout, EngineDied, TimeoutError) as failure:
             why = "reading it takes too much time or memory. Save its sheets as CSV or Parquet."
             if isinstance(failure, EngineFailed):
                 why = f"{brief(failure.message)} {failure.hint}".rstrip()
@@ -178,19 +183,18 @@ class FilesConnector(DuckdbConnector):
             self._warn(source, f"{source.shown} is left out: it is empty, 0 bytes.")
             return False
         reading = await self._reading(source)
-        made: object = reading
-        if not isinstance(reading, QueryError):
-            made = await self.run(f"CREATE VIEW {quoted(source.table)} AS FROM {reading}", LOOK)
+        if isinstance(reading, Unreadable):
+            self._warn(source, f"{source.shown} is left out: {reading}")
+            return False
+        made = await self.run(f"CREATE VIEW {quoted(source.table)} AS FROM {reading}", LOOK)
         if isinstance(made, QueryError):
             why = brief(made.message.replace(source.files[0], source.shown))
-            if source.reader == "csv":
-                why = f"{why} Save it anew as CSV in UTF-8, or name its header's line: {self._example(source)}"
-            self._warn(source, f"{source.shown} is left out: {why}")
+            self._warn(source, f"{source.shown} is left out: {why} Write it anew, or move it elsewhere.")
             return False
         await self.run(f"COMMENT ON VIEW {quoted(source.table)} IS {text(source.shown)}", LOOK)
         return True
 
-    async def _reading(self, source: Source) -> str | QueryError:
+    async def _reading(self, source: Source) -> str | Unreadable:
         """The call that reads a source, with its columns where they had to be found."""
         files = f"[{', '.join(map(text, source.files))}]"
         parts = f"union_by_name=true, hive_partitioning={str(source.partitioned).lower()}"
@@ -203,34 +207,36 @@ class FilesConnector(DuckdbConnector):
             self._guessed(source)
         return f"read_{source.reader}({files}, {parts}, sample_size={-1 if small else SAMPLE})"
 
-    async def _csv(self, source: Source) -> str | QueryError:
+    async def _csv(self, source: Source) -> str | Unreadable:
         """A CSV file with all that was found of its form: else every query would look for it anew.
 
         What DuckDB cannot read as it stands is read with lines of several lengths, and that is said.
         """
         raw = await asyncio.to_thread(_begins, source.files[0])
         if raw.startswith(ZIP):
-            message = "It is a ZIP archive. If it is a workbook, name it .xlsx."
-            return QueryError(ErrorKind.UNAVAILABLE, message)
+            return Unreadable("it is a ZIP archive. If it is a workbook, name it .xlsx.")
         start, encodings = _decoded(raw)
+        if "\0" in start:
+            return Unreadable("it holds NUL characters. If it is a text, save it as UTF-8.")
         lines = split(start, whole=len(raw) < HEAD)
         line = self._line(source.shown)
         header = Header.in_line(line) if line is not None else find(lines.rows, lines.width)
         form = {"skip": str(header.skip), "header": str(header.named)} if header else {}
         divided = {"delim": text(lines.separator)} if lines.separator else {}
-        ragged = {**divided, "null_padding": "true", "parallel": "false"}
+        uneven = {**divided, "null_padding": "true", "parallel": "false"}
         sample = -1
-        for extra in ({}, divided, ragged, {**ragged, "strict_mode": "false"}):
+        for extra in ({}, divided, uneven, {**uneven, "strict_mode": "false"}):
+            if "null_padding" in extra and form.get("skip") == "0":
+                del form["skip"]  # where it is given, DuckDB refuses lines that are longer than the header
             for encoding in encodings:
                 found = await self._sniff(source, {**form, **extra}, encoding, sample)
                 if isinstance(found, QueryError) and found.kind is ErrorKind.TIMEOUT:
                     sample = SAMPLE
                     found = await self._sniff(source, {**form, **extra}, encoding, sample)
                 if isinstance(found, QueryError):
-                    failed = found
                     continue
                 sniffed = found.table.to_pylist()[0]
-                if lines.separator and len(sniffed["Columns"]) == 1 and extra is not divided:
+                if lines.separator and len(sniffed["Columns"]) == 1:
                     continue
                 self._remark(source, lines, header, uneven="null_padding" in extra)
                 if sample == SAMPLE:
@@ -238,18 +244,18 @@ class FilesConnector(DuckdbConnector):
                 if encoding != ENCODINGS[0]:
                     self._notes.append(f"{source.shown} is not UTF-8; it is read as {encoding}.")
                 return self._described(source, sniffed, extra, encoding)
-        return failed
+        above = f" (line 1 is {header.title!r})" if header and header.title else ""
+        remedy = f"Save it as CSV in UTF-8, or say in which line its header is: {self._example(source)}"
+        return Unreadable(f"its lines do not divide into columns{above}. {remedy}")
 
     def _remark(self, source: Source, lines: Lines, header: Header | None, *, uneven: bool) -> None:
         """Say what of a CSV file's form a reader may not expect."""
         if header and self._line(source.shown) is None:
             self._warn(source, header.remark(source.shown, self._example(source)))
         if uneven:
-            self._warn(
-                source,
-                f"{source.shown}: not every line has {lines.width} fields. Missing ones are NULL, further ones "
-                "have columns of their own.",
-            )
+            differ = f"its lines differ in their fields (most have {lines.width}), quotation marks or ends"
+            effect = "Missing fields are NULL, further ones have columns of their own."
+            self._warn(source, f"{source.shown}: {differ}. {effect}")
 
     async def _sniff(
         self, source: Source, form: Mapping[str, str], encoding: str, sample: int
@@ -258,7 +264,9 @@ class FilesConnector(DuckdbConnector):
         options = ", ".join(f"{name}={value}" for name, value in given.items())
         return await self.run(f"FROM sniff_csv({text(source.files[0])}, {options})", LOOK)
 
-    def _described(self, source: Source, form: dict[str, Any], extra: Mapping[str, str], encoding: str) -> str:
+    def _described(
+        self, source: Source, form: dict[str, Any], extra: Mapping[str, str], encoding: str
+    ) -> str:
         columns = form["Columns"]
         if len(columns) == 1 and any(mark in columns[0]["name"] for mark in SEPARATORS):
             lines = f"{source.shown} looks like one column, {columns[0]['name']!r}"
@@ -292,7 +300,7 @@ class FilesConnector(DuckdbConnector):
     def _example(self, source: Source, sheet: str = "") -> str:
         """How the user names the header's line."""
         name = sheet or ("" if self.path.is_file() else source.shown)
-        return f"--db '{self.path.name}?header={f'{quote(name)}:' if name else ''}N'"
+        return f"--db '{self.path.name}?header={f'{quote(name)}:' if name else ''}LINE'"
 
 
 def _begins(file: str) -> bytes:

@@ -53,13 +53,10 @@ class Header:
 
     def remark(self, shown: str, example: str) -> str:
         """What is to be said of it, in one line; empty where the first line is the header."""
-        remedy = f"If that is wrong, name the header's line (0 if there is none): {example}"
+        below = f" below {self.title!r}" if self.title else ""
         if not self.named:
-            below = f" below {self.title!r}" if self.title else ""
-            return f"{shown} has no header{below}: its columns are named column0, column1, … {remedy}"
-        if self.title:
-            return f"{shown}: the header is in line {self.skip + 1}, below {self.title!r}. {remedy}"
-        return ""
+            return f"{shown} has no header{below}: its columns are column0, column1, … Else: {example}"
+        return f"{shown}: its header is line {self.skip + 1},{below}. Else: {example}" if self.title else ""
 
 
 @dataclass(frozen=True)
@@ -172,7 +169,9 @@ def _is_header(rows: Rows, i: int, *, sure: bool = False) -> bool:
     cells = {c: row[c] for c in sorted(_filled(row))}
     kinds = {c: kind(cell) for c, cell in cells.items()}
     typical = {c: _typical(below, c) for c in cells}
-    periods = [str(cells[c]) for c in cells if kinds[c] in ("year", "date") and typical[c] not in (kinds[c], "")]
+    periods = [
+        str(cells[c]) for c in cells if kinds[c] in ("year", "date") and typical[c] not in (kinds[c], "")
+    ]
     if any(kinds[c] != "text" and str(cells[c]) not in periods for c in cells):
         return False
     if len(periods) == 1 or periods not in (sorted(set(periods)), sorted(set(periods), reverse=True)):

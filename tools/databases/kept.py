@@ -3,6 +3,8 @@
 One compressed file for each ``Connector.identity``: what another role, session or list of schemas sees has a
 file of its own. It holds no secret, only its owner may read it, it appears whole or not at all, and one that
 cannot be used is done without: a log line says so. Tables under row policies are not kept.
+
+Beside them stands, for each database, which warnings an answer has given already (``Keeping.unsaid``).
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import os
 import tempfile
 import time
 import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -36,7 +38,7 @@ FORGOTTEN_SECONDS = 30 * 86_400.0
 """Files that nobody has renewed for so long are deleted."""
 WAIT_SECONDS = 120.0
 """For another process that is reading the same catalog."""
-SUFFIXES = (".gz", ".lock", ".part")
+SUFFIXES = (".gz", ".lock", ".part", ".said")
 LEVEL = 4
 """Of compression: higher ones take twice as long for a tenth less."""
 
@@ -79,6 +81,26 @@ class Keeping:
             await asyncio.to_thread(file.save, Kept(snapshot, read, before.whole if before else read))
             return snapshot.catalog
 
+    def unsaid(self, where: str, connector: Connector, sentences: Iterable[str]) -> list[str]:
+        """The sentences that this function has not returned for the same database before.
+
+        One whose file has changed, or that did not hold for a while, is returned again.
+
+        Args:
+            where: Where the database is (``quorum.tools.urls.locations``).
+            sentences: All of ``Catalog.left_out``.
+        """
+        marks = {each: _digest(each, connector.stamp(each)) for each in sentences}
+        path = self.folder / f"{_digest(where)[:16]}.said"
+        try:
+            said = set(path.read_text("ascii").split())
+        except (OSError, ValueError):  # not there, or damaged
+            said = set()
+        if said != set(marks.values()):
+            with suppress(OSError):  # then they are said once more
+                _write(path, "\n".join(marks.values()).encode())
+        return [each for each, mark in marks.items() if mark not in said]
+
 
 @dataclass(frozen=True)
 class Kept:
@@ -112,7 +134,7 @@ class CatalogFile:
     def of(cls, folder: Path, connector: Connector, identity: tuple[str, ...], samples: int) -> CatalogFile:
         """That of a connector's identity."""
         known = (FORMAT, quorum.__version__, connector.scheme, connector.dialect, samples, *identity)
-        key = hashlib.sha256(repr(known).encode("utf-8", "surrogatepass")).hexdigest()
+        key = _digest(*known)
         return cls(folder / f"{connector.scheme}-{key[:16]}.json.gz", key)
 
     def load(self) -> Kept | None:
@@ -147,8 +169,9 @@ class CatalogFile:
             "catalog": to_json(_storable(snapshot.catalog)),
         }
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._write(gzip.compress(json.dumps(found, separators=(",", ":")).encode(), LEVEL, mtime=0))
+            _write(
+                self.path, gzip.compress(json.dumps(found, separators=(",", ":")).encode(), LEVEL, mtime=0)
+            )
             self._forget_others()
         except OSError as error:
             _say(f"The catalog cannot be kept in {self.path.parent}: {error.strerror}.")
@@ -169,24 +192,31 @@ class CatalogFile:
         finally:
             os.close(lock)
 
-    def _write(self, content: bytes) -> None:
-        handle, draft = tempfile.mkstemp(dir=self.path.parent, suffix=".part")  # for its owner alone
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(draft).replace(self.path)
-        except BaseException:
-            Path(draft).unlink(missing_ok=True)
-            raise
-
     def _forget_others(self) -> None:
         """Delete what nobody has used for long, and what killed processes have left."""
         for path in self.path.parent.iterdir():
             with suppress(OSError):
                 if path.suffix in SUFFIXES and path.stat().st_mtime < time.time() - FORGOTTEN_SECONDS:
                     path.unlink()
+
+
+def _digest(*parts: object) -> str:
+    return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all, for its owner alone."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    handle, draft = tempfile.mkstemp(dir=path.parent, suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(draft).replace(path)
+    except BaseException:
+        Path(draft).unlink(missing_ok=True)
+        raise
 
 
 async def _held(lock: int) -> None:

@@ -22,6 +22,8 @@ from quorum.tools.databases.session import Fetched
 if TYPE_CHECKING:
     import pyarrow as pa
 
+LONGEST = 32_767
+"""Characters of a cell, as Excel has it."""
 UNPACKED = 2**30
 """Bytes that all parts of a workbook may have together once they are unpacked."""
 
@@ -124,7 +126,10 @@ def _array(values: list[Any]) -> pa.Array:
         return pa.array(cells, pa.date32()) if plain else pa.array(map(_moment, cells), pa.timestamp("us"))
     if kinds in ({bool}, {time}):
         return pa.array(cells)
-    return pa.array([None if cell is None else _text(cell) for cell in cells], pa.string())
+    texts = [None if cell is None else _text(cell) for cell in cells]
+    if any(text and len(text) > LONGEST for text in texts):
+        raise CalamineError(f"a cell has more than {LONGEST:,} characters")
+    return pa.array(texts, pa.string())
 
 
 def _moment(cell: date | None) -> datetime | None:

@@ -55,8 +55,8 @@ class FilesConnector(DuckdbConnector):
     """``files:///relative/orders.csv``, ``files:////absolute/folder``: a file is a table (``data_files``).
 
     Queries read those files and no other. What is there when the database is opened counts.
-    ``?header=3`` says in which line the header is, 0 that there is none. ``?header=orders.csv:3&header=May:1``
-    says it of one file and of one sheet of a workbook.
+    ``?header=3`` says in which line the header is, 0 that there is none; ``?header=a.csv:3&header=May:1`` of
+    one file, and of one sheet of a workbook.
     """
 
     scheme = "files"
@@ -253,7 +253,9 @@ class FilesConnector(DuckdbConnector):
         if header and self._line(source.shown) is None:
             self._warn(source, header.remark(source.shown, self._example(source)))
         if uneven:
-            differ = f"its lines differ in their fields (most have {lines.width}), quotation marks or ends"
+            differ = (
+                f"its lines differ in number of fields (most have {lines.width}), quotation marks or ends"
+            )
             effect = "Missing fields are NULL, further ones have columns of their own."
             self._warn(source, f"{source.shown}: {differ}. {effect}")
 

@@ -1,8 +1,9 @@
 """Where a table's header is: below title lines and blank lines, in the first line, or nowhere.
 
 Only the first lines are looked at, whatever the size of a file. A title has at most half as many cells as the
-columns below it have, ``Sales of May,,,`` above ``id,day,city,amount``, or the same text in all of them. A header's cells are texts, and none of
-them comes again as a value of its column, unless a column below is one of numbers or dates.
+columns below it have, ``Sales of May,,,`` above ``id,day,city,amount``, or the same text in all of them.
+A header's cells are texts, or years or dates in order. Where no column below it is one of numbers or dates,
+none of its cells comes again as a value of its column.
 """
 
 from __future__ import annotations
@@ -55,8 +56,10 @@ class Header:
         """What is to be said of it, in one line; empty where the first line is the header."""
         below = f" below {self.title!r}" if self.title else ""
         if not self.named:
-            return f"{shown} has no header{below}: its columns are column0, column1, … Else: {example}"
-        return f"{shown}: its header is line {self.skip + 1},{below}. Else: {example}" if self.title else ""
+            return f"{shown} has no header{below}: its columns are column0, column1, … If it has: {example}"
+        if self.title:
+            return f"{shown}: its header is line {self.skip + 1},{below}. If not: {example}"
+        return ""
 
 
 @dataclass(frozen=True)
@@ -169,11 +172,10 @@ def _is_header(rows: Rows, i: int, *, sure: bool = False) -> bool:
     cells = {c: row[c] for c in sorted(_filled(row))}
     kinds = {c: kind(cell) for c, cell in cells.items()}
     typical = {c: _typical(below, c) for c in cells}
-    periods = [
-        str(cells[c]) for c in cells if kinds[c] in ("year", "date") and typical[c] not in (kinds[c], "")
-    ]
-    if any(kinds[c] != "text" and str(cells[c]) not in periods for c in cells):
+    apart = [c for c in cells if kinds[c] in ("year", "date") and typical[c] not in (kinds[c], "")]
+    if any(kinds[c] != "text" and c not in apart for c in cells):
         return False
+    periods = [str(cells[c]) for c in apart]
     if len(periods) == 1 or periods not in (sorted(set(periods)), sorted(set(periods), reverse=True)):
         return False
     if periods or any(typical[c] not in ("text", "") for c in cells):

@@ -31,7 +31,7 @@ UNPACKED = 2**30
 class WorkbookSession:
     """See ``quorum.tools.databases.session.Session``; a request is no SQL, but ``""`` or a JSON object.
 
-    ``""`` gives the sheets as rows of name and visibility, ``{"sheet": NAME, "header": LINE}`` the rows of one.
+    ``""`` gives each sheet's name and visibility, ``{"sheet": NAME, "header": LINE}`` the rows of one.
     """
 
     def __init__(self, path: str, memory: int, files: Sequence[str] = ()) -> None:  # noqa: ARG002

@@ -492,8 +492,10 @@ def test_doctor_and_ask_say_the_same_of_what_is_left_out(workplace: Path) -> Non
     answer = json.loads(asked.stdout)
     assert answer["warnings"] == [warned[0], *(f"Documents: {text}" for text in warned[1:])]
     assert answer["rows"] == [[1]]
-    for sentence in warned:
-        assert sentence in quorum("ask", "How many customers are there?", *given, "--csv").stderr
+    again = quorum("ask", "How many customers are there?", *given, "--csv").stderr
+    assert [sentence in again for sentence in warned] == [False, True, True], "of the database once"
+    (data / "broken.parquet").write_bytes(b"PAR1PAR1")
+    assert "broken.parquet" in quorum("ask", "How many customers are there?", *given, "--csv").stderr
     (docs / "terms.rst").unlink()
     (docs / "schema.yml").unlink()
     (docs / "manifest.json").unlink()

@@ -287,9 +287,9 @@ class FilesConnector(DuckdbConnector):
         self._notes.append(f"The types of {source.shown} are those of its first {SAMPLE:,} rows.")
 
     def _warn(self, source: Source, sentence: str) -> None:
-        if sentence:
-            self._left_out.append(sentence)
-            self._about[sentence] = source.files
+        if line := " ".join(sentence.split()):  # names of files may hold line breaks
+            self._left_out.append(line)
+            self._about[line] = source.files
 
     def _place(self, name: str) -> str:
         assert self._made

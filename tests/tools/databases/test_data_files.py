@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import sqlite3
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,8 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from quorum.knowledge.catalog import Catalog
-from quorum.knowledge.errors import DatabaseUnavailable
-from quorum.tools.databases import connect
+from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
+from quorum.tools.databases import connect, connect_all, duckdb_files
+from quorum.tools.databases.kept import Keeping
 from quorum.tools.query import ErrorKind, Limits
 from tests.tools.databases.contract import children, error, rows, table
 from tests.tools.databases.test_view_files import ATTACKS
@@ -97,10 +99,10 @@ async def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
     assert {item.name for item in catalog.tables} == {"good", "ragged"}
     for words in (
         "empty.csv is left out: it is empty",
-        "broken.parquet cannot be read and is left out",
-        "broken.json cannot be read and is left out",
-        "book.xlsx",
-        "ragged.csv looks like one column",
+        "broken.parquet is left out: File 'broken.parquet' too small",
+        "broken.json is left out: Malformed JSON",
+        "book.xlsx is left out",
+        "ragged.csv: its lines differ in number of fields (most have 2)",
         "The folder inner is left out",
         "The folder mixed.parquet is left out",
         "link.csv is left out: it is a link out of the folder",
@@ -108,14 +110,22 @@ async def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
     ):
         assert any(words in sentence for sentence in catalog.left_out), words
     assert set(catalog.left_out) <= set(catalog.notes)
+    assert all(len(sentence) < 250 and "\n" not in sentence for sentence in catalog.left_out)
 
 
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("book.xlsx", b"PK\3\4", "workbook.*CSV"),
+        ("book.xls", b"PK\3\4", "workbook.*[.]xlsx"),
         ("empty.csv", b"", "empty.csv is left out: it is empty"),
-        ("bad.parquet", b"PAR1", "bad.parquet cannot be read"),
+        ("bad.parquet", b"PAR1", "bad.parquet is left out: File"),
+        ("book.csv", b"PK\3\4", "book.csv is left out: it is a ZIP archive"),
+        ("wide.csv", "n,city\n1,Bern\n".encode("utf-16-le"), "wide.csv is left out: it holds NUL"),
+        (
+            "quotes.csv",
+            b"T\na,b\n1,2\n1,2\n1,2,3\n",
+            r"quotes.csv is left out: .*--db 'quotes.csv[?]header=LINE'",
+        ),
         ("folder/notes.md", b"# hello", "holds no data file"),
         ("lake/_delta_log/0.json", b"{}", "Delta table"),
         ("resource/DDL.csv", b"a,b\n", "schema:///"),
@@ -129,6 +139,136 @@ async def test_nothing_to_ask_is_said(tmp_path: Path, name: str, content: bytes,
     with pytest.raises(DatabaseUnavailable, match=words):
         await connect(str(asked)).open()
     assert children() == []
+
+
+TITLED = (
+    ("title.csv", b"Report generated 2024-05-01\nid,city,amount\n1,Bern,2.5\n2,Basel,3\n", 2),
+    ("padded.csv", b"Report generated 2024-05-01,,\nid,city,amount\n1,Bern,2.5\n2,Basel,3\n", 2),
+    ("crlf.csv", b"Report\r\n\r\nby Ann,,\r\nid,city,amount\r\n1,Bern,2.5\r\n2,Basel,3\r\n", 4),
+    ("bom.csv", "\ufeffReport\n\nid;city;amount\n1;Bern;2.5\n2;Basel;3\n".encode(), 3),
+    ("wide.csv", "Report\n\nid\tcity\tamount\n1\tBern\t2.5\n2\tBasel\t3\n".encode("utf-16"), 3),
+    ("latin.csv", "März;;\nid;city;amount\n1;Bern;2.5\n2;Basel;3\n".encode("latin-1"), 2),
+    ("quoted.csv", b'"Report\nof May",,\nid,city,amount\n1,Bern,2.5\n2,"Ba\nsel",3\n', 2),
+    ("packed.csv.gz", gzip.compress(b"Report,,\nid,city,amount\n1,Bern,2.5\n2,Basel,3\n"), 2),
+)
+
+
+@pytest.mark.parametrize(("name", "content", "line"), TITLED, ids=[name for name, *_ in TITLED])
+async def test_a_header_below_a_title_is_found_and_said(
+    tmp_path: Path, name: str, content: bytes, line: int
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    catalog = await catalog_of(tmp_path)
+    (found,) = catalog.tables
+    columns = [("id", "BIGINT"), ("city", "VARCHAR"), ("amount", "DOUBLE")]
+    assert [(column.name, column.type) for column in found.columns] == columns
+    assert found.row_count == 2
+    (said,) = catalog.left_out
+    assert said.startswith(f"{name}: its header is line {line}, below ")
+    assert said.endswith(f"--db '{tmp_path.name}?header={name}:LINE'")
+
+
+async def test_a_plain_file_is_read_without_a_word(tmp_path: Path) -> None:
+    """Blank lines above a header, names that occur twice, and no rows."""
+    fill(tmp_path, blank__csv="\n\nid,city\n1,Bern\n", twice__csv="id,name,name\n1,a,b\n")
+    fill(tmp_path, none__csv="id,city\n", cr__csv="id,city\r1,a\r", year__csv="region,2021,2022\nN,1,2\n")
+    catalog = await catalog_of(tmp_path)
+    assert catalog.left_out == ()
+    assert {item.name: [column.name for column in item.columns] for item in catalog.tables} == {
+        **{"blank": ["id", "city"], "twice": ["id", "name", "name_1"], "none": ["id", "city"]},
+        **{"cr": ["id", "city"], "year": ["region", "2021", "2022"]},
+    }
+
+
+async def test_a_file_without_a_header_is_said(tmp_path: Path) -> None:
+    fill(tmp_path, numbers__csv="1,Bern\n2,Basel\n", texts__csv="Anna,Bern\nEva,Basel\nTom,Bern\n")
+    catalog = await catalog_of(tmp_path)
+    assert {item.name: item.row_count for item in catalog.tables} == {"numbers": 2, "texts": 3}
+    assert [said.partition(":")[0] for said in catalog.left_out] == [
+        "numbers.csv has no header",
+        "texts.csv has no header",
+    ]
+
+
+async def test_uneven_lines_are_read_and_said(tmp_path: Path) -> None:
+    fill(tmp_path, foot__csv='id,v\n1,"a\nb"\n2,3\nTotal\n', long__csv="id,v\n1,2\n2,3\n3,4,5\n")
+    fill(tmp_path, ends__csv="id,v\r\n1,a\n2,b\r\n")
+    catalog = await catalog_of(tmp_path)
+    assert [said.partition(":")[0] for said in catalog.left_out] == ["ends.csv", "foot.csv", "long.csv"]
+    async with connect(str(tmp_path)) as connector:
+        assert rows(await connector.run("FROM foot", Limits())) == [
+            ("1", "a\nb"),
+            ("2", "3"),
+            ("Total", None),
+        ]
+        assert rows(await connector.run("FROM long", Limits()))[2] == (3, 4, 5)
+        assert rows(await connector.run("FROM ends", Limits())) == [(1, "a"), (2, "b")]
+
+
+async def test_the_user_says_where_the_header_is(tmp_path: Path) -> None:
+    folder = fill(
+        tmp_path / "data", a__csv="x,y\nid,v\n1,2\n", b__csv="x,y\nid,v\n1,2\n", c__csv="T\nn,m\n1,2\n"
+    )
+    catalog = await catalog_of(f"{folder}?header=a.csv:2&header=b.csv:0")
+    names = {item.name: [column.name for column in item.columns] for item in catalog.tables}
+    assert names == {"a": ["id", "v"], "b": ["column0", "column1"], "c": ["n", "m"]}
+    assert [said.partition(":")[0] for said in catalog.left_out] == ["c.csv"]
+    assert await answer(f"{folder / 'a.csv'}?header=2", "SELECT v FROM a") == [(2,)]
+    fill(folder, **{"q?header=2__csv": "n\n1\n"})  # a name, and no option
+    assert await answer(folder / "q?header=2.csv", "SELECT n FROM q_header_2") == [(1,)]
+    with pytest.raises(ConfigurationError, match=r"header=a\.csv names no line"):
+        connect(f"{folder}?header=a.csv")
+
+
+async def test_only_the_first_lines_are_looked_at_for_a_header(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+    real = duckdb_files.split
+    monkeypatch.setattr(
+        duckdb_files, "split", lambda text, **how: read.append(len(text)) or real(text, **how)
+    )
+    fill(tmp_path, many__csv="Report,\nid,v\n" + "".join(f"{n},{n}\n" for n in range(100_000)))
+    assert await answer(tmp_path, "SELECT count(*) FROM many") == [(100_000,)]
+    assert read == [duckdb_files.HEAD]
+
+
+async def test_a_fault_is_said_once_until_its_file_changes(tmp_path: Path) -> None:
+    folder = fill(tmp_path / "data", good__csv="a\n1\n", one__json="{", two__json="{")
+    keeping, first = Keeping(tmp_path / "home", 0.0), "one.json is left out"
+
+    async def said(name: str = "data") -> list[str]:
+        async with connect(str(folder)) as connector:
+            found = (await connector.catalog()).left_out
+            return [each.partition(":")[0] for each in keeping.unsaid(name, connector, found)]
+
+    assert await said() == [first, "two.json is left out"]
+    assert await said() == []
+    assert await said("another") == [first, "two.json is left out"]
+    (folder / "one.json").write_text("{{")
+    assert await said() == [first]
+    (folder / "one.json").write_text("[]")
+    assert await said() == []
+    (folder / "one.json").write_text("{{")
+    assert await said() == [first], "it was whole for a while"
+    (next((tmp_path / "home").glob("*.said"))).write_bytes(b"\xff")
+    assert isinstance(await said(), list)
+
+
+async def test_a_fault_of_one_of_several_databases_is_said_again_when_its_file_changes(
+    tmp_path: Path,
+) -> None:
+    data = fill(tmp_path / "data", good__csv="a\n1\n", one__json="{")
+    with sqlite3.connect(tmp_path / "shop.db") as shop:
+        shop.execute("CREATE TABLE t (x)")
+    shop.close()
+    connector = connect_all([str(data), str(tmp_path / "shop.db")])
+    async with connector:
+        (sentence,) = (await connector.catalog()).left_out
+        before = connector.stamp(sentence)
+        (data / "one.json").write_text("{{")
+        assert before
+        assert connector.stamp(sentence) != before
 
 
 async def test_types_hold_for_rows_far_beyond_a_sample(tmp_path: Path) -> None:

@@ -137,7 +137,7 @@ class Catalog:
         notes: What the reader of the catalog should know: what was skipped, cut or repaired
             while it was built (a missing file, descriptions that did not line up, ...).
         left_out: Those of the notes that name a table, a view or a file of the user's that is not
-            in the catalog: a warning wherever the catalog is used.
+            in the catalog, or not read as it stands: warnings of ``doctor`` and of the first answer.
         filtered: Full names of tables of which the database may show this user some rows only.
     """
 

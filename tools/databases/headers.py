@@ -120,7 +120,9 @@ def find(rows: Rows, width: int) -> Header | None:
             first = better
     named = _is_header(rows, first)
     if not named and first and len(rows[first - 1]) == width and _is_header(rows, first - 1, sure=True):
-        first, named = first - 1, True  # a header of which most cells are empty, such as ",amount"
+        names, used = _filled(rows[first - 1]), _used(rows, first - 1, width)
+        if 2 * len(names) >= len(used):  # a header that is half empty, such as ",amount"
+            first, named = first - 1, True
     title = next((_shown(row) for row in rows[:first] if _filled(row)), "")
     return Header(first, named, title)
 

@@ -12,8 +12,8 @@ import pytest
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
 from quorum.tools.databases import connect
-from quorum.tools.databases.kept import Keeping
 from quorum.tools.databases.base import Connector
+from quorum.tools.databases.kept import Keeping
 from quorum.tools.query import ErrorKind, Limits, QueryError
 from tests.tools.databases.contract import children, error, rows
 

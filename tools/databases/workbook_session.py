@@ -13,14 +13,13 @@ from datetime import date, datetime, time, timedelta
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
-from python_calamine import CalamineError, CalamineWorkbook, SheetTypeEnum, SheetVisibleEnum
-
 from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases.headers import FOUND, ROWS, Header, find
 from quorum.tools.databases.session import Fetched
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from python_calamine import CalamineWorkbook
 
 LONGEST = 32_767
 """Characters of a cell, as Excel has it."""
@@ -40,6 +39,7 @@ class WorkbookSession:
 
     def warm_up(self) -> None:
         import pyarrow  # noqa: F401
+        import python_calamine  # noqa: F401
 
     def run(self, sql: str, rows: int, size: int, seconds: float) -> Fetched:  # noqa: ARG002
         """The sheets, or one sheet's rows with the header that was found in the schema's metadata.
@@ -47,10 +47,12 @@ class WorkbookSession:
         Raises:
             DatabaseUnavailable: It is no workbook, or too large.
         """
+        from python_calamine import CalamineError
+
         try:  # opened here, under the limit on memory
             book = self._book = self._book or self._opened()
             table = _rows(book, json.loads(sql)) if sql else _sheets(book)
-        except (CalamineError, zipfile.BadZipFile) as error:
+        except (CalamineError, ValueError, zipfile.BadZipFile) as error:
             hint = "Is it a CSV, or encrypted? Name a CSV .csv; save a workbook anew, without a password."
             raise DatabaseUnavailable(f"it is no workbook ({error}).", hint=hint) from error
         if table.nbytes > size:
@@ -59,6 +61,8 @@ class WorkbookSession:
         return Fetched(table, "", ("",) * table.num_columns)
 
     def _opened(self) -> CalamineWorkbook:
+        from python_calamine import CalamineWorkbook
+
         with zipfile.ZipFile(self._path) as packed:
             unpacked = sum(part.file_size for part in packed.infolist())
         if unpacked > UNPACKED:
@@ -71,6 +75,7 @@ class WorkbookSession:
 
 def _sheets(book: CalamineWorkbook) -> pa.Table:
     import pyarrow as pa
+    from python_calamine import SheetTypeEnum, SheetVisibleEnum
 
     sheets = [sheet for sheet in book.sheets_metadata if sheet.typ == SheetTypeEnum.WorkSheet]
     visible = [sheet.visible == SheetVisibleEnum.Visible for sheet in sheets]
@@ -128,7 +133,7 @@ def _array(values: list[Any]) -> pa.Array:
         return pa.array(cells)
     texts = [None if cell is None else _text(cell) for cell in cells]
     if any(text and len(text) > LONGEST for text in texts):
-        raise CalamineError(f"a cell has more than {LONGEST:,} characters")
+        raise ValueError(f"a cell has more than {LONGEST:,} characters")
     return pa.array(texts, pa.string())
 
 

@@ -118,7 +118,7 @@ def test_a_workbook_that_would_unpack_to_more_than_a_bound_is_not_unpacked(
     path = workbook(tmp_path / "good.xlsx", One=ORDERS)
     session = import_module("quorum.tools.databases.workbook_session")
     monkeypatch.setattr(session, "UNPACKED", 1000)
-    monkeypatch.setattr(session, "CalamineWorkbook", None)
+    monkeypatch.setattr("python_calamine.CalamineWorkbook", None)
     with pytest.raises(DatabaseUnavailable, match="it unpacks to"):
         session.WorkbookSession(str(path), 2**31).run("", 10, 2**20, 1.0)
 

@@ -83,7 +83,7 @@ def connect_all(urls: Sequence[str]) -> Connector:
 def _with_scheme(url: str) -> str:
     if "://" in url:
         return url
-    path, option, lines = url.rpartition("?header=")
+    path, option, lines = url.rpartition("?skip=")
     if option and not Path(url).exists():
         return f"{_engine_of(path)}:///{quote(path)}{option}{lines}"
     return f"{_engine_of(url)}:///{quote(url)}"

@@ -47,6 +47,10 @@ HEAD = 2**16
 """Bytes of a CSV file in which its header is looked for."""
 
 
+NO_HEADER = "no-header"
+"""The value of ``?skip=`` for a table whose first line is data."""
+
+
 class Unreadable(str):
     """Why a file cannot be read, and what to do."""
 
@@ -55,8 +59,8 @@ class FilesConnector(DuckdbConnector):
     """``files:///relative/orders.csv``, ``files:////absolute/folder``: a file is a table (``data_files``).
 
     Queries read those files and no other. What is there when the database is opened counts.
-    ``?header=3`` says in which line the header is, 0 that there is none; ``?header=a.csv:3&header=May:1`` of
-    one file, and of one sheet of a workbook.
+    ``?skip=2`` says that two lines stand above the header, ``?skip=no-header`` that there is none;
+    ``?skip=a.csv:2&skip=May:0`` says it of one file, and of one sheet of a workbook.
     """
 
     scheme = "files"
@@ -74,14 +78,14 @@ class FilesConnector(DuckdbConnector):
 
     @classmethod
     def from_url(cls, url: str) -> Self:
-        plain, options = options_of(url, "header")
+        plain, options = options_of(url, "skip")
         headers = {}
-        for given in options.get("header", ()):
-            name, _, line = given.rpartition(":")
-            if not (line.isascii() and line.isdigit()):
-                hint = "Write ?header=3, or ?header=orders.csv:3 for a file of a folder; 0 for none."
-                raise ConfigurationError(f"header={given} names no line.", hint=hint)
-            headers[name] = int(line)
+        for given in options.get("skip", ()):
+            name, _, lines = given.rpartition(":")
+            if lines != NO_HEADER and not (lines.isascii() and lines.isdigit()):
+                hint = f"Write ?skip=2, or ?skip=orders.csv:2 for a file of a folder; {NO_HEADER} for none."
+                raise ConfigurationError(f"skip={given} is no number of lines.", hint=hint)
+            headers[name] = 0 if lines == NO_HEADER else int(lines) + 1
         return cls(file_of(plain, cls.scheme), headers)
 
     @property
@@ -302,7 +306,7 @@ class FilesConnector(DuckdbConnector):
     def _example(self, source: Source, sheet: str = "") -> str:
         """How the user names the header's line."""
         name = sheet or ("" if self.path.is_file() else source.shown)
-        return f"--db '{self.path.name}?header={f'{quote(name)}:' if name else ''}LINE'"
+        return f"--db '{self.path.name}?skip={f'{quote(name)}:' if name else ''}LINES'"
 
 
 def _begins(file: str) -> bytes:

@@ -124,7 +124,7 @@ async def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
         (
             "quotes.csv",
             b"T\na,b\n1,2\n1,2\n1,2,3\n",
-            r"quotes.csv is left out: .*--db 'quotes.csv[?]header=LINE'",
+            r"quotes.csv is left out: .*--db 'quotes.csv[?]skip=LINES'",
         ),
         ("folder/notes.md", b"# hello", "holds no data file"),
         ("lake/_delta_log/0.json", b"{}", "Delta table"),
@@ -165,7 +165,7 @@ async def test_a_header_below_a_title_is_found_and_said(
     assert found.row_count == 2
     (said,) = catalog.left_out
     assert said.startswith(f"{name}: its header is line {line}, below ")
-    assert said.endswith(f"--db '{tmp_path.name}?header={name}:LINE'")
+    assert said.endswith(f"--db '{tmp_path.name}?skip={name}:LINES'")
 
 
 async def test_a_plain_file_is_read_without_a_word(tmp_path: Path) -> None:
@@ -209,15 +209,15 @@ async def test_the_user_says_where_the_header_is(tmp_path: Path) -> None:
     folder = fill(
         tmp_path / "data", a__csv="x,y\nid,v\n1,2\n", b__csv="x,y\nid,v\n1,2\n", c__csv="T\nn,m\n1,2\n"
     )
-    catalog = await catalog_of(f"{folder}?header=a.csv:2&header=b.csv:0")
+    catalog = await catalog_of(f"{folder}?skip=a.csv:1&skip=b.csv:no-header")
     names = {item.name: [column.name for column in item.columns] for item in catalog.tables}
     assert names == {"a": ["id", "v"], "b": ["column0", "column1"], "c": ["n", "m"]}
     assert [said.partition(":")[0] for said in catalog.left_out] == ["c.csv"]
-    assert await answer(f"{folder / 'a.csv'}?header=2", "SELECT v FROM a") == [(2,)]
-    fill(folder, **{"q?header=2__csv": "n\n1\n"})  # a name, and no option
-    assert await answer(folder / "q?header=2.csv", "SELECT n FROM q_header_2") == [(1,)]
-    with pytest.raises(ConfigurationError, match=r"header=a\.csv names no line"):
-        connect(f"{folder}?header=a.csv")
+    assert await answer(f"{folder / 'a.csv'}?skip=1", "SELECT v FROM a") == [(2,)]
+    fill(folder, **{"q?skip=1__csv": "n\n1\n"})  # a name, and no option
+    assert await answer(folder / "q?skip=1.csv", "SELECT n FROM q_skip_1") == [(1,)]
+    with pytest.raises(ConfigurationError, match=r"skip=a\.csv is no number"):
+        connect(f"{folder}?skip=a.csv")
 
 
 async def test_only_the_first_lines_are_looked_at_for_a_header(

@@ -57,7 +57,7 @@ async def test_values_have_their_types(tmp_path: Path) -> None:
     (said,) = catalog.left_out
     assert said == (
         "sales.xlsx, sheet May: its header is line 3, below 'Sales of May'. "
-        "If not: --db 'sales.xlsx?header=May:LINE'"
+        "If not: --db 'sales.xlsx?skip=May:LINES'"
     )
     assert await answer(path, "SELECT day, price, mixed FROM sales") == [
         (date(2024, 5, 1), 1.5, "1"),
@@ -97,7 +97,7 @@ async def test_sheets_are_tables(tmp_path: Path) -> None:
 
 async def test_the_user_says_where_a_sheets_header_is(tmp_path: Path) -> None:
     path = workbook(tmp_path / "a.xlsx", One=ORDERS, Two=ORDERS)
-    catalog = await catalog_of(f"{path}?header=One:0&header=Two:2")
+    catalog = await catalog_of(f"{path}?skip=One:no-header&skip=Two:1")
     assert {item.name: [column.name for column in item.columns] for item in catalog.tables} == {
         "One": ["column0", "column1"],
         "Two": ["1", "Bern"],

@@ -61,7 +61,7 @@ def _parts(sql: str, context: Context) -> list[str]:
     """What was read in each of several databases when the query ran, as the trace has it."""
     if not context.database.connector.several:
         return []
-    for event in map(context.trace.expand, context.trace.events()):
+    for event in context.trace.events():
         if event["kind"] == "query" and event.get("sql") == sql and event.get("parts"):
             return list(event["parts"])
     return []

@@ -89,7 +89,7 @@ class Asked:
                 self.questions.append(Clarification.model_validate(output["__interrupt__"][0].value))
                 start = Command(resume=reply)
             await context.trace.aflush()
-            self.events = [context.trace.expand(event) for event in context.trace.events()]
+            self.events = list(context.trace.events())
             answer: dict[str, Any] = output["answer"]
             return answer
         finally:

@@ -9,7 +9,7 @@ from pydantic import Field, field_validator
 
 from quorum.agents.base import PromptContext, ask
 from quorum.agents.prompting import show_row
-from quorum.agents.role import Form, Role
+from quorum.agents.role import Form, Role, Summary
 from quorum.agents.turns import Finding
 from quorum.tools.models import Model
 
@@ -21,6 +21,7 @@ class Revision(Form):
 
     explanation: str = Field(default="", description="Whether the objection holds, and why, in one sentence.")
     sql: str | None = Field(description="The whole revised query; null if the query stands.")
+    summary: Summary = ""
 
     @field_validator("sql")
     @classmethod

@@ -230,7 +230,7 @@ def _summary(folder: Path) -> RunSummary:
         return RunSummary(folder.name, "", "unreadable", "")
     return RunSummary(
         id=folder.name,
-        question=str(meta.get("question", "")),
+        question=str((answer or meta).get("question", "")),
         status=status,
         started=str(meta.get("started", "")),
         demonstration=bool(answer and answer.get("demonstration")),

@@ -27,7 +27,7 @@ from quorum.knowledge.validation import first_in_words
 
 PREVIEW_ROWS = 20
 
-VERSION = 8
+VERSION = 9
 """Version of the state's form; a run begun with another version cannot be resumed."""
 
 Item = TypeVar("Item")
@@ -337,7 +337,8 @@ class RunState(Known):
         first_round: Candidates of a first round of writing, while they do not vote.
         explored: An exploration took place, or none is possible.
         doubted: What checks of silent errors found in the winner, which is the ``objection`` then.
-        objection: The Validator's, to the winner; ``revision`` is the Reviser's query.
+        objection: The Validator's, to the winner.
+        revision: What the Reviser gives instead, as ``PromptExtras.given``; empty for nothing.
         stopped_by: The limit that ended the run.
         reopened: ``Context.session`` in which all candidates were asked again because no model had answered.
         readings: What else the question could mean, None if nobody looked; they run as ``r1``, ``r2``, ….

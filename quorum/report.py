@@ -156,7 +156,7 @@ def report_of(run: RunFolder) -> Report:
     return Report(
         run_id=run.run_id,
         folder=str(run.folder),
-        question=str(meta.get("question", "")),
+        question=str((answer or meta).get("question", "")),
         started=str(meta.get("started", "")),
         options=meta.get("options") or {},
         answer=answer,

@@ -135,6 +135,7 @@ def _answer(state: RunState, context: Context, warnings: list[str], disagreement
         vote=_vote(vote) if vote else None,
         assumptions=_distinct([*state.assumptions, *remarks.assumptions], MAX_ASSUMPTIONS) if shown else [],
         readings=_readings(state, context),
+        readings_tried=None if state.readings is None else len(state.readings),
         meant=state.meant,
         doubts=state.open_doubts if result else [],
         disagreement=disagreement,

@@ -274,13 +274,13 @@ def typed(kind: Any, values: Any, name: str = "") -> Any:
     try:
         return _adapter(kind).validate_python(values)
     except ValidationError as error:
-        problem = ".".join(filter(None, (name, first_in_words(error))))
+        problem = first_in_words(error, name)
         raise UnfitState(f"The state cannot be used: {problem}.", hint="Edit that value again.") from error
 
 
 def gather(so_far: list[Item], more: list[Item] | None) -> list[Item]:
     """Reducer of lists that nodes append to; None empties the list, as a new run does."""
-    return [] if more is None else so_far + typed(list[Any], more, "list")
+    return [] if more is None else so_far + typed(list[Any], more, "warnings")
 
 
 def merge(so_far: list[Candidate], more: list[Candidate] | None) -> list[Candidate]:

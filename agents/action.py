@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import Field, model_validator
 
 from quorum.agents.base import PromptContext, ask
-from quorum.agents.role import Missing, Ordered, Role, Summary
+from quorum.agents.role import Form, Missing, Ordered, Role, Summary
 from quorum.agents.turns import Finding, Turn
 from quorum.tools.models import Model
 
 ActionKind = Literal["sql", "look", "terminate"]
 
 
-class Action(BaseModel):
+class Action(Form):
     """One step towards the answer."""
 
-    thought: str = Field(description="Why this step, in one sentence.")
+    thought: str = Field(default="", description="Why this step, in one sentence.")
     action: ActionKind
-    sql: str | None = Field(description="The complete query, for action sql; else null.")
-    command: str | None = Field(description="The command, for action look; else null.")
+    sql: str | None = Field(default=None, description="The complete query, for action sql; else null.")
+    command: str | None = Field(default=None, description="The command, for action look; else null.")
     missing: Missing = None
     summary: Summary = ""
     ordered: Ordered = False

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from string import ascii_uppercase
+from typing import Annotated
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from quorum.agents.base import PromptContext, ask
-from quorum.agents.role import Role
+from quorum.agents.role import Form, Role, usable
 from quorum.agents.turns import ExplorationQuery
 from quorum.knowledge import syntax
 from quorum.tools.models import Model
@@ -24,10 +25,12 @@ NESTED_TOPICS = ("JSON", "Arrays")
 """Topics of the dialect's reference that stand for the hints of ReFoRCE's Listing 1 and Figure 4."""
 
 
-class Exploration(BaseModel):
+class Exploration(Form):
     """Queries from simple to nested."""
 
-    queries: list[ExplorationQuery] = Field(description="From simple to nested.")
+    queries: Annotated[list[ExplorationQuery], usable(ExplorationQuery)] = Field(
+        default=[], description="From simple to nested."
+    )
 
 
 ROLE = Role("column_explorer", "ColumnExplorer", "wants to run {queries:query|queries}", Exploration)

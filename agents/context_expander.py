@@ -5,20 +5,21 @@ The second half of the InfoAgent's work.
 
 from __future__ import annotations
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from quorum.agents.base import ask
-from quorum.agents.role import Role
+from quorum.agents.role import Form, Role
 from quorum.tools.models import Model
 
 
-class Additions(BaseModel):
+class Additions(Form):
     """Columns that the context lacks."""
 
-    reasoning: str = Field(description="How the tables needed are joined; two sentences at most.")
+    reasoning: str = Field(default="", description="How the tables needed are joined; two sentences at most.")
     add: list[str] = Field(
+        default=[],
         description="`table.column` of what is missing, spelt as the tables show it: keys to "
-        "join by, and columns that the question needs; empty if nothing is."
+        "join by, and columns that the question needs; empty if nothing is.",
     )
 
 

@@ -6,21 +6,23 @@ rewrites the stage: an error is found where it begins.
 
 from __future__ import annotations
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import Field, model_validator
 
 from quorum.agents.base import PromptContext, ask
-from quorum.agents.role import Role
+from quorum.agents.role import Form, Role
 from quorum.tools.models import Model
 
 MAX_REWRITES = 5  # of one query, over all its stages; the paper leaves it open
 
 
-class StageReview(BaseModel):
+class StageReview(Form):
     """A stage accepted, or rewritten."""
 
-    reasoning: str = Field(description="What the result or the error shows, in one sentence.")
+    reasoning: str = Field(default="", description="What the result or the error shows, in one sentence.")
     accept: bool = Field(description="Whether the stage stands; one that failed does not.")
-    sql: str | None = Field(description="If it does not stand: the SELECT that takes its place; else null.")
+    sql: str | None = Field(
+        default=None, description="If it does not stand: the SELECT that takes its place; else null."
+    )
 
     @model_validator(mode="after")
     def _rewrites_what_it_refuses(self) -> StageReview:

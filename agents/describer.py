@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from quorum.agents.base import ask
-from quorum.agents.role import Role
+from quorum.agents.role import Form, Role
 from quorum.tools.models import Model
 
 
-class Description(BaseModel):
+class Description(Form):
     """What a query answers."""
 
     description: str = Field(

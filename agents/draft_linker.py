@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from quorum.agents.base import ask, ask_each
-from quorum.agents.role import Role
+from quorum.agents.role import Form, Role
 from quorum.tools.models import Model
 
 
-class ChunkDraft(BaseModel):
+class ChunkDraft(Form):
     """A query over one part of the schema, or none."""
 
     missing: str = Field(
-        description="What tables of other parts must give, in one sentence; empty if nothing."
+        default="", description="What tables of other parts must give, in one sentence; empty if nothing."
     )
     sql: str | None = Field(description="The draft; null if this part has nothing to do with the question.")
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from quorum.agents.base import PromptContext, ask
-from quorum.agents.role import Role, SqlText
+from quorum.agents.role import Form, Role, SqlText, usable
 from quorum.agents.turns import ExplorationQuery
 from quorum.tools.models import Model
 from quorum.tools.query import ErrorKind
@@ -24,31 +25,31 @@ ABOUT_SYNTAX = (ErrorKind.SYNTAX, ErrorKind.GROUPING, ErrorKind.FUNCTION, ErrorK
 """Errors that a look into the dialect's reference may mend."""
 
 
-class Rewrite(BaseModel):
+class Rewrite(Form):
     """A waiting query, mended before it is run."""
 
     number: int = Field(description="Its number.")
-    sql: str = Field(description="The whole mended query.")
+    sql: SqlText = Field(description="The whole mended query.")
 
 
-class Correction(BaseModel):
+class Correction(Form):
     """A failed query mended, and with it those that would fail likewise.
 
     ``sql`` is None where nothing is wrong: that there is no row is the finding.
     """
 
-    fault: str = Field(description="What was wrong, if anything, in one sentence.")
+    fault: str = Field(default="", description="What was wrong, if anything, in one sentence.")
     sql: SqlText | None = Field(
         description="The whole corrected query, different from every form shown; null only if the lack of "
         "rows is the finding."
     )
-    later: list[Rewrite] = Field(
+    later: Annotated[list[Rewrite], usable(Rewrite)] = Field(
         default=[], description="Waiting queries with the same fault, mended; else empty."
     )
 
     def mended(self, waiting: Sequence[ExplorationQuery]) -> list[ExplorationQuery]:
         """The queries ``waiting``, each rewritten one in the place of its faulty form."""
-        rewritten = {rewrite.number: rewrite.sql.strip() for rewrite in self.later if rewrite.sql.strip()}
+        rewritten = {rewrite.number: rewrite.sql for rewrite in self.later}
         return [
             query.model_copy(update={"sql": rewritten[number]}) if number in rewritten else query
             for number, query in enumerate(waiting, 1)

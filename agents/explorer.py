@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from quorum.agents.base import ask
-from quorum.agents.role import Role
+from quorum.agents.role import Form, Role
 from quorum.tools.models import Model
 
 ActionName: TypeAlias = Literal[
@@ -25,7 +25,7 @@ WIDTH = 6
 """Columns of one action at most (the paper's takes one: a wide table would use up the attempts)."""
 
 
-class Action(BaseModel):
+class Action(Form):
     """One action on one query state."""
 
     state: int = Field(description="The number of the state that it is added to; 0 for a new query.")
@@ -43,10 +43,12 @@ class Action(BaseModel):
     )
 
 
-class Choice(BaseModel):
+class Choice(Form):
     """The actions to try next."""
 
-    reasoning: str = Field(description="What they will teach about the database; two sentences at most.")
+    reasoning: str = Field(
+        default="", description="What they will teach about the database; two sentences at most."
+    )
     actions: list[Action] = Field(min_length=1)
 
 

@@ -6,32 +6,34 @@ is refined.
 
 from __future__ import annotations
 
-from pydantic import BaseModel, Field, field_validator
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
 
 from quorum.agents.base import PromptContext, ask
-from quorum.agents.role import Role
+from quorum.agents.role import Form, Role
 from quorum.tools.models import Model
 
 
-class AnswerFormat(BaseModel):
+def _some_columns(header: str) -> str:
+    if not header.strip(" ,"):
+        raise ValueError("the header names no column")
+    return header.strip()
+
+
+class AnswerFormat(Form):
     """What the result looks like as a CSV file."""
 
-    header: str = Field(
+    header: Annotated[str, AfterValidator(_some_columns)] = Field(
         description="The columns, only those that the question asks for, as `name:type`, separated by "
         "commas, each type one of integer, real, text, date, datetime, boolean. A place given by coordinates "
         "has a column for each. Where a word of the question can mean two columns, name both."
     )
     rows: str = Field(
+        default="",
         description="What one row stands for, and how many there are: one for a superlative or a single "
-        "figure, a stated number, or one for each of something; then the order where the question fixes it."
+        "figure, a stated number, or one for each of something; then the order where the question fixes it.",
     )
-
-    @field_validator("header")
-    @classmethod
-    def _some_columns(cls, header: str) -> str:
-        if not header.strip(" ,"):
-            raise ValueError("the header names no column")
-        return header.strip()
 
     @property
     def text(self) -> str:

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from quorum.agents.base import ask
-from quorum.agents.role import Role
+from quorum.agents.role import Form, Role
 from quorum.agents.turns import Attempt
 from quorum.tools.models import Model
 
 
-class Keywords(BaseModel):
+class Keywords(Form):
     """What to look for."""
 
     keywords: list[str] = Field(

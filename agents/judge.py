@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from quorum.agents.base import PromptContext, ask
 from quorum.agents.prompting import show_row
-from quorum.agents.role import Role
+from quorum.agents.role import Form, Role
 from quorum.tools.models import Model
 
 Label: TypeAlias = Literal["A", "B", "C", "D", "E", "F", "G", "H"]
@@ -27,10 +27,10 @@ CANNOT_TELL: Literal["cannot tell"] = "cannot tell"
 SAMPLE_ROWS = 5
 
 
-class Judgement(BaseModel):
+class Judgement(Form):
     """The Judge's decision."""
 
-    reason: str = Field(description="The difference that decides, in three sentences at most.")
+    reason: str = Field(default="", description="The difference that decides, in three sentences at most.")
     choice: Literal[Label, "cannot tell"] = Field(
         description="The label of the right answer; `cannot tell` if the question fits several equally "
         "well, or none of them."

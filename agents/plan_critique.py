@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from quorum.agents.base import PromptContext, ask
-from quorum.agents.role import Role
+from quorum.agents.role import Form, Role
 from quorum.tools.models import Model
 
 MAX_ROUNDS = 3  # ReCAPAgent-SQL, section 3.3: critiqued and refined at most three times
 
 
-class PlanReview(BaseModel):
+class PlanReview(Form):
     """The verdict over a plan."""
 
-    feedback: str = Field(description="What to change; empty if the plan passes.")
+    feedback: str = Field(default="", description="What to change; empty if the plan passes.")
     update_plan: bool = Field(
         description="Whether the plan goes back: only for a fault that would make the answer wrong."
     )

@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, Field, field_validator
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
 
 from quorum.agents.base import PromptContext, ask
-from quorum.agents.role import Assumptions, Role
+from quorum.agents.role import Assumptions, Form, Role
 from quorum.tools.models import Model
 
 
-class Plan(BaseModel):
+def _some_steps(steps: list[str]) -> list[str]:
+    kept = [step.strip() for step in steps if step.strip()]
+    if not kept:
+        raise ValueError("the plan has no steps")
+    return kept
+
+
+class Plan(Form):
     """How to answer a question, before any SQL is written."""
 
-    steps: list[str] = Field(
+    steps: Annotated[list[str], AfterValidator(_some_steps)] = Field(
         description="As few as the question needs, at most eight, one sentence each. Name the tables, the "
         "join keys, the filters with their literal values, what one result row stands for, and the order "
         "or limit if the question asks for one."
     )
     expected_format: str = Field(
+        default="",
         description="The result's columns as `name (type), name (type)`, only what the question asks for, "
         "each type one of integer, real, text, date, datetime, boolean; then `one row`, or `one row per …`, "
-        "and the order if the question asks for one."
+        "and the order if the question asks for one.",
     )
     assumptions: Assumptions = Field(default_factory=list)
-
-    @field_validator("steps")
-    @classmethod
-    def _some_steps(cls, steps: list[str]) -> list[str]:
-        kept = [step.strip() for step in steps if step.strip()]
-        if not kept:
-            raise ValueError("the plan has no steps")
-        return kept
 
 
 ROLE = Role("planner", "Planner", "{steps:step|steps}, to give {expected_format}", Plan)

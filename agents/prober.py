@@ -7,11 +7,12 @@ only where there is a doubt to settle: to look always gave no more right answers
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from quorum.agents.base import PromptContext, ask
-from quorum.agents.role import Role
+from quorum.agents.role import Form, Role, usable
 from quorum.agents.turns import ExplorationQuery
 from quorum.tools.models import Model
 
@@ -19,10 +20,10 @@ MAX_QUERIES = 6
 ROW_LIMIT = 10
 
 
-class Probes(BaseModel):
+class Probes(Form):
     """Queries that run side by side."""
 
-    queries: list[ExplorationQuery] = Field(
+    queries: Annotated[list[ExplorationQuery], usable(ExplorationQuery)] = Field(
         default_factory=list,
         description=f"One for each doubt, {MAX_QUERIES} at most; empty if nothing here decides anything.",
     )

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, TypeAlias, get_args
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from quorum.agents.base import PromptContext, ask
 from quorum.agents.prompting import show_row
-from quorum.agents.role import Role, SqlText, Summary, sentence
+from quorum.agents.role import Form, NeededText, Role, SqlText, Summary, sentence, usable
 from quorum.agents.turns import MAX_READINGS
 from quorum.tools.models import Model
 
@@ -23,36 +23,28 @@ Likely: TypeAlias = Literal["more", "as", "less"]
 LIKELY = get_args(Likely)
 
 
-class Reading(BaseModel):
+class Reading(Form):
     """One definite other meaning of the question, and its query."""
 
-    meaning: Annotated[str, AfterValidator(sentence)] = Field(
+    meaning: Annotated[NeededText, AfterValidator(sentence)] = Field(
         description='The question, said anew so that it can only mean this; never "X or Y".'
     )
     sql: SqlText = Field(description="The whole query of this reading.")
     summary: Summary = ""
-    likely: Likely = Field(
+    likely: Annotated[Likely, BeforeValidator(lambda said: said if said in LIKELY else "less")] = Field(
         default="less",
         description="Whether those who ask in these words mean this more often than what the colleague "
         "answers, as often, or less often.",
     )
 
 
-def _whole(given: Any) -> Any:
-    """Those that have words and a query: one that lacks them costs itself, not the others."""
-    if not isinstance(given, list):
-        return [] if given is None else given
-    items = [item for item in given if isinstance(item, dict) and item.get("meaning") and item.get("sql")]
-    return [item if item.get("likely") in LIKELY else item | {"likely": "less"} for item in items]
-
-
-class Readings(BaseModel):
+class Readings(Form):
     """What else is open."""
 
     reasoning: str = Field(
         default="", description="Which words leave what open, or why nothing is; three sentences at most."
     )
-    readings: Annotated[list[Reading], BeforeValidator(_whole)] = Field(
+    readings: Annotated[list[Reading], usable(Reading)] = Field(
         default_factory=list,
         description=f"The likeliest first, {MAX_READINGS} at most; empty if nothing is open.",
     )

@@ -5,22 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pydantic import BaseModel, Field, field_validator
+from pydantic import Field, field_validator
 
 from quorum.agents.base import PromptContext, ask
 from quorum.agents.prompting import show_row
-from quorum.agents.role import Role
+from quorum.agents.role import Form, Role, Summary
 from quorum.agents.turns import Finding
 from quorum.tools.models import Model
 
 SAMPLE_ROWS = 10  # rows of the result that the prompt shows
 
 
-class Revision(BaseModel):
+class Revision(Form):
     """What becomes of the query."""
 
-    explanation: str = Field(description="Whether the objection holds, and why, in one sentence.")
+    explanation: str = Field(default="", description="Whether the objection holds, and why, in one sentence.")
     sql: str | None = Field(description="The whole revised query; null if the query stands.")
+    summary: Summary = ""
 
     @field_validator("sql")
     @classmethod

@@ -10,9 +10,17 @@ from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from types import MappingProxyType
-from typing import Annotated, Any, Generic, TypeAlias, TypeVar
+from typing import Annotated, Any, Generic, TypeAlias, TypeVar, get_origin
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from quorum.knowledge.errors import ConfigurationError
 
@@ -31,6 +39,52 @@ GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 """Roles that do the same work, in one recipe or in several, under one name."""
+
+
+class Form(BaseModel):
+    """The form of a role's reply, or of an object in one.
+
+    A field without a default is one that the graph cannot do without: a query, a verdict, a choice. A reply
+    may lack any other, as most prose. Models are asked for every field (``tools/models/structured.py``).
+
+    What is plainly meant is taken: null where a field has a default, a number as a text, a text or an object
+    where a list of them is wanted. Fields that the form lacks are ignored.
+    """
+
+    model_config = ConfigDict(coerce_numbers_to_str=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_meant(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        fields = {name: field for name, field in cls.model_fields.items() if name in given}
+        unsaid = {name for name, each in fields.items() if given[name] is None and not each.is_required()}
+        lists = {name for name, each in fields.items() if get_origin(each.annotation) is list}
+        return {
+            name: _listed(value) if name in lists else value
+            for name, value in given.items()
+            if name not in unsaid
+        }
+
+
+def _listed(value: Any) -> Any:
+    """A text or an object by itself as a list of one; a list without nulls."""
+    if isinstance(value, list):
+        return [item for item in value if item is not None]
+    return [value] if isinstance(value, dict) or (isinstance(value, str) and value.strip()) else value or []
+
+
+def usable(form: type[Form]) -> BeforeValidator:
+    """Of a list those that fit ``form``: an object that does not fit costs itself, not the reply."""
+
+    def fits(item: Any) -> bool:
+        try:
+            return bool(form.model_validate(item))
+        except ValidationError:
+            return False
+
+    return BeforeValidator(lambda items: [*filter(fits, items)] if isinstance(items, list) else items)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +157,12 @@ def _some_sql(sql: str) -> str:
     return sql.strip()
 
 
+def _some_text(text: str) -> str:
+    if not text.strip():
+        raise ValueError("it is empty")
+    return text.strip()
+
+
 def said(text: Any) -> Any:
     """None where a model writes out that there is nothing to say."""
     nothing = isinstance(text, str) and text.strip().strip(".").casefold() in _NOTHING
@@ -111,10 +171,9 @@ def said(text: Any) -> Any:
 
 def all_said(texts: Any) -> Any:
     """The first few sentences, each on a line; other prompts show them, too."""
-    items = [texts] if isinstance(texts, str) else [] if texts is None else texts
-    if not isinstance(items, list) or not all(isinstance(text, str) for text in items):
-        return items
-    return [sentence(text) for text in map(said, items) if text][:MAX_ASSUMPTIONS]
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        return texts
+    return [sentence(text) for text in map(said, texts) if text][:MAX_ASSUMPTIONS]
 
 
 def sentence(text: str) -> str:
@@ -168,6 +227,9 @@ Summary: TypeAlias = Annotated[
     ),
 ]
 """The answer in words, read above its rows."""
+
+NeededText: TypeAlias = Annotated[str, AfterValidator(_some_text)]
+"""Words that the graph cannot do without: none are sent back, white space around them goes."""
 
 SqlText: TypeAlias = Annotated[str, AfterValidator(_some_sql)]
 """A query in a reply: an empty one is sent back, white space around it goes."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import Field, model_validator
 
 from quorum.agents.base import ask
-from quorum.agents.role import Role
+from quorum.agents.role import Form, Role
 from quorum.knowledge.schema_files import SchemaFiles
 from quorum.tools.models import Model
 
@@ -17,14 +17,17 @@ SHORT = 6_000
 """Characters of ``DDL.sql`` that every prompt shows at once: it saves the turn that would ask for it."""
 
 
-class LinkStep(BaseModel):
+class LinkStep(Form):
     """A command over the schema files, or the linked schema that ends the search."""
 
-    thought: str = Field(description="What is still missing, or why this is enough, in one sentence.")
-    command: str | None = Field(description="The next command; null once you know enough.")
+    thought: str = Field(
+        default="", description="What is still missing, or why this is enough, in one sentence."
+    )
+    command: str | None = Field(default=None, description="The next command; null once you know enough.")
     linked_schema: str | None = Field(
+        default=None,
         description="What is needed and no more, keys for joins included, as `table1(col1:TYPE[value, "
-        "value], col2:TYPE); table2(col3:TYPE)`, with sample values where they help; null with a command."
+        "value], col2:TYPE); table2(col3:TYPE)`, with sample values where they help; null with a command.",
     )
 
     @model_validator(mode="after")

@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from quorum.agents.base import PromptContext, ask
-from quorum.agents.role import Role, SqlText
+from quorum.agents.role import Form, Role, SqlText
 from quorum.agents.turns import Finding
 from quorum.tools.models import Model
 
 
-class SecondAnswer(BaseModel):
+class SecondAnswer(Form):
     """The query that the model trusts now."""
 
-    reasoning: str = Field(description="What the result shows, in one sentence.")
+    reasoning: str = Field(default="", description="What the result shows, in one sentence.")
     sql: SqlText = Field(
         description="The whole query that you trust now: improved where something is wrong; the same "
         "again, unchanged, if all is right."

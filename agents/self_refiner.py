@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from quorum.agents.base import PromptContext, ask
-from quorum.agents.role import Role, Said, SqlText
+from quorum.agents.role import Form, Role, Said, SqlText
 from quorum.agents.turns import Attempt, Finding
 from quorum.tools.models import Model
 from quorum.tools.query import ErrorKind
@@ -16,10 +16,10 @@ from quorum.tools.query import ErrorKind
 MAX_ROUNDS = 5  # the paper leaves it open; ReFoRCE (000, Appendix B, Table 6) allows five iterations in all
 
 
-class Refinement(BaseModel):
+class Refinement(Form):
     """A repaired query, or that nothing is the answer."""
 
-    explanation: str = Field(description="What was wrong, if anything, in one sentence.")
+    explanation: str = Field(default="", description="What was wrong, if anything, in one sentence.")
     sql: SqlText | None = Field(
         description="The whole query, different from every one shown; null only if a query ran and its "
         "empty result is the answer."

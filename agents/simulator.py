@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from quorum.agents.base import ask
-from quorum.agents.role import Role, SqlText
+from quorum.agents.role import Form, Role, SqlText
 from quorum.tools.models import Model
 
 
-class Simulation(BaseModel):
+class Simulation(Form):
     """A query that does what the steps say."""
 
     sql: SqlText = Field(description="The whole query.")

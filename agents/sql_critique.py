@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import Field, model_validator
 
 from quorum.agents.base import PromptContext, ask
-from quorum.agents.role import Role
+from quorum.agents.role import Form, Role
 from quorum.tools.models import Model
 
 
-class SqlReview(BaseModel):
+class SqlReview(Form):
     """The verdict over a query, with the corrected one if it is wrong."""
 
     reasoning: str = Field(
-        description="The check, in a sentence or two: the fault, or why the query is right."
+        default="", description="The check, in a sentence or two: the fault, or why the query is right."
     )
     correct: bool = Field(description="Whether the query may stay as it is.")
-    sql: str | None = Field(description="The whole corrected query; null if it is correct.")
+    sql: str | None = Field(default=None, description="The whole corrected query; null if it is correct.")
 
     @model_validator(mode="after")
     def _corrects_what_it_faults(self) -> SqlReview:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from quorum.agents.base import ask
-from quorum.agents.role import Role
+from quorum.agents.role import Form, Role
 from quorum.tools.models import Model
 
 MAX_TOPICS = 3
 
 
-class SyntaxRequest(BaseModel):
+class SyntaxRequest(Form):
     """Topics to look up in the dialect's reference."""
 
     features: list[str] = Field(
-        description="At most three topics, written as in the list; empty if none is needed."
+        default=[], description="At most three topics, written as in the list; empty if none is needed."
     )
 
 

@@ -10,28 +10,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from quorum.agents.base import ask, ask_each
-from quorum.agents.role import Role
+from quorum.agents.role import Form, Role
 from quorum.tools.models import Model
 
 ABOVE_TOKENS = 50_000  # ReFoRCE, section 3.2.1
 
 
-class TableVerdict(BaseModel):
+class TableVerdict(Form):
     """Whether one table is needed, and which of its columns (ReFoRCE, Figure 3)."""
 
     think: str = Field(
-        description="What of the question it could answer, step by step, in three sentences at most."
+        default="",
+        description="What of the question it could answer, step by step, in three sentences at most.",
     )
     answer: Literal["Y", "N"] = Field(
         description="Y if a query for the question may read the table or join through it, also where you "
         "are not sure; N if it is about something else."
     )
     columns: list[str] = Field(
+        default=[],
         description="With Y those that may be needed, keys for joins included, spelt as in the schema; "
-        "empty with N."
+        "empty with N.",
     )
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import Field, model_validator
 
 from quorum.agents.base import PromptContext, ask
-from quorum.agents.role import Assumptions, Missing, Ordered, Role, Summary
+from quorum.agents.role import Assumptions, Form, Missing, Ordered, Role, Summary
 from quorum.agents.turns import Turn
 from quorum.tools.models import Model
 
@@ -22,13 +22,17 @@ MAX_STEPS = 20
 Tool = Literal["sql", "look", "answer"]
 
 
-class ToolStep(BaseModel):
+class ToolStep(Form):
     """A thought and the one action that follows from it."""
 
-    thought: str = Field(description="What is known and what is missing, in two sentences at most.")
+    thought: str = Field(
+        default="", description="What is known and what is missing, in two sentences at most."
+    )
     action: Tool
-    sql: str | None = Field(description="One whole query, for action sql and mostly for answer; else null.")
-    command: str | None = Field(description="The command, for action look; else null.")
+    sql: str | None = Field(
+        default=None, description="One whole query, for action sql and mostly for answer; else null."
+    )
+    command: str | None = Field(default=None, description="The command, for action look; else null.")
     assumptions: Assumptions = Field(default_factory=list)
     missing: Missing = None
     summary: Summary = ""

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
-from quorum.agents.role import Assumptions, Missing, Ordered, Said, SqlText, Summary, all_said
+from quorum.agents.role import Assumptions, Form, Missing, Ordered, Said, SqlText, Summary, all_said
 
 MAX_READINGS = 3
 
@@ -63,17 +63,19 @@ def _readings(given: Any) -> Any:
     return found[:MAX_READINGS] if isinstance(found, list) else found
 
 
-class ExplorationQuery(BaseModel):
+class ExplorationQuery(Form):
     """One small query and what it is to find out."""
 
-    purpose: str = Field(description="What it is to find out, in one sentence.")
+    purpose: str = Field(default="", description="What it is to find out, in one sentence.")
     sql: SqlText = Field(description="The whole query.")
 
 
-class Draft(BaseModel):
+class Draft(Form):
     """A complete query with what is said beside it, or what the data lacks for one."""
 
-    reasoning: str = Field(description="Which tables, joins and filters, and why; three sentences at most.")
+    reasoning: str = Field(
+        default="", description="Which tables, joins and filters, and why; three sentences at most."
+    )
     assumptions: Assumptions = Field(default_factory=list)
     readings: Annotated[list[str], BeforeValidator(_readings)] = Field(
         default_factory=list,
@@ -83,7 +85,7 @@ class Draft(BaseModel):
         f"{MAX_READINGS} at most. Empty if there is only one sensible reading.",
     )
     missing: Missing = None
-    sql: Said = Field(description="The complete query; null only with `missing`.")
+    sql: Said = Field(default=None, description="The complete query; null only with `missing`.")
     summary: Summary = ""
     ordered: Ordered = False
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel, Field, computed_field
+from pydantic import Field, computed_field
 
 from quorum.agents.base import ask
 from quorum.agents.prompting import show_row
-from quorum.agents.role import Role
+from quorum.agents.role import Form, Role
 from quorum.tools.models import Model
 
 SAMPLE_ROWS = 3  # ReCAPAgent-SQL, section 3.3.7: the first three rows
@@ -18,17 +18,17 @@ SMALL = 10  # a result of so few rows is shown whole
 MAX_CELL = 200  # characters of a cell that the prompt shows
 
 
-class Verdict(BaseModel):
+class Verdict(Form):
     """The Validator's judgement of a result."""
 
     reasoning: str = Field(default="", description="The check, in one sentence.")
     valid_result: bool = Field(description="Whether the result can be the answer.")
     columns_not_needed: list[str] = Field(
-        description="Those that the question does not ask for; empty if there are none."
+        default=[], description="Those that the question does not ask for; empty if there are none."
     )
-    result_empty: bool = Field(description="Whether there are no rows, or nothing but NULLs.")
+    result_empty: bool = Field(default=False, description="Whether there are no rows, or nothing but NULLs.")
     suggest_fix: str = Field(
-        description="What to change, in one sentence; empty if the result can be the answer."
+        default="", description="What to change, in one sentence; empty if the result can be the answer."
     )
 
     @computed_field  # type: ignore[prop-decorator]  # mypy knows no decorated properties

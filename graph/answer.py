@@ -101,6 +101,8 @@ class Answer(BaseModel):
         rows: The first 20 rows; all kept rows lie in ``result_file`` (Parquet).
         row_count: Rows kept; with ``truncated`` there were more.
         readings: What else the question could mean, say those who gave this answer; at most three.
+        readings_tried: Other readings that the ReadingWriter wrote, 0 if it finds nothing open; None where it
+            was not asked.
         meant: The reading that the user chose, in words, where it was not the answer's own.
         doubts: What checks of silent errors found in the query that was let stand, and what they change.
         convention: The file that keeps it for later questions (``quorum.ask``).
@@ -133,6 +135,7 @@ class Answer(BaseModel):
     vote: AnswerVote | None = None
     assumptions: list[str] = []
     readings: list[AnswerReading] = []
+    readings_tried: int | None = None
     meant: str = ""
     convention: str = ""
     doubts: list[str] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel
+from quorum.graph.clarification import Asked
 
 MAX_ASKED = 3
 """Times the user is asked about a query until it is not approved."""
@@ -18,7 +18,7 @@ _WORDS = {
 HOW = "Reply yes, no, or all for this query and every other one of this run."
 
 
-class Approval(BaseModel):
+class Approval(Asked):
     """What the user is asked before a query runs. The reply is ``yes``, ``no`` or ``all``.
 
     Attributes:
@@ -29,10 +29,10 @@ class Approval(BaseModel):
         billed: Whether ``bytes`` are what is charged for, not a guess.
         database: Where it would run.
         agent, candidate: Who wants it to run; ``candidate`` is empty for what all candidates share.
-        refused: Why the reply before could not be understood; empty at first.
     """
 
     kind: Literal["approval"] = "approval"
+    how: str = HOW
     why: str
     sql: str
     dialect: str
@@ -43,8 +43,6 @@ class Approval(BaseModel):
     billed: bool = False
     agent: str = ""
     candidate: str = ""
-    how: str = HOW
-    refused: str = ""
 
 
 def read_approval(reply: Any) -> str:

@@ -14,6 +14,20 @@ MAX_ASKED = 3
 """Times the user is asked until the vote stands as it is."""
 
 
+class Asked(BaseModel):
+    """What every interrupt of a run holds: the value that LangGraph hands to whoever replies.
+
+    Attributes:
+        kind: ``clarification`` or ``approval``: which of the two the rest is.
+        how: What a reply may be, in a sentence.
+        refused: Why the reply before could not be used; empty at first.
+    """
+
+    kind: str
+    how: str
+    refused: str = ""
+
+
 class Choice(BaseModel):
     """One of the answers.
 
@@ -33,21 +47,20 @@ class Choice(BaseModel):
     candidates: int
 
 
-class Clarification(BaseModel):
+class Clarification(Asked):
     """What the user is asked. The reply is a label, a sentence of their own, or nothing.
 
     Attributes:
         differences: Sentences on how the answers differ.
         dialect: Of their SQL.
-        refused: Why the reply before could not be used; empty at first.
         own_words: Whether a reply other than a label is of use: it is, once.
     """
 
+    kind: Literal["clarification"] = "clarification"
     question: str
     choices: list[Choice]
     differences: list[str]
     dialect: str
-    refused: str = ""
     own_words: bool = True
 
 
@@ -56,6 +69,12 @@ class Reply(BaseModel):
 
     kind: Literal["label", "words", "keep", "refused"]
     text: str = ""
+
+
+def how_to_reply(labels: Sequence[str], *, own_words: bool) -> str:
+    """What a reply may be: ``Choose A, B, say it in your own words, or leave it empty to keep A.``"""
+    words = " say it in your own words," if own_words else ""
+    return f"Choose {', '.join(labels)},{words} or leave it empty to keep {labels[0]}."
 
 
 def read_reply(reply: Any, labels: Sequence[str], *, own_words: bool) -> Reply:
@@ -67,7 +86,7 @@ def read_reply(reply: Any, labels: Sequence[str], *, own_words: bool) -> Reply:
         reply = reply["choice"]
     if reply is None:
         return Reply(kind="keep")
-    names = f"Choose {', '.join(labels)}, or leave it empty to keep {labels[0]}."
+    names = how_to_reply(labels, own_words=own_words)
     if not isinstance(reply, str):
         return Reply(kind="refused", text=f"A reply is a text. {names}")
     text = " ".join(reply.split())

@@ -5,11 +5,8 @@ The layout of a run folder is described in ``quorum.graph.trace``, which writes 
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import hashlib
 import json
-import re
 import secrets
 import threading
 from collections.abc import Iterator
@@ -22,10 +19,9 @@ from pydantic import ValidationError
 from quorum.graph.answer import Answer
 from quorum.knowledge.errors import ConfigurationError, QuorumError
 from quorum.tools.ledger import Usage
+from quorum.tools.record import stored_text, with_texts
 
 _REMOVE = "Without that file the run goes on from its checkpoint, if it has one."
-
-_SHA = re.compile(r"[0-9a-f]{64}")
 
 _ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"  # no l, o, 0, 1: they are misread
 
@@ -134,11 +130,16 @@ class RunFolder:
         return found
 
     def events(self) -> Iterator[Event]:
-        """The steps in order; a last line that a crash cut short is left out.
+        """The steps in order, with their long texts; a last line that a crash cut short is left out.
 
         Raises:
             QuorumError: Another line is no event.
         """
+        for event in self._lines():
+            yield with_texts(event, self.get)
+
+    def _lines(self) -> Iterator[Event]:
+        """The steps as they lie in the file, without their long texts."""
         path = self.folder / "events.jsonl"
         if not path.is_file():
             return
@@ -152,7 +153,7 @@ class RunFolder:
         message = ""
         for event in self.events():
             if event["kind"] == "failed":
-                message = str(self.expand(event.get("message", "")))
+                message = str(event.get("message", ""))
             elif event["kind"] == "begun":
                 message = ""
         return message
@@ -163,25 +164,7 @@ class RunFolder:
         Raises:
             QuorumError: There is none, or it is damaged.
         """
-        path = self.folder / "blobs" / f"{sha}.txt"
-        if not _SHA.fullmatch(sha) or not path.is_file():
-            raise QuorumError(f"The trace holds no text {sha[:12]}.")
-        data = path.read_bytes()
-        if hashlib.sha256(data).hexdigest() != sha:
-            raise QuorumError(f"The text {path} is damaged: it does not fit its name.", hint="Ask anew.")
-        return data.decode()  # from bytes: line ends stay as they are
-
-    def expand(self, value: Any) -> Any:
-        """``value`` (an event or a part of one) with stored texts put back in place."""
-        if isinstance(value, dict):
-            if isinstance(value.get("$blob"), str):
-                with contextlib.suppress(QuorumError):  # a lost blob leaves its head
-                    return self.get(value["$blob"])
-                return str(value.get("head", ""))
-            return {key: self.expand(item) for key, item in value.items()}
-        if isinstance(value, list):
-            return [self.expand(item) for item in value]
-        return value
+        return stored_text(self.folder, sha)
 
     def usage_so_far(self) -> Spent:
         """Add up the ``usage`` of all events, so that a resumed run's ledger continues.
@@ -192,7 +175,7 @@ class RunFolder:
         known = {item.name for item in dataclasses.fields(Usage)}
         total, seconds = Usage(), 0.0
         by_agent, by_model = dict[str, Usage](), dict[str, Usage]()
-        for event in self.events():
+        for event in self._lines():
             seconds = max(seconds, event["t"])
             if isinstance(used := event.get("usage"), dict):
                 usage = Usage(**{key: value for key, value in used.items() if key in known})
@@ -247,7 +230,7 @@ def _summary(folder: Path) -> RunSummary:
         return RunSummary(folder.name, "", "unreadable", "")
     return RunSummary(
         id=folder.name,
-        question=str(meta.get("question", "")),
+        question=str((answer or meta).get("question", "")),
         status=status,
         started=str(meta.get("started", "")),
         demonstration=bool(answer and answer.get("demonstration")),

@@ -12,18 +12,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import Annotated, Any, TypeVar
 
+from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict  # Python < 3.12: typing's own lacks what pydantic needs
 
 from quorum.agents.exploration_corrector import FailedTry
 from quorum.agents.reading_writer import Reading
 from quorum.agents.turns import Attempt, ExplorationQuery, Turn
 from quorum.graph.ballots import Cluster, Vote
+from quorum.knowledge.errors import ConfigurationError
+from quorum.knowledge.validation import first_in_words
 
 PREVIEW_ROWS = 20
 
-VERSION = 8
+VERSION = 9
 """Version of the state's form; a run begun with another version cannot be resumed."""
 
 Item = TypeVar("Item")
@@ -244,17 +248,47 @@ def order_counts(candidates: Iterable[Candidate]) -> bool:
     return 2 * sum(opinions) > len(opinions)
 
 
+class UnfitState(ConfigurationError, ValueError):
+    """A value of the state has another form than its field, because somebody edited it.
+
+    A ValueError, because LangGraph's server answers those with status 400 and their message.
+    """
+
+
+_adapter = cache(TypeAdapter[Any])
+
+
+def typed(kind: Any, values: Any, name: str = "") -> Any:
+    """``values`` as the type ``kind``: dicts and lists become the classes that it names, at any depth.
+
+    A checkpoint gives a node the classes that were stored. LangGraph's server reads the same checkpoint as
+    plain JSON where it shows or forks a thread, and stores an edited state as the JSON that it was sent. So
+    nodes, routers and reducers take what they are given through here.
+
+    Args:
+        name: Of the field that holds ``values``, for the message.
+
+    Raises:
+        UnfitState: The message names the place: ``candidates.0.id: missing``.
+    """
+    try:
+        return _adapter(kind).validate_python(values)
+    except ValidationError as error:
+        problem = first_in_words(error, name)
+        raise UnfitState(f"The state cannot be used: {problem}.", hint="Edit that value again.") from error
+
+
 def gather(so_far: list[Item], more: list[Item] | None) -> list[Item]:
     """Reducer of lists that nodes append to; None empties the list, as a new run does."""
-    return [] if more is None else so_far + more
+    return [] if more is None else so_far + typed(list[Any], more, "warnings")
 
 
 def merge(so_far: list[Candidate], more: list[Candidate] | None) -> list[Candidate]:
     """Reducer of candidates: a candidate replaces its earlier form; None empties the list."""
     if more is None:
         return []
-    known = {candidate.id: candidate for candidate in so_far}
-    return list((known | {candidate.id: candidate for candidate in more}).values())
+    known, new = (typed(list[Candidate], each, "candidates") for each in (so_far, more))
+    return list({candidate.id: candidate for candidate in (*known, *new)}.values())
 
 
 class RunInput(TypedDict):
@@ -303,7 +337,8 @@ class RunState(Known):
         first_round: Candidates of a first round of writing, while they do not vote.
         explored: An exploration took place, or none is possible.
         doubted: What checks of silent errors found in the winner, which is the ``objection`` then.
-        objection: The Validator's, to the winner; ``revision`` is the Reviser's query.
+        objection: The Validator's, to the winner.
+        revision: What the Reviser gives instead, as ``PromptExtras.given``; empty for nothing.
         stopped_by: The limit that ended the run.
         reopened: ``Context.session`` in which all candidates were asked again because no model had answered.
         readings: What else the question could mean, None if nobody looked; they run as ``r1``, ``r2``, ….

@@ -26,13 +26,14 @@ from contextvars import ContextVar
 from datetime import datetime
 from enum import Enum
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Self
 
 from quorum.agents.prompting import prompt_file
 from quorum.graph.recorded import REDACTED, Recorded
 from quorum.graph.runs import Event, RunFolder, new_run_id
 from quorum.graph.writer import Writer
 from quorum.knowledge.errors import ConfigurationError
+from quorum.tools.record import BLOB
 
 LONG = 1024
 """Texts of more characters than this are stored once, as blobs."""
@@ -77,12 +78,17 @@ def plain(value: Any, change: Callable[[str], Any] = str) -> Any:
     if kind is int or kind is bool or value is None:
         return value
     if kind is dict:
-        return {str(change(str(key))): plain(item, change) for key, item in value.items()}
+        return {_key(change, str(key)): plain(item, change) for key, item in value.items()}
     if kind is list or kind is tuple:
         return [plain(item, change) for item in value]
     if isinstance(value, float):
         return value if math.isfinite(value) else change(str(value))
     return _plain_other(value, change)
+
+
+def _key(change: Callable[[str], Any], key: str) -> str:
+    changed = change(key)
+    return changed if isinstance(changed, str) else key
 
 
 def _plain_other(value: Any, change: Callable[[str], Any]) -> Any:
@@ -134,7 +140,7 @@ class Trace(RunFolder):
         self.redact = sorted({s for s in redact if len(s) >= SHORTEST_SECRET}, key=len, reverse=True)
         self.listener = listener
         self._start = time.monotonic() - spent_seconds
-        self._stored: set[str] = set()
+        self._kept: set[str] = set()
         self._texts: dict[str, str] = {}  # what was put, so that get need not touch the disk
         self._closed = False
         self.finished: Any = None
@@ -147,12 +153,11 @@ class Trace(RunFolder):
 
     def recorded_query(self, request: str) -> Event | None:
         """What an interrupted process recorded of a query."""
-        found = self._recorded.query(request)
-        return cast("Event", self.expand(found)) if found else None
+        return self._recorded.query(request)
 
     def earlier_approvals(self) -> list[Event]:
         """What interrupted processes asked the user before queries ran, and what was replied."""
-        return [cast("Event", self.expand(event)) for event in self._recorded.approvals]
+        return self._recorded.approvals
 
     @staticmethod
     def step() -> str:
@@ -232,10 +237,9 @@ class Trace(RunFolder):
             moment["prompt"] = prompt
         if self._closed:  # a cancelled task's last words: recorders never raise
             return
-        names = [name for name in _WHOLE if kind == "model_call" and name in fields]
-        whole = {name: self._clean(fields.pop(name)) for name in names}
-        event = plain(moment | fields, self._event_text) | whole
-        self._writer.append(_LINE.encode(event))
+        event = plain(moment | fields, self._clean if self.redact else str)
+        whole = {name: event[name] for name in _WHOLE if kind == "model_call" and name in event}
+        self._writer.append(_LINE.encode(plain(event, self._stored) | whole))
         if self.listener is not None:
             self.listener(event)
 
@@ -286,17 +290,16 @@ class Trace(RunFolder):
             text = text.replace(secret, REDACTED)
         return text
 
-    def _event_text(self, text: str) -> Any:
-        """The text as an event holds it."""
-        text = self._clean(text) if self.redact else text
+    def _stored(self, text: str) -> Any:
+        """The text as a line of ``events.jsonl`` holds it."""
         if len(text) <= LONG:
             return text
-        return {"$blob": self._store(text), "chars": len(text), "head": text[:HEAD]}
+        return {BLOB: self._store(text), "chars": len(text), "head": text[:HEAD]}
 
     def _store(self, text: str) -> str:
         sha = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
-        if sha not in self._stored:
-            self._stored.add(sha)
+        if sha not in self._kept:
+            self._kept.add(sha)
             self._writer.replace(self.folder / "blobs" / f"{sha}.txt", text)
         return sha
 

@@ -17,6 +17,7 @@ _KINDS = {
     "a valid list": "a list",
     "a valid tuple": "a list",
     "a valid dictionary": "an object",
+    "a dictionary": "an object",
 }
 _KIND = re.compile("|".join(_KINDS))
 
@@ -27,11 +28,11 @@ def in_words(problem: ErrorDetails) -> str:
         return "missing"
     message = problem["msg"].removeprefix("Value error, ")
     told = _KIND.sub(lambda kind: _KINDS[kind[0]], message.replace("Input should", "must", 1))
-    return told.partition(", unable to ")[0].partition(" or instance of ")[0]
+    return re.split(", unable to | or (?:an )?instance of ", told)[0]
 
 
-def first_in_words(error: ValidationError) -> str:
-    """The first problem with its place: ``rows.0: must be a list``."""
+def first_in_words(error: ValidationError, name: str = "") -> str:
+    """The first problem with its place, below ``name``: ``rows.0: must be a list``."""
     problem = error.errors(include_url=False)[0]
-    where = ".".join(map(str, problem["loc"]))
+    where = ".".join(map(str, (*([name] if name else []), *problem["loc"])))
     return f"{where}: {in_words(problem)}" if where else in_words(problem)

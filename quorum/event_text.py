@@ -115,8 +115,7 @@ class _Field:
         """``{n:,}`` formats a number, ``{tables:table|tables}`` counts; a list is joined."""
         value = self.value
         if "|" in how:
-            size = value.get("chars", 0) if isinstance(value, dict) else value or 0
-            return count(len(size) if isinstance(size, list | str) else int(size), *how.split("|"))
+            return count(len(value) if isinstance(value, list | str) else int(value or 0), *how.split("|"))
         if isinstance(value, list):
             return ", ".join(map(text_of, value))
         return format(value or 0, how) if how and isinstance(value, int | float | None) else text_of(value)
@@ -245,7 +244,7 @@ def _model_trouble(e: Event) -> Gist:
 
 def _error(error: Any) -> tuple[str, str]:
     """The kind, empty where there is none, and the message of what an event has as its error."""
-    if isinstance(error, dict) and "$blob" not in error:
+    if isinstance(error, dict):
         return str(error.get("kind") or "").replace("_", " "), text_of(error.get("message"))
     return "", text_of(error)
 

@@ -146,7 +146,7 @@ def report_of(run: RunFolder) -> Report:
         QuorumError: Its files cannot be read.
     """
     meta, answer = run.meta(), run.answer() or {}
-    events = [run.expand(event) for event in run.events()]
+    events = list(run.events())
     dialect = next((str(event["dialect"]) for event in events if is_known(str(event.get("dialect")))), "")
     answer |= {"sql": laid_out(answer["sql"], dialect)} if answer.get("sql") else {}
     sections = _sections(events, answer, dialect)
@@ -156,7 +156,7 @@ def report_of(run: RunFolder) -> Report:
     return Report(
         run_id=run.run_id,
         folder=str(run.folder),
-        question=str(meta.get("question", "")),
+        question=str((answer or meta).get("question", "")),
         started=str(meta.get("started", "")),
         options=meta.get("options") or {},
         answer=answer,
@@ -184,7 +184,7 @@ def _accounts(usage: dict[str, Any]) -> dict[str, dict[str, dict[str, Any]]]:
 
 
 def entry_of(event: Event, dialect: str = "", before: str = "") -> Entry:
-    """An event (stored texts put back) as a step with its details.
+    """An event as a step with its details.
 
     Args:
         dialect: To lay SQL out; empty leaves it as it is.

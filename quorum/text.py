@@ -35,9 +35,7 @@ STATUS: dict[str, tuple[str, Tone]] = {
 
 
 def text_of(value: Any) -> str:
-    """A text field as it lies in an event: whole, or the head of a stored one."""
-    if isinstance(value, dict) and "$blob" in value:
-        return f"{value.get('head', '')}…"
+    """A field of an event as text; empty for none."""
     return "" if value is None else str(value)
 
 

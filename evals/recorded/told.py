@@ -99,7 +99,7 @@ async def told_by_run(folder: Path) -> Told:
             case "schema_shown":
                 found["ref"] = str(event.get("ref", ""))
             case "retrieval":
-                found["documents"] = str(run.expand(event.get("text", "")))
+                found["documents"] = str(event.get("text", ""))
     if not found.get("ref"):
         raise ConfigurationError(
             f"{folder} does not say which schema its prompts showed.",

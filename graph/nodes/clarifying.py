@@ -14,7 +14,15 @@ from langgraph.types import interrupt
 
 from quorum.agents.judge import LABELS, SAMPLE_ROWS
 from quorum.graph.ballots import Cluster, Vote
-from quorum.graph.clarification import MAX_ASKED, Choice, Clarification, Reply, extended, read_reply
+from quorum.graph.clarification import (
+    MAX_ASKED,
+    Choice,
+    Clarification,
+    Reply,
+    extended,
+    how_to_reply,
+    read_reply,
+)
 from quorum.graph.close_rivals import close_rivals, sides, sides_of
 from quorum.graph.context import Context
 from quorum.graph.disagreement import Side, describe, disagreement, disagreements
@@ -64,7 +72,7 @@ async def clarify(state: RunState, context: Context) -> Update:
 def _asked_anew(state: RunState, words: str) -> Update:
     """The question with the user's addition; earlier findings, plans and judgements are dropped."""
     extras = replace(state.extras, findings="", differences="", given="")
-    kept = ("schema_ref", "documents_ref", "syntax_ref")
+    kept = ("schema_ref", "documents_ref", "syntax_ref", "verified", "sources")
     known = {name: getattr(state, name) for name in kept}
     again = fresh(extended(state.question, words), state.run_id, extras=extras, clarified=True, **known)
     del again["warnings"]  # they are about the database and the documents
@@ -119,6 +127,7 @@ def _clarification(
         differences=disagreements(found, context.dialect),
         dialect=context.dialect,
         own_words=not state.clarified,
+        how=how_to_reply(LABELS[: len(meant)], own_words=not state.clarified),
     )
     return payload, {side.label: each for side, each in zip(found, meant, strict=False)}
 

@@ -71,7 +71,7 @@ def _parts(sql: str, context: Context) -> list[str]:
     """What was read in each of several databases when the query ran, as the trace has it."""
     if not context.database.connector.several:
         return []
-    for event in map(context.trace.expand, context.trace.events()):
+    for event in context.trace.events():
         if event["kind"] == "query" and event.get("sql") == sql and event.get("parts"):
             return list(event["parts"])
     return []
@@ -145,6 +145,7 @@ def _answer(state: RunState, context: Context, warnings: list[str], disagreement
         vote=_vote(vote) if vote else None,
         assumptions=_distinct([*state.assumptions, *remarks.assumptions], MAX_ASSUMPTIONS) if shown else [],
         readings=_readings(state, context),
+        readings_tried=None if state.readings is None else len(state.readings),
         meant=state.meant,
         doubts=state.open_doubts if result else [],
         disagreement=disagreement,

@@ -36,7 +36,8 @@ async def plan_if_needed(state: RunState, context: Context, *, when: Planning) -
     if made is None:
         return {"plans": 1, "warnings": lost(planner.ROLE)}
     assumed = [f"Assume: {each}" for each in made.assumptions]
-    return {"steps": [*assumed, *made.steps, f"The result: {made.expected_format}"], "plans": 1}
+    result = [f"The result: {made.expected_format}"] if made.expected_format else []
+    return {"steps": [*assumed, *made.steps, *result], "plans": 1}
 
 
 async def write_plan(state: RunState, context: Context) -> Update:

@@ -89,17 +89,17 @@ async def revise_winner(state: RunState, context: Context) -> Update:
         spare=UNUSABLE_OR_GONE,
         candidate=winner.id,
     )
-    sql = (revision.sql if revision else None) or ""
-    return {"revision": "" if known(sql, [winner.sql]) else sql}
+    if revision is None or not revision.sql or known(revision.sql, [winner.sql]):
+        return {"revision": ""}
+    given = {"by": reviser.ROLE.name, "sql": revision.sql, "summary": revision.summary}
+    return {"revision": context.put(json.dumps(given))}
 
 
 async def send_revision(state: RunState, context: Context) -> Update:
     """One more candidate: the revised query, of the winner's model."""
     winner, _, _ = _winner(state)
     start = candidate_input(state, context, state.dispatched)
-    given = {"by": reviser.ROLE.name, "sql": state.revision}
-    extras = replace(start.extras, given=context.put(json.dumps(given)))
-    batch = [replace(start, model=winner.model, extras=extras)]
+    batch = [replace(start, model=winner.model, extras=replace(start.extras, given=state.revision))]
     return {"batch": batch, "dispatched": state.dispatched + 1}
 
 

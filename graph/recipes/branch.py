@@ -28,6 +28,7 @@ from quorum.graph.state import (
     RunOutput,
     RunState,
     branch_input,
+    typed,
 )
 
 Paths = dict[Hashable, str]
@@ -141,7 +142,7 @@ class RecipeGraph(StateGraph[Any, RunOptions, Any, Any]):
 
 def _routed(route: Callable[[Any], Any]) -> Callable[[Any], Any]:
     async def routed(state: Any) -> Any:
-        return route(state)
+        return route(typed(type(state), vars(state)))
 
     return update_wrapper(routed, getattr(route, "func", route))
 

@@ -60,13 +60,14 @@ def list_command(home: str | None, as_json: bool, limit: int) -> None:
 def show_command(run: str, home: str | None, page: Path | None, full: bool, as_json: bool) -> None:
     """Show a RUN step by step: its id, a unique beginning of it, or `last`."""
     from quorum.graph.runs import RunFolder
+    from quorum.graph.trace import plain
     from quorum.settings import Settings
 
     folder = RunFolder.open(Settings(home=home).home, run)
     if page is not None:
         _write_page(folder, page)
     elif as_json:
-        events = [folder.expand(event) if full else event for event in folder.events()]
+        events = [event if full else plain(event, _beginning) for event in folder.events()]
         found = {"run": folder.meta(), "events": events, "answer": folder.answer()}
         click.echo(json.dumps(found, ensure_ascii=False, indent=2))
     else:
@@ -75,6 +76,11 @@ def show_command(run: str, home: str | None, page: Path | None, full: bool, as_j
         from quorum.timeline import show_report
 
         show_report(report_of(folder), console(), full=full)
+
+
+def _beginning(text: str) -> str:
+    """A text, cut where it is long."""
+    return text if len(text) <= 1024 else f"{text[:120]}…"
 
 
 def _write_page(folder: RunFolder, page: Path) -> None:

@@ -19,7 +19,7 @@ from quorum.agents import (
     table_linker,
 )
 from quorum.agents.base import PromptContext
-from quorum.agents.exploration_corrector import Correction, FailedTry, Rewrite
+from quorum.agents.exploration_corrector import Correction, FailedTry
 from quorum.agents.turns import ExplorationQuery
 from quorum.knowledge.errors import ModelUnavailable
 from quorum.tools.models import Model, make_model
@@ -175,12 +175,8 @@ async def test_exploration_is_bounded_and_repeats_nothing() -> None:
 
 def test_a_correction_mends_the_queries_that_wait_by_number() -> None:
     waiting = [CITIES, GHENT, CITIES]
-    later = [
-        Rewrite(number=2, sql="SELECT 2"),
-        Rewrite(number=9, sql="SELECT 9"),
-        Rewrite(number=3, sql=" "),
-    ]
-    mended = Correction(fault="", sql="SELECT 1", later=later).mended(waiting)
+    later = [{"number": number, "sql": sql} for number, sql in ((2, "SELECT 2"), (9, "SELECT 9"), (3, " "))]
+    mended = Correction.model_validate({"sql": "SELECT 1", "later": later}).mended(waiting)
     assert mended == [CITIES, GHENT.model_copy(update={"sql": "SELECT 2"}), CITIES]
 
 

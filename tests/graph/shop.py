@@ -175,7 +175,7 @@ async def run_options(
             graph = build_graph(context.recipe, checkpointer=saver)
             output = await graph.ainvoke({"question": question}, config, context=context, durability="sync")
         await context.trace.aflush()
-        events = [context.trace.expand(event) for event in context.trace.events()]
+        events = list(context.trace.events())
         return Ran(Answer.model_validate(output["answer"]), events)
     finally:
         await context.aclose()

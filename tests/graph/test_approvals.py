@@ -102,7 +102,7 @@ class Asked:
                 shown = {each.id: each.value for each in again["__interrupt__"]}
                 assert shown == {each.id: each.value for each in waiting}
         await context.trace.aflush()
-        self.events = [context.trace.expand(event) for event in context.trace.events()]
+        self.events = list(context.trace.events())
         await context.aclose()
         self.answer = Answer.model_validate(output["answer"])
         return self

@@ -10,6 +10,7 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
+from quorum.graph.approval import Approval
 from quorum.graph.ballots import Cluster, Vote
 from quorum.graph.builder import build_graph
 from quorum.graph.clarification import MAX_ASKED, MAX_REPLY, Clarification, read_reply
@@ -19,6 +20,7 @@ from quorum.graph.nodes.clarifying import CHOSEN
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import RECIPES, recipe_of
 from quorum.knowledge.errors import ModelUnavailable
+from quorum.knowledge.verified import KnowledgeBase, VerifiedPair
 from quorum.tools.experts import ExpertLedger
 from quorum.tools.models.scripted import Prompt, Script, scripted
 from tests.graph.shop import GOOD, QUESTION, Ran, Run, script, sql
@@ -89,7 +91,7 @@ class Asked:
                 self.questions.append(Clarification.model_validate(output["__interrupt__"][0].value))
                 start = Command(resume=reply)
             await context.trace.aflush()
-            self.events = [context.trace.expand(event) for event in context.trace.events()]
+            self.events = list(context.trace.events())
             answer: dict[str, Any] = output["answer"]
             return answer
         finally:
@@ -159,6 +161,35 @@ async def test_words_of_ones_own_are_added_to_the_question_and_the_candidates_as
     assert answer["rows"] == [["Ghent", 1], ["Lyon", 2]]
     assert [candidate["id"] for candidate in answer["candidates"]] == ["c1", "c2"]
     assert answer["disagreement"] == []
+
+
+async def test_words_of_ones_own_lose_nothing_that_was_found_for_the_prompts(
+    asked: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "t.md").write_text("Orders of a city are those of its customers.")
+    pair = VerifiedPair("How many orders has each city?", GOOD, by="Ada", date="2026-11-20")
+    KnowledgeBase(tmp_path / "kb").keep(pair)
+    given = {"documents": str(tmp_path / "docs"), "kb": str(tmp_path / "kb")}
+    for replies in (("",), ("Only large ones.", "")):
+        ask = asked(rivals(GOOD, ABOVE_SIX), **given)
+        answer = await ask(*replies)
+        assert len(ask.questions) == len(replies)
+        assert answer["sources"] == ["t.md"]
+        assert answer["verified"] == ["How many orders has each city? (verified by Ada on 2026-11-20)"]
+
+
+async def test_what_is_asked_says_of_what_kind_it_is_and_how_to_reply(asked: Any) -> None:
+    ask = asked(rivals(GOOD, ABOVE_SIX))
+    await ask("Only large ones.", [3], "A")
+    assert {question.kind for question in ask.questions} == {"clarification"}
+    assert [question.how for question in ask.questions] == [
+        "Choose A, B, say it in your own words, or leave it empty to keep A.",
+        *["Choose A, B, or leave it empty to keep A."] * 2,
+    ]
+    assert ask.questions[2].refused == "A reply is a text. Choose A, B, or leave it empty to keep A."
+    for payload in (Clarification, Approval):
+        assert list(payload.model_fields)[:3] == ["kind", "how", "refused"]
 
 
 async def test_words_of_ones_own_are_taken_once(asked: Any) -> None:

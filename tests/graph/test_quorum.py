@@ -241,14 +241,14 @@ async def test_a_judge_decides_the_tie_that_is_left(run: Run) -> None:
 
 def revised(sql: str | None) -> dict[str, Any]:
     """The Reviser's reply."""
-    return {"explanation": "It should be limited.", "sql": sql}
+    return {"explanation": "It should be limited.", "sql": sql, "summary": "The revised rows."}
 
 
 async def test_a_rejected_winner_is_revised_and_judged_once(run: Run) -> None:
     said = {"validator": REJECTED, "reviser": revised(REVISED)}
     ran = await run(replies(**said, judge=prefers(REVISED)), validation="always")
     assert ran.calls() == {"sql_writer": 3, "validator": 1, "reviser": 1, "judge": 1}
-    assert ran.answer.sql == REVISED
+    assert (ran.answer.sql, ran.answer.summary) == (REVISED, "The revised rows.")
     assert "Only the city with the most orders." in ran.prompt("reviser")
     assert any("revision" in note for note in ran.answer.vote.notes)  # type: ignore[union-attr]
     kept = await run(replies(**said, judge=prefers(GOOD)), validation="always")

@@ -60,12 +60,14 @@ async def test_one_call_answers_a_question_that_has_one_reading(run: Run) -> Non
     assert (answer.vote.stopping, answer.vote.saved, answer.vote.doubt) == ("first", 7, 0.0)
     assert answer.vote.notes == []
     assert ran.of("first_answer")[0]["why"] == ""
+    assert answer.readings_tried is None
 
 
 async def test_a_reading_that_shows_something_else_stands_beside_the_answer(run: Run) -> None:
     ran = await run(replies(**roles(reading(CHEAP, "How many cheap orders did each city place?"))))
     assert ran.calls() == {"sql_writer": 1, "reading_writer": 1}
     (shown,) = ran.answer.readings
+    assert ran.answer.readings_tried == 1
     assert (ran.answer.sql, shown.says, shown.sql) == (
         GOOD,
         "How many cheap orders did each city place?",

@@ -192,6 +192,11 @@ async def test_all_roles_with_a_schema_share_their_prefix_to_the_byte(run: Run) 
     assert len(systems) == 1
 
 
+async def test_a_repair_needs_no_words(run: Run) -> None:
+    ran = await run(script(action=sql("SELECT nowhere FROM customers"), self_refiner={"sql": GOOD}))
+    assert (ran.answer.status, ran.answer.sql, ran.calls()["self_refiner"]) == ("answered", GOOD, 1)
+
+
 async def test_state_stays_small(run: Run) -> None:
     ran = await run(script(action=sql("SELECT hex(zeroblob(90000)) AS big FROM customers")))
     big = next(event for event in ran.events if event["kind"] == "result")

@@ -325,7 +325,7 @@ async def test_a_run_that_broke_off_between_the_rounds_goes_on_without_writing_p
                 output = await graph.ainvoke(given, config, context=context, durability="sync")
         await context.aclose()
     assert output["answer"]["sql"] == GOOD
-    events = [context.trace.expand(event) for event in context.trace.events()]
+    events = list(context.trace.events())
     ran = Ran(Answer.model_validate(output["answer"]), events)
     assert [event["candidate"] for event in ran.of("writing")] == ["p1", "c1"]
     assert shown(ran.prompt("sql_writer", -1)) == {"name"}

@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,9 @@ from blockbuster import blockbuster_ctx
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quorum.event_text import WORDS, step_of
 from quorum.graph.recorded import REDACTED
-from quorum.graph.runs import RunFolder, RunIds, list_runs, new_run_id
+from quorum.graph.runs import Event, RunFolder, RunIds, list_runs, new_run_id
 from quorum.graph.trace import LONG, Trace, plain
 from quorum.knowledge.errors import ConfigurationError, QuorumError
 from quorum.tools.ledger import Usage
@@ -65,12 +67,33 @@ def test_long_texts_are_stored_once_and_come_back(trace: Trace) -> None:
     for _ in range(3):
         trace.record("model_call", messages=[{"role": "system", "content": prompt}])
     trace.flush()
-    events = list(trace.events())
-    stored = events[0]["messages"][0]["content"]
+    line = json.loads((trace.folder / "events.jsonl").read_text().splitlines()[0])
+    stored = line["messages"][0]["content"]
     assert stored["chars"] == len(prompt)
     assert stored["head"] == prompt[:120]
     assert len(list((trace.folder / "blobs").iterdir())) == 1
-    assert trace.expand(events[2])["messages"][0]["content"] == prompt
+    assert [event["messages"][0]["content"] for event in trace.events()] == [prompt] * 3
+
+
+def test_whoever_hears_or_reads_an_event_of_any_kind_finds_its_long_texts_in_place(tmp_path: Path) -> None:
+    long, heard = "SELECT 'ä' -- " + "x" * LONG, list[Event]()
+    kinds = [*WORDS, "model_call", "query", "approval_asked", "run_failed"]
+    trace = Trace.create(tmp_path, "run-1", listener=heard.append)
+    for kind in kinds:
+        deep = [{"sql": long, long: [long]}, long]
+        trace.record(
+            kind, agent="judge", reply=long, message=long, choices=deep, text=long, query="q", request=kind
+        )
+    trace.close()
+    resumed = Trace.resume(tmp_path, "run-1")
+    resumed.close()
+    for events in (heard, list(RunFolder(trace.folder).events()), list(resumed.events())):
+        assert [event["kind"] for event in events] == kinds
+        assert all(event["choices"][0] == {"sql": long, long: [long]} for event in events)
+        assert "$blob" not in json.dumps([events, [asdict(step_of(event)) for event in events]])
+    recorded = [resumed.recorded_query("query"), resumed.recorded_call("model_call")]
+    assert "$blob" not in json.dumps([*recorded, resumed.earlier_approvals()])
+    assert all(event and event["text"] == long for event in recorded)
 
 
 def test_what_was_put_is_there_before_it_is_on_disk(trace: Trace) -> None:
@@ -143,7 +166,7 @@ def test_a_lone_surrogate_does_not_end_a_run(trace: Trace) -> None:
     trace.record("query", text="\ud800", long="\ud800" * (LONG + 1))
     trace.flush()
     (event,) = trace.events()
-    assert trace.expand(event)["long"].startswith("\\ud800")
+    assert event["long"].startswith("\\ud800")
 
 
 def test_parallel_recording_tears_no_line(trace: Trace) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -17,6 +16,7 @@ import pytest
 
 from quorum.event_text import step_of
 from quorum.graph.recipes import RECIPES
+from quorum.graph.runs import RunFolder
 from tests.servers.chat_server import closed_port
 
 pytest.importorskip("langgraph_cli", reason="the extra `studio` is not installed")
@@ -74,8 +74,14 @@ async def streamed(url: str, thread: str | None, assistant: str, *modes: str, **
 
 def shown_live(answer: dict[str, Any]) -> list[dict[str, Any]]:
     """The steps of an answer's trace that live progress shows."""
-    lines = Path(answer["trace"], "events.jsonl").read_text().splitlines()
-    return [asdict(step) for step in map(step_of, map(json.loads, lines)) if step.live]
+    return [asdict(step) for step in map(step_of, RunFolder(Path(answer["trace"])).events()) if step.live]
+
+
+async def read_back(url: str, thread: str) -> tuple[Any, list[Any]]:
+    """A thread's state, its branches' too, and its history: the server shows all of them."""
+    threads = langgraph_sdk.get_client(url=url).threads
+    assert (await threads.get_state(thread, subgraphs=True))["values"] is not None
+    return await threads.get_state(thread), list(await threads.get_history(thread, limit=200))
 
 
 async def test_each_recipe_is_an_assistant_with_a_name_and_a_description(studio: str) -> None:
@@ -136,6 +142,17 @@ async def test_a_close_vote_interrupts_and_goes_on_with_the_users_choice(studio:
     first = await streamed(studio, thread, "recap", "custom", input=question, **about)
     state: Any = await client.threads.get_state(thread)
     asked = state["interrupts"][0]["value"]
+    assert (asked["kind"], asked["how"][:12], asked["refused"]) == ("clarification", "Choose A, B,", "")
+    for nonsense in (99, ["A"]):
+        refused = state["interrupts"][0]["value"]["refused"]
+        command = {"resume": nonsense}
+        first["custom"] += (await streamed(studio, thread, "recap", "custom", command=command, **about)).get(
+            "custom", []
+        )
+        state, _ = await read_back(studio, thread)
+        assert state["interrupts"][0]["value"]["refused"].startswith("A reply is a text. Choose A, B,"), (
+            refused
+        )
     assert [choice["label"] for choice in asked["choices"]] == ["A", "B"]
     assert any("Answer B has 1 column more" in sentence for sentence in asked["differences"])
     chosen = {"resume": "B"}
@@ -206,6 +223,98 @@ async def test_a_thread_stops_goes_on_takes_a_second_question_and_forks(studio: 
     assert (answer["run_id"], answer["rows"]) == (first["answer"]["run_id"], [[13000]])
     assert "Edited." in answer["warnings"]
     assert parts["custom"][0]["agent"] == "Consensus", "a run that is opened again is heard"
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("recipe", ["quorum", "recap"])
+async def test_a_thread_that_waits_for_approval_again_and_again_can_be_read_and_replayed(
+    studio: str, recipe: str
+) -> None:
+    """Earlier candidates are kept while later ones wait; their checkpoints go back as the JSON that came."""
+    client = langgraph_sdk.get_client(url=studio)
+    thread = (await client.threads.create())["thread_id"]
+    about: Any = {"context": {"approve": "always", "votes": 2 if recipe == "recap" else None}}
+    given: dict[str, Any] = {"input": {"question": "Top 3 customers by revenue"}}
+    replies, said = iter(["maybe", 17, [], "no", {"reply": "yes"}]), list[str]()
+    while True:
+        await client.runs.wait(thread, recipe, **given, **about)
+        state, history = await read_back(studio, thread)
+        if not state["interrupts"]:
+            break
+        first = state["interrupts"][0]
+        said.append(first["value"]["refused"])
+        given = {"command": {"resume": {first["id"]: next(replies, "no")}}}
+    assert sum("That is no reply to this. Reply yes, no, or all" in refusal for refusal in said) >= 2
+    run, sql = state["values"]["run_id"], "SELECT 42 AS answer"
+    for before in [each for each in history if each["next"] and each["values"].get("run_id")]:
+        edited = dict(before["values"])
+        if kept := edited.get("candidates"):
+            edited["candidates"] = [kept[-1] | {"sql": sql, "note": "by hand"}]
+            del edited["candidates"][0]["warnings"]
+        fork = await client.threads.update_state(thread, edited, checkpoint=before["checkpoint"])
+        state, _ = await read_back(studio, thread)
+        assert not kept or state["values"]["candidates"][-1]["sql"] == sql
+        again: Any = {"input": None, "checkpoint": fork["checkpoint"], "interrupt_before": ["answer"]}
+        await client.runs.wait(thread, recipe, **again, **about)
+        state, _ = await read_back(studio, thread)
+        assert state["values"]["run_id"] == run
+
+
+@pytest.mark.timeout(300)
+async def test_an_edit_that_fits_no_field_is_refused_in_words_and_spoils_nothing(studio: str) -> None:
+    client = langgraph_sdk.get_client(url=studio)
+    thread = (await client.threads.create())["thread_id"]
+    about: Any = {"context": {"votes": 1}}
+    asked = {"question": "How many orders are there?"}
+    await client.runs.wait(thread, "quorum", input=asked, interrupt_before=["answer"], **about)
+    state, history = await read_back(studio, thread)
+    candidate = state["values"]["candidates"][0]
+    nameless = {name: value for name, value in candidate.items() if name != "id"}
+    for why, values in {
+        "candidates.0.id: missing": {"candidates": [nameless]},
+        "candidates.0.result: must be an object": {"candidates": [candidate | {"result": "13000"}]},
+        "candidates: must be a list": {"candidates": candidate},
+        "warnings: must be a list": {"warnings": "Mine."},
+        "warnings.0: must be a text": {"warnings": [5]},
+        "vote.clusters: missing": {"vote": {"winner": "c1"}},
+        "extras: must be an object": {"extras": None},
+        "question: must be a text": {"question": 5},
+    }.items():
+        with pytest.raises(langgraph_sdk.errors.BadRequestError) as refused:
+            await client.threads.update_state(thread, values, as_node="clarify")
+        assert f"The state cannot be used: {why}. Edit that value again." in refused.value.response.text
+    again, then = await read_back(studio, thread)
+    assert (again["values"], len(then)) == (state["values"], len(history))
+    await client.threads.update_state(thread, {"warnings": ["Mine."], "plans": "1"}, as_node="clarify")
+    ended: Any = await client.runs.wait(thread, "quorum", input=None, **about)
+    assert "Mine." in ended["answer"]["warnings"]
+    asked = {"question": "How many customers are there?"}
+    second: Any = await client.runs.wait(thread, "quorum", input=asked, **about)
+    alone: Any = await client.runs.wait(None, "quorum", input=asked, **about)
+    own = ("answer", "run_id", "vote", "candidates", "batch")
+    assert {k: v for k, v in second.items() if k not in own} == {
+        k: v for k, v in alone.items() if k not in own
+    }
+    assert second["answer"]["rows"] == alone["answer"]["rows"] == [[3000]]
+
+
+@pytest.mark.timeout(180)
+async def test_a_run_that_is_cancelled_can_be_read_and_goes_on(studio: str) -> None:
+    client = langgraph_sdk.get_client(url=studio)
+    thread = (await client.threads.create())["thread_id"]
+    about: Any = {"context": {"votes": 2}, "stream_mode": "custom"}
+    run, question = "", {"question": "How many orders are there?"}
+    async for part in client.runs.stream(thread, "recap", input=question, **about):
+        run = run or part.data.get("run_id", "")
+        if part.event == "custom" and part.data["agent"] == "Planner":
+            await client.runs.cancel(thread, run, wait=True)
+            break
+    state, history = await read_back(studio, thread)
+    assert state["next"]
+    assert len(history) > 1
+    del about["stream_mode"]
+    ended: Any = await client.runs.wait(thread, "recap", input=None, **about)
+    assert ended["answer"]["rows"] == [[13000]]
 
 
 @pytest.mark.timeout(180)

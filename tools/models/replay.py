@@ -18,6 +18,7 @@ from langchain_core.messages.ai import InputTokenDetails, UsageMetadata
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.models.base import Backend, ModelSettings
 from quorum.tools.models.scripted import ScriptedChatModel, scripted_backend
+from quorum.tools.record import BLOB, stored_text
 
 
 def replay(name: str, settings: ModelSettings) -> Backend:
@@ -59,8 +60,8 @@ def recorded(events: Iterable[Mapping[str, Any]], folder: Path) -> dict[str, lis
 
 
 def _text(reply: Any, folder: Path) -> str:
-    if isinstance(reply, Mapping) and "$blob" in reply:
-        return (folder / "blobs" / f"{reply['$blob']}.txt").read_bytes().decode()
+    if isinstance(reply, Mapping) and BLOB in reply:
+        return stored_text(folder, reply[BLOB])
     return reply if isinstance(reply, str) else json.dumps(reply, ensure_ascii=False)
 
 

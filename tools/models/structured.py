@@ -176,11 +176,14 @@ def parse(text: str, output: type[BaseModel]) -> BaseModel | Problem:
     """Find the JSON object in a reply and validate it.
 
     Fences, prose around the object, a reasoning block before it and trailing commas are forgiven;
-    a wrong form is not. Of several objects the first valid one counts; one that has none of the
-    fields never does, for it may be a part of a broken reply.
+    a wrong form is not. Of several valid objects the one with the most fields counts, the first of
+    equals. One that has none of the fields never does, nor one with the fields of an object inside
+    the form: it may be a part of a broken reply.
     """
     fields = {field.alias or name for name, field in output.model_fields.items()} | {*output.model_fields}
     problem: Problem | None = None
+    best: BaseModel | None = None
+    most = 0
     for found in objects_in(text):
         if has_half_pair(json.dumps(found, ensure_ascii=False)):
             problem = problem or NOT_TEXT
@@ -190,10 +193,19 @@ def parse(text: str, output: type[BaseModel]) -> BaseModel | Problem:
         except ValidationError as error:
             problem = problem or Problem(ProblemKind.INVALID, one_line(error))
             continue
-        if fields & found.keys():
+        if found.keys() >= output.model_fields.keys():
             return reply
+        known = len(fields & found.keys())
+        if known > most and (found.keys() <= fields or not any(map(found.keys().__le__, _parts(output)))):
+            best, most = reply, known
         problem = problem or Problem(ProblemKind.INVALID, f"object: none of {', '.join(sorted(fields))}")
-    return problem or Problem(ProblemKind.NO_JSON, "The reply holds no JSON object.")
+    return best or problem or Problem(ProblemKind.NO_JSON, "The reply holds no JSON object.")
+
+
+@lru_cache(maxsize=256)
+def _parts(output: type[BaseModel]) -> list[set[str]]:
+    """The fields of each object that may stand inside an output model."""
+    return [{*part.get("properties", ())} for part in output.model_json_schema().get("$defs", {}).values()]
 
 
 def one_line(error: ValidationError, most: int = 6) -> str:

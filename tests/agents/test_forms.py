@@ -1,0 +1,134 @@
+"""What is accepted of a role's reply: every form that roles declare, with fields missing or of another kind.
+
+The forms come from the roles themselves, so a new role is held to the same.
+"""
+
+from __future__ import annotations
+
+import json
+import pkgutil
+import re
+from collections.abc import Iterator
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin
+
+import pytest
+from pydantic import BaseModel
+
+from quorum import agents
+from quorum.agents.exploration_corrector import Correction
+from quorum.agents.role import find_role
+from quorum.agents.self_refiner import Repair
+from quorum.tools.models.structured import Problem, function_of, parse
+
+SQL = "SELECT 1"
+
+
+def forms_in(form: Any) -> Iterator[type[BaseModel]]:
+    """A form and those of the objects inside it."""
+    if isinstance(form, type) and issubclass(form, BaseModel):
+        yield form
+        for field in form.model_fields.values():
+            yield from forms_in(field.annotation)
+    for part in get_args(form):
+        yield from forms_in(part)
+
+
+ROLES = [role for module in pkgutil.iter_modules(agents.__path__) if (role := find_role(module.name))]
+REPLIES = {role.reply for role in ROLES} | {Repair}
+FORMS = sorted(
+    {form for reply in REPLIES for form in forms_in(reply)}, key=lambda form: (form.__module__, form.__name__)
+)
+each_form = pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
+
+
+def example(kind: Any, name: str = "") -> Any:
+    """A value that fits a field; of what may be null only queries and commands are given."""
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        return {name: example(field.annotation, name) for name, field in kind.model_fields.items()}
+    if get_origin(kind) is list:
+        return [example(*get_args(kind), name)]
+    if get_origin(kind) is Literal:
+        return get_args(kind)[0]
+    if NoneType in get_args(kind):
+        return SQL if name in ("sql", "command") else None
+    return SQL if name == "sql" else {bool: True, int: 1}.get(kind, "orders.id")
+
+
+def replied(form: type[BaseModel], given: dict[str, Any]) -> Any:
+    return parse(json.dumps(given), form)
+
+
+def is_prose(form: type[BaseModel], name: str) -> bool:
+    """Whether nothing but words may stand in the field, of which none are demanded."""
+    field = form.model_fields[name]
+    return field.annotation in (str, list[str]) and not field.metadata
+
+
+@each_form
+def test_the_example_of_each_form_is_accepted_and_what_it_lacks_is_ignored(form: type[BaseModel]) -> None:
+    whole = replied(form, example(form))
+    assert isinstance(whole, form), whole
+    assert replied(form, example(form) | {"confidence": [1], "note": "Mine."}) == whole
+
+
+@each_form
+def test_a_missing_field_costs_a_reply_only_where_the_form_declares_that_it_is_needed(
+    form: type[BaseModel],
+) -> None:
+    for name, field in form.model_fields.items():
+        given = {key: value for key, value in example(form).items() if key != name}
+        found = replied(form, given)
+        if field.is_required():
+            assert not is_prose(form, name), f"{name}: no words are needed unless the field says so"
+            assert isinstance(found, Problem)
+            assert name in found.message
+        elif given and isinstance(found, Problem):  # a rule of the form
+            assert not is_prose(form, name), f"{name}: {found}"
+            assert name in re.findall(r"\w+", found.message)
+
+
+@each_form
+def test_null_counts_as_nothing_where_a_field_may_be_missing(form: type[BaseModel]) -> None:
+    for name, field in form.model_fields.items():
+        without = {key: value for key, value in example(form).items() if key != name}
+        if not field.is_required() and without:
+            assert replied(form, without | {name: None}) == replied(form, without), name
+
+
+@each_form
+def test_another_kind_of_value_is_taken_where_its_meaning_is_plain(form: type[BaseModel]) -> None:
+    for name, field in form.model_fields.items():
+        given, kind = example(form), field.annotation
+        if get_origin(kind) is list:
+            assert replied(form, given | {name: given[name][0]}) == replied(form, given), name
+            assert replied(form, given | {name: [*given[name], None]}) == replied(form, given), name
+        elif kind is str:
+            assert getattr(replied(form, given | {name: 2024}), name) == "2024"
+        elif kind is int:
+            assert getattr(replied(form, given | {name: "12"}), name) == 12
+        elif kind is bool:
+            assert getattr(replied(form, given | {name: "false", "sql": SQL}), name) is False
+
+
+@each_form
+def test_every_field_is_asked_for(form: type[BaseModel]) -> None:
+    asked = function_of(form)
+    assert asked["strict"]
+    for part in (asked["parameters"], *asked["parameters"].get("$defs", {}).values()):
+        assert set(part["required"]) == set(part["properties"])
+
+
+def test_the_fullest_of_several_objects_counts() -> None:
+    text = 'Not {"sql": "SELECT 1"} but {"explanation": "It was wrong.", "sql": "SELECT 2"}, I think.'
+    assert getattr(parse(text, Repair), "sql", None) == "SELECT 2"
+
+
+def test_an_object_inside_a_broken_reply_is_not_the_reply() -> None:
+    broken = '{"fault": "A typo", "later": [{"number": 2, "sql": "SELECT 2"}], "sql": "SELECT 1'
+    assert isinstance(parse(broken, Correction), Problem)
+
+
+def test_an_item_that_lacks_what_it_needs_costs_itself() -> None:
+    found = replied(Correction, {"sql": SQL, "later": [{"number": 1}, {"number": "2", "sql": "SELECT 2"}]})
+    assert [(each.number, each.sql) for each in found.later] == [(2, "SELECT 2")]

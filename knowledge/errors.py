@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import shlex
 import sys
-from importlib.metadata import PackageNotFoundError, requires
 from importlib.util import find_spec
 
 
@@ -85,6 +84,8 @@ def install_command(*requirements: str) -> str:
 
 def install_hint(extra: str) -> str:
     """How to install an optional part: by its packages, for Quorum itself is on no package index."""
+    from importlib.metadata import PackageNotFoundError, requires  # 20 ms, for the few who need them
+
     try:
         listed = [text.partition(";") for text in requires(DISTRIBUTION) or ()]
     except PackageNotFoundError:  # run from a folder that is not installed

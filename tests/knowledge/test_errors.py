@@ -48,7 +48,12 @@ def test_every_extra_for_users_is_known_to_doctor(root: Path) -> None:
 def test_a_hint_names_this_python_and_packages_that_are_on_the_index(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    listed = ["click>=8", "matplotlib>=3.10; extra == 'plots'", 'b[x]>=1; extra == "plots"', "c; extra == 'p'"]
+    listed = [
+        "click>=8",
+        "matplotlib>=3.10; extra == 'plots'",
+        'b[x]>=1; extra == "plots"',
+        "c; extra == 'p'",
+    ]
     monkeypatch.setattr(metadata, "requires", lambda name: listed if name == DISTRIBUTION else None)
     error = missing_extra("plots", "Drawing curves", needs="matplotlib")
     assert str(error) == (

@@ -208,7 +208,7 @@ def _database(
     yield from (Check("database", None, sentence) for sentence in catalog.left_out)
     if account:
         yield from _account(account)
-    yield from _costs(connector, settings)
+    yield from _costs(connector, catalog.name, settings)
 
 
 async def _opened(
@@ -238,7 +238,7 @@ def _together(settings: Settings, found: list[tuple[Connector, Catalog]]) -> Ite
     yield Check("databases", True, f"{len(found)} in one question: {how}")
 
 
-def _costs(connector: Connector, settings: Settings) -> Iterator[Check]:
+def _costs(connector: Connector, name: str, settings: Settings) -> Iterator[Check]:
     """Whether a database tells what queries would read, and which options that bears on mean nothing."""
     from quorum.graph.context import unkept
     from quorum.tools.admission import tells
@@ -248,9 +248,9 @@ def _costs(connector: Connector, settings: Settings) -> Iterator[Check]:
     if tells(connector):
         paid = ", which is paid for," if connector.bills else ""
         kept = f"{paid} is told before they run: max_bytes, max_run_bytes, approve"
-        yield Check("costs", True, f"what queries of {connector.name} would read{kept}")
+        yield Check("costs", True, f"what queries of {name} would read{kept}")
         return
-    yield Check("costs", None, f"what queries of {connector.name} would read is not told before they run")
+    yield Check("costs", None, f"what queries of {name} would read is not told before they run")
     hint = "max_rows, query_timeout and deadline hold; approve=always asks before every query."
     yield from (Check("costs", None, sentence, hint) for sentence in unkept(connector, settings))
 

@@ -4,10 +4,11 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+LEAN   := $(VENV)/lean/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 PINS   := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test lint format bench dev clean
+.PHONY: help setup demo check smoke test lint format bench dev clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,7 +23,11 @@ check: $(VENV)/.full  ## check style, types and the fast tests, in a minute
 	@$(BIN)/mypy & types=$$!; $(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow"; tests=$$?; \
 	    wait $$types && exit $$tests
 
-test: $(VENV)/.full $(VENV)/.servers  ## install every extra and run the test suite
+smoke: $(VENV)/.wheel  ## install the wheel without extras, and try what a newcomer types
+	@$(LEAN) --no-deps --no-build-isolation --force-reinstall .
+	@$(VENV)/lean/bin/python -P tests/smoke.py
+
+test: smoke $(VENV)/.full $(VENV)/.servers  ## install every extra and run the test suite
 	@$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: $(VENV)/.full  ## check style, types and the direction of imports
@@ -76,6 +81,13 @@ $(VENV)/.full: $(PINS) $(MADE)
 	@echo "installing Quorum with every extra into $(VENV) (once; some minutes)"
 	@$(PIP) --editable ".[bigquery,cluster,embeddings,evals,mysql,pdf,plots,postgres,snowflake,sqlalchemy,studio,xlsx,dev]"
 	@touch $(VENV)/.lean $(VENV)/.studio $@
+
+# The tests' .venv has every extra, so the wheel has an environment without any.
+$(VENV)/.wheel: $(PINS) $(MADE)
+	@echo "installing what the wheel needs into $(VENV)/lean (once; half a minute)"
+	@$(BIN)/python -m venv --clear $(VENV)/lean
+	@$(LEAN) hatchling .
+	@touch $@
 
 # fakesnow wants another sqlglot than Quorum, so the tests' Snowflake has an environment of its own.
 $(VENV)/.servers: tests/servers/constraints.txt $(MADE)

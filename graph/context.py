@@ -7,8 +7,9 @@ the benchmarks and Studio all come through it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
+import shutil
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from quorum.agents.base import PromptContext
 from quorum.graph.approving import Approvals
 from quorum.graph.options import Options, RunOptions
 from quorum.graph.recipes.recipe import Recipe
-from quorum.graph.resources import Resources, open_resources
+from quorum.graph.resources import Resources, open_resources, secrets_of
 from quorum.graph.runs import Event, RunFolder, Spent
 from quorum.graph.state import VERSION, Known
 from quorum.graph.stopping import Stopping, find_stopping
@@ -180,7 +181,10 @@ async def open_context(
     owned: bool = False,
     run_id: str = "",
 ) -> Context:
-    """Open everything that a run needs; a failure leaves nothing behind, not even a run folder.
+    """Open everything that a run needs.
+
+    The run's folder is made first: a start that is interrupted leaves a run that can be resumed. A failure
+    leaves nothing behind.
 
     Args:
         recipe: The one that ``options`` name, with their switches (``quorum.graph.recipes.find_recipe``).
@@ -196,16 +200,15 @@ async def open_context(
         DatabaseUnavailable: The database cannot be opened or read.
     """
     _check_length(question)
-    async with AsyncExitStack() as stack:
+    secrets = resources.secrets if resources else secrets_of(options, api_key)
+    trace = await asyncio.to_thread(_trace, options, question, run_id, resume, secrets, listener)
+    async with _gone_after_failure(trace, new=not resume), AsyncExitStack() as stack:
+        stack.push_async_callback(trace.aclose)
         if resources is None:
             resources = await open_resources(options, api_key=api_key, chat_models=chat_models)
             stack.push_async_callback(resources.aclose)
         several = len(resources.models) > 1
         weights = await asyncio.to_thread(_weights, options, list(resources.models)) if several else {}
-        trace = await asyncio.to_thread(
-            _trace, options, question, run_id, resume, resources.secrets, listener
-        )
-        stack.push_async_callback(trace.aclose)
         ledger = _ledger(options, await asyncio.to_thread(trace.usage_so_far) if resume else None)
         database = await asyncio.to_thread(_database, options, resources, ledger, trace)
         return Context(
@@ -222,6 +225,17 @@ async def open_context(
             owned=owned,
             _closing=stack.pop_all(),
         )
+
+
+@asynccontextmanager
+async def _gone_after_failure(trace: Trace, *, new: bool) -> AsyncIterator[None]:
+    """Delete a new run's folder where an error, which is no interruption, keeps the run from beginning."""
+    try:
+        yield
+    except Exception:
+        if new:
+            await asyncio.to_thread(shutil.rmtree, trace.folder)
+        raise
 
 
 def unkept(connector: Connector, options: Options) -> list[str]:

@@ -168,6 +168,13 @@ class OpenModels:
         await self._closing.aclose()
 
 
+def secrets_of(options: RunOptions, api_key: str = "") -> tuple[str, ...]:
+    """Texts that no trace may hold: the models' key, and what is secret in URLs."""
+    urls = (_base_url(options), *options.database)
+    found = (_key(api_key), *(secret for url in urls for secret in url_secrets(url)))
+    return tuple(secret for secret in found if secret)
+
+
 async def open_models(
     options: RunOptions,
     *,
@@ -181,7 +188,6 @@ async def open_models(
     """
     key = _key(api_key)
     own = chat_models or {}
-    secrets = tuple(secret for secret in (key, *url_secrets(_base_url(options))) if secret)
     async with AsyncExitStack() as stack:
         models = await asyncio.to_thread(_models, options, key, own)
         for spec, model in models.items():
@@ -190,7 +196,7 @@ async def open_models(
         return OpenModels(
             models={spec: models[spec] for spec in options.models},
             role_models={role: models[spec] for role, spec in by_role(options.model_for).items()},
-            secrets=secrets,
+            secrets=secrets_of(options, api_key),
             _closing=stack.pop_all(),
         )
 
@@ -250,7 +256,7 @@ async def open_resources(
             explored=await asyncio.to_thread(_explored, options, catalog),
             static=await asyncio.to_thread(_explored, options, catalog, static=True),
             home=options.home,
-            secrets=(*asked.secrets, *(secret for url in urls for secret in url_secrets(url) if secret)),
+            secrets=(*asked.secrets, *secrets_of(options, api_key)),
             _closing=stack.pop_all(),
         )
 

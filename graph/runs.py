@@ -205,9 +205,8 @@ def find_run(home: Path, run: str) -> Path:
     if len(matches) == 1:
         return home / "runs" / matches[0]
     if matches:
-        shown = ", ".join(matches[:5]) + (", ..." if len(matches) > 5 else "")
-        message = f"{run!r} may mean {len(matches)} runs: {shown}."
-        raise ConfigurationError(message, hint="Give more of the id.")
+        hint = f"Give more of the id, or last; the latest is {matches[-1]}."
+        raise ConfigurationError(f"{len(matches)} runs begin with {run!r}.", hint=hint)
     hint = f"The latest is {ids[-1]}; `quorum trace list` shows all."
     raise ConfigurationError(f"There is no run {run!r} in {home / 'runs'}.", hint=hint)
 

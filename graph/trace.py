@@ -139,7 +139,7 @@ class Trace(RunFolder):
         super().__init__(folder)
         self.redact = sorted({s for s in redact if len(s) >= SHORTEST_SECRET}, key=len, reverse=True)
         self.listener = listener
-        self._start = time.monotonic() - spent_seconds
+        self._spent, self._start = spent_seconds, 0.0
         self._kept: set[str] = set()
         self._texts: dict[str, str] = {}  # what was put, so that get need not touch the disk
         self._closed = False
@@ -229,9 +229,12 @@ class Trace(RunFolder):
     def record(self, kind: str, **fields: Any) -> None:
         """Write one step: ``kind`` and any JSON-like fields (``agent``, ``candidate``, ...).
 
+        The clock of ``t`` starts with the first step: opening a database is no time of the run.
+
         An event also names the graph's ``node``, the ``recipe`` and the ``prompt`` file of its agent, as far
         as it has one, so that one finds the code behind it.
         """
+        self._start = self._start or time.monotonic() - self._spent
         moment = {"t": round(time.monotonic() - self._start, 4), "kind": kind} | _LOCATION.get()
         if prompt := prompt_file(str(fields.get("agent", ""))):
             moment["prompt"] = prompt

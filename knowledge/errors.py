@@ -6,6 +6,11 @@ query is not here: a failed query is a value, ``quorum.tools.query.QueryError``.
 
 from __future__ import annotations
 
+import re
+import shlex
+import sys
+from importlib.util import find_spec
+
 
 class QuorumError(RuntimeError):
     """Root of all errors that Quorum raises on purpose.
@@ -58,12 +63,35 @@ class BudgetExceeded(QuorumError):
 
 
 DISTRIBUTION = "quorum-sql"
-"""What pip installs; the extras below are declared in pyproject.toml under this name."""
+"""The name of the installed distribution, whose metadata lists what each extra of pyproject.toml installs."""
+
+
+def is_installed(module: str) -> bool:
+    """Whether a module can be imported. The parents of a dotted name are imported to find out."""
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # a parent is missing
+        return False
+
+
+def install_command(*requirements: str) -> str:
+    """The command that installs packages for the Python that runs this.
+
+    Example: ```/env/bin/python -m pip install 'xlsxwriter>=3.2'```, backquotes included.
+    """
+    return f"`{shlex.join([sys.executable, '-m', 'pip', 'install', *requirements])}`"
 
 
 def install_hint(extra: str) -> str:
-    """How to install an optional part, for someone who has only the wheel, and in a checkout."""
-    return f"pip install '{DISTRIBUTION}[{extra}]' (in a checkout: pip install -e '.[{extra}]')."
+    """How to install an optional part: by its packages, for Quorum itself is on no package index."""
+    from importlib.metadata import PackageNotFoundError, requires  # 20 ms, for the few who need them
+
+    try:
+        listed = [text.partition(";") for text in requires(DISTRIBUTION) or ()]
+    except PackageNotFoundError:  # run from a folder that is not installed
+        return f"Install the packages that pyproject.toml lists for the extra {extra}."
+    needed = [name.strip() for name, _, marker in listed if re.search(rf"extra == ['\"]{extra}['\"]", marker)]
+    return f"Install it with {install_command(*needed)}."
 
 
 def missing_extra(extra: str, what: str, *, needs: str) -> ConfigurationError:

@@ -11,12 +11,11 @@ import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
-from quorum.knowledge.errors import ConfigurationError, QuorumError, missing_extra
+from quorum.knowledge.errors import ConfigurationError, QuorumError, is_installed, missing_extra
 from quorum.knowledge.lexical import Bm25, terms
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ class SentenceTransformerEmbedder:
 
 
 def _sentence_transformer(name: str) -> Any:
-    if find_spec("sentence_transformers") is None:
+    if not is_installed("sentence_transformers"):
         raise missing_extra("embeddings", "Embedding texts", needs="sentence-transformers")
     from sentence_transformers import SentenceTransformer
     from transformers.utils import logging
@@ -228,7 +227,7 @@ class TextIndex:
 
 
 def _faiss() -> Any:
-    if find_spec("faiss") is None:
+    if not is_installed("faiss"):
         raise missing_extra("embeddings", "Dense retrieval", needs="faiss-cpu")
     import faiss
 

@@ -29,6 +29,7 @@ async def ask(
     votes: int | None = None,
     docs: str | Path | None = None,
     resume: str | None = None,
+    run_id: str = "",
     settings: Settings | None = None,
     chat_models: Mapping[str, BaseChatModel] | None = None,
     on_event: Callable[[Event], None] | None = None,
@@ -46,6 +47,7 @@ async def ask(
         resume: Id of an interrupted run, a unique beginning of one, or ``last``: it goes on with its own
             question and options, and repeats no finished step. Leave the question out; limits and the way to
             the endpoint may be changed.
+        run_id: Of a new run (letters, digits, ``-_.``); without it the run gets one that sorts by time.
         settings: Instead of what environment and ``quorum.toml`` say.
         chat_models: LangChain chat models of your own, by the spec that ``models`` or ``model_for`` names;
             without ``models``, these are the models.
@@ -73,7 +75,6 @@ async def ask(
     settings = settings.changed(**flags) if settings else Settings(**flags)
     if on_approve is not None and resume is None and settings.approve == "never":
         settings = settings.changed(approve="costly")
-    run_id = ""
     if resume is None:
         run = settings.run_options()
     else:
@@ -88,9 +89,10 @@ async def ask(
     from quorum.graph.recipes import recipe_of
 
     handles: dict[str, Any] = {"api_key": settings.key, "listener": on_event, "chat_models": chat_models}
-    context = await open_context(run, recipe_of(run), question, resume=run_id, **handles)
+    handles |= {"resume": "" if resume is None else run_id, "run_id": run_id}
+    context = await open_context(run, recipe_of(run), question, **handles)
     asked: dict[str, Any] = {"on_clarify": on_clarify, "on_approve": on_approve}
-    made = await answer_question(context, question, resumed=bool(run_id), **asked)
+    made = await answer_question(context, question, resumed=resume is not None, **asked)
     if made.meant:
         await asyncio.to_thread(_keep_convention, made, settings)
     return made

@@ -1,25 +1,25 @@
-"""What ``quorum doctor`` looks at; every check is a value, none raises."""
+"""What ``quorum doctor`` looks at; every finding is a value, and no check ends the others."""
 
 from __future__ import annotations
 
 import asyncio
 import platform
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from quorum.knowledge.errors import ConfigurationError, QuorumError, install_hint
+from quorum.knowledge.errors import QuorumError, install_hint, is_installed
 from quorum.settings import Settings, unknown_variables
 from quorum.text import count
 from quorum.tools.urls import SAMPLE, mask_url
 
 if TYPE_CHECKING:
+    from quorum.knowledge.catalog import Catalog
     from quorum.knowledge.documents import Documents
-    from quorum.tools.databases.base import Account
+    from quorum.tools.databases.base import Account, Connector
 
 EXTRAS = {
     "bigquery": (("google.cloud.bigquery",), "BigQuery datasets"),
@@ -56,28 +56,55 @@ class Check:
 
 
 def all_checks(settings: Settings, *, online: bool = False) -> Iterator[Check]:
-    """Every check in turn.
+    """Every check in turn; what is worth knowing of extras comes last.
+
+    A check that breaks is a finding itself, and the others are still made.
 
     Args:
         online: Ask the models' endpoints even where that goes out to the internet.
     """
     yield Check("python", True, f"{platform.python_version()} on {platform.system()} {platform.machine()}")
-    yield from _extras()
-    yield from _strangers()
-    yield _home(settings)
-    yield _recipe(settings)
-    yield from _models(settings, online=online)
-    documents, found = _documents(settings.documents)
-    yield from _database(settings, documents)
+    yield from _each("environment", _strangers())
+    yield from _each("traces", _home(settings))
+    yield from _each("recipe", _recipe(settings))
+    yield from _each("model", _models(settings, online=online))
+    if not settings.database:
+        hint = "Set QUORUM_DATABASE=sqlite:///shop.db, or database in quorum.toml, or pass --db."
+        yield Check("database", False, "none is configured", hint)
+    documents: list[Documents] = []
+    found = list(_each("documents", _documents(settings.documents, documents)))
+    opened: list[tuple[Connector, Catalog]] = []
+    for url in settings.database:
+        look = _database(url, settings, documents[0] if documents else None, opened)
+        yield from _each("database", look)
+    if len(opened) == len(settings.database) > 1:
+        yield from _each("databases", _together(settings, opened))
     yield from found
-
-
-def _extras() -> Iterator[Check]:
     for extra, (modules, purpose) in EXTRAS.items():
-        missing = [name for name in modules if find_spec(name) is None]
-        text = f"not installed ({', '.join(missing)} missing); for {purpose}" if missing else "installed"
-        hint = install_hint(extra) if missing else ""
-        yield Check(f"extra {extra}", None if missing else True, text, hint)
+        yield from _each(f"extra {extra}", _extra(extra, modules, purpose, settings))
+
+
+def _each(name: str, checks: Iterator[Check]) -> Iterator[Check]:
+    """The checks, and a failed one in place of those that an error keeps from being made."""
+    try:
+        yield from checks
+    except QuorumError as error:
+        yield Check(name, False, str(error))
+    except Exception as error:  # noqa: BLE001 - a fault of ours in one check must not hide the others
+        yield Check(name, False, f"cannot be checked, by a fault of Quorum: {type(error).__name__}: {error}")
+
+
+def _extra(extra: str, modules: Iterable[str], purpose: str, settings: Settings) -> Iterator[Check]:
+    """Whether an extra is installed, and a failure only where each question needs it.
+
+    The driver of a database is that database's check.
+    """
+    if missing := [name for name in modules if not is_installed(name)]:
+        needed = extra == "embeddings" and settings.retrieval == "hybrid" and "faiss" in missing
+        text = f"not installed ({', '.join(missing)} missing); for {purpose}"
+        yield Check(f"extra {extra}", False if needed else None, text, install_hint(extra))
+    else:
+        yield Check(f"extra {extra}", True, "installed")
 
 
 def _strangers() -> Iterator[Check]:
@@ -86,7 +113,7 @@ def _strangers() -> Iterator[Check]:
         yield Check("environment", None, f"{name} is set, but is no setting and is ignored.", hint)
 
 
-def _home(settings: Settings) -> Check:
+def _home(settings: Settings) -> Iterator[Check]:
     """Whether a file can be made in the folder of traces, or where that would be made."""
     place = settings.home.absolute()
     try:
@@ -95,20 +122,18 @@ def _home(settings: Settings) -> Check:
             pass
     except OSError as error:
         text = f"cannot be written to {settings.home}: {error.strerror}"
-        return Check("traces", False, text, "Set QUORUM_HOME to another folder.")
-    return Check("traces", True, f"go to {settings.home}")
+        yield Check("traces", False, text, "Set QUORUM_HOME to another folder.")
+    else:
+        yield Check("traces", True, f"go to {settings.home}")
 
 
-def _recipe(settings: Settings) -> Check:
+def _recipe(settings: Settings) -> Iterator[Check]:
     """Whether recipe, preset, switches, votes and the models of roles fit together."""
     from quorum.graph.recipes import recipe_of
 
     missing = {"models": settings.models or ["offline"], "database": settings.database or [SAMPLE]}
-    try:
-        recipe = recipe_of(settings.changed(**missing).run_options())
-    except ConfigurationError as error:
-        return Check("recipe", False, str(error))
-    return Check("recipe", True, f"{recipe.name}: {recipe.summary}")
+    recipe = recipe_of(settings.changed(**missing).run_options())
+    yield Check("recipe", True, f"{recipe.name}: {recipe.summary}")
 
 
 def _models(settings: Settings, *, online: bool) -> Iterator[Check]:
@@ -162,45 +187,17 @@ def _endpoint(settings: Settings) -> Check:
     return Check("endpoint", True, f"{shown} answers{note}")
 
 
-def _database(settings: Settings, documents: Documents | None) -> Iterator[Check]:
-    if not settings.database:
-        hint = "Set QUORUM_DATABASE=sqlite:///shop.db, or database in quorum.toml, or pass --db."
-        yield Check("database", False, "none is configured", hint)
-        return
-    opened = True
-    for url in settings.database:
-        checks = list(_one_database(url, settings, documents))
-        opened = opened and checks[0].ok is True
-        yield from checks
-    if opened and len(settings.database) > 1:
-        yield _together(settings)
-
-
-def _together(settings: Settings) -> Check:
-    """How queries read several databases that can each be opened."""
-    from quorum.commands.schema import live_catalog
-
-    try:
-        catalog = asyncio.run(live_catalog(settings.database, settings.home, samples=0))
-    except QuorumError as error:
-        return Check("databases", False, f"cannot be read in one question: {error}")
-    databases = {table.database for table in catalog.tables}
-    how = f"each table's part is fetched, and joined by DuckDB as {', '.join(sorted(databases))}"
-    if catalog.dialect != "duckdb" or len(databases) < 2:
-        how = f"{catalog.dialect} joins them itself"
-    return Check("databases", True, f"{len(settings.database)} in one question: {how}")
-
-
-def _one_database(url: str, settings: Settings, documents: Documents | None) -> Iterator[Check]:
-    from quorum.commands.schema import live_account, live_catalog
-
+def _database(
+    url: str, settings: Settings, documents: Documents | None, found: list[tuple[Connector, Catalog]]
+) -> Iterator[Check]:
+    """What one database is, alone and opened once; where it opens, it is added to ``found``."""
     shown = mask_url(url)
     try:
-        catalog = asyncio.run(live_catalog([url], settings.home, documents=documents, samples=0))
-        account = asyncio.run(live_account(url, settings.home))
+        connector, catalog, account = asyncio.run(_opened(url, settings, documents))
     except QuorumError as error:
         yield Check("database", False, f"{shown} does not open read-only: {error}")
         return
+    found.append((connector, catalog))
     tables, columns = count(len(catalog.tables), "table"), sum(len(t.columns) for t in catalog.tables)
     sealed = account is None or account.sealed
     how = (
@@ -211,25 +208,49 @@ def _one_database(url: str, settings: Settings, documents: Documents | None) -> 
     yield from (Check("database", None, sentence) for sentence in catalog.left_out)
     if account:
         yield from _account(account)
-    yield from _costs(settings)
+    yield from _costs(connector, catalog.name, settings)
 
 
-def _costs(settings: Settings) -> Iterator[Check]:
-    """Whether the database tells what queries would read, and which options that bears on mean nothing."""
-    from quorum.graph.context import unkept
-    from quorum.graph.resources import database_urls
-    from quorum.tools.admission import tells
+async def _opened(
+    url: str, settings: Settings, documents: Documents | None
+) -> tuple[Connector, Catalog, Account | None]:
+    from quorum.graph.resources import database_urls, read_catalog
     from quorum.tools.databases import connect_all
 
+    async with connect_all(database_urls([url], settings.home)) as connector:
+        catalog = await read_catalog(connector, documents, samples=0)
+        return connector, catalog, await connector.account()
+
+
+def _together(settings: Settings, found: list[tuple[Connector, Catalog]]) -> Iterator[Check]:
+    """How queries read several databases that can each be opened."""
+    from quorum.graph.resources import database_urls
+    from quorum.tools.databases import connect_all
+    from quorum.tools.databases.many import ManyConnector
+    from quorum.tools.databases.many_catalog import united
+
     connector = connect_all(database_urls(settings.database, settings.home))
+    how = f"{found[0][1].dialect} joins them itself"
+    if isinstance(connector, ManyConnector):
+        how = "each table's part is fetched, and joined by DuckDB"
+        if len(connector.members) == len(found):  # else an engine joins some of them, which are named as one
+            how += f" as {', '.join(sorted({table.database for table in united(found)[0].tables}))}"
+    yield Check("databases", True, f"{len(found)} in one question: {how}")
+
+
+def _costs(connector: Connector, name: str, settings: Settings) -> Iterator[Check]:
+    """Whether a database tells what queries would read, and which options that bears on mean nothing."""
+    from quorum.graph.context import unkept
+    from quorum.tools.admission import tells
+
     if not connector.live:
         return
     if tells(connector):
         paid = ", which is paid for," if connector.bills else ""
-        text = f"what queries would read{paid} is told before they run: max_bytes, max_run_bytes, approve"
-        yield Check("costs", True, text)
+        kept = f"{paid} is told before they run: max_bytes, max_run_bytes, approve"
+        yield Check("costs", True, f"what queries of {name} would read{kept}")
         return
-    yield Check("costs", None, "what queries would read is not told before they run")
+    yield Check("costs", None, f"what queries of {name} would read is not told before they run")
     hint = "max_rows, query_timeout and deadline hold; approve=always asks before every query."
     yield from (Check("costs", None, sentence, hint) for sentence in unkept(connector, settings))
 
@@ -246,21 +267,17 @@ def _account(account: Account) -> Iterator[Check]:
         yield Check("account", None, f"{account.name} {power}", hint)
 
 
-def _documents(folder: Path | None) -> tuple[Documents | None, list[Check]]:
-    """The documents as a question would find them, and what is left out of them."""
+def _documents(folder: Path | None, read: list[Documents]) -> Iterator[Check]:
+    """The documents as a question would find them, which are added to ``read``, and what is left out."""
     from quorum.knowledge.documents import Documents
 
     if folder is None:
-        return None, []
-    try:
-        documents = Documents.load(folder)
-    except ConfigurationError as error:
-        return None, [Check("documents", False, str(error))]
+        return
+    documents = Documents.load(folder)
+    read.append(documents)
     words = sum(len(chunk.body.split()) for chunk in documents.chunks)
     text = f"{folder}: {len(documents.texts):,} read, {words:,} words"
     defined = documents.definitions
     text += f"; definitions in {', '.join(each.file for each in defined)}" if defined else ""
-    return documents, [
-        Check("documents", True, text),
-        *(Check("documents", None, note) for note in documents.notes),
-    ]
+    yield Check("documents", True, text)
+    yield from (Check("documents", None, note) for note in documents.notes)

@@ -101,14 +101,22 @@ class _Cli(LazyGroup):
             kind = OverLimit if isinstance(error, BudgetExceeded) else Failure
             raise kind(printable(str(error))) from error  # an endpoint's words may hold escapes
         except KeyboardInterrupt:
-            click.echo("interrupted", err=True)
-            raise SystemExit(INTERRUPTED) from None
+            raise interrupted("" if ctx.invoked_subcommand else NOTHING_BEGUN) from None
         except (click.exceptions.Exit, click.Abort):  # click's own ways to end
             raise
         except Exception as error:  # a fault of ours, which main reports: whoever reads JSON hears of it too
             if ctx.meta[_AS_JSON]:
                 click.echo(json.dumps(_error_object(error), ensure_ascii=False))
             raise
+
+
+NOTHING_BEGUN = "Nothing was begun."
+
+
+def interrupted(kept: str = "") -> SystemExit:
+    """How a command ends after Ctrl-C, having said so, and what is ``kept`` of its work."""
+    click.echo(f"Interrupted. {kept}".rstrip(), err=True)
+    return SystemExit(INTERRUPTED)
 
 
 def _error_object(error: Exception) -> dict[str, Any]:

@@ -6,13 +6,12 @@ import io
 import json
 from collections.abc import Callable, Iterator
 from datetime import date, datetime
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from quorum.evals.paths import check_no_file
 from quorum.graph.answer import Answer
-from quorum.knowledge.errors import ConfigurationError, QuorumError, missing_extra
+from quorum.knowledge.errors import ConfigurationError, QuorumError, is_installed, missing_extra
 from quorum.text import count
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ def check_file(path: Path, kinds: Kinds) -> None:
     if path.is_dir():
         raise ConfigurationError(f"{path} is a folder, not a file.", hint="Name a file to write.")
     check_no_file(path.parent, hint="Name another file to write.")
-    if suffix in NEEDS and find_spec(NEEDS[suffix][2]) is None:
+    if suffix in NEEDS and not is_installed(NEEDS[suffix][2]):
         extra, what, package = NEEDS[suffix]
         raise missing_extra(extra, what, needs=package)
 

@@ -41,10 +41,12 @@ def resumed_options(meta: dict[str, Any], settings: Settings) -> RunOptions:
     anew = [name for name, option in declared.items() if option.anew]
     given = {name for name, source in settings.provenance().items() if source == "flag"}
     redacted = [name for name in ("database", "base_url") if REDACTED in str(kept.get(name, ""))]
+    placed = RunOptions.placed({name: getattr(settings, name) for name in given}, Path.cwd())
+    given -= {name for name in given if placed[name] == kept.get(name)}  # as it was
     if wrong := sorted(given.difference(anew, redacted)):
         flags = {name: f" ({declared[name].flag})" if declared[name].flag else "" for name in wrong}
         raise ConfigurationError(
-            f"A run goes on with what it was asked with; it keeps its own "
+            f"A run stays with what it was asked with; it keeps its own "
             f"{', '.join(name + flag for name, flag in flags.items())}.",
             hint=f"Leave that out. What may be given anew: {', '.join(anew)}.",
         )

@@ -12,6 +12,9 @@ from quorum.knowledge.errors import ConfigurationError
 SAMPLE = "sample"
 """The one database that has a name and no place: the project's own sample."""
 
+ALMOST_URL = re.compile(r"([a-z][\w+.-]+):(?:/(?!/)|(?!/).*@)")
+"""A URL that lacks slashes, such as ``postgresql:/user:password@host/db``: it is no file's path."""
+
 _MASK = "***"
 _FILE_URL = re.compile(r"\s*(?:sqlite|duckdb|files|schema)://[^?]*$")
 _SECRET = (
@@ -21,10 +24,10 @@ _SECRET = (
 """Names of parameters that hold secrets; ``sslkey`` and ``authenticator`` hold none."""
 
 _SERVER = re.compile(
-    r"(?:postgres(?:ql)?|mysql|mariadb|snowflake)://[^:@/?#]*:(?P<secret>.*)@"
-    r"|(?!https?:)[a-z][\w+.-]*://[^:@/?#]*:(?P<password>[^?]*)@"
+    r"(?:postgres(?:ql)?|mysql|mariadb|snowflake):/{0,2}[^:@/?#]*:(?P<secret>.*)@"
+    r"|(?!https?:)[a-z][\w+.-]*:/{1,2}[^:@/?#]*:(?P<password>[^?]*)@"
 )
-"""A server's URL, with its password even where that has characters that should have been encoded."""
+"""A server's URL, even one that lacks slashes, with its password, even one that should have been encoded."""
 _ODBC = re.compile(r"(?i)(?:^|;)\s*(?:pwd|password)\s*=\s*(\{(?:[^}]|\}\})*\}|[^;]*)")
 
 
@@ -158,7 +161,7 @@ def anchored(database: str, folder: Path) -> str:
     """A file database's relative path made absolute; other URLs, and ``sample``, as they are."""
     if database == SAMPLE:
         return database
-    if "://" not in database:
+    if "://" not in database and not ALMOST_URL.match(database):
         return str(folder / database) if not database.startswith("~") else database
     found = re.fullmatch(r"((?:sqlalchemy\+)?sqlite(?:\+\w+)?|duckdb|files):///([^/:~].*)", database)
     return f"{found[1]}:///{quote(folder.as_posix())}/{found[2]}" if found else database

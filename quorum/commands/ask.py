@@ -9,18 +9,21 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from quorum.cli import INTERRUPTED
+from quorum.cli import NOTHING_BEGUN, interrupted
 from quorum.commands.options import Command, setting_flags
 from quorum.knowledge.errors import QuorumError
 from quorum.pipes import standard_input, until_reader_leaves
 from quorum.text import printable
 from quorum.tools.garbage import rare_collections
+from quorum.tools.urls import mask_url
 
 if TYPE_CHECKING:
     from quorum.files import Kinds
     from quorum.graph.answer import Answer
+    from quorum.graph.runs import RunFolder
 
 FILE = click.Path(path_type=Path)
+NOTHING = f"{NOTHING_BEGUN} `last` still means an earlier run."
 
 EXIT_CODES = {"answered": 0, "no_answer": 1, "stopped": 3, "unanswerable": 4}
 _FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.]+$)")
@@ -63,15 +66,20 @@ def command(
         raise click.UsageError("Choose one of --json and --csv.")
     if resume is not None and question is not None:
         raise click.UsageError("--resume goes on with the run's own question: leave QUESTION out.")
-    if question == "-":
-        question = standard_input()
-    if resume is None and not (question or "").strip():
-        raise click.UsageError("Ask something, e.g. quorum ask 'How many orders were there in May?'")
-    wanted = _wanted(out, chart)
-    answer = ask_live(question or "", flags, quiet=quiet or as_json or as_csv, resume=resume)
-    with until_reader_leaves():
-        print_answer(answer, as_json=as_json, as_csv=as_csv)
-    _write_files(answer, wanted)
+    answer: Answer | None = None
+    try:
+        if question == "-":
+            question = standard_input()
+        if resume is None and not (question or "").strip():
+            raise click.UsageError("Ask something, e.g. quorum ask 'How many orders were there in May?'")
+        wanted = _wanted(out, chart)
+        answer = ask_live(question or "", flags, quiet=quiet or as_json or as_csv, resume=resume)
+        with until_reader_leaves():
+            print_answer(answer, as_json=as_json, as_csv=as_csv)
+        _write_files(answer, wanted)
+    except KeyboardInterrupt:
+        kept = f"The answer is kept; show it with: quorum ask --resume {answer.run_id}" if answer else NOTHING
+        raise interrupted(kept) from None
     raise SystemExit(EXIT_CODES[answer.status])
 
 
@@ -111,53 +119,64 @@ def ask_live(question: str, flags: dict[str, Any], *, quiet: bool, resume: str |
 
     Raises:
         ConfigurationError, DatabaseUnavailable, ModelUnavailable, BudgetExceeded: As ``ask``.
-        SystemExit: 130 after Ctrl-C, having said how to go on.
+        SystemExit: 130 after Ctrl-C at any point, having said how to go on, or that nothing was begun.
     """
-    from quorum.approve import TerminalApprover
-    from quorum.clarify import TerminalClarifier
-    from quorum.progress import Progress
-    from quorum.render import console
-    from quorum.settings import Settings
-    from quorum.terminal import check_terminal, on_terminal
+    run, progress = None, None
+    try:
+        from quorum.approve import TerminalApprover
+        from quorum.clarify import TerminalClarifier
+        from quorum.graph.runs import RunFolder, new_run_id
+        from quorum.progress import Progress
+        from quorum.render import console
+        from quorum.settings import Settings
+        from quorum.terminal import check_terminal, on_terminal
 
-    settings = Settings(**flags)
-    if resume is None:
-        options = settings.run_options()
-        if options.clarify:
-            told = "how the answers disagree is shown with the answer either way"
-            check_terminal("clarify", f"Leave it out: {told}.")
-        if options.approve != "never":
-            check_terminal("approve", "Say --approve never; max_bytes and max_run_bytes limit what is read.")
-    from quorum.api import ask_sync  # heavy: only once the settings are right
+        settings = Settings(**flags)
+        given: dict[str, Any] = {"settings": settings, "resume": resume}
+        if resume is None:
+            options = settings.run_options()
+            if options.clarify:
+                told = "how the answers disagree is shown with the answer either way"
+                check_terminal("clarify", f"Leave it out: {told}.")
+            if options.approve != "never":
+                check_terminal(
+                    "approve", "Say --approve never; max_bytes and max_run_bytes limit what is read."
+                )
+            given["run_id"] = new_run_id()
+            run = RunFolder(settings.home / "runs" / given["run_id"])
+        else:
+            run = RunFolder.open(settings.home, resume)
+            _say_what_goes_on(run)
+        from quorum.api import ask_sync  # heavy: only once the settings are right
 
-    _say_if_ended(settings.home, resume)
-    with Progress(console(stderr=True), quiet=quiet) as progress:
-        given: dict[str, Any] = {"settings": settings, "resume": resume, "on_event": progress}
-        if on_terminal() and (settings.clarify or resume is not None):
-            given["on_clarify"] = TerminalClarifier(progress)
-        if on_terminal() and (settings.approve != "never" or resume is not None):
-            given["on_approve"] = TerminalApprover(progress)
-        try:
-            return ask_sync(question, **given)
-        except KeyboardInterrupt:
-            kept = _how_to_go_on(progress.run) or "Nothing was begun."
-            click.echo(f"Interrupted. {kept}", err=True)
-            raise SystemExit(INTERRUPTED) from None
-        except QuorumError as error:
-            error.hint = f"{error.hint} {_how_to_go_on(progress.run)}".strip()
-            raise
+        with Progress(console(stderr=True), quiet=quiet) as progress:
+            if on_terminal() and (settings.clarify or resume is not None):
+                given["on_clarify"] = TerminalClarifier(progress)
+            if on_terminal() and (settings.approve != "never" or resume is not None):
+                given["on_approve"] = TerminalApprover(progress)
+            return ask_sync(question, on_event=progress, **given)
+    except KeyboardInterrupt:
+        raise interrupted(_how_to_go_on(run) or NOTHING) from None
+    except QuorumError as error:
+        if progress and progress.run:
+            error.hint = f"{error.hint} {_how_to_go_on(run)}".strip()
+        raise
 
 
-def _say_if_ended(home: Path, resume: str | None) -> None:
-    """Say that a run has ended, where it is to go on: what follows is the answer that it has."""
-    from quorum.graph.runs import RunFolder
-
-    if resume is not None and RunFolder.open(home, resume).answer() is not None:
+def _say_what_goes_on(run: RunFolder) -> None:
+    """Say which question of which database goes on, or has ended and is answered from its folder."""
+    meta = run.meta()
+    asked = meta.get("options", {}).get("database") or []
+    named = ", ".join(map(mask_url, [asked] if isinstance(asked, str) else asked))
+    click.echo(f"Run {run.run_id}: {printable(str(meta.get('question', '')))}", err=True)
+    click.echo(f"Database: {printable(named)}", err=True)
+    if run.answer() is not None:
         click.echo("This run has ended; nothing is asked again. Its answer:", err=True)
 
 
-def _how_to_go_on(run: str) -> str:
-    return f"What is finished is kept; go on with: quorum ask --resume {run}" if run else ""
+def _how_to_go_on(run: RunFolder | None) -> str:
+    begun = run is not None and (run.folder / "run.json").is_file()
+    return f"What is finished is kept; go on with: quorum ask --resume {run.run_id}" if run and begun else ""
 
 
 def print_answer(answer: Answer, *, as_json: bool = False, as_csv: bool = False) -> None:

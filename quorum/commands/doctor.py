@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from quorum.commands.options import Command, setting_flags
+
+if TYPE_CHECKING:
+    from quorum.checks import Check
 
 PROBLEM = 2
 
@@ -15,11 +18,12 @@ PROBLEM = 2
 @click.command(cls=Command, short_help="Say what is configured, from where, and what is missing.")
 @click.option("--online", is_flag=True, help="ask the endpoint even if that goes out to the internet")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object")
+@click.option("--settings", "every", is_flag=True, help="list the settings that have their default, too")
 @setting_flags()
-def command(online: bool, as_json: bool, **flags: Any) -> None:
-    """Say what is configured, where each value comes from, and what is missing.
+def command(online: bool, as_json: bool, every: bool, **flags: Any) -> None:
+    """Say whether a question could be asked, what is missing, and where each setting comes from.
 
-    A flag is looked at in place of what is configured.
+    A flag is looked at in place of what is configured. Settings that have their default are counted only.
 
     Secrets are never shown. An endpoint named by base_url is asked for its list of models, which
     costs nothing. Exits with 0 if a question could be asked as things stand, else with 2.
@@ -38,25 +42,15 @@ def command(online: bool, as_json: bool, **flags: Any) -> None:
         report = {"ok": healthy, "settings": found, "checks": [asdict(check) for check in checks]}
         click.echo(json.dumps(report, indent=2, ensure_ascii=False))
     else:
-        _show_settings(shown, sources)
         _show_checks(checks)
+        _show_settings(shown, sources, every=every)
     if not healthy:
         raise SystemExit(PROBLEM)
 
 
-def _show_settings(shown: dict[str, str], sources: dict[str, str]) -> None:
+def _show_checks(checks: list[Check]) -> None:
     from quorum.text import printable
 
-    click.secho("Settings", bold=True)
-    for name, value in shown.items():
-        line = f"  {name:<20} {printable(value) or '–':<32} {sources[name]}"
-        click.secho(line, dim=sources[name] == "default")
-
-
-def _show_checks(checks: list[Any]) -> None:
-    from quorum.text import printable
-
-    click.echo()
     click.secho("Checks", bold=True)
     marks = {True: ("✓", "green"), False: ("✗", "red"), None: ("·", "yellow")}
     for check in checks:
@@ -64,3 +58,17 @@ def _show_checks(checks: list[Any]) -> None:
         click.echo(f"  {click.style(mark, fg=colour)} {check.name:<20} {printable(check.text)}")
         if check.hint:
             click.secho(f"    {'':<20} {printable(check.hint)}", dim=True)
+
+
+def _show_settings(shown: dict[str, str], sources: dict[str, str], *, every: bool) -> None:
+    from quorum.text import printable
+
+    listed = [name for name in shown if every or sources[name] != "default"]
+    click.echo()
+    click.secho("Settings", bold=True)
+    for name in listed:
+        line = f"  {name:<20} {printable(shown[name]) or '–':<32} {sources[name]}"
+        click.secho(line, dim=sources[name] == "default")
+    if left := len(shown) - len(listed):
+        others = "other setting has its" if left == 1 else "other settings have their"
+        click.secho(f"  {left} {others} default (--settings lists all)", dim=True)

@@ -20,7 +20,7 @@ FILE = click.Path(path_type=Path)
     "page",
     type=FILE,
     metavar="FILE",
-    help="write one page with plots (needs the extra quorum-sql[plots])",
+    help="write one page with plots (needs the extra plots)",
 )
 @click.option(
     "--traces/--no-traces", default=True, show_default=True, help="with --html, a page of every run"

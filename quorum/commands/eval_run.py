@@ -120,7 +120,7 @@ def command(
     One process uses one processor core: with --workers N, N processes share the questions. It pays where
     hundreds are asked at a time, or the model replies fast. --cluster tcp://HOST:8786 shares them among the
     workers of a Dask cluster, which find Quorum, the databases and --out at the same places. Both need the
-    extra quorum-sql[cluster]. What a lost worker had under way, another one goes on with.
+    extra cluster. What a lost worker had under way, another one goes on with.
 
     Exit codes: 0 all questions have their final record; 1 some failed for lack of an endpoint (the same
     command asks them again); 2 usage, configuration or a full disk; 130 Ctrl-C (the same command goes on; a

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from quorum.cli import interrupted
 from quorum.commands.options import Command, setting_flags
 from quorum.knowledge.errors import QuorumError
 
 if TYPE_CHECKING:
     from quorum.graph.exploring import Exploration
 
-INTERRUPTED = 130
 STUCK, STOPPED = 1, 3
 SHOWN_TABLES = 12
 FLAGS = (
@@ -82,8 +82,7 @@ def command(*, as_json: bool, quiet: bool, budget_calls: int | None, **flags: An
             found = explore_sync(told=board.show, on_event=board.event, max_calls=budget_calls, **flags)
         except KeyboardInterrupt:
             board.stop()
-            click.echo("Interrupted. What is finished is kept; go on with --resume.", err=True)
-            raise SystemExit(INTERRUPTED) from None
+            raise interrupted("What is finished is kept; go on with --resume.") from None
         except QuorumError as error:
             if board.begun:
                 error.hint = f"{error.hint} What is finished is kept; go on with --resume.".strip()

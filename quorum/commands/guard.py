@@ -44,8 +44,9 @@ def command(
 ) -> None:
     """Judge SQL without running it; `-` reads it from standard input.
 
-    With --db the database is also asked what the SQL would read, by a dry run or EXPLAIN, as far as it tells.
-    Of several databases it says which part is read in each.
+    With --db a table or column that is not there is named, with the nearest names, and the database is asked
+    what the SQL would read, by a dry run or EXPLAIN, as far as it tells. Of several databases it says which
+    part is read in each.
 
     Exits with 0 if it is a pure read, with 1 if it is refused (the reason is printed). With
     --file, one JSON object is printed per line of the list, in order, and the exit code is 0; a
@@ -73,20 +74,28 @@ def command(
 async def _by_database(
     sql: str, urls: Sequence[str]
 ) -> tuple[Passed | Refused, Estimate | QueryError | None]:
-    """The verdict by the databases' dialect, and what they say that the SQL would read."""
-    from quorum.graph.resources import database_urls
+    """The verdict by the databases' dialect, and what they say that the SQL would read.
+
+    A table or column that is not there is named with the nearest ones, before a database is asked.
+    """
+    from quorum.graph.resources import database_urls, keeping
     from quorum.settings import Settings
     from quorum.tools.admission import estimated
     from quorum.tools.databases import connect_all
     from quorum.tools.databases.many import ManyConnector
-    from quorum.tools.guard import Passed, check
-    from quorum.tools.query import Limits
+    from quorum.tools.guard import Passed, allowed, check
+    from quorum.tools.lint import Linter
+    from quorum.tools.query import Limits, QueryError
 
-    where = await asyncio.to_thread(database_urls, urls, Settings().home)
+    settings = Settings()
+    where = await asyncio.to_thread(database_urls, urls, settings.home)
     async with await asyncio.to_thread(connect_all, where) as connector:
         verdict = await asyncio.to_thread(check, sql, connector.dialect)
         if not isinstance(verdict, Passed):
             return verdict, None
+        linter = Linter(await keeping(settings).catalog(connector))
+        if isinstance(wrong := await allowed(sql, linter), QueryError):
+            return verdict, wrong
         if isinstance(connector, ManyConnector):
             return verdict, await connector.told(verdict.sql, Limits())
         return verdict, await estimated(connector, verdict.sql, Limits())
@@ -107,7 +116,8 @@ def _show(verdict: Passed | Refused, told: Estimate | QueryError | None, *, as_j
     else:
         click.echo(f"refused: {printable(reason)}" if reason else "pass: a pure read")
         if wrong:
-            click.echo(f"the database says: {printable(wrong)}")
+            who = "schema" if isinstance(told, QueryError) and told.by == "lint" else "database"
+            click.echo(f"the {who} says: {printable(wrong)}")
         elif told and not isinstance(told, QueryError):
             size = f"cannot be told ({told.unknown})" if told.bytes is None else size_text(told.bytes)
             how = "" if told.bytes is None else ", which is billed" if told.billed else ", estimated"

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quorum.knowledge.errors import ConfigurationError
-from quorum.tools.urls import SAMPLE
+from quorum.tools.urls import SAMPLE, mask_url
 
 if TYPE_CHECKING:
     from quorum.knowledge.catalog import Catalog
     from quorum.knowledge.documents import Documents
-    from quorum.tools.databases.base import Account
     from quorum.tools.databases.kept import Keeping
 
 MEASURES = ("tables", "columns", "nested_paths", "bytes", "tokens", "nodes", "ungrouped")
@@ -117,7 +116,7 @@ def refresh_command(url: str) -> None:
 
     settings, begun = Settings(), time.perf_counter()
     anew = replace(keeping(settings), age=0)
-    catalog = asyncio.run(live_catalog(url, settings.home, keeping=anew))
+    catalog = asyncio.run(live_catalog([url], settings.home, keeping=anew))
     columns = count(sum(len(table.columns) for table in catalog.tables), "column")
     tables, seconds = count(len(catalog.tables), "table"), time.perf_counter() - begun
     click.echo(f"{catalog.name}: {tables}, {columns}, read in {seconds:.1f} s")
@@ -201,7 +200,7 @@ def catalogs_of(*sources: str) -> Iterator[Catalog]:
     for source in sources:
         if source != SAMPLE and "://" not in source and not Path(source).exists():
             hint = "Give a URL (sqlite:///shop.db), a folder of schema files, or sample."
-            raise ConfigurationError(f"There is no {source}.", hint=hint)
+            raise ConfigurationError(f"There is no {mask_url(source)}.", hint=hint)
     from quorum.graph.resources import keeping
     from quorum.settings import Settings
 
@@ -246,18 +245,3 @@ async def live_catalog(
     where = await asyncio.to_thread(database_urls, urls, home)
     async with await asyncio.to_thread(connect_all, where) as connector:
         return await read_catalog(connector, documents, samples=samples, keeping=keeping)
-
-
-async def live_account(url: str, home: Path) -> Account | None:
-    """Who asks a database; None where it knows no accounts.
-
-    Raises:
-        ConfigurationError: As ``live_catalog``.
-        DatabaseUnavailable: It cannot be opened.
-    """
-    from quorum.graph.resources import database_urls
-    from quorum.tools.databases import connect
-
-    (where,) = await asyncio.to_thread(database_urls, [url], home)
-    async with await asyncio.to_thread(connect, where) as connector:
-        return await connector.account()

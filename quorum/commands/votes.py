@@ -110,7 +110,7 @@ def replay_command(
 
     EX counts all questions of FOLDER; those without candidate or gold are wrong. Ties and draws count at
     their expectation. With gold and several models, curves of weights, error and regret are written
-    as SVG and PNG (needs the extra quorum-sql[plots]).
+    as SVG and PNG (needs the extra plots).
 
     With --model the strategy judge is held too: where the vote over all candidates is close, that model
     chooses. Questions, documents and schemas are those of the benchmark around --gold, or what the

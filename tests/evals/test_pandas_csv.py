@@ -121,7 +121,7 @@ def test_what_moments_need_is_found_piece_by_piece_and_null_in_the_whole_column(
 def test_without_pandas_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
     for use in (lambda: frame_of("a\n1\n"), lambda: pandas_csv(pa.table({"a": [1]}))):
-        with pytest.raises(ConfigurationError, match=r"pip install 'quorum-sql\[evals\]'"):
+        with pytest.raises(ConfigurationError, match=r"pip install 'pandas"):
             use()
 
 

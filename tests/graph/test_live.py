@@ -154,7 +154,7 @@ async def test_a_run_that_cannot_open_leaves_no_folder(
         given.database = [str(wrong["database"])] if "database" in wrong else given.database
         with pytest.raises(error):
             await open_context(given, recipe_of(given), QUESTION)
-    assert not (tmp_path / "home" / "runs").exists()
+    assert not list((tmp_path / "home" / "runs").iterdir())
 
 
 async def test_other_switches_than_the_graph_was_built_with_are_refused(

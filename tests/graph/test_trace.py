@@ -369,7 +369,7 @@ def test_runs_are_found_by_id_beginning_and_age(tmp_path: Path) -> None:
     assert RunFolder.open(tmp_path, "20260101-a").run_id == "20260101-a"  # exact wins
     assert RunFolder.open(tmp_path, "20260102").run_id == "20260102-c"
     assert RunFolder.open(tmp_path, "last").run_id == "20260102-c"
-    with pytest.raises(ConfigurationError, match="may mean 2 runs"):
+    with pytest.raises(ConfigurationError, match=r"2 runs begin with .*Give more of the id, or last"):
         RunFolder.open(tmp_path, "20260101")
     with pytest.raises(ConfigurationError, match="latest is 20260102-c"):
         RunFolder.open(tmp_path, "x")

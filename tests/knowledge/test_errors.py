@@ -1,17 +1,20 @@
-"""Messages that name an optional part: what they say to install exists."""
+"""Messages that name an optional part: what they say to install exists, and pip finds it."""
 
 from __future__ import annotations
 
 import ast
 import re
+import sys
 import tomllib
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 
-from quorum.checks import EXTRAS
-from quorum.knowledge.errors import DISTRIBUTION, install_hint, missing_extra
+import pytest
 
-NAMED = re.compile(rf"{DISTRIBUTION}\[([\w, -]+)\]")
+from quorum.checks import EXTRAS
+from quorum.knowledge.errors import DISTRIBUTION, install_hint, is_installed, missing_extra
+
 FLOORS = ("agents", "evals", "graph", "knowledge", "quorum", "tools")
 
 
@@ -32,12 +35,9 @@ def asked_for(path: Path) -> Iterator[str]:
 def test_every_extra_that_a_message_names_exists(root: Path) -> None:
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     called = {extra for path in sources(root) for extra in asked_for(path)}
-    pages = [*sources(root), *root.glob("*.md"), *(root / "examples").glob("*")]
-    texts = [path.read_text(encoding="utf-8") for path in pages if path.is_file()]
-    written = {extra.strip() for text in texts for names in NAMED.findall(text) for extra in names.split(",")}
     assert project["name"] == DISTRIBUTION
     assert called >= {"embeddings", "plots"}, "the search finds the messages"
-    assert called | written | {*EXTRAS} <= {*project["optional-dependencies"]}
+    assert called | {*EXTRAS} <= {*project["optional-dependencies"]}
 
 
 def test_every_extra_for_users_is_known_to_doctor(root: Path) -> None:
@@ -45,10 +45,44 @@ def test_every_extra_for_users_is_known_to_doctor(root: Path) -> None:
     assert {*EXTRAS} == {*project["optional-dependencies"]} - {"dev"}
 
 
-def test_an_extra_is_named_for_the_wheel_and_for_a_checkout() -> None:
+def test_a_hint_names_this_python_and_packages_that_are_on_the_index(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    listed = [
+        "click>=8",
+        "matplotlib>=3.10; extra == 'plots'",
+        'b[x]>=1; extra == "plots"',
+        "c; extra == 'p'",
+    ]
+    monkeypatch.setattr(metadata, "requires", lambda name: listed if name == DISTRIBUTION else None)
     error = missing_extra("plots", "Drawing curves", needs="matplotlib")
     assert str(error) == (
         "Drawing curves needs the package matplotlib. "
-        "pip install 'quorum-sql[plots]' (in a checkout: pip install -e '.[plots]')."
+        f"Install it with `{sys.executable} -m pip install 'matplotlib>=3.10' 'b[x]>=1'`."
     )
     assert error.hint == install_hint("plots")
+
+
+def test_a_hint_where_nothing_is_installed_invents_no_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere(name: str) -> None:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "requires", nowhere)
+    assert install_hint("plots") == "Install the packages that pyproject.toml lists for the extra plots."
+
+
+def test_one_function_makes_all_hints(root: Path) -> None:
+    """No index has the distribution, and only the parts of the one function know how to call pip."""
+    written = {path.name for path in sources(root) if "pip install " in path.read_text(encoding="utf-8")}
+    assert written <= {"errors.py", "providers.py"}, "the second reads what LangChain writes"
+    pages = [*sources(root), *root.glob("*.md"), root / "evals" / "README.md"]
+    named = [path for path in pages if re.search(rf"{DISTRIBUTION}\[", path.read_text(encoding="utf-8"))]
+    assert named == []
+
+
+def test_a_module_whose_parent_is_missing_is_not_installed(root: Path) -> None:
+    assert is_installed("quorum.knowledge.errors")
+    assert not is_installed("quorum.knowledge.nothing")
+    assert not is_installed("no_such_parent.of.a_module")
+    seeking = [path.name for path in sources(root) if "find_spec(" in path.read_text(encoding="utf-8")]
+    assert sorted(seeking) == ["errors.py", "role.py", "worker.py"], "dotted names go through is_installed"

@@ -263,6 +263,6 @@ def test_doctor_and_guard_tell_what_an_engine_can(warehouse: str, shop: str) -> 
     found = json.loads(CliRunner().invoke(cli, [*guard, "--json"]).stdout)
     assert (found["verdict"], found["estimate"]["bytes"]) == ("pass", 400_000)
     wrong = CliRunner().invoke(cli, ["guard", "SELECT nope FROM orders", "--db", warehouse])
-    assert (wrong.exit_code, "the database says: " in wrong.stdout) == (1, True)
+    assert (wrong.exit_code, "the schema says: " in wrong.stdout) == (1, True)
     refused = CliRunner().invoke(cli, ["guard", "DROP TABLE orders", "--db", warehouse, "--json"])
     assert (refused.exit_code, json.loads(refused.stdout)["verdict"]) == (1, "refused")

@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -273,6 +274,65 @@ def test_ctrl_c_says_how_to_go_on_with_this_very_run(shop: str, workplace: Path,
     statuses = {found.id: found.status for found in list_runs(workplace / ".quorum")}
     assert statuses[run.name] == "unfinished"
     assert ask("--resume", run.name, "--json").exit_code == 2  # found again; its endpoint is gone now
+
+
+def interrupted_at(place: str, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Result:
+    """What a command says where Ctrl-C comes when ``place`` is called."""
+
+    def interrupt(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(place, interrupt)
+        result = CliRunner().invoke(cli, ["ask", *arguments])
+    assert result.exit_code == 130, result.output
+    return result
+
+
+def test_a_start_that_is_interrupted_can_be_resumed(
+    shop: str, workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the database is just being opened; ``last`` is no other question then."""
+    assert ask("How many cities are there?", "--db", "sample", "--model", "offline").exit_code == 0
+    for place, database in (
+        ("quorum.graph.context.open_resources", "postgresql://me:hush-hush@h/d"),
+        ("quorum.graph.resources.connect_all", shop),
+        ("quorum.graph.resources.read_catalog", shop),
+    ):
+        result = interrupted_at(place, monkeypatch, QUESTION, "--db", database, *OFFLINE)
+        (latest, *_) = list_runs(workplace / ".quorum")
+        assert (latest.question, latest.status) == (QUESTION, "unfinished")
+        kept = f"Interrupted. What is finished is kept; go on with: quorum ask --resume {latest.id}"
+        assert kept in result.stderr
+        assert "hush" not in (workplace / ".quorum" / "runs" / latest.id / "run.json").read_text()
+    result = ask("--resume", "last")
+    shown = result.stderr.splitlines()
+    assert shown[:2] == [f"Run {latest.id}: {QUESTION}", f"Database: sqlite:///{workplace}/shop.db"]
+    assert "SELECT" in result.stdout
+    assert "nothing is asked again" in ask("--resume", "last", "--csv").stderr
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["quorum.settings.Settings.run_options", "quorum.api.ask", "quorum.files.check_file"],
+)
+def test_an_interruption_before_a_run_is_begun_says_so(
+    place: str, shop: str, workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = (QUESTION, "--db", shop, "--model", "offline", "--out", "rows.csv")
+    result = interrupted_at(place, monkeypatch, *given)
+    assert "Interrupted. Nothing was begun. `last` still means an earlier run." in result.stderr
+    assert not (workplace / ".quorum").exists()
+
+
+def test_an_interruption_after_the_answer_says_where_that_is(
+    shop: str, workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place in ("quorum.commands.ask.print_answer", "quorum.files.write_file"):
+        given = (QUESTION, "--db", shop, "--model", "offline", "--out", "rows.csv")
+        result = interrupted_at(place, monkeypatch, *given)
+        (latest, *_) = list_runs(workplace / ".quorum")
+        assert f"The answer is kept; show it with: quorum ask --resume {latest.id}" in result.stderr
 
 
 def test_the_demo_answers_all_its_questions(workplace: Path) -> None:

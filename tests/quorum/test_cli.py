@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -15,9 +16,11 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
+from quorum import checks
 from quorum.cli import COMMANDS, cli, main
 from quorum.graph.trace import Trace
 from quorum.knowledge.errors import ConfigurationError
+from quorum.settings import Settings
 from tests.servers.postgres_server import PostgresServer
 
 
@@ -210,6 +213,33 @@ def test_guard_passes_a_read_and_refuses_a_write() -> None:
     assert refused.stdout.startswith("refused: ")
 
 
+def test_guard_names_the_nearest_names_of_the_database(database: str) -> None:
+    result = quorum("guard", "SELECT * FROM custmers", "--db", database)
+    assert result.exit_code == 1
+    assert "the schema says: There is no table custmers." in result.stdout
+    assert "Did you mean: customers" in result.stdout
+    found = json.loads(quorum("guard", "SELECT nme FROM customers", "--db", database, "--json").stdout)
+    assert (found["verdict"], "Did you mean: name" in found["error"]) == ("pass", True)
+    assert quorum("guard", "SELECT name FROM customers", "--db", database).exit_code == 0
+
+
+@pytest.mark.parametrize("url", ["postgresql:/me:hush@h/d", "postgresql:me:hush@h/d", "mysql:/me:hu/sh@h/d"])
+@pytest.mark.parametrize(
+    "command", [("ask", "q", "--model", "offline"), ("doctor", "--model", "offline"), ("guard", "SELECT 1")]
+)
+def test_a_url_that_lacks_slashes_keeps_its_password_to_itself(url: str, command: tuple[str, ...]) -> None:
+    result = quorum(*command, "--db", url)
+    assert result.exit_code == 2
+    assert "is no URL: after the colon come two slashes" in result.output
+    assert "hu" not in result.output.replace("than", "")
+    assert "hush" not in quorum("schema", "show", url).output
+
+
+def test_schema_refresh_reads_the_database_that_it_names(database: str) -> None:
+    result = quorum("schema", "refresh", database)
+    assert (result.exit_code, result.stdout.partition(",")[0]) == (0, "shop: 2 tables")
+
+
 def test_guard_reads_standard_input_and_prints_json() -> None:
     result = quorum("guard", "--dialect", "duckdb", "-", "--json", given="DELETE FROM t")
     assert result.exit_code == 1
@@ -326,6 +356,80 @@ def test_doctor_gives_the_reason_why_a_database_does_not_open(workplace: Path) -
     checks = {check["name"]: check for check in json.loads(result.stdout)["checks"]}
     assert checks["database"]["ok"] is False
     assert "broken.db" in checks["database"]["text"]
+
+
+def test_no_check_of_doctor_ends_the_others(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a missing parent of a module, nor a fault of ours, nor a database without its driver."""
+
+    def broken() -> Iterator[checks.Check]:
+        yield checks.Check("environment", None, "all is well so far")
+        raise TypeError("odd")
+
+    monkeypatch.setitem(checks.EXTRAS, "bigquery", (("no_such_parent.module",), "BigQuery datasets"))
+    monkeypatch.setattr(checks, "_strangers", broken)
+    given = ("--db", "trino://me@h/c", "--db", database, "--model", "offline", "--json")
+    result = quorum("doctor", *given)
+    found = json.loads(result.stdout)["checks"]
+    assert result.exit_code == 2
+    assert [check["name"] for check in found if check["ok"] is False] == ["environment", "database"]
+    assert "by a fault of Quorum: TypeError: odd" in found[2]["text"]
+    driver, shop = (check for check in found if check["name"] == "database")
+    assert "pip install 'trino[sqlalchemy]'" in driver["text"]
+    assert shop["text"].startswith(f"{database} opens read-only: yes")
+    assert {check["name"]: check["ok"] for check in found}["extra bigquery"] is None
+    assert "extra xlsx" in found[-1]["name"]
+
+
+def test_doctor_opens_each_of_several_databases_once_and_judges_it_by_itself(
+    database: str, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from quorum.tools.databases.postgres import PostgresConnector
+    from quorum.tools.databases.sqlite import SqliteConnector
+
+    opened = []
+
+    def counted(of: type[Any]) -> Any:
+        real = of.open
+
+        async def open(connector: Any) -> None:
+            opened.append(connector.name)
+            await real(connector)
+
+        return open
+
+    for kind in (PostgresConnector, SqliteConnector):
+        monkeypatch.setattr(kind, "open", counted(kind))
+    name = postgres.new_database("CREATE TABLE t (x int)")
+    given = ("--db", database, "--db", f"{postgres.admin_url}/{name}", "--model", "offline")
+    found = checks_of(*given, "--max-bytes", "1GiB")
+    assert sorted(opened) == sorted(["shop", name])
+    costs = [(check["ok"], check["text"]) for check in found if check["name"] == "costs"]
+    assert [ok for ok, _ in costs] == [None, None, True]
+    assert costs[0][1].startswith("what queries of shop would read is not told")
+    assert costs[1][1].startswith("max_bytes has no effect here: sqlite")
+    assert costs[2][1].startswith(f"what queries of {name} would read is told before they run")
+    (together,) = [check for check in found if check["name"] == "databases"]
+    assert together["text"].endswith(f"joined by DuckDB as {', '.join(sorted(['shop', name]))}")
+
+
+def test_doctor_shows_its_checks_first_then_the_settings_that_are_not_defaults(database: str) -> None:
+    given = ("doctor", "--db", database, "--model", "offline")
+    checked, _, settings = quorum(*given).stdout.partition("\nSettings\n")
+    assert checked.startswith("Checks\n")
+    assert [line.split()[0] for line in settings.splitlines()[:-1]] == ["database", "models"]
+    assert settings.splitlines()[-1].endswith("other settings have their default (--settings lists all)")
+    listed = quorum(*given, "--settings").stdout.partition("\nSettings\n")[2].splitlines()
+    assert [line.split()[0] for line in listed] == [*Settings.model_fields]
+
+
+def test_doctor_fails_for_an_extra_only_where_every_question_needs_it(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(checks.EXTRAS, "embeddings", (("faiss", "no_such_module"), "--retrieval hybrid"))
+    monkeypatch.setattr(checks, "is_installed", lambda name: name != "faiss")
+    given = ("doctor", "--db", database, "--model", "offline", "--json")
+    assert quorum(*given).exit_code == 0
+    assert quorum(*given, "--retrieval", "hybrid", "--embedding-model", "openai:m").exit_code == 2
 
 
 def test_doctor_says_who_asks_a_server_and_what_that_may_do(postgres: PostgresServer) -> None:
@@ -455,7 +559,7 @@ def test_an_unwritable_home_is_a_clear_error(workplace: Path, monkeypatch: pytes
     for arguments in (["ask", "q", "--db", "sample", "--model", "offline"], ["schema", "show", "sample"]):
         result = quorum(*arguments)
         assert result.exit_code == 2
-        assert "Cannot write the sample database" in result.stderr
+        assert "Cannot write " in result.stderr
         assert "QUORUM_HOME" in result.stderr
 
 

@@ -91,8 +91,8 @@ def test_a_question_of_its_own_is_a_usage_error(failed: str) -> None:
 @pytest.mark.parametrize(
     ("flag", "value", "named"),
     [
-        ("--db", "shop.db", r"database (--db)"),
-        ("--model", "openai:m", r"models (--model)"),
+        ("--db", "other.db", r"database (--db)"),
+        ("--model", "openai:n", r"models (--model)"),
         ("--model-for", "judge=openai:m", "model_for"),
         ("--votes", "2", "votes"),
         ("--recipe", "recap", "recipe"),

@@ -237,6 +237,14 @@ def test_a_correction_from_the_command_line(shop: str) -> None:
     assert called("correct", "last", "--sql", "DELETE FROM orders").exit_code == 2
 
 
+def test_a_correction_may_name_the_database_of_its_run_and_no_other(shop: str) -> None:
+    answered(shop, {"m": OTHER})
+    assert called("correct", "last", "--db", shop, "--sql", GOOD).exit_code == 0
+    other = called("correct", "last", "--db", "sqlite:///other.db", "--sql", GOOD)
+    assert other.exit_code == 2
+    assert "it keeps its own database (--db)" in other.stderr
+
+
 def test_the_knowledge_base_is_shown_searched_checked_and_pruned(shop: str, workplace: Path) -> None:
     answered(shop, {"m": GOOD})
     called("keep", "last", "--by", "jane")

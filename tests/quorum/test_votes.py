@@ -140,7 +140,7 @@ def test_without_matplotlib_the_table_is_printed_and_the_extra_named(
     result = quorum(runs, "--gold", gold)
     assert result.exit_code == 0
     assert "majority" in result.stdout
-    assert "quorum-sql[plots]" in result.stderr
+    assert "pip install 'matplotlib>=" in result.stderr
     assert not (workplace / ".quorum" / "replay").exists()
 
 

@@ -13,6 +13,7 @@ from urllib.parse import quote
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
 from quorum.tools.databases.data_files import KINDS, reader_of
 from quorum.tools.databases.files import engine_of
+from quorum.tools.urls import ALMOST_URL, mask_url
 
 if TYPE_CHECKING:
     from quorum.tools.databases.base import Connector
@@ -83,6 +84,9 @@ def connect_all(urls: Sequence[str]) -> Connector:
 def _with_scheme(url: str) -> str:
     if "://" in url:
         return url
+    if found := ALMOST_URL.match(url):
+        hint = f"Write {found[1]}://…"
+        raise ConfigurationError(f"{mask_url(url)} is no URL: after the colon come two slashes.", hint=hint)
     path, option, lines = url.rpartition("?skip=")
     if option and not Path(url).exists():
         return f"{_engine_of(path)}:///{quote(path)}{option}{lines}"
@@ -121,9 +125,9 @@ def _engine_of(path: str) -> str:
             return "files"
         found = file.is_file()
     except (OSError, RuntimeError, ValueError) as error:  # a path too long, no such home, a NUL
-        raise DatabaseUnavailable(f"{path} cannot be read: {error}.", hint=hint) from error
+        raise DatabaseUnavailable(f"{mask_url(path)} cannot be read: {error}.", hint=hint) from error
     if not found:
-        raise DatabaseUnavailable(f"There is no file {path}.", hint=hint)
+        raise DatabaseUnavailable(f"There is no file {mask_url(path)}.", hint=hint)
     # not in this process: closing the file here could break locks, see tools.databases.files
     command = [sys.executable, "-I", "-S", "-c", READ_HEADER, str(file)]
     engine = engine_of(subprocess.run(command, capture_output=True, check=False).stdout)

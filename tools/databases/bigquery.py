@@ -6,11 +6,10 @@ import asyncio
 import re
 from collections.abc import Sequence
 from functools import reduce
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Self, cast
 
 from quorum.knowledge.catalog import Catalog
-from quorum.knowledge.errors import DatabaseUnavailable, missing_extra
+from quorum.knowledge.errors import DatabaseUnavailable, is_installed, missing_extra
 from quorum.tools.databases.base import Account, Snapshot
 from quorum.tools.databases.bigquery_errors import client_errors, failure, query_error
 from quorum.tools.databases.bigquery_session import REFUSED, BigqueryLink, client_of
@@ -60,11 +59,7 @@ class BigqueryConnector(ServerConnector):
     @classmethod
     def from_url(cls, url: str) -> Self:
         target = Target.of(url)
-        try:
-            found = find_spec("google.cloud.bigquery")
-        except ModuleNotFoundError:
-            found = None
-        if found is None:
+        if not is_installed("google.cloud.bigquery"):
             raise missing_extra("bigquery", "A BigQuery dataset", needs="google-cloud-bigquery")
         return cls(target)
 

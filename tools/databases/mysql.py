@@ -6,11 +6,10 @@ import asyncio
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from importlib.util import find_spec
 from typing import Self
 
 from quorum.knowledge.catalog import Catalog
-from quorum.knowledge.errors import DatabaseUnavailable, missing_extra
+from quorum.knowledge.errors import DatabaseUnavailable, is_installed, missing_extra
 from quorum.tools.databases import mysql_costs as costs
 from quorum.tools.databases.base import Account, Snapshot
 from quorum.tools.databases.mysql_errors import query_error
@@ -52,7 +51,7 @@ class MysqlConnector(ServerConnector):
     @classmethod
     def from_url(cls, url: str) -> Self:
         target = Target.of(url)
-        if find_spec("pymysql") is None:
+        if not is_installed("pymysql"):
             raise missing_extra("mysql", "A MySQL or MariaDB database", needs="pymysql")
         return cls(target)
 

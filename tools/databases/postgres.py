@@ -6,11 +6,10 @@ import asyncio
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from importlib.util import find_spec
 from typing import Any, Self
 
 from quorum.knowledge.catalog import Catalog
-from quorum.knowledge.errors import DatabaseUnavailable, missing_extra
+from quorum.knowledge.errors import DatabaseUnavailable, is_installed, missing_extra
 from quorum.tools.databases import postgres_costs as costs
 from quorum.tools.databases.base import Account, Snapshot
 from quorum.tools.databases.postgres_code import OwnCode
@@ -67,7 +66,7 @@ class PostgresConnector(ServerConnector):
     @classmethod
     def from_url(cls, url: str) -> Self:
         target = Target.of(url)
-        if find_spec("psycopg") is None:
+        if not is_installed("psycopg"):
             raise missing_extra("postgres", "A PostgreSQL database", needs="psycopg")
         return cls(target)
 

@@ -7,11 +7,10 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from importlib.util import find_spec
 from typing import Any, Self
 
 from quorum.knowledge.catalog import Catalog
-from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable, missing_extra
+from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable, is_installed, missing_extra
 from quorum.tools.databases.base import Account, Snapshot
 from quorum.tools.databases.postgres_errors import sentence
 from quorum.tools.databases.server import Gone, Link, Refusal, ServerConnector
@@ -54,11 +53,7 @@ class SnowflakeConnector(ServerConnector):
     @classmethod
     def from_url(cls, url: str) -> Self:
         target = Target.of(url)
-        try:
-            found = find_spec("snowflake.connector")
-        except ModuleNotFoundError:
-            found = None
-        if found is None:
+        if not is_installed("snowflake.connector"):
             raise missing_extra("snowflake", "A Snowflake database", needs="snowflake-connector-python")
         return cls(target)
 

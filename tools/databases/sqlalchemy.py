@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import entry_points
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from quorum.knowledge.catalog import Catalog
-from quorum.knowledge.errors import DatabaseUnavailable, missing_extra
+from quorum.knowledge.errors import DatabaseUnavailable, is_installed, missing_extra
 from quorum.tools.databases.base import Account
 from quorum.tools.databases.mysql_session import unsendable as unsendable_to_mysql
 from quorum.tools.databases.postgres_errors import sentence
@@ -56,7 +55,7 @@ class SqlalchemyConnector(ServerConnector):
     @classmethod
     def from_url(cls, url: str) -> Self:
         target = Target.of(url)
-        if find_spec("sqlalchemy") is None:
+        if not is_installed("sqlalchemy"):
             raise missing_extra("sqlalchemy", f"Asking {target.name} by a SQLAlchemy URL", needs="sqlalchemy")
         if target.name not in BUILT_IN and target.name not in _installed():
             raise missing(target.engine.packages, target.name)

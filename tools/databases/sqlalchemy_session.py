@@ -12,6 +12,7 @@ import asyncio
 import logging
 import os
 import re
+import shlex
 import socket
 import sqlite3
 import warnings
@@ -21,7 +22,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
-from quorum.knowledge.errors import ConfigurationError
+from quorum.knowledge.errors import ConfigurationError, install_command
 from quorum.tools.databases.server import CANCEL_SECONDS, Gone, Refusal, ThreadLink, aside
 from quorum.tools.databases.session import Fetched
 from quorum.tools.databases.sqlalchemy_engines import DRIVERS, ENGINES, Engine
@@ -92,7 +93,8 @@ def _warm_up(dialect: str) -> None:
 
 def missing(packages: str, name: str) -> ConfigurationError:
     """The error that a dialect or a driver is not installed."""
-    return ConfigurationError(f"Asking {name} needs {packages}.", hint=f"pip install {packages}")
+    hint = f"Install it with {install_command(*shlex.split(packages))}."
+    return ConfigurationError(f"Asking {name} needs {packages}.", hint=hint)
 
 
 def _sqlite(target: Target) -> Any:

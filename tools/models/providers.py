@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from quorum.knowledge.errors import ConfigurationError
+from quorum.knowledge.errors import ConfigurationError, install_command
 from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.models.base import Backend, ModelSettings
 from quorum.tools.models.failures import shorten
@@ -145,8 +146,9 @@ def _langchain(provider: str, name: str, settings: ModelSettings) -> Backend:
             name, model_provider=provider, timeout=settings.timeout, max_retries=0, **limit
         )
     except ImportError as error:
+        hint = re.sub(r"`pip install ([\w-]+)`", lambda found: install_command(found[1]), f"{error}.")
         raise ConfigurationError(
-            f"The provider {provider!r} needs a package that is not installed.", hint=f"{error}."
+            f"The provider {provider!r} needs a package that is not installed.", hint=hint
         ) from error
     except Exception as error:  # no such provider, no key: the packages have no common root
         raise ConfigurationError(

@@ -345,8 +345,8 @@ def test_malformed_urls(rest: str) -> None:
 
 
 def test_a_missing_driver_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quorum.tools.databases.bigquery.find_spec", lambda name: None)
-    with pytest.raises(ConfigurationError, match=r"google-cloud-bigquery.*quorum-sql\[bigquery\]"):
+    monkeypatch.setattr("quorum.tools.databases.bigquery.is_installed", lambda name: False)
+    with pytest.raises(ConfigurationError, match=r"google-cloud-bigquery.*pip install"):
         connect("bigquery://p/d")
 
 

@@ -336,8 +336,8 @@ def test_urls(url: str, parameters: dict[str, object], schemas: tuple[str, ...])
 
 
 def test_a_missing_driver_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quorum.tools.databases.mysql.find_spec", lambda name: None)
-    with pytest.raises(ConfigurationError, match=r"needs the package pymysql.*quorum-sql\[mysql\]"):
+    monkeypatch.setattr("quorum.tools.databases.mysql.is_installed", lambda name: False)
+    with pytest.raises(ConfigurationError, match=r"pymysql.*pip install"):
         connect("mysql://h/x")
 
 

@@ -453,8 +453,8 @@ def test_urls(url: str, parameters: dict[str, str]) -> None:
 
 
 def test_a_missing_driver_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quorum.tools.databases.postgres.find_spec", lambda name: None)
-    with pytest.raises(ConfigurationError, match=r"needs the package psycopg.*quorum-sql\[postgres\]"):
+    monkeypatch.setattr("quorum.tools.databases.postgres.is_installed", lambda name: False)
+    with pytest.raises(ConfigurationError, match=r"psycopg.*pip install"):
         connect("postgresql://h/x")
 
 

@@ -127,8 +127,8 @@ def test_connections_of_other_names_are_other_databases() -> None:
 
 
 def test_a_missing_driver_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quorum.tools.databases.snowflake.find_spec", lambda name: None)
-    with pytest.raises(ConfigurationError, match=r"snowflake-connector-python.*quorum-sql\[snowflake\]"):
+    monkeypatch.setattr("quorum.tools.databases.snowflake.is_installed", lambda name: False)
+    with pytest.raises(ConfigurationError, match=r"snowflake-connector-python.*pip install"):
         connect("snowflake://acc/shop")
 
 

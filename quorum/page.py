@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from quorum.event_text import title_of
 from quorum.graph.strategies import strategy_words
 from quorum.knowledge.errors import QuorumError
 from quorum.report import Entry, Report
-from quorum.text import cell, duration, failures, notices, readings_of, rows_note, spent, status_of, trust
+from quorum.text import cell, duration, failures, notices, readings_of, rows_note, shown_rows, spent, status_of, trust
 from quorum.timeline import READ
 from quorum.tools.readable import size_text
 
@@ -96,12 +96,13 @@ def _template() -> Template:
     made = environment(
         Path(__file__).parent / "templates",
         agent=title_of,
-        cell=lambda value: cell(value, 300),
+        cell=cell,
         clock=clock,
         duration=duration,
         size_text=size_text,
         spent=spent,
     )
+    made.globals["shown_rows"] = partial(shown_rows, limit=300)
     return made.get_template("trace.html")
 
 

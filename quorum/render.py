@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -25,6 +25,7 @@ from quorum.text import (
     printable,
     readings_of,
     rows_note,
+    shown_rows,
     spent,
     status_of,
     trust,
@@ -83,7 +84,7 @@ def show_answer(answer: dict[str, Any], out: Console) -> None:
             soft_wrap=not out.is_terminal,
         )
     if answer.get("columns"):
-        out.print(rows_table(answer["columns"], answer.get("rows") or []))
+        out.print(rows_table(answer["columns"], answer.get("rows") or [], answer.get("types") or []))
         whole = len(answer.get("rows") or []) >= int(answer.get("row_count") or 0)
         more = "" if whole else "; --csv prints all that were kept, --out writes them to a file"
         out.print(Text(rows_note(answer) + more, style="dim"))
@@ -116,10 +117,12 @@ def _show_reading(reading: dict[str, Any], out: Console) -> None:
     """Print another reading that was run, with its first rows; a single value stands on the same line."""
     head, rows = f"If you meant: {reading.get('says')}", reading.get("rows") or []
     if [len(row) for row in rows] == [1]:
-        out.print(Text.assemble(printable(f"{head}  "), (cell(rows[0][0]), "bold")))
+        ((value,),) = shown_rows(reading["columns"], rows, reading.get("types") or [])
+        out.print(Text.assemble(printable(f"{head}  "), (value, "bold")))
         return
     out.print(Text(printable(head)))
-    out.print(Padding(rows_table(reading.get("columns") or [], rows), (0, 0, 0, 2)))
+    shown = rows_table(reading.get("columns") or [], rows, reading.get("types") or [])
+    out.print(Padding(shown, (0, 0, 0, 2)))
     if (hidden := int(reading.get("row_count") or 0) - len(rows)) > 0:
         out.print(Text(f"  {hidden:,} more rows; its query is in the trace", style="dim"))
 
@@ -132,8 +135,12 @@ def sql_text(sql: str) -> Text:
     return text
 
 
-def rows_table(columns: list[str], rows: list[list[Any]]) -> Table:
-    """The first rows as a table; columns beyond ``MAX_COLUMNS`` are counted, not shown."""
+def rows_table(columns: list[str], rows: list[list[Any]], types: Sequence[str] = ()) -> Table:
+    """The first rows as a table; columns beyond ``MAX_COLUMNS`` are counted, not shown.
+
+    Args:
+        types: Of the columns, as ``Answer.types``; empty where they are not known.
+    """
     table = Table(border_style="dim", header_style="bold")
     shown = columns[:MAX_COLUMNS]
     for index, name in enumerate(shown):
@@ -142,9 +149,10 @@ def rows_table(columns: list[str], rows: list[list[Any]]) -> Table:
     hidden = len(columns) - len(shown)
     if hidden:
         table.add_column(Text(f"… {hidden} more", style="dim"))
-    for row in rows[:SHOWN_ROWS]:
-        cells = [Text(cell(value), style="dim" if value is None else "") for value in row[:MAX_COLUMNS]]
-        table.add_row(*cells, *([Text("…", style="dim")] if hidden else []))
+    first = [row[:MAX_COLUMNS] for row in rows[:SHOWN_ROWS]]
+    for row, texts in zip(first, shown_rows(shown, first, types), strict=True):
+        nulls = ["dim italic" if value is None else "" for value in row]
+        table.add_row(*map(Text, texts, nulls), *([Text("…", style="dim")] if hidden else []))
     return table
 
 

@@ -45,6 +45,7 @@ class Detail:
     text: str = ""
     columns: list[str] = field(default_factory=list)
     rows: list[list[Any]] = field(default_factory=list)
+    types: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -305,7 +306,8 @@ def _preview(event: Event) -> list[Detail]:
     if not isinstance(result, dict) or not isinstance(result.get("preview"), list):
         return []
     columns = [str(name) for name in result.get("columns") or []]
-    return [Detail("rows", "table", columns=columns, rows=result["preview"])]
+    types = result.get("types") or []
+    return [Detail("rows", "table", columns=columns, rows=result["preview"], types=types)]
 
 
 def _as_text(value: Any) -> str:

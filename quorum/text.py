@@ -6,16 +6,20 @@ goes through ``printable`` before it reaches a terminal or a page.
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Sequence
+from decimal import Decimal
+from itertools import zip_longest
 from typing import Any, Literal
 
 from quorum.evals.reports.format import count, dollars, one_line, printable
 from quorum.tools.readable import readable, size_text
 
 __all__ = [
-    "agreement", "bytes_read", "cell", "clusters_of", "count", "dollars", "duration", "failures", "laid_out",
-    "listed", "notices", "one_line", "printable", "readings_of", "rows_note", "spent", "status_of", "text_of",
-    "trust",
+    "agreement", "bytes_read", "cell", "cells", "clusters_of", "count", "dollars", "duration", "failures",
+    "laid_out", "listed", "notices", "one_line", "printable", "readings_of", "rows_note", "shown_rows",
+    "spent", "status_of", "text_of", "trust",
 ]  # fmt: skip
 
 LONG_LINE = 88  # characters of SQL
@@ -41,9 +45,74 @@ def text_of(value: Any) -> str:
     return "" if value is None else str(value)
 
 
+_MISTAKABLE = re.compile(r'\s.*|.*\s|null|".*"|', re.DOTALL | re.IGNORECASE)
+_PLAIN = re.compile(
+    r"(?i:(?:^|.*[^a-z])(?:ids?|keys?|codes?|zip|postcode|sku|ean|isbn|phone|.+[^a-z](?:no|nr|number))[^a-z]*)"
+    r"|.*[a-z]I[dD]", re.DOTALL
+)  # fmt: skip
+_YEAR = re.compile(r"year|yr", re.IGNORECASE)
+_DECIMAL = re.compile(r"decimal\d*\(\d+, ([1-4])\)")
+_MIDNIGHT = re.compile(r"(\d{4}-\d\d)-(\d\d)(?:[ T]00:00:00(?:\.0+)?(?:[+-]\d\d:\d\d|Z)?)?")
+_DAY = re.compile(r"(?:day|date)[^a-z]*", re.IGNORECASE)
+
+
 def cell(value: Any, limit: int = 60) -> str:
-    """A result's value as a table shows it."""
+    """A value of a result, by itself: text that could be taken for NULL or for another text is quoted.
+
+    ``NULL`` for NULL, ``"NULL"`` for that text, ``""`` for the empty one, ``"north "`` for one with a blank.
+    """
+    if isinstance(value, str) and _MISTAKABLE.fullmatch(value):
+        quoted = printable(json.dumps(value, ensure_ascii=False))
+        return quoted if len(quoted) <= limit else f"{quoted[: limit - 1]}…"
     return one_line(readable(value), limit)
+
+
+def cells(name: str, values: Sequence[Any], kind: str = "", limit: int = 60) -> list[str]:
+    """A column's values as a table shows them.
+
+    Numbers have commas, but not keys (``customer_id``, ``zip``) and years (``order_year``); decimals have the
+    digits of their type (``3,444.00``). Moments that are all midnights are days, or months (``2024-01``)
+    where all are the first of one.
+
+    Args:
+        name: The column's.
+        kind: Its Arrow type (``Answer.types``), empty where that is not known.
+        limit: Characters of a value.
+    """
+    known = [value for value in values if value is not None]
+    if short := _days(name, known):
+        return [cell(short.get(value), limit) for value in values]
+    year = _YEAR.search(name) and all(isinstance(each, int) and 1000 <= each < 3000 for each in known)
+    comma = "" if year or _PLAIN.fullmatch(name) else ","
+    scale = _DECIMAL.fullmatch(kind)
+
+    def shown(value: Any) -> str:
+        if scale and value is not None:
+            return format(Decimal(str(value)), f"{comma}.{scale[1]}f")
+        text = cell(value, limit)
+        number = isinstance(value, int | float) and not isinstance(value, bool) and "e" not in text
+        return format(Decimal(text), f"{comma}f") if number else text
+
+    return [shown(value) for value in values]
+
+
+def _days(name: str, moments: Sequence[Any]) -> dict[str, str]:
+    """Midnights as days or months; empty where some of ``moments`` is none."""
+    found = {each: _MIDNIGHT.fullmatch(each) for each in moments if isinstance(each, str)}
+    if not found or len(found) < len(set(map(str, moments))) or None in found.values():
+        return {}
+    firsts = all(day and day[2] == "01" for day in found.values())
+    months = firsts and ("month" in name.lower() or (len(found) > 1 and not _DAY.search(name)))
+    return {each: day[1] if months else each[:10] for each, day in found.items() if day}
+
+
+def shown_rows(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], types: Sequence[str] = (), limit: int = 60
+) -> list[tuple[str, ...]]:
+    """Rows as tables show them, a column by ``cells`` each."""
+    kinds = zip_longest(columns, types[: len(columns)], fillvalue="")
+    shown = [cells(name, [row[n] for row in rows], kind, limit) for n, (name, kind) in enumerate(kinds)]
+    return list(zip(*shown, strict=True))
 
 
 def duration(seconds: float) -> str:

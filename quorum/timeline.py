@@ -120,7 +120,7 @@ def _show_entry(entry: Entry, out: Console, *, full: bool) -> None:
 def _show_detail(detail: Detail, out: Console, *, full: bool) -> None:
     if detail.kind == "table":
         rows = detail.rows if full else detail.rows[:_ROWS]
-        out.print(Padding.indent(rows_table(detail.columns, rows), _INDENT))
+        out.print(Padding.indent(rows_table(detail.columns, rows, detail.types), _INDENT))
         return
     if full:
         out.print(Padding.indent(Text(detail.label, style="dim underline"), _INDENT))

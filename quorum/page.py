@@ -12,7 +12,21 @@ from quorum.event_text import title_of
 from quorum.graph.strategies import strategy_words
 from quorum.knowledge.errors import QuorumError
 from quorum.report import Entry, Report
-from quorum.text import cell, duration, failures, notices, readings_of, rows_note, shown_rows, spent, status_of, trust
+from quorum.text import (
+    EXAMPLES,
+    cell,
+    duration,
+    failures,
+    grounds,
+    listed,
+    notices,
+    readings_of,
+    rows_note,
+    shown_rows,
+    spent,
+    status_of,
+    trust,
+)
 from quorum.timeline import READ
 from quorum.tools.readable import size_text
 
@@ -63,7 +77,9 @@ def page_of(report: Report, *, charts: bool = True) -> str:
         report=report,
         status=status,
         tone=tone,
-        trusted=trust(float(answer.get("confidence") or 0.0)),
+        trusted=trust(answer),
+        grounds=grounds(answer),
+        examples=EXAMPLES.rstrip(":"),
         rows_note=rows_note(answer),
         failures=failures(answer),
         notices=notices(answer),
@@ -99,6 +115,7 @@ def _template() -> Template:
         cell=cell,
         clock=clock,
         duration=duration,
+        listed=listed,
         size_text=size_text,
         spent=spent,
     )

@@ -15,11 +15,13 @@ from rich.text import Text
 
 from quorum.pipes import discard
 from quorum.text import (
+    EXAMPLES,
     SHOWN_ROWS,
     Tone,
     agreement,
     cell,
     failures,
+    grounds,
     laid_out,
     notices,
     printable,
@@ -92,7 +94,7 @@ def show_answer(answer: dict[str, Any], out: Console) -> None:
         failed = failures(answer)
         out.print(Text("No candidate has a result:" if failed else "No candidate was begun."))
         for names, error in failed:
-            out.print(Text.assemble((f"  {names} ", "cyan"), printable(error)))
+            out.print(Text.assemble((f"  {names}: ", "cyan"), printable(error)))
     readings, unseen = readings_of(answer)
     for reading in readings:
         _show_reading(reading, out)
@@ -102,8 +104,8 @@ def show_answer(answer: dict[str, Any], out: Console) -> None:
         *_texts("The question could also mean:", unseen),
         *_texts("You chose:", list(filter(None, [answer.get("meant")]))),
         *_texts("Kept for later questions:", list(filter(None, [answer.get("convention")]))),
-        *_texts("Like verified questions:", answer.get("verified")),
-        *_texts("Documents shown:", answer.get("sources")),
+        *_texts(EXAMPLES, answer.get("verified")),
+        *_texts("Documents shown to the model:", answer.get("sources")),
         *_texts("Read in each database:", answer.get("parts"), folds=False),
         *_texts("The candidates disagree:", answer.get("disagreement"), STYLES["warn"], folds=False),
     ]:
@@ -170,14 +172,13 @@ def _facts(answer: dict[str, Any]) -> Table:
     facts.add_column()
     vote = answer.get("vote") or {}
     if agreed := agreement(answer):
-        strategy = f" ({vote['strategy']})" if vote.get("strategy") else ""
-        facts.add_row("votes", Text(f"{agreed}{strategy}"))
+        facts.add_row("agreement", Text(agreed))
     for note in (vote.get("notes") or []) if vote.get("clusters") else []:
         facts.add_row("", Text(printable(str(note))))
     if answer.get("columns") or answer.get("confidence"):
-        confidence = float(answer.get("confidence") or 0)
-        word, tone = trust(confidence)
-        facts.add_row("confidence", Text(f"{confidence:.2f} of 1, {word}", style=STYLES[tone]))
+        word, tone = trust(answer)
+        why = f": {printable(grounds(answer))}" if answer.get("columns") else ""
+        facts.add_row("confidence", Text.assemble((word, STYLES[tone]), why))
     if answer.get("usage"):
         facts.add_row("cost", Text(spent(answer["usage"])))
     if answer.get("run_id"):

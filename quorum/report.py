@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from quorum.event_text import LOW_LEVEL, Step, step_of
 from quorum.graph.runs import Event, RunFolder
-from quorum.text import agreement, clusters_of, laid_out, one_line
+from quorum.text import agreement, clusters_of, laid_out, listed, one_line
 from quorum.tools.ledger import usage_dict
 from quorum.tools.sql import is_known
 from quorum.tools.writing import format_sql
@@ -114,6 +114,7 @@ class Report:
         answer: As a dict; its SQL is laid out.
         voices: The answer's candidates, the winner's first, each with the ``cluster`` that it voted for (1 is
             the winner's, 0 none).
+        question: As it was answered; ``asked`` is how it was put, if that differs (``--clarify``).
         accounts: What each used, by ``agent``, and by ``model`` where several were asked.
         error: What ended it, if an error did.
         explored: Of an exploration (``quorum explore``), which has no answer: how far it came.
@@ -122,6 +123,7 @@ class Report:
     run_id: str
     folder: str
     question: str
+    asked: str
     started: str
     options: dict[str, Any]
     answer: dict[str, Any]
@@ -133,6 +135,15 @@ class Report:
     accounts: dict[str, dict[str, dict[str, Any]]]
     error: str = ""
     explored: str = ""
+
+    @property
+    def about(self) -> list[str]:
+        """What was asked, and of whom: ``database sample``, ``recipe quorum``, ``models a, b``."""
+        names = [name for name in ("database", "recipe", "votes", "models") if self.options.get(name)]
+        values = [self.options[name] for name in names]
+        texts = [", ".join(value) if isinstance(value, list) else str(value) for value in values]
+        roles = (self.options.get("model_for") or {}).items()
+        return [f"{name} {text}" for name, text in [*zip(names, texts, strict=True), *roles]]
 
     @property
     def how_to_go_on(self) -> str:
@@ -154,10 +165,13 @@ def report_of(run: RunFolder) -> Report:
     spent = run.usage_so_far()
     so_far = usage_dict(spent.total, spent.by_agent, spent.by_model, spent.seconds)
     usage = answer.get("usage") or so_far
+    asked = str(meta.get("question", ""))
+    question = str(answer.get("question") or asked)
     return Report(
         run_id=run.run_id,
         folder=str(run.folder),
-        question=str(meta.get("question", "")),
+        question=question,
+        asked=asked if asked != question else "",
         started=str(meta.get("started", "")),
         options=meta.get("options") or {},
         answer=answer,
@@ -217,15 +231,15 @@ def _sections(events: Iterable[Event], answer: dict[str, Any], dialect: str) -> 
         elif not rounds or event["kind"] == "begun":
             before.append(entry)
         else:
-            rounds[-1].after.append(entry)
+            rounds[-1].after += [entry] if entry.step.gist else []
             rounds[-1].over |= event["kind"] in _ROUND_ENDS
     outcomes = {str(c.get("id")): c for c in answer.get("candidates") or []}
-    sections = [Section("Before the candidates" if rounds else "Steps", "", before)]
+    sections = [Section("Preparation" if rounds else "Steps", "", before)]
     for each in rounds:
         for name in sorted(each.candidates, key=lambda name: (len(name), name)):
             own_entries, outcome = each.candidates[name], outcomes.get(name, {})
-            sections.append(Section(f"Candidate {name}", name, own_entries, outcome))
-        title = "Consensus and answer" if each is rounds[-1] else "Consensus"
+            sections.append(Section(listed([name]).capitalize(), name, own_entries, outcome))
+        title = "Vote and answer" if each is rounds[-1] else "Vote"
         sections.append(Section(title, "", each.after))
     return [section for section in sections if section.entries]
 

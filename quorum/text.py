@@ -29,6 +29,9 @@ LOW, GOOD = 0.4, 0.75
 
 Tone = Literal["plain", "good", "bad", "warn", "faint"]
 
+EXAMPLES = "Shown as an example, for it resembles the question:"
+"""Heads the verified questions that the models saw (``Answer.verified``)."""
+
 STATUS: dict[str, tuple[str, Tone]] = {
     "answered": ("Answer", "good"),
     "unanswerable": ("The data cannot answer this", "warn"),
@@ -178,29 +181,64 @@ def agreement(answer: dict[str, Any]) -> str:
         return f"none of {count(total, 'candidate')} has a result to vote with" if total else ""
     sizes = [len(cluster["candidates"]) for cluster in clusters]
     differing, silent = sum(sizes[1:]), total - sum(sizes)
-    if (answer.get("vote") or {}).get("settled") == "verified":
-        return "none: a person verified the query"
-    if (answer.get("vote") or {}).get("stopping") == "first":
-        shown, _ = readings_of(answer)
+    vote = answer.get("vote") or {}
+    if vote.get("settled") == "verified":
+        return "a person verified the query"
+    if vote.get("stopping") == "first":
+        shown, unseen = readings_of(answer)
         verb = "shows" if len(shown) == 1 else "show"
-        return f"one writer; {count(len(shown), 'other reading')} {verb} something else"
+        others = f"; {count(len(shown), 'other reading')} {verb} something else" if shown else ""
+        looked = vote.get("doubt") is not None and not answer.get("demonstration")
+        nothing_open = looked and vote["doubt"] == 0 and not (shown or unseen)
+        return "one query was enough" + ("; nothing else was open" if nothing_open else others)
     if total == 1:
-        return "a single candidate, no vote"
+        return "one query, no vote"
     parts = [f"{sizes[0]} of {count(total, 'candidate')} {'agrees' if sizes[0] == 1 else 'agree'}"]
     if differing:
         parts.append(f"{differing} {'differs' if differing == 1 else 'differ'}")
     if silent > 0:
         parts.append(f"{silent} did not vote")
-    if (answer.get("vote") or {}).get("tie"):
+    if vote.get("tie"):
         parts.append("a tie")
     return "; ".join(parts)
 
 
-def trust(confidence: float) -> tuple[str, Tone]:
-    """A confidence in a word, and its tone."""
-    if confidence >= GOOD:
-        return "good", "good"
-    return ("fair", "warn") if confidence >= LOW else ("low", "bad")
+def trust(answer: dict[str, Any]) -> tuple[str, Tone]:
+    """The confidence in words, ``likely right (76 %)``, and its tone: not good where a check warns."""
+    if (answer.get("vote") or {}).get("settled") == "verified":
+        return "verified", "good"
+    confidence = float(answer.get("confidence") or 0.0)
+    low, high = confidence < LOW, confidence >= GOOD
+    word = "probably wrong" if low else "likely right" if high else "may be right"
+    tone: Tone = "bad" if low else "good" if high and not answer.get("doubts") else "warn"
+    return f"{word} ({100 * min(confidence, 0.99):.0f} %)", tone
+
+
+def grounds(answer: dict[str, Any]) -> str:
+    """What speaks for and against an answer with a result, and whether a person has checked it.
+
+    ``ran, nothing suspicious; no person has checked it``
+    """
+    vote, voted = answer.get("vote") or {}, clusters_of(answer)
+    if vote.get("settled") == "verified":
+        return "a person verified the query"
+    doubts, shown = answer.get("doubts") or [], readings_of(answer)[0]
+    differ = sum(len(each["candidates"]) for each in voted[1:])
+    winner = next((c for c in answer.get("candidates") or [] if c["id"] == vote.get("winner")), {})
+    against = [
+        f"a check warns: {one_line(str(doubts[0]), 160).rstrip('.')}" if doubts else "",
+        f"{len(doubts) - 1} more checks warn" if len(doubts) > 1 else "",
+        "the Validator did not accept it" if winner.get("approved") is False else "",
+        "the result is empty" if not answer.get("row_count") else "",
+        f"{count(differ, 'candidate')} {'gives' if differ == 1 else 'give'} another answer" if differ else "",
+        "another reading of the question shows something else" if shown else "",
+    ]
+    said = [text for text in against if text]
+    if not said:
+        warned = len(notices(answer))
+        said = [f"ran, with {count(warned, 'warning')}" if warned else "ran, nothing suspicious"]
+    person = "you chose it" if vote.get("settled") == "user" else "no person has checked it"
+    return "; ".join([*said, person])
 
 
 def status_of(answer: dict[str, Any]) -> tuple[str, Tone]:
@@ -208,8 +246,8 @@ def status_of(answer: dict[str, Any]) -> tuple[str, Tone]:
     status = str(answer.get("status") or "no_answer")
     title, tone = STATUS.get(status, (status.replace("_", " ").capitalize(), "warn"))
     if status == "answered":
-        word, tone = trust(float(answer.get("confidence") or 0.0))
-        return f"{title} of low confidence" if word == "low" else title, tone
+        _, tone = trust(answer)
+        return f"{title} of low confidence" if tone == "bad" else title, tone
     if status in ("no_answer", "stopped") and answer.get("sql"):
         title += "; the best effort" if status == "no_answer" else "; the best so far"
     limit = answer.get("stopped_by")
@@ -225,15 +263,23 @@ def laid_out(sql: str, dialect: str) -> str:
     return format_sql(sql, dialect) if one_long_line and is_known(dialect) else sql
 
 
+KINDS = {"c": "candidate", "r": "reading", "p": "draft"}
+"""What the letter of an id means: ``c2`` is candidate 2."""
+
+
 def listed(names: list[str]) -> str:
-    """``c1``, ``c1, c4``, ``c1 to c3, c7``: candidates that follow each other are drawn together."""
+    """``candidate 1``, ``candidates 1, 4``, ``candidates 1 to 3, 7``; ids of other kinds as they are."""
     runs: list[list[str]] = []
     for name in names:
         if runs and name == re.sub(r"\d+$", lambda number: str(int(number[0]) + 1), runs[-1][-1]):
             runs[-1].append(name)
         else:
             runs.append([name])
-    return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(run) for run in runs)
+    text = ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(run) for run in runs)
+    for letter, kind in KINDS.items():
+        if names and all(re.fullmatch(rf"{letter}\d+", name) for name in names):
+            return f"{kind}{'s' if len(names) > 1 else ''} {text.replace(letter, '')}"
+    return text
 
 
 def failures(answer: dict[str, Any]) -> list[tuple[str, str]]:

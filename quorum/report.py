@@ -33,7 +33,14 @@ _HIDDEN = {
     *("columns", "types", "nulls", "file", "fingerprint", "blank", "seconds", "attempt", "method", "seed"),
     *("temperature", "finish_reason", "model", "row_count", "truncated", "action", "correct", "result"),
     *("rows", "cached", "node", "recipe", "prompt", "run", "ordered_fingerprint", "distinct"),
+    *("task", "request", "ref", "dialect", "style", "remarks", "sources"),
 }
+"""Fields that are not unfolded: other words of the step say them, or they are for programs (``--json``)."""
+
+_REPEATS = {"candidate", "answer", "result"}
+"""Kinds whose query stands in a step before."""
+
+_VOTED = {"notes", "clusters", "vote"}
 
 
 @dataclass(frozen=True)
@@ -277,11 +284,9 @@ def _last_rows(section: Section) -> Detail | None:
 def _messages(event: Event) -> list[Detail]:
     if "messages" not in event:
         return []
-    details = [
-        Detail(f"prompt ({message.get('role', '')})", "prompt", _as_text(message.get("content")))
-        for message in event["messages"]
-        if isinstance(message, dict)
-    ]
+    messages = [message for message in event["messages"] if isinstance(message, dict)]
+    texts = [f"{message.get('role', '')}:\n{_as_text(message.get('content'))}" for message in messages]
+    details = [Detail("prompt", "prompt", "\n\n".join(texts))]
     if event.get("reply") is not None:
         details.append(Detail("reply", "prompt", _as_text(event["reply"])))
     return details
@@ -292,6 +297,12 @@ def _fields(event: Event, gist: str, dialect: str, before: str) -> list[Detail]:
     details = []
     for name, value in event.items():
         if name in _HIDDEN or value in (None, "", [], {}) or isinstance(value, bool | int | float):
+            continue
+        if name in _SQL_FIELDS and event["kind"] in _REPEATS:
+            continue
+        if name == "executed" and value == event.get("sql"):
+            continue
+        if event["kind"] in ("vote", "consensus") and name not in _VOTED:
             continue
         text = _as_text(value)
         if name not in _SQL_FIELDS and one_line(text, _GIST) in gist:
@@ -317,7 +328,8 @@ def _diff(before: str, after: str, dialect: str) -> Detail:
 
 def _preview(event: Event) -> list[Detail]:
     result = event.get("result") if isinstance(event.get("result"), dict) else event
-    if not isinstance(result, dict) or not isinstance(result.get("preview"), list):
+    shown = event["kind"] != "candidate" and isinstance(result, dict)  # a candidate's rows stand before it
+    if not shown or not isinstance(result.get("preview"), list):
         return []
     columns = [str(name) for name in result.get("columns") or []]
     types = result.get("types") or []

@@ -56,7 +56,7 @@ _PLAIN = re.compile(
 _YEAR = re.compile(r"year|yr", re.IGNORECASE)
 _DECIMAL = re.compile(r"decimal\d*\(\d+, ([1-4])\)")
 _MIDNIGHT = re.compile(r"(\d{4}-\d\d)-(\d\d)(?:[ T]00:00:00(?:\.0+)?(?:[+-]\d\d:\d\d|Z)?)?")
-_DAY = re.compile(r"(?:day|date)[^a-z]*", re.IGNORECASE)
+_DAY = re.compile(r"(?:day|date)[^a-z]*$", re.IGNORECASE)
 
 
 def cell(value: Any, limit: int = 60) -> str:

@@ -239,7 +239,7 @@ def _few_numbers(axis: Axis) -> None:
         unit, name = next((each for each in UNITS if abs(value) >= each[0]), (1, ""))
         return f"{value / unit:,.6g}{name}"
 
-    axis.set_major_locator(MaxNLocator(nbins=4))
+    axis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 5, 10]))
     axis.set_major_formatter(FuncFormatter(short))
 
 
@@ -252,6 +252,11 @@ def _apart(places: Sequence[float], texts: Sequence[str]) -> list[int]:
         if not kept or place - places[kept[-1]] >= room * wide / LETTERS:
             kept.append(n)
     return kept
+
+
+def _label(moment: Any) -> str:
+    """A day, and below it the time to the minute."""
+    return cell(moment).replace("T", " ").removesuffix(":00").replace(" ", "\n", 1)
 
 
 def _draw_marks(axes: Axes, chart: Chart, measure: Column) -> None:
@@ -269,12 +274,10 @@ def _draw_marks(axes: Axes, chart: Chart, measure: Column) -> None:
         axes.plot(across, up, "o", ls=style, markersize=3.5, color=HUES[number], label=label)
     if chart.mark == "line":
         moments = zip(places, chart.across.values, strict=True)
-        found = {
-            float(place): cell(text).replace(" ", "\n", 1) for place, text in moments if place is not None
-        }
-        ticks = sorted(found)
-        shown = [ticks[n] for n in _apart(ticks, [found[place] for place in ticks])]
-        axes.set_xticks(shown, [found[place] for place in shown])
+        texts = {float(place): _label(text) for place, text in moments if place is not None}
+        ticks = sorted(texts)
+        shown = [ticks[n] for n in _apart(ticks, [texts[place] for place in ticks])]
+        axes.set_xticks(shown, [texts[place] for place in shown])
     else:
         _few_numbers(axes.xaxis)
     _few_numbers(axes.yaxis)

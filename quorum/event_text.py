@@ -210,7 +210,7 @@ def _vote(e: Event) -> Gist:
     if len(clusters) == 1:
         several = len(clusters[0].get("candidates") or []) > 1
         return (f"{named[0][0]} agree" if several else ""), "plain"  # a single query is no vote
-    shares = " against ".join(f"{100 * share:.0f} % for that of {who}" for who, share in named)
+    shares = " against ".join(f"{100 * share:.0f} % for {who}" for who, share in named)
     weights = ", ".join(f"{text_of(name)} {float(w):.2f}" for name, w in (vote.get("weights") or {}).items())
     tie, weighed = ", a tie" if vote.get("tie") else "", f"; weights: {weights}" if weights else ""
     return f"results differ: {shares}{tie}{weighed}", "plain"
@@ -390,7 +390,7 @@ WORDS: dict[str, Words] = {
     "approval_asked": ("asks before its query runs (it reads: {reads})", "warn"),
     "approval": _approval,
     "validation": _validation,
-    "vote_weighed": ("with that verdict the answer is right with {confidence:.0%}", "plain"),
+    "vote_weighed": ("after that verdict, likely to be right: {confidence:.0%}", "plain"),
     "revision": Fork(
         "sql",
         ("revises the query: {explanation}", "warn"),

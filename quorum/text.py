@@ -227,7 +227,7 @@ def grounds(answer: dict[str, Any]) -> str:
     winner = next((c for c in answer.get("candidates") or [] if c["id"] == vote.get("winner")), {})
     against = [
         f"a check warns: {one_line(str(doubts[0]), 160).rstrip('.')}" if doubts else "",
-        f"{len(doubts) - 1} more checks warn" if len(doubts) > 1 else "",
+        f"{count(len(doubts) - 1, 'more check warns', 'more checks warn')}" if len(doubts) > 1 else "",
         "the Validator did not accept it" if winner.get("approved") is False else "",
         "the result is empty" if not answer.get("row_count") else "",
         f"{count(differ, 'candidate')} {'gives' if differ == 1 else 'give'} another answer" if differ else "",

@@ -48,7 +48,7 @@ def shop(workplace: Path) -> str:
 def test_an_answer_for_people(shop: str, workplace: Path) -> None:
     result = ask(QUESTION, "--db", shop, *OFFLINE)
     assert result.exit_code == 0
-    for part in ("Demonstration", "SELECT", "50", "one writer", "model call", "quorum trace show"):
+    for part in ("Demonstration", "SELECT", "50", "one query was enough", "model call", "quorum trace show"):
         assert part in result.stdout
     for agent in ("SqlWriter", "Database", "Candidate", "Consensus"):
         assert agent in result.stderr

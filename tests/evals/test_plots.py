@@ -189,7 +189,7 @@ def test_one_block_has_one_tick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr("quorum.evals.reports.plots.empty_figure", kept)
     same = [record(f"q{n}", usage=usage(model_calls=1)) for n in range(3)]
-    plot_of(summary_of(tmp_path, *same), "Model calls per question")
+    plot_of(summary_of(tmp_path / "one", *same), "Model calls per question")
     (axes,) = drawn[0].axes
     low, high = axes.get_xlim()
     shown = [label for label in axes.get_xticklabels() if low <= label.get_position()[0] <= high]

@@ -83,7 +83,7 @@ def line_of(step: Step) -> Text:
     """A step on one line: seconds, candidate if it is of one, agent, gist."""
     return Text.assemble(
         (f"{step.t:6.1f}  ", "dim"),
-        (f"{listed([step.candidate]) if step.candidate else '':<13}", "cyan"),
+        (f"{listed([step.candidate]):<13}", "cyan"),
         (f"{step.agent:<20} ", "bold"),
         (step.gist, STYLES[step.tone]),
     )

@@ -220,7 +220,9 @@ def test_declared_structures_are_spelt_out_and_rebuilt() -> None:
     assert parse_schema(text).tables == catalog.tables
 
 
-@pytest.mark.parametrize("samples", [("all: a", "b"), ("NULL only",), ("NULL", "a"), ("a", ""), ("",), ("[all: a]",), ()])
+@pytest.mark.parametrize(
+    "samples", [("all: a", "b"), ("NULL only",), ("NULL",), ("a", ""), ("",), ("[all: a]",), ()]
+)
 @pytest.mark.parametrize("complete", [False, True])
 def test_complete_samples_come_back_as_such(samples: tuple[str, ...], complete: bool) -> None:
     column = Column("c", "TEXT", samples=samples, complete=complete)

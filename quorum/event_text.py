@@ -134,10 +134,9 @@ class _Field:
 
 def _schema(e: Event) -> Gist:
     dialect = text_of(e.get("dialect"))
-    opened = _filled("opened {database} (" + NAMES.get(dialect, dialect) + ", {tables:table|tables})", e)
-    if not e.get("left_out"):
-        return opened, "plain"
-    return _filled(opened + "; too large to show whole, left out: {left_out}", e), "warn"
+    left_out = "; too large to show whole, left out: {left_out}" if e.get("left_out") else ""
+    opened = "opened {database} ({dialect}, {tables:table|tables})" + left_out
+    return _filled(opened, e | {"dialect": NAMES.get(dialect, dialect)}), "warn" if left_out else "plain"
 
 
 def _action(e: Event) -> Gist:
@@ -164,29 +163,29 @@ def _result(e: Event) -> Gist:
 
 
 def _candidate(e: Event) -> Gist:
-    if result := e.get("result"):
+    if e.get("result"):
         verdicts = {
             "approved": {True: "approved by the Validator", False: "not accepted by the Validator"},
             "confirmed": {True: "its result came twice", False: "no result came twice"},
         }
         said = [words[e[name]] for name, words in verdicts.items() if e.get(name) is not None][:1]
         repairs = [_filled("{refinements:repair|repairs}", e)] if e.get("refinements") else []
-        rows = count(int(result.get("row_count") or 0), "row")
+        rows = _filled("{row_count:row|rows}", e["result"])
         return ", ".join([rows, *said, *repairs, "kept for the vote"]), "good"
     return f"gave up: {_error(e.get('error'))[1] or text_of(e.get('stopped_by'))}", "bad"
 
 
 def _retrieval(e: Event) -> Gist:
-    nouns = {
-        "sources": ("document", "documents"),
-        "verified": ("verified question like this one", "verified questions like this one"),
-        "triplets": ("explored query", "explored queries"),
+    shown = {
+        "sources": "{sources:document|documents}",
+        "verified": "{verified:verified question|verified questions} like this one",
+        "triplets": "{triplets:explored query|explored queries}",
     }
-    parts = [count(len(e[name]), *words) for name, words in nouns.items() if e.get(name)]
+    parts = [words for name, words in shown.items() if e.get(name)]
     if not parts:
         return ("", "plain") if e.get("text") else ("nothing fits the question", "faint")
-    named = f": {', '.join(e['sources'])}" if e.get("sources") else ""
-    return f"shows the model {' and '.join(parts)}{named}", "plain"
+    named = ": {sources}" if e.get("sources") else ""
+    return _filled(f"shows the model {' and '.join(parts)}{named}", e), "plain"
 
 
 def _answer(e: Event) -> Gist:
@@ -206,14 +205,14 @@ def _vote(e: Event) -> Gist:
     clusters = vote.get("clusters") or []
     if not clusters:
         return "no candidate has a result to vote with", "bad"
-    named = [(listed(each.get("candidates") or []), float(each.get("share", 0))) for each in clusters]
-    if len(clusters) == 1:
-        several = len(clusters[0].get("candidates") or []) > 1
-        return (f"{named[0][0]} agree" if several else ""), "plain"  # a single query is no vote
-    shares = " against ".join(f"{100 * share:.0f} % for {who}" for who, share in named)
+    names = [list(map(text_of, each.get("candidates") or [])) for each in clusters]
+    if len(names) == 1:
+        return (f"{listed(names[0])} agree" if names[0][1:] else ""), "plain"  # a single query is no vote
+    parts = [float(each.get("share", 0)) for each in clusters]
+    shares = [f"{100 * part:.0f} % for {listed(own)}" for part, own in zip(parts, names, strict=True)]
     weights = ", ".join(f"{text_of(name)} {float(w):.2f}" for name, w in (vote.get("weights") or {}).items())
     tie, weighed = ", a tie" if vote.get("tie") else "", f"; weights: {weights}" if weights else ""
-    return f"results differ: {shares}{tie}{weighed}", "plain"
+    return f"results differ: {' against '.join(shares)}{tie}{weighed}", "plain"
 
 
 def _readings(e: Event) -> Gist:
@@ -236,8 +235,8 @@ def _judgement(e: Event) -> Gist:
 
 def _draw(e: Event) -> Gist:
     among = "the tied answers" if e.get("among") == "tied" else "all candidates"
-    winner = listed([text_of(e.get("winner"))])
-    return _filled("draws " + winner + " by lot among " + among + ", seed {seed}", e), "warn"
+    winner = {"winner": listed([text_of(e.get("winner"))])}
+    return _filled("draws {winner} by lot among " + among + ", seed {seed}", e | winner), "warn"
 
 
 def _clarification(e: Event) -> Gist:

@@ -224,7 +224,9 @@ def grounds(answer: dict[str, Any]) -> str:
         return "a person verified the query"
     doubts, shown = answer.get("doubts") or [], readings_of(answer)[0]
     differ = sum(len(each["candidates"]) for each in voted[1:])
-    winner = next((c for c in answer.get("candidates") or [] if c["id"] == vote.get("winner")), {})
+    winner: dict[str, Any] = next(
+        (c for c in answer.get("candidates") or [] if c["id"] == vote.get("winner")), {}
+    )
     against = [
         f"a check warns: {one_line(str(doubts[0]), 160).rstrip('.')}" if doubts else "",
         f"{count(len(doubts) - 1, 'more check warns', 'more checks warn')}" if len(doubts) > 1 else "",

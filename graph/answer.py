@@ -84,6 +84,7 @@ class AnswerReading(BaseModel):
     says: str
     sql: str = ""
     columns: list[str] = []
+    types: list[str] = []
     rows: list[list[Any]] = []
     row_count: int = 0
     truncated: bool = False
@@ -99,6 +100,7 @@ class Answer(BaseModel):
         summary: What the rows show, in a sentence of the model that wrote the query; may be empty.
         assumptions: What the query rests on without the question having said it.
         rows: The first 20 rows; all kept rows lie in ``result_file`` (Parquet).
+        types: Of the columns, as Arrow writes them: ``decimal128(12, 2)``.
         row_count: Rows kept; with ``truncated`` there were more.
         readings: What else the question could mean, say those who gave this answer; at most three.
         readings_tried: Other readings that the ReadingWriter wrote, 0 if it finds nothing open; None where it
@@ -127,6 +129,7 @@ class Answer(BaseModel):
     recipe: str
     sql: str = ""
     columns: list[str] = []
+    types: list[str] = []
     rows: list[list[Any]] = []
     row_count: int = 0
     truncated: bool = False

@@ -42,6 +42,7 @@ class Choice(BaseModel):
     says: str
     sql: str
     columns: list[str]
+    types: list[str] = []
     rows: list[list[Any]]
     row_count: int
     candidates: int

@@ -22,9 +22,8 @@ from langgraph.types import StreamWriter
 from quorum.graph.context import Context, open_context
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.recipe import Recipe
-from quorum.graph.recorded import REDACTED
 from quorum.knowledge.errors import ConfigurationError
-from quorum.tools.urls import mask_url
+from quorum.tools.urls import REDACTED, mask_url
 
 IDLE_SECONDS = 600.0
 """Seconds that an interrupted run keeps its context; resumed later, it opens a new one."""

@@ -6,9 +6,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable
 
 from quorum.graph.runs import Event
-
-REDACTED = "[redacted]"
-"""Stands in a trace where a secret was."""
+from quorum.tools.urls import REDACTED
 
 
 class Recorded:

@@ -29,11 +29,12 @@ from pathlib import Path
 from typing import Any, Self
 
 from quorum.agents.prompting import prompt_file
-from quorum.graph.recorded import REDACTED, Recorded
+from quorum.graph.recorded import Recorded
 from quorum.graph.runs import Event, RunFolder, new_run_id
 from quorum.graph.writer import Writer
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.record import BLOB
+from quorum.tools.urls import REDACTED
 
 LONG = 1024
 """Texts of more characters than this are stored once, as blobs."""

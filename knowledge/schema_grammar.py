@@ -21,7 +21,7 @@ _UNESCAPES = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\"}
 _QUOTED = {mark: re.compile(rf"{mark}((?:[^{mark}\\]|{mark}{mark}|\\.)*){mark}") for mark in '"`'}
 _UNESCAPE = re.compile(r"\\u([0-9a-f]{4})|\\(.)")
 _SPECIAL_VALUE = re.compile(
-    r'[,\[\]"\\\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]|^\s|\s$|^$|^all: |^NULL only$'
+    r'[,\[\]"\\\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]|^\s|\s$|^$|^all: |^NULL(?: only)?$'
 )
 _BARE_VALUE = re.compile(r"[^,\]]*")
 _AFTER_TYPE = re.compile(r"\[|(?:PK|NOT NULL|:NULLs|->|--)(?:[ ^]|$)|$")

@@ -12,7 +12,7 @@ from rich.text import Text
 from quorum.event_text import title_of
 from quorum.render import sql_text
 from quorum.terminal import Terminal
-from quorum.text import laid_out, printable
+from quorum.text import laid_out, listed, printable
 
 if TYPE_CHECKING:
     from quorum.graph.approval import Approval
@@ -28,7 +28,7 @@ class TerminalApprover(Terminal):
 
 def show_approval(asked: Approval, out: Console) -> None:
     """Print the query and what it would read."""
-    who = " ".join(filter(None, (title_of(asked.agent), asked.candidate)))
+    who = " ".join(filter(None, (title_of(asked.agent), listed([asked.candidate]))))
     out.print()
     out.print(Text("May this query run?", style="bold yellow"))
     out.print(Text(f"  {printable(asked.why)}"))

@@ -19,14 +19,21 @@ import pyarrow as pa
 from quorum.evals.reports.charts import BAR, HUES, LABEL
 from quorum.evals.reports.figures import empty_figure
 from quorum.evals.reports.plots import LOOK, WIDTH
-from quorum.text import cell, count
+from quorum.text import cell, cells, count
 from quorum.tools.values import plain_column
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
-BARS, POINTS, LINES, PANELS, TICKS = 24, 2_000, 8, 3, 7
-"""At most so many bars, points, lines, panels and moments of an axis; rows that are left out are told."""
+BARS, POINTS, LINES, PANELS = 24, 2_000, 8, 3
+"""At most so many bars, points, lines and panels; rows that are left out are told."""
+
+LETTERS = 52
+"""Letters of labels that fit side by side below a chart."""
+
+UNITS = ((1e12, " T"), (1e9, " bn"), (1e6, " M"))
+"""How large numbers are shortened on an axis."""
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 
@@ -124,6 +131,9 @@ def _column(name: str, values: pa.ChunkedArray) -> Column:
     known = [value for value in plain if value is not None]
     if known and all(isinstance(value, str) for value in known):
         moments = all(_days(value) is not None for value in known)
+        if moments:  # a month as 2024-01, a day as 2024-01-31: as tables show them
+            short = cells(name, plain)
+            plain = [None if value is None else text for value, text in zip(plain, short, strict=True)]
         return Column(name, "moment" if moments else "label", plain)
     if known and all(isinstance(value, int | float) and not isinstance(value, bool) for value in known):
         whole = all(isinstance(value, int) for value in known)
@@ -212,12 +222,41 @@ def _draw_bars(axes: Axes, chart: Chart, measure: Column) -> None:
     drawn = axes.barh(
         places, [value or 0 for value in measure.values], color=HUES[0], alpha=0.75, height=0.72
     )
-    axes.bar_label(drawn, [cell(value, 16) for value in measure.values], padding=3, fontsize=9)
+    axes.bar_label(drawn, cells(measure.name, measure.values, limit=16), padding=3, fontsize=9)
     axes.set_yticks(places, [cell(value, LABEL) for value in chart.across.values])
     axes.set_ylim(len(places) - 0.4, -0.6)
     axes.margins(x=0.15)
     axes.grid(visible=False, axis="y")
     axes.set_xlabel(cell(measure.name, 2 * LABEL))
+    _few_numbers(axes.xaxis)
+
+
+def _few_numbers(axis: Axis) -> None:
+    """At most five numbers on an axis, short enough to stand beside each other: ``1.5 M``, ``2,000``."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    def short(value: float, _: object) -> str:
+        unit, name = next((each for each in UNITS if abs(value) >= each[0]), (1, ""))
+        return f"{value / unit:,.6g}{name}"
+
+    axis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 5, 10]))
+    axis.set_major_formatter(FuncFormatter(short))
+
+
+def _apart(places: Sequence[float], texts: Sequence[str]) -> list[int]:
+    """Indices of the labels that fit on the axis without touching, from the first on."""
+    room = max(places) - min(places)
+    wide = max(max(map(len, text.split("\n"))) for text in texts) + 2
+    kept: list[int] = []
+    for n, place in enumerate(places):
+        if not kept or place - places[kept[-1]] >= room * wide / LETTERS:
+            kept.append(n)
+    return kept
+
+
+def _label(moment: Any) -> str:
+    """A day, and below it the time to the minute."""
+    return cell(moment).replace("T", " ").removesuffix(":00").replace(" ", "\n", 1)
 
 
 def _draw_marks(axes: Axes, chart: Chart, measure: Column) -> None:
@@ -235,9 +274,13 @@ def _draw_marks(axes: Axes, chart: Chart, measure: Column) -> None:
         axes.plot(across, up, "o", ls=style, markersize=3.5, color=HUES[number], label=label)
     if chart.mark == "line":
         moments = zip(places, chart.across.values, strict=True)
-        texts = {float(place): text for place, text in moments if place is not None}
-        shown = sorted(texts)[:: 1 + (len(texts) - 1) // TICKS]
-        axes.set_xticks(shown, [cell(texts[place], 10) for place in shown])
+        texts = {float(place): _label(text) for place, text in moments if place is not None}
+        ticks = sorted(texts)
+        shown = [ticks[n] for n in _apart(ticks, [texts[place] for place in ticks])]
+        axes.set_xticks(shown, [texts[place] for place in shown])
+    else:
+        _few_numbers(axes.xaxis)
+    _few_numbers(axes.yaxis)
     if chart.series:
         axes.legend(title=cell(chart.series.name, LABEL), title_fontsize=9)
     axes.set_xlabel(cell(chart.across.name, 2 * LABEL))

@@ -43,7 +43,7 @@ def show_clarification(asked: Clarification, out: Console) -> None:
         sql = sql_text(laid_out(choice.sql, asked.dialect))
         sql.no_wrap = False  # what differs may stand at the end of a line
         out.print(Padding(sql, _INDENT))
-        out.print(Padding(rows_table(choice.columns, choice.rows), _INDENT))
+        out.print(Padding(rows_table(choice.columns, choice.rows, choice.types), _INDENT))
 
 
 def _backing(choice: Choice) -> str:

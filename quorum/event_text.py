@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from quorum.agents.role import Role, find_role
-from quorum.text import Tone, bytes_read, count, dollars, duration, one_line, text_of
+from quorum.text import Tone, bytes_read, count, dollars, duration, listed, one_line, text_of
 
 Event = dict[str, Any]
 Gist = tuple[str, Tone]
@@ -20,7 +20,17 @@ Gist = tuple[str, Tone]
 LOW_LEVEL = frozenset({"model_call", "query"})
 """Kinds that stand under a step."""
 
-_TITLES = {"knowledge_retriever": "Knowledge Retriever", "presql_linker": "PreSQL Linking"}
+NAMES = {
+    "bigquery": "BigQuery", "duckdb": "DuckDB", "mysql": "MySQL", "oracle": "Oracle",
+    "postgres": "PostgreSQL", "snowflake": "Snowflake", "sqlite": "SQLite", "tsql": "SQL Server",
+}  # fmt: skip
+"""Engines by dialect, as people write them."""
+
+_TITLES = {
+    "consensus": "Vote",
+    "knowledge_retriever": "Knowledge Retriever",
+    "presql_linker": "PreSQL Linking",
+}
 
 
 @dataclass(frozen=True)
@@ -46,7 +56,7 @@ class Step:
     @property
     def live(self) -> bool:
         """Whether live progress shows it: what stands under another step only when it fails."""
-        return self.kind not in LOW_LEVEL or self.tone == "bad"
+        return bool(self.gist) and (self.kind not in LOW_LEVEL or self.tone == "bad")
 
 
 def title_of(agent: str) -> str:
@@ -121,6 +131,13 @@ class _Field:
         return format(value or 0, how) if how and isinstance(value, int | float | None) else text_of(value)
 
 
+def _schema(e: Event) -> Gist:
+    dialect = text_of(e.get("dialect"))
+    left_out = "; too large to show whole, left out: {left_out}" if e.get("left_out") else ""
+    opened = "opened {database} ({dialect}, {tables:table|tables})" + left_out
+    return _filled(opened, e | {"dialect": NAMES.get(dialect, dialect)}), "warn" if left_out else "plain"
+
+
 def _action(e: Event) -> Gist:
     templates = {"sql": "{sql}", "look": "looks: {command}"}
     if template := templates.get(text_of(e.get("action"))):
@@ -146,12 +163,28 @@ def _result(e: Event) -> Gist:
 
 def _candidate(e: Event) -> Gist:
     if e.get("result"):
-        twice = {True: "its result came twice", False: "no result came twice", None: "not validated"}
-        verdicts = {True: "approved", False: "not approved", None: twice[e.get("confirmed")]}
-        verdict = verdicts[e.get("approved")]
-        repairs = _filled(", {refinements:repair|repairs}", e) if e.get("refinements") else ""
-        return f"done, {verdict}{repairs}", "good"
+        verdicts = {
+            "approved": {True: "approved by the Validator", False: "not accepted by the Validator"},
+            "confirmed": {True: "its result came twice", False: "no result came twice"},
+        }
+        said = [words[e[name]] for name, words in verdicts.items() if e.get(name) is not None][:1]
+        repairs = [_filled("{refinements:repair|repairs}", e)] if e.get("refinements") else []
+        rows = _filled("{row_count:row|rows}", e["result"])
+        return ", ".join([rows, *said, *repairs, "kept for the vote"]), "good"
     return f"gave up: {_error(e.get('error'))[1] or text_of(e.get('stopped_by'))}", "bad"
+
+
+def _retrieval(e: Event) -> Gist:
+    shown = {
+        "sources": "{sources:document|documents}",
+        "verified": "{verified:verified question|verified questions} like this one",
+        "triplets": "{triplets:explored query|explored queries}",
+    }
+    parts = [words for name, words in shown.items() if e.get(name)]
+    if not parts:
+        return ("", "plain") if e.get("text") else ("nothing fits the question", "faint")
+    named = ": {sources}" if e.get("sources") else ""
+    return _filled(f"shows the model {' and '.join(parts)}{named}", e), "plain"
 
 
 def _answer(e: Event) -> Gist:
@@ -171,14 +204,14 @@ def _vote(e: Event) -> Gist:
     clusters = vote.get("clusters") or []
     if not clusters:
         return "no candidate has a result to vote with", "bad"
-    shares = (
-        f"{', '.join(map(text_of, c.get('candidates') or []))} {float(c.get('share', 0)):.0%}"
-        for c in clusters
-    )
-    weights = (f"{text_of(name)} {float(w):.2f}" for name, w in (vote.get("weights") or {}).items())
-    weighed = ", ".join(weights)
-    tie, weighed = ", a tie" if vote.get("tie") else "", f"; weights: {weighed}" if weighed else ""
-    return f"{text_of(vote.get('strategy'))}: {' against '.join(shares)}{tie}{weighed}", "plain"
+    names = [list(map(text_of, each.get("candidates") or [])) for each in clusters]
+    if len(names) == 1:
+        return (f"{listed(names[0])} agree" if names[0][1:] else ""), "plain"  # a single query is no vote
+    parts = [float(each.get("share", 0)) for each in clusters]
+    shares = [f"{100 * part:.0f} % for {listed(own)}" for part, own in zip(parts, names, strict=True)]
+    weights = ", ".join(f"{text_of(name)} {float(w):.2f}" for name, w in (vote.get("weights") or {}).items())
+    tie, weighed = ", a tie" if vote.get("tie") else "", f"; weights: {weights}" if weights else ""
+    return f"results differ: {' against '.join(shares)}{tie}{weighed}", "plain"
 
 
 def _readings(e: Event) -> Gist:
@@ -196,12 +229,13 @@ def _judgement(e: Event) -> Gist:
     chosen = (e.get("answers") or {}).get(text_of(e.get("choice")))
     if not chosen:
         return _filled("cannot tell: {reason}", e), "warn"
-    return f"chooses the answer of {', '.join(chosen)}: {text_of(e.get('reason'))}", "good"
+    return f"chooses the answer of {listed(chosen)}: {text_of(e.get('reason'))}", "good"
 
 
 def _draw(e: Event) -> Gist:
     among = "the tied answers" if e.get("among") == "tied" else "all candidates"
-    return _filled("draws {winner} among " + among + ", seed {seed}", e), "warn"
+    winner = {"winner": listed([text_of(e.get("winner"))])}
+    return _filled("draws {winner} by lot among " + among + ", seed {seed}", e | winner), "warn"
 
 
 def _clarification(e: Event) -> Gist:
@@ -209,7 +243,7 @@ def _clarification(e: Event) -> Gist:
         "label": ("chooses answer {text}", "good"),
         "words": ("says more: {text}", "plain"),
     }
-    template, tone = replies.get(text_of(e.get("reply")), ("keeps the vote", "plain"))
+    template, tone = replies.get(text_of(e.get("reply")), ("keeps the answer", "plain"))
     return _filled(template, e), tone
 
 
@@ -231,7 +265,9 @@ def _model_call(e: Event) -> Gist:
     usage = e.get("usage") or {}
     cost = usage.get("usd", 0.0)
     price = f", {dollars(cost)}" if cost is not None and cost > 0 else ""
-    tokens = f"{int(usage.get('input_tokens') or 0):,} + {int(usage.get('output_tokens') or 0):,} tokens"
+    tokens = (
+        f"{int(usage.get('input_tokens') or 0):,} tokens in, {int(usage.get('output_tokens') or 0):,} out"
+    )
     text = f"{text_of(e.get('model'))}: {tokens}{price}, {duration(float(e.get('seconds') or 0))}"
     return (f"{text}; {text_of(e['problem'])}", "bad") if e.get("problem") else (text, "faint")
 
@@ -262,40 +298,24 @@ Words: TypeAlias = Gist | Fork | Callable[[Event], Gist]
 
 _COMMON = {"t", "kind", "agent", "role", "candidate", "usage", "node", "recipe", "prompt"}
 _LACKING: Gist = ("says that the data cannot answer: {missing}", "warn")
-_SCHEMA = "{database} ({dialect}): {tables:table|tables}, {tokens:,} tokens of schema"
 WORDS: dict[str, Words] = {
     "begun": Fork("resumed", ("goes on with {run}", "faint"), ("{run}", "faint")),
     "failed": ("{message}", "bad"),
     "stopped": ("{message}", "bad"),
     "answer": _answer,
-    "schema": Fork("left_out", (_SCHEMA + " of {whole:,}; left out: {left_out}", "warn"), (_SCHEMA, "plain")),
-    "long_context": (
-        "{schema:,} tokens of whole schema and {documents:,} of documents exceed {above:,}: to be linked",
-        "plain",
-    ),
-    "schema_shown": ("{tokens:,} tokens of schema are shown", "plain"),
+    "schema": _schema,
+    "long_context": ("the schema is long: first those tables are chosen that fit the question", "plain"),
+    "schema_shown": ("the model now sees a schema of {tokens:,} tokens", "plain"),
     "values": Fork(
         "missing",
         (
-            "{values:value|values} that the question may name: {values}; not all were read of {missing}",
+            "found in the data, and maybe meant: {values}; not all values were read of {missing}",
             "warn",
         ),
-        ("{values:value|values} that the question may name: {values}", "plain"),
+        ("found in the data, and maybe meant: {values}", "plain"),
     ),
     "recall": ("this very question was {credit}: {file}", "good"),
-    "retrieval": Fork(
-        "text",
-        Fork(
-            "verified",
-            (
-                "{text:character|characters} of documents, "
-                "{verified:verified question|verified questions} among them",
-                "plain",
-            ),
-            ("{text:character|characters} of documents", "plain"),
-        ),
-        ("nothing fits the question", "faint"),
-    ),
+    "retrieval": _retrieval,
     "linking": Fork(
         "tables",
         ("keeps {tables:table|tables}: {tables}", "plain"),
@@ -304,7 +324,7 @@ WORDS: dict[str, Words] = {
     "sample_rows": Fork(
         "notes", ("of {tables:table|tables}; {notes}", "warn"), ("of {tables:table|tables}", "plain")
     ),
-    "demonstrations": ("{shots:similar question|similar questions}", "plain"),
+    "demonstrations": ("{shots:similar question|similar questions} as examples", "plain"),
     "syntax": Fork("features", ("looked up {features}", "plain"), ("none needed", "faint")),
     "plan_review": Fork(
         "update_plan", ("asks for another plan: {feedback}", "warn"), ("the plan passes", "good")
@@ -349,7 +369,7 @@ WORDS: dict[str, Words] = {
     "first_answer": Fork(
         "why",
         ("asks for more candidates: {why}", "plain"),
-        ("the first answer stands by itself", "good"),
+        ("one query is enough", "good"),
     ),
     "probes": ("asks {queries:small query|small queries} about {doubts:doubt|doubts}", "plain"),
     "other_readings": Fork(
@@ -368,7 +388,7 @@ WORDS: dict[str, Words] = {
     "approval_asked": ("asks before its query runs (it reads: {reads})", "warn"),
     "approval": _approval,
     "validation": _validation,
-    "vote_weighed": ("the vote counts the verdict: confidence {confidence:.2f}", "plain"),
+    "vote_weighed": ("after that verdict, likely to be right: {confidence:.0%}", "plain"),
     "revision": Fork(
         "sql",
         ("revises the query: {explanation}", "warn"),

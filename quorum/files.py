@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from quorum.evals.paths import check_no_file
 from quorum.graph.answer import Answer
 from quorum.knowledge.errors import ConfigurationError, QuorumError, is_installed, missing_extra
-from quorum.text import count
+from quorum.text import count, grounds, trust
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -129,7 +129,9 @@ def _xlsx(answer: Answer, table: pa.Table) -> bytes:
         sheet.autofit(400)
         about = book.add_worksheet("About")
         facts = {"Question": answer.question, "SQL": answer.sql, "Status": answer.status.replace("_", " ")}
-        facts |= {"Confidence": f"{answer.confidence:.2f} of 1", "Run": answer.run_id}
+        said = answer.model_dump()
+        trusted = ": ".join([trust(said)[0], *([grounds(said)] if said["columns"] else [])])
+        facts |= {"Confidence": trusted, "Run": answer.run_id}
         for row, (name, text) in enumerate(facts.items()):
             about.write_string(row, 0, name, bold)
             about.write_string(row, 1, text[:SHEET_TEXT])

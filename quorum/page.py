@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,21 @@ from quorum.event_text import title_of
 from quorum.graph.strategies import strategy_words
 from quorum.knowledge.errors import QuorumError
 from quorum.report import Entry, Report
-from quorum.text import cell, duration, failures, notices, readings_of, rows_note, spent, status_of, trust
+from quorum.text import (
+    EXAMPLES,
+    cell,
+    duration,
+    failures,
+    grounds,
+    listed,
+    notices,
+    readings_of,
+    rows_note,
+    shown_rows,
+    spent,
+    status_of,
+    trust,
+)
 from quorum.timeline import READ
 from quorum.tools.readable import size_text
 
@@ -63,7 +77,9 @@ def page_of(report: Report, *, charts: bool = True) -> str:
         report=report,
         status=status,
         tone=tone,
-        trusted=trust(float(answer.get("confidence") or 0.0)),
+        trusted=trust(answer),
+        grounds=grounds(answer),
+        examples=EXAMPLES.rstrip(":"),
         rows_note=rows_note(answer),
         failures=failures(answer),
         notices=notices(answer),
@@ -96,12 +112,14 @@ def _template() -> Template:
     made = environment(
         Path(__file__).parent / "templates",
         agent=title_of,
-        cell=lambda value: cell(value, 300),
+        cell=cell,
         clock=clock,
         duration=duration,
+        listed=listed,
         size_text=size_text,
         spent=spent,
     )
+    made.globals["shown_rows"] = partial(shown_rows, limit=300)
     return made.get_template("trace.html")
 
 

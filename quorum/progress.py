@@ -13,9 +13,7 @@ from rich.text import Text
 
 from quorum.event_text import Event, Step, step_of
 from quorum.render import STYLES
-from quorum.text import count, dollars
-
-_SHARED = "··"  # stands where a candidate's id would, for steps that all candidates share
+from quorum.text import count, dollars, listed
 
 
 class Progress:
@@ -61,7 +59,7 @@ class Progress:
         self._count(event.get("usage"))
         if self.quiet:
             return
-        step = step_of(event, width=max(40, self.console.width - 36))
+        step = step_of(event, width=max(40, self.console.width - 45))
         if step.live:
             self.console.print(line_of(step), soft_wrap=True)
         if self._status is not None:
@@ -82,10 +80,10 @@ class Progress:
 
 
 def line_of(step: Step) -> Text:
-    """A step on one line: seconds, candidate, agent, gist."""
+    """A step on one line: seconds, candidate if it is of one, agent, gist."""
     return Text.assemble(
         (f"{step.t:6.1f}  ", "dim"),
-        (f"{step.candidate or _SHARED:<4}", "cyan" if step.candidate else "dim"),
+        (f"{listed([step.candidate]):<13}", "cyan"),
         (f"{step.agent:<20} ", "bold"),
         (step.gist, STYLES[step.tone]),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,16 +15,19 @@ from rich.text import Text
 
 from quorum.pipes import discard
 from quorum.text import (
+    EXAMPLES,
     SHOWN_ROWS,
     Tone,
     agreement,
     cell,
     failures,
+    grounds,
     laid_out,
     notices,
     printable,
     readings_of,
     rows_note,
+    shown_rows,
     spent,
     status_of,
     trust,
@@ -83,7 +86,7 @@ def show_answer(answer: dict[str, Any], out: Console) -> None:
             soft_wrap=not out.is_terminal,
         )
     if answer.get("columns"):
-        out.print(rows_table(answer["columns"], answer.get("rows") or []))
+        out.print(rows_table(answer["columns"], answer.get("rows") or [], answer.get("types") or []))
         whole = len(answer.get("rows") or []) >= int(answer.get("row_count") or 0)
         more = "" if whole else "; --csv prints all that were kept, --out writes them to a file"
         out.print(Text(rows_note(answer) + more, style="dim"))
@@ -91,7 +94,7 @@ def show_answer(answer: dict[str, Any], out: Console) -> None:
         failed = failures(answer)
         out.print(Text("No candidate has a result:" if failed else "No candidate was begun."))
         for names, error in failed:
-            out.print(Text.assemble((f"  {names} ", "cyan"), printable(error)))
+            out.print(Text.assemble((f"  {names}: ", "cyan"), printable(error)))
     readings, unseen = readings_of(answer)
     for reading in readings:
         _show_reading(reading, out)
@@ -101,8 +104,8 @@ def show_answer(answer: dict[str, Any], out: Console) -> None:
         *_texts("The question could also mean:", unseen),
         *_texts("You chose:", list(filter(None, [answer.get("meant")]))),
         *_texts("Kept for later questions:", list(filter(None, [answer.get("convention")]))),
-        *_texts("Like verified questions:", answer.get("verified")),
-        *_texts("Documents shown:", answer.get("sources")),
+        *_texts(EXAMPLES, answer.get("verified")),
+        *_texts("Documents shown to the model:", answer.get("sources")),
         *_texts("Read in each database:", answer.get("parts"), folds=False),
         *_texts("The candidates disagree:", answer.get("disagreement"), STYLES["warn"], folds=False),
     ]:
@@ -116,10 +119,12 @@ def _show_reading(reading: dict[str, Any], out: Console) -> None:
     """Print another reading that was run, with its first rows; a single value stands on the same line."""
     head, rows = f"If you meant: {reading.get('says')}", reading.get("rows") or []
     if [len(row) for row in rows] == [1]:
-        out.print(Text.assemble(printable(f"{head}  "), (cell(rows[0][0]), "bold")))
+        ((value,),) = shown_rows(reading["columns"], rows, reading.get("types") or [])
+        out.print(Text.assemble(printable(f"{head}  "), (value, "bold")))
         return
     out.print(Text(printable(head)))
-    out.print(Padding(rows_table(reading.get("columns") or [], rows), (0, 0, 0, 2)))
+    shown = rows_table(reading.get("columns") or [], rows, reading.get("types") or [])
+    out.print(Padding(shown, (0, 0, 0, 2)))
     if (hidden := int(reading.get("row_count") or 0) - len(rows)) > 0:
         out.print(Text(f"  {hidden:,} more rows; its query is in the trace", style="dim"))
 
@@ -132,8 +137,12 @@ def sql_text(sql: str) -> Text:
     return text
 
 
-def rows_table(columns: list[str], rows: list[list[Any]]) -> Table:
-    """The first rows as a table; columns beyond ``MAX_COLUMNS`` are counted, not shown."""
+def rows_table(columns: list[str], rows: list[list[Any]], types: Sequence[str] = ()) -> Table:
+    """The first rows as a table; columns beyond ``MAX_COLUMNS`` are counted, not shown.
+
+    Args:
+        types: Of the columns, as ``Answer.types``; empty where they are not known.
+    """
     table = Table(border_style="dim", header_style="bold")
     shown = columns[:MAX_COLUMNS]
     for index, name in enumerate(shown):
@@ -142,9 +151,10 @@ def rows_table(columns: list[str], rows: list[list[Any]]) -> Table:
     hidden = len(columns) - len(shown)
     if hidden:
         table.add_column(Text(f"… {hidden} more", style="dim"))
-    for row in rows[:SHOWN_ROWS]:
-        cells = [Text(cell(value), style="dim" if value is None else "") for value in row[:MAX_COLUMNS]]
-        table.add_row(*cells, *([Text("…", style="dim")] if hidden else []))
+    first = [row[:MAX_COLUMNS] for row in rows[:SHOWN_ROWS]]
+    for row, texts in zip(first, shown_rows(shown, first, types), strict=True):
+        nulls = ["dim italic" if value is None else "" for value in row]
+        table.add_row(*map(Text, texts, nulls), *([Text("…", style="dim")] if hidden else []))
     return table
 
 
@@ -162,14 +172,13 @@ def _facts(answer: dict[str, Any]) -> Table:
     facts.add_column()
     vote = answer.get("vote") or {}
     if agreed := agreement(answer):
-        strategy = f" ({vote['strategy']})" if vote.get("strategy") else ""
-        facts.add_row("votes", Text(f"{agreed}{strategy}"))
+        facts.add_row("agreement", Text(agreed))
     for note in (vote.get("notes") or []) if vote.get("clusters") else []:
         facts.add_row("", Text(printable(str(note))))
     if answer.get("columns") or answer.get("confidence"):
-        confidence = float(answer.get("confidence") or 0)
-        word, tone = trust(confidence)
-        facts.add_row("confidence", Text(f"{confidence:.2f} of 1, {word}", style=STYLES[tone]))
+        word, tone = trust(answer)
+        why = f": {printable(grounds(answer))}" if answer.get("columns") else ""
+        facts.add_row("confidence", Text.assemble((word, STYLES[tone]), why))
     if answer.get("usage"):
         facts.add_row("cost", Text(spent(answer["usage"])))
     if answer.get("run_id"):

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from quorum.event_text import LOW_LEVEL, Step, step_of
 from quorum.graph.runs import Event, RunFolder
-from quorum.text import agreement, clusters_of, laid_out, one_line
+from quorum.text import agreement, clusters_of, laid_out, listed, one_line
 from quorum.tools.ledger import usage_dict
 from quorum.tools.sql import is_known
 from quorum.tools.writing import format_sql
@@ -33,7 +33,14 @@ _HIDDEN = {
     *("columns", "types", "nulls", "file", "fingerprint", "blank", "seconds", "attempt", "method", "seed"),
     *("temperature", "finish_reason", "model", "row_count", "truncated", "action", "correct", "result"),
     *("rows", "cached", "node", "recipe", "prompt", "run", "ordered_fingerprint", "distinct"),
+    *("task", "request", "ref", "dialect", "style", "remarks", "sources"),
 }
+"""Fields that are not unfolded: other words of the step say them, or they are for programs (``--json``)."""
+
+_REPEATS = {"candidate", "answer", "result"}
+"""Kinds whose query stands in a step before."""
+
+_VOTED = {"notes", "clusters", "vote"}
 
 
 @dataclass(frozen=True)
@@ -45,6 +52,7 @@ class Detail:
     text: str = ""
     columns: list[str] = field(default_factory=list)
     rows: list[list[Any]] = field(default_factory=list)
+    types: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -113,6 +121,7 @@ class Report:
         answer: As a dict; its SQL is laid out.
         voices: The answer's candidates, the winner's first, each with the ``cluster`` that it voted for (1 is
             the winner's, 0 none).
+        question: As it was answered; ``asked`` is how it was put, if that differs (``--clarify``).
         accounts: What each used, by ``agent``, and by ``model`` where several were asked.
         error: What ended it, if an error did.
         explored: Of an exploration (``quorum explore``), which has no answer: how far it came.
@@ -121,6 +130,7 @@ class Report:
     run_id: str
     folder: str
     question: str
+    asked: str
     started: str
     options: dict[str, Any]
     answer: dict[str, Any]
@@ -132,6 +142,15 @@ class Report:
     accounts: dict[str, dict[str, dict[str, Any]]]
     error: str = ""
     explored: str = ""
+
+    @property
+    def about(self) -> list[str]:
+        """What was asked, and of whom: ``database sample``, ``recipe quorum``, ``models a, b``."""
+        names = [name for name in ("database", "recipe", "votes", "models") if self.options.get(name)]
+        values = [self.options[name] for name in names]
+        texts = [", ".join(value) if isinstance(value, list) else str(value) for value in values]
+        roles = (self.options.get("model_for") or {}).items()
+        return [f"{name} {text}" for name, text in [*zip(names, texts, strict=True), *roles]]
 
     @property
     def how_to_go_on(self) -> str:
@@ -153,10 +172,13 @@ def report_of(run: RunFolder) -> Report:
     spent = run.usage_so_far()
     so_far = usage_dict(spent.total, spent.by_agent, spent.by_model, spent.seconds)
     usage = answer.get("usage") or so_far
+    asked = str(meta.get("question", ""))
+    question = str(answer.get("question") or asked)
     return Report(
         run_id=run.run_id,
         folder=str(run.folder),
-        question=str((answer or meta).get("question", "")),
+        question=question,
+        asked=asked if asked != question else "",
         started=str(meta.get("started", "")),
         options=meta.get("options") or {},
         answer=answer,
@@ -216,15 +238,15 @@ def _sections(events: Iterable[Event], answer: dict[str, Any], dialect: str) -> 
         elif not rounds or event["kind"] == "begun":
             before.append(entry)
         else:
-            rounds[-1].after.append(entry)
+            rounds[-1].after += [entry] if entry.step.gist else []
             rounds[-1].over |= event["kind"] in _ROUND_ENDS
     outcomes = {str(c.get("id")): c for c in answer.get("candidates") or []}
-    sections = [Section("Before the candidates" if rounds else "Steps", "", before)]
+    sections = [Section("Preparation" if rounds else "Steps", "", before)]
     for each in rounds:
         for name in sorted(each.candidates, key=lambda name: (len(name), name)):
             own_entries, outcome = each.candidates[name], outcomes.get(name, {})
-            sections.append(Section(f"Candidate {name}", name, own_entries, outcome))
-        title = "Consensus and answer" if each is rounds[-1] else "Consensus"
+            sections.append(Section(listed([name]).capitalize(), name, own_entries, outcome))
+        title = "Vote and answer" if each is rounds[-1] else "Vote"
         sections.append(Section(title, "", each.after))
     return [section for section in sections if section.entries]
 
@@ -262,11 +284,9 @@ def _last_rows(section: Section) -> Detail | None:
 def _messages(event: Event) -> list[Detail]:
     if "messages" not in event:
         return []
-    details = [
-        Detail(f"prompt ({message.get('role', '')})", "prompt", _as_text(message.get("content")))
-        for message in event["messages"]
-        if isinstance(message, dict)
-    ]
+    messages = [message for message in event["messages"] if isinstance(message, dict)]
+    texts = [f"{message.get('role', '')}:\n{_as_text(message.get('content'))}" for message in messages]
+    details = [Detail("prompt", "prompt", "\n\n".join(texts))]
     if event.get("reply") is not None:
         details.append(Detail("reply", "prompt", _as_text(event["reply"])))
     return details
@@ -277,6 +297,12 @@ def _fields(event: Event, gist: str, dialect: str, before: str) -> list[Detail]:
     details = []
     for name, value in event.items():
         if name in _HIDDEN or value in (None, "", [], {}) or isinstance(value, bool | int | float):
+            continue
+        if name in _SQL_FIELDS and event["kind"] in _REPEATS:
+            continue
+        if name == "executed" and value == event.get("sql"):
+            continue
+        if event["kind"] in ("vote", "consensus") and name not in _VOTED:
             continue
         text = _as_text(value)
         if name not in _SQL_FIELDS and one_line(text, _GIST) in gist:
@@ -302,10 +328,12 @@ def _diff(before: str, after: str, dialect: str) -> Detail:
 
 def _preview(event: Event) -> list[Detail]:
     result = event.get("result") if isinstance(event.get("result"), dict) else event
-    if not isinstance(result, dict) or not isinstance(result.get("preview"), list):
+    shown = event["kind"] != "candidate" and isinstance(result, dict)  # a candidate's rows stand before it
+    if not shown or not isinstance(result.get("preview"), list):
         return []
     columns = [str(name) for name in result.get("columns") or []]
-    return [Detail("rows", "table", columns=columns, rows=result["preview"])]
+    types = result.get("types") or []
+    return [Detail("rows", "table", columns=columns, rows=result["preview"], types=types)]
 
 
 def _as_text(value: Any) -> str:

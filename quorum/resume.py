@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from quorum.graph.options import RunOptions
-from quorum.graph.recorded import REDACTED
 from quorum.graph.runs import RunFolder
 from quorum.knowledge.errors import ConfigurationError
 from quorum.settings import Settings, variables_of
-from quorum.tools.urls import mask_url
+from quorum.tools.urls import REDACTED, mask_url
 
 
 def resumed(run: str, settings: Settings, question: str) -> tuple[RunFolder, str, RunOptions]:

@@ -17,7 +17,6 @@ from quorum.graph.answer import Answer
 from quorum.graph.ballots import NO_VERDICT
 from quorum.graph.context import experts_in
 from quorum.graph.options import Options
-from quorum.graph.recorded import REDACTED
 from quorum.graph.resources import database_urls, keeping
 from quorum.graph.runs import RunFolder
 from quorum.knowledge.errors import ConfigurationError, QuorumError
@@ -34,6 +33,7 @@ from quorum.tools.lint import Linter
 from quorum.tools.query import QueryError, QueryResult
 from quorum.tools.results import blank_reason, cluster_keys
 from quorum.tools.sql import fixed_dates
+from quorum.tools.urls import REDACTED
 
 
 @dataclass(frozen=True)

@@ -6,16 +6,20 @@ goes through ``printable`` before it reaches a terminal or a page.
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Sequence
+from decimal import Decimal
+from itertools import zip_longest
 from typing import Any, Literal
 
 from quorum.evals.reports.format import count, dollars, one_line, printable
 from quorum.tools.readable import readable, size_text
 
 __all__ = [
-    "agreement", "bytes_read", "cell", "clusters_of", "count", "dollars", "duration", "failures", "laid_out",
-    "listed", "notices", "one_line", "printable", "readings_of", "rows_note", "spent", "status_of", "text_of",
-    "trust",
+    "agreement", "bytes_read", "cell", "cells", "clusters_of", "count", "dollars", "duration", "failures",
+    "laid_out", "listed", "notices", "one_line", "printable", "readings_of", "rows_note", "shown_rows",
+    "spent", "status_of", "text_of", "trust",
 ]  # fmt: skip
 
 LONG_LINE = 88  # characters of SQL
@@ -24,6 +28,9 @@ LOW, GOOD = 0.4, 0.75
 """Answers of a confidence below ``LOW`` are mostly wrong; from ``GOOD`` on mostly right."""
 
 Tone = Literal["plain", "good", "bad", "warn", "faint"]
+
+EXAMPLES = "Shown as an example, for it resembles the question:"
+"""Heads the verified questions that the models saw (``Answer.verified``)."""
 
 STATUS: dict[str, tuple[str, Tone]] = {
     "answered": ("Answer", "good"),
@@ -39,9 +46,74 @@ def text_of(value: Any) -> str:
     return "" if value is None else str(value)
 
 
+_MISTAKABLE = re.compile(r'\s.*|.*\s|null|".*"|', re.DOTALL | re.IGNORECASE)
+_PLAIN = re.compile(
+    r"(?i:(?:^|.*[^a-z])(?:ids?|keys?|codes?|zip|postcode|sku|ean|isbn|phone|.+[^a-z](?:no|nr|number))[^a-z]*)"
+    r"|.*[a-z]I[dD]", re.DOTALL
+)  # fmt: skip
+_YEAR = re.compile(r"year|yr", re.IGNORECASE)
+_DECIMAL = re.compile(r"decimal\d*\(\d+, ([1-4])\)")
+_MIDNIGHT = re.compile(r"(\d{4}-\d\d)-(\d\d)(?:[ T]00:00:00(?:\.0+)?(?:[+-]\d\d:\d\d|Z)?)?")
+_DAY = re.compile(r"(?:day|date)[^a-z]*$", re.IGNORECASE)
+
+
 def cell(value: Any, limit: int = 60) -> str:
-    """A result's value as a table shows it."""
+    """A value of a result, by itself: text that could be taken for NULL or for another text is quoted.
+
+    ``NULL`` for NULL, ``"NULL"`` for that text, ``""`` for the empty one, ``"north "`` for one with a blank.
+    """
+    if isinstance(value, str) and _MISTAKABLE.fullmatch(value):
+        quoted = printable(json.dumps(value, ensure_ascii=False))
+        return quoted if len(quoted) <= limit else f"{quoted[: limit - 1]}…"
     return one_line(readable(value), limit)
+
+
+def cells(name: str, values: Sequence[Any], kind: str = "", limit: int = 60) -> list[str]:
+    """A column's values as a table shows them.
+
+    Numbers have commas, but not keys (``customer_id``, ``zip``) and years (``order_year``); decimals have the
+    digits of their type (``3,444.00``). Moments that are all midnights are days, or months (``2024-01``)
+    where all are the first of one.
+
+    Args:
+        name: The column's.
+        kind: Its Arrow type (``Answer.types``), empty where that is not known.
+        limit: Characters of a value.
+    """
+    known = [value for value in values if value is not None]
+    if short := _days(name, known):
+        return [cell(short.get(value), limit) for value in values]
+    year = _YEAR.search(name) and all(isinstance(each, int) and 1000 <= each < 3000 for each in known)
+    comma = "" if year or _PLAIN.fullmatch(name) else ","
+    scale = _DECIMAL.fullmatch(kind)
+
+    def shown(value: Any) -> str:
+        if scale and value is not None:
+            return format(Decimal(str(value)), f"{comma}.{scale[1]}f")
+        text = cell(value, limit)
+        number = isinstance(value, int | float) and not isinstance(value, bool) and "e" not in text
+        return format(Decimal(text), f"{comma}f") if number else text
+
+    return [shown(value) for value in values]
+
+
+def _days(name: str, moments: Sequence[Any]) -> dict[str, str]:
+    """Midnights as days or months; empty where some of ``moments`` is none."""
+    found = {each: _MIDNIGHT.fullmatch(each) for each in moments if isinstance(each, str)}
+    if not found or len(found) < len(set(map(str, moments))) or None in found.values():
+        return {}
+    firsts = all(day and day[2] == "01" for day in found.values())
+    months = firsts and ("month" in name.lower() or (len(found) > 1 and not _DAY.search(name)))
+    return {each: day[1] if months else each[:10] for each, day in found.items() if day}
+
+
+def shown_rows(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], types: Sequence[str] = (), limit: int = 60
+) -> list[tuple[str, ...]]:
+    """Rows as tables show them, a column by ``cells`` each."""
+    kinds = zip_longest(columns, types[: len(columns)], fillvalue="")
+    shown = [cells(name, [row[n] for row in rows], kind, limit) for n, (name, kind) in enumerate(kinds)]
+    return list(zip(*shown, strict=True))
 
 
 def duration(seconds: float) -> str:
@@ -107,29 +179,66 @@ def agreement(answer: dict[str, Any]) -> str:
         return f"none of {count(total, 'candidate')} has a result to vote with" if total else ""
     sizes = [len(cluster["candidates"]) for cluster in clusters]
     differing, silent = sum(sizes[1:]), total - sum(sizes)
-    if (answer.get("vote") or {}).get("settled") == "verified":
-        return "none: a person verified the query"
-    if (answer.get("vote") or {}).get("stopping") == "first":
-        shown, _ = readings_of(answer)
+    vote = answer.get("vote") or {}
+    if vote.get("settled") == "verified":
+        return "a person verified the query"
+    if vote.get("stopping") == "first":
+        shown, unseen = readings_of(answer)
         verb = "shows" if len(shown) == 1 else "show"
-        return f"one writer; {count(len(shown), 'other reading')} {verb} something else"
+        others = f"; {count(len(shown), 'other reading')} {verb} something else" if shown else ""
+        looked = vote.get("doubt") is not None and not answer.get("demonstration")
+        nothing_open = looked and vote["doubt"] == 0 and not (shown or unseen)
+        return "one query was enough" + ("; nothing else was open" if nothing_open else others)
     if total == 1:
-        return "a single candidate, no vote"
+        return "one query, no vote"
     parts = [f"{sizes[0]} of {count(total, 'candidate')} {'agrees' if sizes[0] == 1 else 'agree'}"]
     if differing:
         parts.append(f"{differing} {'differs' if differing == 1 else 'differ'}")
     if silent > 0:
         parts.append(f"{silent} did not vote")
-    if (answer.get("vote") or {}).get("tie"):
+    if vote.get("tie"):
         parts.append("a tie")
     return "; ".join(parts)
 
 
-def trust(confidence: float) -> tuple[str, Tone]:
-    """A confidence in a word, and its tone."""
-    if confidence >= GOOD:
-        return "good", "good"
-    return ("fair", "warn") if confidence >= LOW else ("low", "bad")
+def trust(answer: dict[str, Any]) -> tuple[str, Tone]:
+    """The confidence in words, ``likely right (76 %)``, and its tone: not good where a check warns."""
+    if (answer.get("vote") or {}).get("settled") == "verified":
+        return "verified", "good"
+    confidence = float(answer.get("confidence") or 0.0)
+    low, high = confidence < LOW, confidence >= GOOD
+    word = "probably wrong" if low else "likely right" if high else "may be right"
+    tone: Tone = "bad" if low else "good" if high and not answer.get("doubts") else "warn"
+    return f"{word} ({100 * min(confidence, 0.99):.0f} %)", tone
+
+
+def grounds(answer: dict[str, Any]) -> str:
+    """What speaks for and against an answer with a result, and whether a person has checked it.
+
+    ``ran, nothing suspicious; no person has checked it``
+    """
+    vote, voted = answer.get("vote") or {}, clusters_of(answer)
+    if vote.get("settled") == "verified":
+        return "a person verified the query"
+    doubts, shown = answer.get("doubts") or [], readings_of(answer)[0]
+    differ = sum(len(each["candidates"]) for each in voted[1:])
+    winner: dict[str, Any] = next(
+        (c for c in answer.get("candidates") or [] if c["id"] == vote.get("winner")), {}
+    )
+    against = [
+        f"a check warns: {one_line(str(doubts[0]), 160).rstrip('.')}" if doubts else "",
+        f"{count(len(doubts) - 1, 'more check warns', 'more checks warn')}" if len(doubts) > 1 else "",
+        "the Validator did not accept it" if winner.get("approved") is False else "",
+        "the result is empty" if not answer.get("row_count") else "",
+        f"{count(differ, 'candidate')} {'gives' if differ == 1 else 'give'} another answer" if differ else "",
+        "another reading of the question shows something else" if shown else "",
+    ]
+    said = [text for text in against if text]
+    if not said:
+        warned = len(notices(answer))
+        said = [f"ran, with {count(warned, 'warning')}" if warned else "ran, nothing suspicious"]
+    person = "you chose it" if vote.get("settled") == "user" else "no person has checked it"
+    return "; ".join([*said, person])
 
 
 def status_of(answer: dict[str, Any]) -> tuple[str, Tone]:
@@ -137,8 +246,8 @@ def status_of(answer: dict[str, Any]) -> tuple[str, Tone]:
     status = str(answer.get("status") or "no_answer")
     title, tone = STATUS.get(status, (status.replace("_", " ").capitalize(), "warn"))
     if status == "answered":
-        word, tone = trust(float(answer.get("confidence") or 0.0))
-        return f"{title} of low confidence" if word == "low" else title, tone
+        _, tone = trust(answer)
+        return f"{title} of low confidence" if tone == "bad" else title, tone
     if status in ("no_answer", "stopped") and answer.get("sql"):
         title += "; the best effort" if status == "no_answer" else "; the best so far"
     limit = answer.get("stopped_by")
@@ -154,15 +263,23 @@ def laid_out(sql: str, dialect: str) -> str:
     return format_sql(sql, dialect) if one_long_line and is_known(dialect) else sql
 
 
+KINDS = {"c": "candidate", "r": "reading", "p": "draft"}
+"""What the letter of an id means: ``c2`` is candidate 2."""
+
+
 def listed(names: list[str]) -> str:
-    """``c1``, ``c1, c4``, ``c1 to c3, c7``: candidates that follow each other are drawn together."""
+    """``candidate 1``, ``candidates 1, 4``, ``candidates 1 to 3, 7``; ids of other kinds as they are."""
     runs: list[list[str]] = []
     for name in names:
         if runs and name == re.sub(r"\d+$", lambda number: str(int(number[0]) + 1), runs[-1][-1]):
             runs[-1].append(name)
         else:
             runs.append([name])
-    return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(run) for run in runs)
+    text = ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(run) for run in runs)
+    for letter, kind in KINDS.items():
+        if names and all(re.fullmatch(rf"{letter}\d+", name) for name in names):
+            return f"{kind}{'s' if len(names) > 1 else ''} {text.replace(letter, '')}"
+    return text
 
 
 def failures(answer: dict[str, Any]) -> list[tuple[str, str]]:

@@ -27,16 +27,9 @@ def show_report(report: Report, out: Console, *, full: bool = False) -> None:
     """Print a run; ``full`` adds the whole prompts and replies."""
     out.print(Rule(Text(f"run {report.run_id}"), style="dim"))
     out.print(Text(printable(report.question), style="bold"))
-    shown = {
-        key: value
-        for key, value in report.options.items()
-        if key in ("database", "recipe", "votes", "models") and value
-    }
-    facts = " · ".join(
-        f"{key} {', '.join(value) if isinstance(value, list) else value}" for key, value in shown.items()
-    )
-    facts += "".join(f" · {role} {spec}" for role, spec in (report.options.get("model_for") or {}).items())
-    out.print(Text(printable(" · ".join(part for part in (report.started, facts) if part)), style="dim"))
+    if report.asked:
+        out.print(Text(f"asked as: {printable(report.asked)}"))
+    out.print(Text(printable(" · ".join(filter(None, (report.started, *report.about)))), style="dim"))
     for section in report.sections:
         _show_section(section, out, full=full)
     out.print()
@@ -108,7 +101,7 @@ def _show_entry(entry: Entry, out: Console, *, full: bool) -> None:
     line.add_column(width=_INDENT - 1, justify="right", style="dim")
     line.add_column(width=20, style="dim" if entry.is_low_level else "bold", no_wrap=True)
     line.add_column(overflow="fold")
-    origin = (f"  {step.origin}" if step.origin else "", "dim")
+    origin = (f"  {step.origin}" if full and step.origin else "", "dim")
     gist = Text.assemble((step.gist, STYLES[step.tone]), origin)
     line.add_row(Text(f"{step.t:.2f}"), Text(step.agent), gist)
     out.print(line)
@@ -120,7 +113,7 @@ def _show_entry(entry: Entry, out: Console, *, full: bool) -> None:
 def _show_detail(detail: Detail, out: Console, *, full: bool) -> None:
     if detail.kind == "table":
         rows = detail.rows if full else detail.rows[:_ROWS]
-        out.print(Padding.indent(rows_table(detail.columns, rows), _INDENT))
+        out.print(Padding.indent(rows_table(detail.columns, rows, detail.types), _INDENT))
         return
     if full:
         out.print(Padding.indent(Text(detail.label, style="dim underline"), _INDENT))

@@ -15,7 +15,9 @@ SAMPLE = "sample"
 ALMOST_URL = re.compile(r"([a-z][\w+.-]+):(?:/(?!/)|(?!/).*@)")
 """A URL that lacks slashes, such as ``postgresql:/user:password@host/db``: it is no file's path."""
 
-_MASK = "***"
+REDACTED = "[redacted]"
+"""Stands where a secret was: in traces, messages and URLs that are shown."""
+
 _FILE_URL = re.compile(r"\s*(?:sqlite|duckdb|files|schema)://[^?]*$")
 _SECRET = (
     r"\w*(?:password|passwd|pwd|passphrase|token|secret|signature|apikey|accesskey)"
@@ -83,14 +85,14 @@ def mask_url(url: str) -> str:
     """The URL with its secrets replaced, for people to read."""
     if server := _SERVER.match(url):
         _, start, end = _of(server)
-        url = f"{url[:start]}{_MASK}{url[end:]}"
-    masked = re.sub(r"(?:(?<=://)|^(?=\S+$))([^/?#@:]*):[^/?#]*@", rf"\1:{_MASK}@", url)
-    return re.sub(rf"(?i)([?&](?:{_SECRET})=)[^&#]*", rf"\1{_MASK}", masked)
+        url = f"{url[:start]}{REDACTED}{url[end:]}"
+    masked = re.sub(r"(?:(?<=://)|^(?=\S+$))([^/?#@:]*):[^/?#]*@", rf"\1:{REDACTED}@", url)
+    return re.sub(rf"(?i)([?&](?:{_SECRET})=)[^&#]*", rf"\1{REDACTED}", masked)
 
 
 def without_header_values(text: str) -> str:
     """A text of somebody else, an endpoint's error say, without the values of headers that hold secrets."""
-    return _HEADER.sub(rf"\1{_MASK}", text)
+    return _HEADER.sub(rf"\1{REDACTED}", text)
 
 
 _HEADER = re.compile(

@@ -372,7 +372,7 @@ def _ticks(
         axis.set_minor_formatter(NullFormatter())
     else:
         steps = [1, 2, 5, 10] if integer else None
-        axis.set_major_locator(MaxNLocator(nbins=6, integer=integer, steps=steps))
+        axis.set_major_locator(MaxNLocator(nbins=6, integer=integer, steps=steps, min_n_ticks=1))
     if shown:
         axis.set_major_formatter(FuncFormatter(lambda value, _: shown(value)))
 

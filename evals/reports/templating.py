@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -108,10 +109,27 @@ def html_of(pieces: Iterable[str]) -> Markup:
 def _html(pieces: Iterable[str]) -> Iterator[str]:
     for piece in pieces:
         if folded := _FOLDED.fullmatch(piece):
-            title, inner = _reader().renderInline(folded["title"]), _reader().render(folded["text"])
+            title, inner = _reader().renderInline(folded["title"]), _rendered(folded["text"])
             yield f"<details><summary>{title}</summary>{inner}</details>"
         else:
-            yield _reader().render(piece)
+            yield _rendered(piece)
+
+
+def _rendered(text: str) -> str:
+    """Markdown as HTML; each cell of a table has its column's name, which a narrow screen shows beside it."""
+    reader = _reader()
+    tokens, names, place = reader.parse(text), list[str](), 0
+    for token, following in pairwise(tokens):
+        if token.type == "table_open":
+            names = []
+        elif token.type == "th_open":
+            names.append(following.content)
+        elif token.type == "tr_open":
+            place = 0
+        elif token.type == "td_open":
+            token.attrSet("data-is", names[place].replace("\\", ""))
+            place += 1
+    return str(reader.renderer.render(tokens, reader.options, {}))
 
 
 @cache
@@ -119,6 +137,6 @@ def _reader() -> MarkdownIt:
     from markdown_it import MarkdownIt
 
     reader = MarkdownIt("commonmark", {"html": False}).enable("table").disable(["image", "link", "autolink"])
-    reader.add_render_rule("table_open", lambda *_: '<div class="wide"><table>')
+    reader.add_render_rule("table_open", lambda *_: '<div class="wide"><table class="stack">')
     reader.add_render_rule("table_close", lambda *_: "</table></div>")
     return reader

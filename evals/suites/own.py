@@ -15,7 +15,7 @@ from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
 from quorum.knowledge.folder import load_folder
 from quorum.tools.databases import connect
 from quorum.tools.databases.schema import folder_of
-from quorum.tools.urls import SAMPLE, anchored, mask_url
+from quorum.tools.urls import REDACTED, SAMPLE, anchored, mask_url
 
 KNOWLEDGE = ("knowledge", "evidence", "documents")
 FIELDS = ("question", "id", "sql", "result", "database", "db", "difficulty", *KNOWLEDGE)
@@ -148,7 +148,7 @@ def _name(url: str) -> str:
     """What a database is called in reports: its file, or the last part of its URL."""
     if "://" not in url:
         return Path(url).stem
-    parts = urlsplit(mask_url(url))
+    parts = urlsplit(mask_url(url).replace(REDACTED, ""))  # brackets would be an address
     return Path(unquote(parts.path)).stem or parts.hostname or parts.scheme
 
 

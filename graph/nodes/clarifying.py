@@ -140,6 +140,7 @@ def _choice(side: Side, candidate: Candidate, meant: Cluster | OtherReading, dia
         says=meant.says if isinstance(meant, OtherReading) else describe(side, dialect),
         sql=side.sql,
         columns=result.columns,
+        types=result.types,
         rows=result.preview[:SAMPLE_ROWS],
         row_count=result.row_count,
         candidates=1 if isinstance(meant, OtherReading) else len(meant.candidates),

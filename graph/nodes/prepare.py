@@ -64,7 +64,8 @@ async def retrieve_documents(state: RunState, context: Context) -> Update:
     pairs = await _verified(state, context)
     found = [await _passages(each, state, context) for each in (documents, known.notes) if each]
     texts = [passages.text for passages in found]
-    sources = [source for passages in found for source in passages.sources]
+    examples = {pair.file for pair in pairs}  # these are not documents: ``verified`` has them
+    sources = [source for passages in found for source in passages.sources if source not in examples]
     texts += [knowledge_retriever.show_pairs(pairs, "\n".join(texts))] if pairs else []
     texts += [knowledge_retriever.show_triplets(triplets)] if triplets else []
     texts += [values]

@@ -38,9 +38,19 @@ _UNSEEN = re.compile("[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 @click.option(
     "--csv", "as_csv", is_flag=True, help="print the rows as CSV, exactly as they are, and nothing else"
 )
-@click.option("--out", type=FILE, metavar="FILE", help="write all rows: .csv, .json, .parquet or .xlsx")
 @click.option(
-    "--chart", type=FILE, metavar="FILE", help="draw the rows: .svg, .png, .pdf; .json for Vega-Lite"
+    "--out",
+    type=FILE,
+    multiple=True,
+    metavar="FILE",
+    help="write all rows: .csv, .json, .parquet or .xlsx; may be repeated",
+)
+@click.option(
+    "--chart",
+    type=FILE,
+    multiple=True,
+    metavar="FILE",
+    help="draw the rows: .svg, .png, .pdf; .json for Vega-Lite; may be repeated",
 )
 @click.option("--quiet", "-q", is_flag=True, help="no progress on standard error")
 @setting_flags()
@@ -48,8 +58,8 @@ def command(
     question: str | None,
     as_json: bool,
     as_csv: bool,
-    out: Path | None,
-    chart: Path | None,
+    out: tuple[Path, ...],
+    chart: tuple[Path, ...],
     quiet: bool,
     resume: str | None,
     **flags: Any,
@@ -83,15 +93,15 @@ def command(
     raise SystemExit(EXIT_CODES[answer.status])
 
 
-def _wanted(out: Path | None, chart: Path | None) -> list[tuple[Path, Kinds]]:
+def _wanted(out: tuple[Path, ...], chart: tuple[Path, ...]) -> list[tuple[Path, Kinds]]:
     """The files to write, checked before anything is asked."""
-    if out is None and chart is None:
+    if not out + chart:
         return []
     from quorum.files import CHARTS, ROWS, check_file
 
-    wanted = [(path, kinds) for path, kinds in ((out, ROWS), (chart, CHARTS)) if path is not None]
-    if out is not None and out == chart:
-        raise click.UsageError("--out and --chart name the same file.")
+    wanted = [*((path, ROWS) for path in out), *((path, CHARTS) for path in chart)]
+    if len(set(out + chart)) < len(wanted):
+        raise click.UsageError("--out and --chart name the same file twice.")
     for path, kinds in wanted:
         check_file(path, kinds)
     return wanted

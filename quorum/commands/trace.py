@@ -21,26 +21,32 @@ def command() -> None:
 
 
 @command.command("list")
+@click.argument("words", nargs=-1)
 @setting_flags("home")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON array")
 @click.option(
     "-n", "limit", type=click.IntRange(min=1), default=20, show_default=True, help="at most N, latest first"
 )
-def list_command(home: str | None, as_json: bool, limit: int) -> None:
-    """List the runs, the latest first."""
+def list_command(words: tuple[str, ...], home: str | None, as_json: bool, limit: int) -> None:
+    """List the runs, the latest first; with WORDS those whose question has them all.
+
+    `quorum trace list returned may` finds "How many orders were returned in May?".
+    """
     from dataclasses import asdict
 
     from quorum.graph.runs import list_runs
     from quorum.settings import Settings
-    from quorum.text import one_line
+    from quorum.text import one_line, printable
 
     folder = Settings(home=home).home
-    runs = list_runs(folder)
+    wanted = " ".join(words).casefold().split()
+    runs = [run for run in list_runs(folder) if all(word in run.question.casefold() for word in wanted)]
     if as_json:
         click.echo(json.dumps([asdict(run) for run in runs[:limit]], ensure_ascii=False, indent=2))
         return
     if not runs:
-        click.echo(f"There is no run in {folder / 'runs'}.")
+        about = f" whose question has: {printable(' '.join(words))}" if words else ""
+        click.echo(f"There is no run in {folder / 'runs'}{about}.")
     for run in runs[:limit]:
         demonstration = "  (demonstration)" if run.demonstration else ""
         status = run.status.replace("_", " ")

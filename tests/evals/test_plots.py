@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
 from quorum.evals.reports.charts import Drawing, scatter
 from quorum.evals.reports.charts import edges as bin_edges
+from quorum.evals.reports.figures import empty_figure
 from quorum.evals.reports.plots import CHARTS, LOOK, WIDTH, Plot, plot_of, plots_of, scatter_of
 from quorum.evals.reports.summary import Summary, summaries
 from quorum.knowledge.errors import ConfigurationError
@@ -172,3 +176,21 @@ def test_without_matplotlib_the_extra_is_named(summary: Summary, monkeypatch: py
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ConfigurationError, match="pip install 'matplotlib>="):
         plots_of(summary)
+
+
+def test_one_block_has_one_tick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Any] = []
+
+    @contextmanager
+    def kept(*given: Any) -> Iterator[Any]:
+        with empty_figure(*given) as figure:
+            drawn.append(figure)
+            yield figure
+
+    monkeypatch.setattr("quorum.evals.reports.plots.empty_figure", kept)
+    same = [record(f"q{n}", usage=usage(model_calls=1)) for n in range(3)]
+    plot_of(summary_of(tmp_path / "one", *same), "Model calls per question")
+    (axes,) = drawn[0].axes
+    low, high = axes.get_xlim()
+    shown = [label for label in axes.get_xticklabels() if low <= label.get_position()[0] <= high]
+    assert [label.get_text() for label in shown] == ["1"]

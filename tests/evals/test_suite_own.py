@@ -142,7 +142,7 @@ def test_secrets_of_a_url_are_not_shown(tmp_path: Path) -> None:
     file = lines(tmp_path, {"question": ASK, "db": "sqlite://me:hidden@host"})
     with pytest.raises(ConfigurationError) as raised:
         load(file, None)
-    assert "sqlite://me:***@host" in str(raised.value)
+    assert "sqlite://me:[redacted]@host" in str(raised.value)
     assert "hidden" not in str(raised.value)
 
 

@@ -72,6 +72,7 @@ async def test_a_question_like_it_sees_the_example_and_its_note(
     said = script(tool_user={"thought": "So.", "action": "sql", "sql": GOOD})
     ran = await run(said, question=LIKE, recipe=recipe, kb=kb.folder)
     assert ran.answer.verified == [f"{QUESTION} (verified by jane on 2026-11-22)"]
+    assert ran.answer.sources == [], "an example is no document"
     (writer,) = {"action", "sql_writer", "tool_user", "gen_agent"} & ran.calls().keys()
     system = ran.prompt(writer)
     shown = system[system.index("<documents>") : system.index("</documents>")]

@@ -23,11 +23,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quorum.event_text import WORDS, step_of
-from quorum.graph.recorded import REDACTED
 from quorum.graph.runs import Event, RunFolder, RunIds, list_runs, new_run_id
 from quorum.graph.trace import LONG, Trace, plain
 from quorum.knowledge.errors import ConfigurationError, QuorumError
 from quorum.tools.ledger import Usage
+from quorum.tools.urls import REDACTED
 
 ANSWER = {
     "question": "one",

@@ -220,12 +220,19 @@ def test_declared_structures_are_spelt_out_and_rebuilt() -> None:
     assert parse_schema(text).tables == catalog.tables
 
 
-@pytest.mark.parametrize("samples", [("all: a", "b"), ("NULL only",), ("a", ""), ("",), ("[all: a]",), ()])
+@pytest.mark.parametrize(
+    "samples", [("all: a", "b"), ("NULL only",), ("NULL",), ("a", ""), ("",), ("[all: a]",), ()]
+)
 @pytest.mark.parametrize("complete", [False, True])
 def test_complete_samples_come_back_as_such(samples: tuple[str, ...], complete: bool) -> None:
     column = Column("c", "TEXT", samples=samples, complete=complete)
     catalog = Catalog("c", "sqlite", (Table("t", (column, Column("d", "TEXT"))),))
     assert parse_schema(render(catalog).text).tables == catalog.tables
+
+
+def test_the_text_null_is_quoted() -> None:
+    column = Column("c", "TEXT", samples=("NULL", "refunded"), complete=True)
+    assert '[all: "NULL", refunded]' in render(Catalog("c", "sqlite", (Table("t", (column,)),))).text
 
 
 def test_a_description_said_before_is_referred_to() -> None:

@@ -49,7 +49,7 @@ def shop(workplace: Path) -> str:
 def test_an_answer_for_people(shop: str, workplace: Path) -> None:
     result = ask(QUESTION, "--db", shop, *OFFLINE)
     assert result.exit_code == 0
-    for part in ("Demonstration", "SELECT", "50", "one writer", "model call", "quorum trace show"):
+    for part in ("Demonstration", "SELECT", "50", "one query was enough", "model call", "quorum trace show"):
         assert part in result.stdout
     for agent in ("SqlWriter", "Database", "Candidate", "Consensus"):
         assert agent in result.stderr
@@ -151,9 +151,12 @@ def test_a_question_that_the_data_cannot_answer_exits_with_4_after_few_calls(sho
 
 def test_rows_and_chart_go_to_files(shop: str, workplace: Path) -> None:
     question = ("How many customers are there in each city?", "--db", shop, *OFFLINE)
-    result = ask(*question, "--out", "new/rows.csv", "--chart", "chart.json", "--quiet")
+    files = ("--out", "new/rows.csv", "--out", "rows.parquet", "--chart", "chart.json", "--chart", "two.json")
+    result = ask(*question, *files, "--quiet")
     assert result.exit_code == 0, result.output
-    assert "Written: new/rows.csv (7 rows)\nWritten: chart.json (7 rows)\n" in result.stderr
+    for name in files[1::2]:
+        assert f"Written: {name} (7 rows)\n" in result.stderr
+        assert (workplace / name).is_file()
     rows = list(csv.reader((workplace / "new" / "rows.csv").open(encoding="utf-8")))
     assert len(rows) == 8
     assert json.loads((workplace / "chart.json").read_text(encoding="utf-8"))["vconcat"][0]["mark"] == "bar"
@@ -173,7 +176,12 @@ def test_a_cut_result_says_so_beside_its_file(shop: str) -> None:
 def test_files_that_cannot_be_written_are_refused_before_anything_is_asked(
     shop: str, workplace: Path
 ) -> None:
-    for flags in (("--out", "rows.txt"), ("--chart", "chart.csv"), ("--out", "a.json", "--chart", "a.json")):
+    for flags in (
+        ("--out", "rows.txt"),
+        ("--chart", "chart.csv"),
+        ("--out", "a.json", "--chart", "a.json"),
+        ("--out", "a.csv") * 2,
+    ):
         result = ask(QUESTION, "--db", shop, *OFFLINE, *flags)
         assert result.exit_code == 2
         assert not (workplace / ".quorum").exists()

@@ -5,6 +5,9 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any
 from xml.etree import ElementTree
 
@@ -12,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 from quorum.chart import BARS, POINTS, Chart, chart_of, picture
+from quorum.evals.reports.figures import empty_figure
 
 DAYS = [dt.date(2024, 1, 1) + dt.timedelta(days=9 * n) for n in range(10)]
 CHANNELS = {"day": [day for day in DAYS for _ in "abc"], "channel": list("abc") * 10, "n": list(range(30))}
@@ -106,3 +110,46 @@ def test_labels_are_text_whatever_they_hold() -> None:
     svg = picture(chart).decode()
     assert "<script>" not in svg
     assert not re.search("[\x1b\u202e]", svg)
+
+
+MONTHS = [dt.datetime(2022 + n // 12, n % 12 + 1, 1) for n in range(30)]
+AXES: list[dict[str, Any]] = [
+    {"date_trunc": MONTHS, "revenue": [1_234_567 * n for n in range(30)]},
+    {"day": [dt.date(2024, 1, 1) + dt.timedelta(days=n * n) for n in range(20)], "n": range(20)},
+    {"at": [dt.datetime(2024, 1, 1, 6) + dt.timedelta(hours=7 * n) for n in range(40)], "n": range(40)},
+    {"city": ["a", "b"], "revenue": [1_200_000_000, 3_444_000_000]},
+    {"price": [1_000_000, 9_999_999], "n": [1, 2]},
+]
+
+
+@pytest.mark.parametrize("columns", AXES)
+def test_labels_of_an_axis_stand_apart(columns: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib", reason="the extra quorum-sql[plots] is not installed")
+    from quorum import chart as module
+
+    drawn: list[Any] = []
+
+    @contextmanager
+    def kept(*given: Any) -> Iterator[Any]:
+        with empty_figure(*given) as figure:
+            drawn.append(figure)
+            yield figure
+
+    monkeypatch.setattr(module, "empty_figure", kept)
+    chart = chart_of(pa.table(columns))
+    assert isinstance(chart, Chart)
+    picture(chart)
+    (axes,) = drawn[0].axes
+    low, high = axes.get_xlim()
+    labels = [label for label in axes.get_xticklabels() if low <= label.get_position()[0] <= high]
+    boxes = [label.get_window_extent() for label in labels if label.get_text()]
+    assert len(boxes) > 1
+    assert all(left.x1 + 2 < right.x0 for left, right in pairwise(boxes))
+    assert not any("…" in label.get_text() for label in labels)
+
+
+def test_months_of_date_trunc_are_drawn_and_declared_as_months() -> None:
+    chart = chart_of(pa.table(AXES[0]))
+    assert isinstance(chart, Chart)
+    assert chart.across.values[:2] == ["2022-01", "2022-02"]
+    assert chart.spec()["vconcat"][0]["encoding"]["x"]["type"] == "temporal"

@@ -304,6 +304,8 @@ def test_schema_stats_measure_a_database(database: str) -> None:
 def test_trace_list_and_show(run: Trace) -> None:
     assert run.run_id in quorum("trace", "list").stdout
     assert json.loads(quorum("trace", "list", "--json").stdout)[0]["status"] == "answered"
+    assert run.run_id in quorum("trace", "list", "RATING", "average").stdout
+    assert "There is no run" in quorum("trace", "list", "average", "price").stdout
     shown = quorum("trace", "show", "last").stdout
     assert "2 of 3 candidates agree" in shown
     found = json.loads(quorum("trace", "show", run.run_id[:8], "--json").stdout)

@@ -32,7 +32,7 @@ def printed(console: Console) -> str:
 def test_steps_are_grouped_by_candidate(run: Trace) -> None:
     report = report_of(RunFolder(run.folder))
     titles = [section.title for section in report.sections]
-    assert titles == ["Before the candidates", "Candidate c1", "Candidate c2", "Consensus and answer"]
+    assert titles == ["Preparation", "Candidate 1", "Candidate 2", "Vote and answer"]
     kinds = [entry.step.kind for entry in report.sections[1].entries]
     assert kinds == ["model_call", "action", "query", "refinement", "result", "candidate"]
 
@@ -97,7 +97,7 @@ def test_the_terminal_shows_decisions_errors_sql_and_rows_but_no_escapes(run: Tr
         SQL,
         "column not found: no column ratng",
         "repairs it: misspelt",
-        "majority: c3 33% against c1, c2 67%",
+        "results differ: 33 % for candidate 3 against 67 % for candidates 1, 2",
     ):
         assert part in text
     assert "rules rules" not in text
@@ -114,7 +114,7 @@ def test_terminal_and_page_say_where_a_step_comes_from(workplace: Path) -> None:
     report = report_of(RunFolder(trace.folder))
     trace.close()
     out = terminal()
-    show_report(report, out)
+    show_report(report, out, full=True)
     said = "validate_winner · quorum · agents/prompts/validator.md"
     assert f"the result can be the answer  {said}" in printed(out)
     html = page_of(report)
@@ -136,13 +136,14 @@ def test_a_second_round_stands_below_the_vote_that_called_for_it(workplace: Path
     report = report_of(RunFolder(trace.folder))
     trace.close()
     titles = [section.title for section in report.sections]
-    rounds = ["Candidate c1", "Candidate c2", "Consensus", "Candidate c3", "Candidate c4"]
-    assert titles == ["Before the candidates", *rounds, "Consensus and answer"]
+    rounds = ["Candidate 1", "Candidate 2", "Vote", "Candidate 3", "Candidate 4"]
+    assert titles == ["Preparation", *rounds, "Vote and answer"]
     out = terminal()
     show_report(report, out)
     text = printed(out)
     assert text.count(probe) == 2, "what was explored is shown, and by whom"
-    assert text.index("against c1, c2") < text.index("Candidate c3") < text.rindex("against c1, c2")
+    tally = "for candidates 1, 2"
+    assert text.index(tally) < text.index("Candidate 3\n") < text.rindex(tally)
     assert page_of(report).index("candidate-c2") < page_of(report).index('id="candidate-c3"')
 
 
@@ -174,7 +175,7 @@ def test_the_answer_names_status_votes_cost_and_trace(answer: dict[str, Any]) ->
     for part in (
         "Demonstration",
         "Stopped by a limit; the best so far (max_calls)",
-        "2 of 3 candidates agree; 1 differs (majority)",
+        "2 of 3 candidates agree; 1 differs",
         "3 model calls",
         "quorum trace show 20260102-030405-abcd",
         "Warning: odd␇",
@@ -209,8 +210,8 @@ def test_no_answer_tells_why_each_candidate_failed(answer: dict[str, Any]) -> No
     text = printed(out)
     assert "No answer found" in text
     assert "calibrated" not in text
-    assert "c1 no table x" in text
-    assert "c2 timed out" in text
+    assert "candidate 1: no table x" in text
+    assert "candidate 2: timed out" in text
 
 
 def test_progress_has_a_line_for_each_step_and_for_failed_calls(run: Trace) -> None:
@@ -235,14 +236,19 @@ def test_equal_failures_are_told_once(answer: dict[str, Any]) -> None:
     show_answer(answer | nothing | {"candidates": failed, "warnings": [warning, "Odd."]}, out)
     text = printed(out)
     assert text.count("The model refused.") == 1
-    assert "c1 to c4, c6 to c9 The model refused." in text
-    assert "c5 timed out" in text
+    assert "candidates 1 to 4, 6 to 9: The model refused." in text
+    assert "candidate 5: timed out" in text
     assert "Warning: Odd." in text
     assert "best effort" not in text  # there is none
 
 
 @pytest.mark.parametrize(
-    ("confidence", "said", "colour"), [(0.27, "low", "31"), (0.5, "fair", "33"), (0.8, "good", "32")]
+    ("confidence", "said", "colour"),
+    [
+        (0.27, "probably wrong (27 %)", "31"),
+        (0.5, "may be right (50 %)", "33"),
+        (0.8, "likely right (80 %)", "32"),
+    ],
 )
 def test_low_confidence_looks_low(answer: dict[str, Any], confidence: float, said: str, colour: str) -> None:
     out = Console(
@@ -250,9 +256,9 @@ def test_low_confidence_looks_low(answer: dict[str, Any], confidence: float, sai
     )
     show_answer(answer | {"confidence": confidence}, out)
     text = printed(out)
-    assert f"{confidence:.2f} of 1, {said}" in text
+    assert f"{said}\x1b[0m: 1 candidate gives another answer; no person has checked it" in text
     assert f"\x1b[1;{colour}mAnswer" in text
-    assert ("Answer of low confidence" in text) is (said == "low")
+    assert ("Answer of low confidence" in text) is (confidence < 0.4)
 
 
 def test_what_other_versions_say_is_shown(answer: dict[str, Any]) -> None:
@@ -273,7 +279,7 @@ def test_the_timeline_counts_in_words_and_leaves_out_what_was_not_set(run: Trace
     assert "models a, b · recipe recap" in text or "recipe recap · models a, b" in text
     assert "votes None" not in text
     assert "1 repairs" not in text
-    assert "Candidate c1 · openai:a · 1 repair\n" in text
+    assert "Candidate 1 · openai:a · 1 repair\n" in text
 
 
 def test_quiet_progress_says_nothing(run: Trace) -> None:

@@ -11,12 +11,12 @@ from click.testing import CliRunner, Result
 
 from quorum import Settings, ask, ask_sync
 from quorum.cli import cli
-from quorum.graph.recorded import REDACTED
 from quorum.graph.runs import RunFolder, list_runs
 from quorum.graph.trace import Trace
 from quorum.knowledge.errors import ConfigurationError, ModelUnavailable
 from quorum.resume import resumed_options
 from quorum.tools.models.scripted import ScriptedChatModel, scripted
+from quorum.tools.urls import REDACTED
 from tests.graph.shop import QUESTION, make_shop, script
 from tests.quorum.roles import by_role
 from tests.servers.chat_server import ChatServer, closed_port
@@ -150,7 +150,7 @@ async def test_an_endpoints_password_must_be_given_again(workplace: Path) -> Non
     assert REDACTED in RunFolder.open(workplace / "q", "last").meta()["options"]["base_url"]
     with pytest.raises(ConfigurationError, match=r"base_url held a password.* Give it again with --base-url"):
         await ask(resume="last", settings=settings)
-    with pytest.raises(ConfigurationError, match=r"me:\*\*\*@127"):
+    with pytest.raises(ConfigurationError, match=r"me:\[redacted\]@127"):
         await ask(resume="last", settings=settings)
     with pytest.raises(ModelUnavailable):
         await ask(resume="last", settings=settings, base_url=make_url)
@@ -172,7 +172,7 @@ def test_a_databases_password_must_be_given_again_for_the_same_database(
     assert "tell-no-one" not in json.dumps(meta)
     with pytest.raises(ConfigurationError, match="database held a password"):
         resumed_options(meta, Settings())
-    with pytest.raises(ConfigurationError, match=r"not postgresql://shop:\*\*\*@other/shop") as caught:
+    with pytest.raises(ConfigurationError, match=r"not postgresql://shop:\[redacted\]@other/shop") as caught:
         resumed_options(meta, Settings(database="postgresql://shop:shop@other/shop"))
     assert "held a password" not in str(caught.value)
     assert resumed_options(meta, Settings(database=url)).database == [url]

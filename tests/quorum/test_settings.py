@@ -153,16 +153,16 @@ def test_secrets_are_not_shown(workplace: Path, monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(
     ("url", "shown"),
     [
-        ("postgresql://u:p@h/db", "postgresql://u:***@h/db"),
-        ("postgresql://u:p@ss@h/db", "postgresql://u:***@h/db"),
-        ("snowflake://u@h/db?token=abc&role=r", "snowflake://u@h/db?token=***&role=r"),
-        ("http://h/v1?api-key=QS&api-version=1", "http://h/v1?api-key=***&api-version=1"),
+        ("postgresql://u:p@h/db", "postgresql://u:[redacted]@h/db"),
+        ("postgresql://u:p@ss@h/db", "postgresql://u:[redacted]@h/db"),
+        ("snowflake://u@h/db?token=abc&role=r", "snowflake://u@h/db?token=[redacted]&role=r"),
+        ("http://h/v1?api-key=QS&api-version=1", "http://h/v1?api-key=[redacted]&api-version=1"),
         (
             "http://h/v1?x-functions-key=a&code=b&accessToken=c",
-            "http://h/v1?x-functions-key=***&code=***&accessToken=***",
+            "http://h/v1?x-functions-key=[redacted]&code=[redacted]&accessToken=[redacted]",
         ),
         ("postgresql://h/db?sslkey=/x&options=y", "postgresql://h/db?sslkey=/x&options=y"),
-        ("u:p@h/v1", "u:***@h/v1"),
+        ("u:p@h/v1", "u:[redacted]@h/v1"),
         ("sqlite:///a:b@c.db", "sqlite:///a:b@c.db"),
         ("no url: @", "no url: @"),
     ],

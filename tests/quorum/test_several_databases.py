@@ -157,7 +157,7 @@ def test_passwords_of_all_of_them_are_secrets_and_are_to_be_given_again(workplac
     urls = ["postgresql://me:first-one@h/a", "mysql://me:other-one@h/b"]
     settings = Settings(database=urls)
     assert {"first-one", "other-one"} <= set(settings.secrets())
-    assert settings.shown()["database"] == "postgresql://me:***@h/a, mysql://me:***@h/b"
+    assert settings.shown()["database"] == "postgresql://me:[redacted]@h/a, mysql://me:[redacted]@h/b"
     meta = {"question": "q", "options": {"database": urls, "models": ["offline"]}}
     trace = Trace.create(workplace / "q", meta=meta, redact=settings.secrets())
     trace.close()

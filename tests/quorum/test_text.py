@@ -8,7 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorum.text import agreement, cell, count, dollars, duration, one_line, printable, spent
+from quorum.text import (
+    agreement,
+    cell,
+    cells,
+    count,
+    dollars,
+    duration,
+    grounds,
+    listed,
+    one_line,
+    printable,
+    spent,
+    trust,
+)
 from tests.quorum.conftest import candidate
 
 
@@ -61,7 +74,7 @@ def voted(*clusters: list[str], total: int, tie: bool = False) -> dict[str, Any]
         (voted(["c1"], total=3), "1 of 3 candidates agrees; 2 did not vote"),
         (voted(["c1"], ["c2"], total=2, tie=True), "1 of 2 candidates agrees; 1 differs; a tie"),
         (voted(total=3), "none of 3 candidates has a result to vote with"),
-        (voted(["c1"], total=1), "a single candidate, no vote"),
+        (voted(["c1"], total=1), "one query, no vote"),
         ({"candidates": [], "vote": None}, ""),
     ],
 )
@@ -116,3 +129,124 @@ def test_values_print_as_people_read_them(value: Any, shown: str) -> None:
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_a_shown_number_is_the_number_to_six_digits(value: float) -> None:
     assert float(cell(value)) == pytest.approx(value, rel=5.1e-6, abs=1e-300)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "kind", "shown"),
+    [
+        ("n", [3444, None, -0.5, 1e22, True], "", ["3,444", "NULL", "-0.5", "1e+22", "true"]),
+        ("customer_id", [12345], "int64", ["12345"]),
+        ("customerId", [12345], "", ["12345"]),
+        ("zip", [90210], "", ["90210"]),
+        ("order_number", [12345], "", ["12345"]),
+        ("paid", [12345], "", ["12,345"]),
+        ("date_part('year', d)", [2023, 2024], "", ["2023", "2024"]),
+        ("orders_per_year", [20231], "", ["20,231"]),
+        ("total", [3444.0, 0.5, None], "decimal128(38, 2)", ["3,444.00", "0.50", "NULL"]),
+        ("total", ["12345678901234567.89"], "decimal128(38, 2)", ["12,345,678,901,234,567.89"]),
+        ("avg", [31.8947368421, 12345.0], "decimal128(38, 10)", ["31.894737", "12,345"]),
+        (
+            "date_trunc",
+            ["2023-01-01 00:00:00", "2023-02-01 00:00:00", None],
+            "",
+            ["2023-01", "2023-02", "NULL"],
+        ),
+        ("month", ["2023-01-01"], "", ["2023-01"]),
+        ("d", ["2023-01-01 00:00:00+00:00", "2023-01-05 00:00:00+00:00"], "", ["2023-01-01", "2023-01-05"]),
+        ("start_date", ["2023-01-01", "2023-02-01"], "", ["2023-01-01", "2023-02-01"]),
+        ("first", ["2023-01-01 00:00:00"], "", ["2023-01-01"]),  # one day is not known to be a month
+        (
+            "at",
+            ["2023-01-01 00:00:00", "2023-01-01 10:00:00"],
+            "",
+            ["2023-01-01 00:00:00", "2023-01-01 10:00:00"],
+        ),
+        ("region", ["north ", "north", "", " "], "", ['"north "', "north", '""', '" "']),
+        ("status", ["NULL", None, "null", '"NULL"'], "", ['"NULL"', "NULL", '"null"', '"\\"NULL\\""']),
+    ],
+)
+def test_a_column_is_shown_by_its_name_type_and_all_its_values(
+    name: str, values: list[Any], kind: str, shown: list[str]
+) -> None:
+    assert cells(name, values, kind) == shown
+
+
+SPACED = st.text(alphabet='nulNUL"\\ \t', max_size=6).filter(
+    lambda text: text.split() == text.strip().split(" ")
+)
+
+
+@given(st.lists(st.none() | SPACED, min_size=2, max_size=2, unique=True))
+def test_null_and_texts_that_differ_at_their_ends_look_different(pair: list[str | None]) -> None:
+    assert cell(pair[0]) != cell(pair[1])
+
+
+READ = {"vote": {"stopping": "first", "clusters": [{"candidates": ["c1"], "share": 1.0}], "winner": "c1"}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"doubt": None}, "one query was enough"),
+        ({"doubt": 0.85}, "one query was enough"),
+        ({"doubt": 0.0}, "one query was enough; nothing else was open"),
+    ],
+)
+def test_of_other_readings_only_what_was_looked_for_is_said(changes: dict[str, Any], said: str) -> None:
+    answer = {"candidates": [candidate("c1")], "vote": READ["vote"] | changes}
+    assert agreement(answer) == said
+    shown = answer | {"readings": [{"says": "Paid ones.", "sql": "SELECT 1"}]}
+    assert agreement(shown) == "one query was enough; 1 other reading shows something else"
+    assert agreement(answer | {"demonstration": True}) == "one query was enough"
+
+
+SURE: dict[str, Any] = READ | {
+    "candidates": [candidate("c1")],
+    "columns": ["n"],
+    "row_count": 1,
+    "confidence": 0.76,
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said", "tone"),
+    [
+        ({}, "likely right (76 %): ran, nothing suspicious; no person has checked it", "good"),
+        (
+            {"doubts": ["The joins repeat rows.", "Two."]},
+            "likely right (76 %): a check warns: The joins repeat rows; 1 more check warns; "
+            "no person has checked it",
+            "warn",
+        ),
+        ({"warnings": ["a.csv is left out."]}, "ran, with 1 warning; no person has checked it", "good"),
+        (
+            {"candidates": [candidate("c1", approved=False)]},
+            "the Validator did not accept it; no person",
+            "good",
+        ),
+        ({"row_count": 0}, "the result is empty; no person has checked it", "good"),
+        ({"confidence": 0.999}, "likely right (99 %): ran", "good"),
+        ({"vote": READ["vote"] | {"settled": "user"}}, "ran, nothing suspicious; you chose it", "good"),
+        ({"vote": READ["vote"] | {"settled": "verified"}}, "verified: a person verified the query", "good"),
+        (
+            {"readings": [{"says": "Paid.", "sql": "SELECT 1"}]},
+            "another reading of the question shows something else; no person",
+            "good",
+        ),
+    ],
+)
+def test_the_confidence_never_sounds_surer_than_the_facts(
+    changes: dict[str, Any], said: str, tone: str
+) -> None:
+    answer = SURE | {"confidence": 0.76} | changes
+    assert said in f"{trust(answer)[0]}: {grounds(answer)}"
+    assert trust(answer)[1] == tone
+
+
+def test_candidates_are_named_in_words() -> None:
+    assert [listed(names) for names in (["c1"], ["c1", "c2", "c3", "c7"], ["r2"], ["verified"])] == [
+        "candidate 1",
+        "candidates 1 to 3, 7",
+        "reading 2",
+        "verified",
+    ]

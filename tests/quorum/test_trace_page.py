@@ -88,7 +88,8 @@ def test_the_page_holds_the_whole_story(html: str) -> None:
         "2 of 3 candidates agree; 1 differs",
         "67 %",
         "SelfRefiner",
-        "prompt (system)",
+        ">prompt</summary>",
+        ">reply</summary>",
         "1,200",
         *COLUMNS,
     ):
@@ -141,7 +142,7 @@ def test_each_answer_of_the_vote_stands_beside_it_with_its_sql_and_rows(
     ]
     vote = page_of(report).partition("<h2>Vote</h2>")[2].partition("<h2>Time</h2>")[0]
     text = re.sub(r"<[^>]+>", "", vote)
-    assert "Result 2 33 % of the vote, 1 row, from c3" in text
+    assert "Result 2 33 % of the vote, 1 row, from candidate 3" in text
     assert RIVAL in text
     assert SQL not in text  # it stands above
     assert '<td class=" num">9</td>' in vote
@@ -224,7 +225,7 @@ def test_the_badge_follows_the_confidence(workplace: Path, answer: dict[str, Any
     assert '<span class="badge good">Answer</span>' in sure
     low = finished(workplace, answer | {"confidence": 0.27})
     assert '<span class="badge bad">Answer of low confidence</span>' in low
-    assert '<div class="v bad">0.27, low</div>' in low
+    assert '<div class="v bad">probably wrong (27\u00a0%)</div>' in low
 
 
 def test_equal_failures_are_told_once_on_the_page(workplace: Path, answer: dict[str, Any]) -> None:
@@ -241,7 +242,7 @@ def test_equal_failures_are_told_once_on_the_page(workplace: Path, answer: dict[
         workplace, answer | nothing | {"warnings": ["No candidate has a result: The model refused."]}
     )
     assert html.count("The model refused.") == 1
-    assert '<span class="mono">c1 to c9</span> The model refused.' in html
+    assert "<b>candidates 1 to 9</b>: The model refused." in html
 
 
 def test_rows_that_have_a_shape_for_it_are_drawn(workplace: Path, answer: dict[str, Any]) -> None:
@@ -265,6 +266,50 @@ def test_rows_without_a_shape_are_not_drawn(workplace: Path, answer: dict[str, A
     html = finished(workplace, answer | {"columns": ["n"], "rows": [[1]], "row_count": 1})
     assert "<img" not in html
     assert "No chart" not in html
+
+
+def test_a_single_candidate_has_no_vote_and_a_clarified_question_says_so(
+    workplace: Path, answer: dict[str, Any]
+) -> None:
+    one = {"candidates": ["c1"], "share": 1.0, "weight": 1.0, "key": "a"}
+    alone = {"candidates": [candidate("c1")], "vote": VOTE | {"clusters": [one]}}
+    meant = "What is the average rating of films?"
+    html = finished(workplace, answer | alone | {"question": meant})
+    assert "one query, no vote" in html
+    assert '<div class="bar">' not in html
+    assert "of the vote" not in html
+    assert f"<h1>{meant}</h1>" in html
+    assert re.search(r"Asked as: What is the average rating\? ", html)
+
+
+def test_the_head_names_the_database_and_a_call_has_two_links(workplace: Path, report: Report) -> None:
+    report.options["database"] = ["sample", "crm.duckdb"]
+    html = page_of(report)
+    assert " · database sample, crm.duckdb" in html
+    calls = [entry for section in report.sections for entry in section.entries if entry.is_low_level]
+    assert {
+        tuple(each.label for each in entry.details) for entry in calls if entry.step.kind == "model_call"
+    } == {("prompt", "reply")}
+
+
+def test_values_stand_in_tables_as_people_read_them(workplace: Path, answer: dict[str, Any]) -> None:
+    shown = {
+        "columns": ["month", "total", "region"],
+        "types": ["timestamp[us]", "decimal128(38, 2)", "string"],
+        "rows": [["2024-01-01 00:00:00", 3444.0, "NULL"], ["2024-02-01 00:00:00", 0.5, None]],
+    }
+    for text in (finished(workplace, answer | shown), terminal_text(answer | shown)):
+        for part in ("2024-01", "3,444.00", "0.50"):
+            assert part in text
+        assert "00:00:00" not in text.partition("<h2>Every step")[0]
+        assert unescape(text).count('"NULL"') == 1
+
+
+def terminal_text(answer: dict[str, Any]) -> str:
+    out = Console(file=io.StringIO(), width=140)
+    show_answer(answer, out)
+    assert isinstance(out.file, io.StringIO)
+    return out.file.getvalue()
 
 
 @pytest.fixture(scope="module")
@@ -306,7 +351,7 @@ def test_the_search_shows_the_steps_that_hold_its_words(browser: Browser, html: 
         assert gone not in steps
     script = search.format("no such words", "new Event('input')")
     nothing = browser.visit(page, script=script).text.partition("EVERY STEP")[2]
-    assert "Candidate c1" not in nothing
+    assert "Candidate 1" not in nothing
 
 
 def test_what_a_database_says_runs_no_script(browser: Browser, workplace: Path, html: str) -> None:

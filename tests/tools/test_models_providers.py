@@ -326,7 +326,7 @@ async def test_a_provider_that_is_busy_is_asked_again_when_it_says(
     [
         (
             Refusal(401, "no such key: gsk-very-secret"),
-            r"denies access \(401\): no such key: \*\*\*\. .*API key",
+            r"denies access \(401\): no such key: \[redacted\]\. .*API key",
         ),
         (Refusal(404, "unknown"), "Is the model called 'llama-3' there"),
         (ConnectionError("refused"), "No connection to groq: refused"),

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote
 
 from quorum.knowledge.errors import ConfigurationError
+from quorum.tools.urls import REDACTED
 
 OPTIONS = ("option_file", "socket", "ssl_ca", "ssl_cert", "ssl_key", "ssl_verify")
 USUAL_OPTION_FILE = Path("~/.my.cnf")
@@ -72,7 +73,7 @@ class Target:
     def scrubbed(self, text: str) -> str:
         """A text of the driver without secrets."""
         secret = self.parameters.get("password")
-        return text.replace(secret, "***") if secret else text
+        return text.replace(secret, REDACTED) if secret else text
 
 
 def _options(query: str) -> tuple[dict[str, str], list[str]]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, unquote
 
 from quorum.knowledge.errors import ConfigurationError
+from quorum.tools.urls import REDACTED
 
 OPTIONS = (
     *("application_name", "channel_binding", "connect_timeout", "dbname", "gssencmode", "host", "hostaddr"),
@@ -71,7 +72,7 @@ class Target:
         """A text of libpq without secrets."""
         for name in ("password", "sslpassword"):
             if secret := self.parameters.get(name):
-                text = text.replace(secret, "***")
+                text = text.replace(secret, REDACTED)
         return text
 
 

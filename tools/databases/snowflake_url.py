@@ -10,6 +10,7 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from quorum.knowledge.errors import ConfigurationError
+from quorum.tools.urls import REDACTED
 
 OPTIONS: Final = {
     "warehouse": "warehouse",
@@ -153,7 +154,7 @@ class Target:
         for name in SECRETS:
             secret = self.parameters.get(name)
             if isinstance(secret, str) and secret:
-                text = text.replace(secret, "***")
+                text = text.replace(secret, REDACTED)
         return text
 
 

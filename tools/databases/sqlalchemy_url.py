@@ -8,7 +8,7 @@ from urllib.parse import unquote, unquote_plus
 
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.databases.sqlalchemy_engines import ENGINES, NAMES, Engine
-from quorum.tools.urls import url_secrets
+from quorum.tools.urls import REDACTED, url_secrets
 
 PREFIX = "sqlalchemy+"
 SCHEMAS = "quorum_schema"
@@ -79,7 +79,7 @@ class Target:
     def scrubbed(self, text: str) -> str:
         """A text of a driver's without secrets."""
         for secret in sorted(self._secrets, key=len, reverse=True):
-            text = text.replace(secret, "***")
+            text = text.replace(secret, REDACTED)
         return text
 
 

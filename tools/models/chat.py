@@ -23,7 +23,7 @@ from quorum.tools.models.failures import (
 from quorum.tools.models.pace import retry_after
 from quorum.tools.models.prices import price_of
 from quorum.tools.models.structured import Method
-from quorum.tools.urls import url_secrets, without_header_values
+from quorum.tools.urls import REDACTED, url_secrets, without_header_values
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -104,7 +104,7 @@ class ChatBackend(Backend):
         text = shorten(found.message, _LONGEST)
         keys = [v.get_secret_value() for v in vars(self.chat()).values() if isinstance(v, SecretStr)]
         for key in (*keys, *url_secrets(self.settings.base_url)):
-            text = text.replace(key, "***") if len(key) > 4 else text
+            text = text.replace(key, REDACTED) if len(key) > 4 else text
         return replace(found, message=shorten(without_header_values(text), _SHOWN))
 
     def _meaning(self, error: Exception) -> Failure:

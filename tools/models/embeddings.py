@@ -17,7 +17,7 @@ from quorum.tools.models.embedding_cache import CachedEmbedder, unit_vectors
 from quorum.tools.models.endpoint import OPENAI_URL, address_of, key_of
 from quorum.tools.models.failures import sentence, shorten
 from quorum.tools.models.pace import backoff, retry_after
-from quorum.tools.urls import url_secrets, without_header_values
+from quorum.tools.urls import REDACTED, url_secrets, without_header_values
 
 if TYPE_CHECKING:
     import httpx
@@ -173,7 +173,7 @@ class OpenAIEmbedder:
     def _error(self, message: str, hint: str) -> ModelUnavailable:
         """For people; secrets that an endpoint echoes are masked."""
         for secret in (self._key.get_secret_value(), *url_secrets(self._settings.base_url)):
-            message = message.replace(secret, "***") if len(secret) > 4 else message
+            message = message.replace(secret, REDACTED) if len(secret) > 4 else message
         text = f"The embedding model {OPENAI}{self._model} gave no vectors: {without_header_values(message)}"
         return ModelUnavailable(shorten(text, 500), hint=hint)
 

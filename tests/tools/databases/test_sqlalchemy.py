@@ -173,20 +173,24 @@ async def test_a_driver_for_asyncio_is_refused() -> None:
 @pytest.mark.parametrize(
     ("url", "secrets", "shown"),
     [
-        ("trino://u:p%40ss@h/c", {"p%40ss", "p@ss"}, "trino://u:***@h/c"),
-        ("mssql+pyodbc://u:p@ss@h/d", {"p@ss"}, "mssql+pyodbc://u:***@h/d"),
-        ("databricks://token:dapi1@h?http_path=x", {"dapi1"}, "databricks://token:***@h?http_path=x"),
+        ("trino://u:p%40ss@h/c", {"p%40ss", "p@ss"}, "trino://u:[redacted]@h/c"),
+        ("mssql+pyodbc://u:p@ss@h/d", {"p@ss"}, "mssql+pyodbc://u:[redacted]@h/d"),
+        ("databricks://token:dapi1@h?http_path=x", {"dapi1"}, "databricks://token:[redacted]@h?http_path=x"),
         (
             "mssql+pyodbc:///?odbc_connect=Driver%3DX%3BUID%3Du%3BPWD%3D%7Bp%3Bq%7D%3B",
             {"{p;q}", "p;q"},
-            "mssql+pyodbc:///?odbc_connect=***",
+            "mssql+pyodbc:///?odbc_connect=[redacted]",
         ),
         (
             "awsathena+rest://AKIA:k%2Fs@h/d?aws_session_token=tok&s3_staging_dir=s3://b",
             {"k%2Fs", "k/s", "tok"},
-            "awsathena+rest://AKIA:***@h/d?aws_session_token=***&s3_staging_dir=s3://b",
+            "awsathena+rest://AKIA:[redacted]@h/d?aws_session_token=[redacted]&s3_staging_dir=s3://b",
         ),
-        ("sqlalchemy+postgresql+psycopg://u:pw@h/d", {"pw"}, "sqlalchemy+postgresql+psycopg://u:***@h/d"),
+        (
+            "sqlalchemy+postgresql+psycopg://u:pw@h/d",
+            {"pw"},
+            "sqlalchemy+postgresql+psycopg://u:[redacted]@h/d",
+        ),
     ],
 )
 def test_secrets_of_a_url_are_known_and_not_shown(url: str, secrets: set[str], shown: str) -> None:

@@ -16,8 +16,8 @@ from quorum.tools.databases.bigquery_errors import client_errors, failure, query
 from quorum.tools.databases.bigquery_session import REFUSED, BigqueryLink, client_of
 from quorum.tools.databases.bigquery_url import Target
 from quorum.tools.databases.postgres_errors import sentence
-from quorum.tools.databases.postgres_session import READS
 from quorum.tools.databases.server import Gone, Link, Refusal, ServerConnector
+from quorum.tools.databases.texts import unsendable
 from quorum.tools.query import ErrorKind, Estimate, Limits, QueryError
 
 if TYPE_CHECKING:
@@ -162,15 +162,7 @@ class BigqueryConnector(ServerConnector):
         return DatabaseUnavailable(f"{self.place} cannot be opened: {reason}", hint=hint)
 
     def unsendable(self, sql: str) -> QueryError | None:
-        try:
-            sql.encode()
-        except UnicodeEncodeError:
-            return QueryError(ErrorKind.SYNTAX, "The text cannot be encoded as UTF-8.")
-        if "\0" in sql or not sql.strip(" \t\r\n;"):
-            return QueryError(ErrorKind.SYNTAX, "The text holds no query, or a NUL character.")
-        if not READS.match(sql):
-            return QueryError(ErrorKind.PERMISSION, "Only queries are sent to the server: SELECT and WITH.")
-        return None
+        return unsendable(sql, "bigquery")
 
     def query_error(self, refusal: Refusal, sql: str) -> QueryError:  # noqa: ARG002
         if refusal.state == REFUSED:

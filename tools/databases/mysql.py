@@ -14,10 +14,11 @@ from quorum.knowledge.errors import DatabaseUnavailable, missing_extra
 from quorum.tools.databases import mysql_costs as costs
 from quorum.tools.databases.base import Account, Snapshot
 from quorum.tools.databases.mysql_errors import query_error
-from quorum.tools.databases.mysql_session import MysqlLink, failure, unsendable
+from quorum.tools.databases.mysql_session import MysqlLink, failure
 from quorum.tools.databases.mysql_url import Target
 from quorum.tools.databases.postgres_errors import sentence
 from quorum.tools.databases.server import Gone, Link, Refusal, ServerConnector
+from quorum.tools.databases.texts import READS, unsendable
 from quorum.tools.query import Estimate, Limits, QueryError
 
 HINTS = (
@@ -119,7 +120,7 @@ class MysqlConnector(ServerConnector):
             raise DatabaseUnavailable(f"{self.place} cannot be opened: {reason}", hint=hint) from None
 
     def unsendable(self, sql: str) -> QueryError | None:
-        return unsendable(sql)
+        return unsendable(sql, "mysql", READS)
 
     def query_error(self, refusal: Refusal, sql: str) -> QueryError:  # noqa: ARG002
         return query_error(refusal)

@@ -20,7 +20,7 @@ from quorum.tools.databases import mysql_costs as costs
 from quorum.tools.databases.scans import Hidden
 from quorum.tools.databases.server import CANCEL_SECONDS, Gone, Refusal, ThreadLink, aside
 from quorum.tools.databases.session import Fetched
-from quorum.tools.query import ErrorKind, Estimate, Limits, QueryError
+from quorum.tools.query import Estimate, Limits
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
@@ -43,10 +43,6 @@ LOST = {0, 1053, 1077, 1079, 1927, 2000, 2006, 2013, 2014, 2055, 4031}
 READ_ONLY = 1792
 REWRITTEN = 1003
 """The note in which EXPLAIN gives the query as the server understands it."""
-READS = re.compile(r"[\s(]*(?:SELECT|WITH|VALUES|TABLE|EXPLAIN|SHOW)\b", re.IGNORECASE)
-_QUOTED = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`(?:[^`]|``)*`", re.DOTALL)
-_RUNS = re.compile(r"/\*(?:M?!|\+)")
-_FILES = re.compile(r"\bINTO\s+(?:OUTFILE|DUMPFILE)\b", re.IGNORECASE)
 
 
 class MysqlLink(ThreadLink):
@@ -311,23 +307,3 @@ def _opened(target: Target, seconds: int) -> Connection[Any]:
         program_name="quorum",
         conv=converters(),
     )
-
-
-def unsendable(sql: str) -> QueryError | None:
-    """Why a text never reaches the server."""
-    if "\0" in sql:
-        return QueryError(ErrorKind.SYNTAX, "The text holds a NUL character.")
-    try:
-        sql.encode()
-    except UnicodeEncodeError:
-        return QueryError(ErrorKind.SYNTAX, "The text cannot be encoded as UTF-8.")
-    if not sql.strip(" \t\r\n;"):
-        return QueryError(ErrorKind.SYNTAX, "The text holds no query.")
-    bare = _QUOTED.sub("''", sql)
-    if not READS.match(sql) or _FILES.search(bare):
-        return QueryError(
-            ErrorKind.PERMISSION, "Only queries are sent to the server: SELECT, WITH, VALUES and TABLE."
-        )
-    if _RUNS.search(bare):
-        return QueryError(ErrorKind.PERMISSION, "Comments that the server would obey are not sent.")
-    return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
@@ -14,16 +13,15 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import DatabaseUnavailable, missing_extra
 from quorum.tools.databases.base import Account
-from quorum.tools.databases.mysql_session import unsendable as unsendable_to_mysql
 from quorum.tools.databases.postgres_errors import sentence
 from quorum.tools.databases.server import Gone, Link, Refusal, ServerConnector
 from quorum.tools.databases.sqlalchemy_engines import BUILT_IN
 from quorum.tools.databases.sqlalchemy_errors import query_error
 from quorum.tools.databases.sqlalchemy_session import AlchemyLink, engine_of, missing
 from quorum.tools.databases.sqlalchemy_url import Target
+from quorum.tools.databases.texts import uncallable, unsendable
 from quorum.tools.guard import Refused, check
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
-from quorum.tools.sql import SyntaxProblem, sqlglot_dialect
 
 if TYPE_CHECKING:
     import sqlalchemy
@@ -31,7 +29,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 REACH = "Is the server running, and are host, port, user and password right?"
-_BEGINS = re.compile(r"[\s(]*(?:SELECT|WITH)\b", re.IGNORECASE)
 
 
 class SqlalchemyConnector(ServerConnector):
@@ -103,6 +100,8 @@ class SqlalchemyConnector(ServerConnector):
             if isinstance(found, Refused):
                 return found.error()
             sql = found.sql
+        elif problem := self.unsendable(sql) or uncallable(sql, self.dialect):
+            return problem
         outcome = await super().run(sql, limits)
         if isinstance(outcome, QueryError) and outcome.kind is ErrorKind.TIMEOUT and not self.stops:
             message = (
@@ -165,32 +164,6 @@ class SqlalchemyConnector(ServerConnector):
     def note_opened(self, link: Link) -> None:
         assert isinstance(link, AlchemyLink)
         self.stops = link.stops
-
-
-def unsendable(sql: str, dialect: str) -> QueryError | None:
-    """Why a text never reaches the driver: it is no query, or more than one statement."""
-    from sqlglot.errors import SqlglotError
-
-    if "\0" in sql:
-        return QueryError(ErrorKind.SYNTAX, "The text holds a NUL character.")
-    try:
-        sql.encode()
-    except UnicodeEncodeError:
-        return QueryError(ErrorKind.SYNTAX, "The text cannot be encoded as UTF-8.")
-    if not _BEGINS.match(sql):
-        return QueryError(ErrorKind.PERMISSION, "Only queries are sent to the server: SELECT and WITH.")
-    try:
-        tokens = sqlglot_dialect(dialect).tokenize(sql)
-    except (SqlglotError, SyntaxProblem) as error:
-        return QueryError(ErrorKind.SYNTAX, sentence(str(error)))
-    ends = [
-        place
-        for place, token in enumerate(tokens)
-        if token.text == ";" and token.token_type.name == "SEMICOLON"
-    ]
-    if ends and ends[0] < len(tokens) - len(ends):
-        return QueryError(ErrorKind.SYNTAX, "Only one statement is sent at a time.")
-    return unsendable_to_mysql(sql) if dialect == "mysql" else None
 
 
 @cache

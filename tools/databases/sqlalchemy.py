@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import DatabaseUnavailable, missing_extra
 from quorum.tools.databases.base import Account
+from quorum.tools.databases.mysql_code import OwnCode
 from quorum.tools.databases.postgres_errors import sentence
-from quorum.tools.databases.server import Gone, Link, Refusal, ServerConnector
+from quorum.tools.databases.server import Gone, Link, Refusal, ServerConnector, cut_off
 from quorum.tools.databases.sqlalchemy_engines import BUILT_IN
 from quorum.tools.databases.sqlalchemy_errors import query_error
 from quorum.tools.databases.sqlalchemy_session import AlchemyLink, engine_of, missing
@@ -47,6 +48,7 @@ class SqlalchemyConnector(ServerConnector):
         self._target = target
         self._engine: sqlalchemy.Engine | None = None
         self.dialect, self.bills = target.engine.dialect, target.engine.bills
+        self._code = OwnCode()
         self.stops = False
         """Whether what takes too long is stopped for sure; known once it is open."""
 
@@ -93,6 +95,16 @@ class SqlalchemyConnector(ServerConnector):
             yield "Reading is billed: the catalog holds no values, and with a limit on bytes no query runs."
         yield "What the account may do, which rows a policy hides and what views call is not looked at."
 
+    async def open(self) -> None:
+        self._code = OwnCode()
+        await super().open()
+        if self.sealed and self.dialect == "mysql":
+            try:
+                self._code = await OwnCode.of(super().run)
+            except BaseException:
+                await self.close()
+                raise
+
     async def run(self, sql: str, limits: Limits) -> QueryResult | QueryError:
         self._check_open()
         if not self.sealed:
@@ -100,15 +112,17 @@ class SqlalchemyConnector(ServerConnector):
             if isinstance(found, Refused):
                 return found.error()
             sql = found.sql
-        elif problem := self.unsendable(sql) or uncallable(sql, self.dialect):
+        elif problem := self._refusal(sql):
             return problem
         outcome = await super().run(sql, limits)
         if isinstance(outcome, QueryError) and outcome.kind is ErrorKind.TIMEOUT and not self.stops:
-            message = (
-                f"The query did not finish within {limits.seconds:g} s: it was cut off, and the server may "
-            )
-            return replace(outcome, message=f"{message}go on with it.")
+            return cut_off(limits)
         return outcome
+
+    def _refusal(self, sql: str) -> QueryError | None:
+        """Why a query may not run, where the session forbids to write."""
+        problem = self.unsendable(sql) or uncallable(sql, self.dialect)
+        return problem or (self._code.refusal(sql) if self.dialect == "mysql" else None)
 
     async def read(self, function: Callable[[sqlalchemy.Connection], T], seconds: float) -> T:
         """What a function reads of a connection, within a query's transaction.

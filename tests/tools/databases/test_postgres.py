@@ -274,7 +274,8 @@ async def test_errors(odd: Connector) -> None:
         ("SELECT * FROM other.sales.orders", ErrorKind.TABLE_NOT_FOUND, (1, 15), ()),
         ("SELECT nope.id FROM sales.orders", ErrorKind.TABLE_NOT_FOUND, (1, 8), ()),
         ("SELECT id FROM sales.orders a, sales.orders b", ErrorKind.AMBIGUOUS_COLUMN, (1, 8), ()),
-        ("SELECT sumx(id) FROM sales.orders", ErrorKind.FUNCTION, (1, 8), ()),
+        ("SELECT upper(id, id) FROM sales.orders", ErrorKind.FUNCTION, (1, 8), ()),
+        ("SELECT sumx(id) FROM sales.orders", ErrorKind.PERMISSION, None, ()),
         ("SELECT id FROM sales.orders WHERE ORDER", ErrorKind.SYNTAX, (1, 35), ()),
         ("SELECT id FROM sales.orders WHERE sum(id) > 1", ErrorKind.GROUPING, (1, 35), ()),
         ("SELECT sum(count(*)) FROM sales.orders", ErrorKind.GROUPING, (1, 12), ()),
@@ -483,7 +484,7 @@ async def test_what_cannot_be_opened(postgres: PostgresServer) -> None:
 
 
 async def test_lost_connections_are_opened_again(odd: Connector, postgres: PostgresServer) -> None:
-    await asyncio.gather(*(odd.run("SELECT pg_sleep(0.05)", Limits()) for _ in range(4)))
+    await asyncio.gather(*(odd.ask("SELECT pg_sleep(0.05)", Limits()) for _ in range(4)))
     postgres.execute(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'quorum'"
     )
@@ -491,7 +492,7 @@ async def test_lost_connections_are_opened_again(odd: Connector, postgres: Postg
 
 
 async def test_a_server_that_dies_in_mid_query(odd: Connector, postgres: PostgresServer) -> None:
-    task = asyncio.create_task(odd.run("SELECT pg_sleep(60)", Limits()))
+    task = asyncio.create_task(odd.ask("SELECT pg_sleep(60)", Limits()))
     running = "SELECT 1 FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'SELECT pg_sleep(60)%'"
     await until(lambda: postgres.execute(running))
     await asyncio.to_thread(postgres.kill)
@@ -544,7 +545,7 @@ async def test_settings_of_the_role_change_no_meaning(postgres: PostgresServer, 
     """
     try:
         async with connect(reader_url(postgres, odd_name)) as connector:
-            ((text, day, span, raw, _),) = rows(await connector.run(sql, Limits()))
+            ((text, day, span, raw, _),) = rows(await connector.ask(sql, Limits()))
     finally:
         postgres.execute("ALTER ROLE reader RESET ALL")
     assert (text, day, raw) == ("\\", date(2024, 2, 1), b"\0\xff")

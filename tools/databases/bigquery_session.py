@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from quorum.tools.databases.bigquery_url import Target
 
+CONNECT_SECONDS = 30.0
 CALL_SECONDS: Final = 20.0
 """Time for one call of the API."""
 PAGE_ROWS = 5_000

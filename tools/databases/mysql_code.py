@@ -2,13 +2,15 @@
 
 A read-only transaction stops neither sleeping, nor locks, nor reading and writing the server's files, nor SET
 GLOBAL; the guard lets no query name what does so. But a function that the server lacks is looked for in the
-current database: a stored one may bear the name of a harmless one that another server has (``split_part``). A view calls whatever it was made of, already when the catalog is read.
+current database: a stored one may bear the name of a harmless one that another server has, as ``split_part``.
+And a view calls whatever it was made of, already when the catalog is read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from quorum.knowledge.errors import DatabaseUnavailable
@@ -56,9 +58,9 @@ class OwnCode:
     def refusal(self, sql: str) -> QueryError | None:
         """Why a query may not run; None if it names nothing of the kind."""
         found = tokens(sql, "mysql")
-        for _, name in calls(found, "mysql"):
-            if name in self.functions:
-                why = f"{name} is a function of the database's own, which may do more than read."
+        for token, after in pairwise(found):
+            if after.upper == "(" and token.text.lower() in self.functions:
+                why = f"{token.text} is a function of the database's own, which may do more than read."
                 return QueryError(ErrorKind.PERMISSION, why)
         for place, name in _named(found, self.home) if self.views else ():
             if why := self.views.get((place, name), ""):
@@ -87,13 +89,16 @@ def _harmful(texts: Mapping[Name, str]) -> dict[Name, str]:
 
 
 def _problem(definition: str) -> str:
-    """Why a view is not known to be harmless; empty if it is. The server writes a function's database."""
+    """Why a view is not known to be harmless; empty if it is. The server quotes names of stored functions."""
     if not definition:
         return UNSEEN
     try:
         problem = uncallable(definition, "mysql")
+        stored = next((each for each in calls(tokens(definition, "mysql"), "mysql") if each.quoted), None)
     except Unreadable as error:
         return str(error).rstrip(".")
+    if stored:
+        return f"it calls {stored.name}, a function of the database's own"
     return problem.message.rstrip(".") if problem else ""
 
 

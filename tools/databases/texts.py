@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
+from typing import NamedTuple
 
 from quorum.tools.guard.vocabulary import FIELD_CALLS, NAMESPACES, function_names, is_open, is_system, words
 from quorum.tools.query import ErrorKind, QueryError
@@ -227,8 +228,22 @@ def uncallable(sql: str, dialect: str) -> QueryError | None:
     return next(_refusals(found, dialect), None)
 
 
-def calls(found: Sequence[Token], dialect: str) -> Iterator[tuple[str, str]]:
-    """Qualifier and name of each function that is called, a bare one in lower case."""
+class Call(NamedTuple):
+    """A function that a text calls.
+
+    Attributes:
+        qualifier: The name of its schema, in lower case; ``?`` where it has several parts.
+        name: As the engine folds it.
+        quoted: Whether the name is written in quotes.
+    """
+
+    qualifier: str
+    name: str
+    quoted: bool
+
+
+def calls(found: Sequence[Token], dialect: str) -> Iterator[Call]:
+    """The functions that a text calls."""
     brackets = _brackets(found)
     for place, (token, following) in enumerate(pairwise(found)):
         if following.upper != "(" or token.kind not in ("word", "name"):
@@ -238,12 +253,13 @@ def calls(found: Sequence[Token], dialect: str) -> Iterator[tuple[str, str]]:
         name = token.text if token.kind == "name" and dialect == "postgres" else token.text.lower()
         dotted = place > 0 and found[place - 1].upper == "."
         alone = dotted and found[max(place - 3, 0)].upper != "."
-        yield (found[place - 2].text.lower() if alone and place > 1 else "?") if dotted else "", name
+        qualifier = found[place - 2].text.lower() if alone and place > 1 else "?"
+        yield Call(qualifier if dotted else "", name, token.kind == "name")
 
 
 def _refusals(found: Sequence[Token], dialect: str) -> Iterator[QueryError]:
     known, own = function_names(dialect), NAMESPACES.get(dialect, ())
-    for qualifier, name in calls(found, dialect):
+    for qualifier, name, _ in calls(found, dialect):
         if name not in known or (qualifier and qualifier not in own):
             full = f"{qualifier}.{name}".lstrip(".?")
             yield _refused(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any, ClassVar, TypeVar
@@ -276,12 +277,14 @@ class ServerConnector(Connector):
                     f"{self._running_on} queries run on that {self.place} did not stop; no further is sent."
                 )
                 return QueryError(ErrorKind.RESOURCES, message)
+            began = time.monotonic()
             try:
                 return await self.on_link(limits.seconds, work)
             except Refusal as refusal:
                 found = self.query_error(refusal, sql)
-                stopped = found.kind is ErrorKind.TIMEOUT and self._opened
-                return timed_out(limits) if stopped else self._unless_closed(found)
+                if found.kind is ErrorKind.TIMEOUT and self._opened:
+                    return _stopped(found, refusal, limits, time.monotonic() - began)
+                return self._unless_closed(found)
             except RunsOn as error:
                 self._running_on += error.seen
                 return cut_off(limits)
@@ -359,6 +362,14 @@ class ServerConnector(Connector):
     def _check_open(self) -> None:
         if not self._opened:
             raise DatabaseUnavailable(f"The connection to {self.place} is closed.", hint="Open it first.")
+
+
+def _stopped(found: QueryError, refusal: Refusal, limits: Limits, seconds: float) -> QueryError:
+    """The error of a query that the server has stopped: at its limit, or by somebody else's will before."""
+    if seconds > 0.9 * limits.seconds:
+        return timed_out(limits)
+    killed = re.search(r"user request|interrupted", refusal.message)
+    return replace(found, kind=ErrorKind.UNAVAILABLE) if killed else found
 
 
 def cut_off(limits: Limits) -> QueryError:

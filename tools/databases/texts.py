@@ -209,9 +209,12 @@ def unsendable(sql: str, dialect: str, first: Collection[str] = QUERIES) -> Quer
     begins = next((token.upper for token in found if token.upper != "("), "")
     if begins not in first:
         return _refused(f"Only queries are sent to the server: {', '.join(first)}.")
-    if any(token.upper == ";" for token in found):
+    said = {token.upper for token in found}
+    if ";" in said:
         return QueryError(ErrorKind.SYNTAX, "Only one statement is sent at a time.")
-    if any(token.upper == "INTO" for token in found):
+    if begins == "EXPLAIN" and not said.isdisjoint(("CREATE", "EXECUTE", "DECLARE")):
+        return _refused("Only queries are explained.")
+    if "INTO" in said:
         return _refused("INTO stores a result; only reads are sent to the server.")
     return None
 

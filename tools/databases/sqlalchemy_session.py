@@ -276,6 +276,11 @@ class AlchemyLink(ThreadLink):
     def _prove_read_only(self) -> None:
         if not self._known.proof:
             return
+        if self._known.dialect == "mysql":
+            with self._told() as connection:
+                charset = str(connection.exec_driver_sql("SELECT @@character_set_client").scalar())
+            if not charset.startswith("utf8"):  # in others, a byte of a character may be a backslash
+                raise PermissionError(f"The connection's character set is {charset}; add charset=utf8mb4.")
         try:
             with self._told() as connection:
                 connection.exec_driver_sql(self._known.proof)

@@ -147,11 +147,13 @@ async def test_a_server_that_falls_silent_is_not_waited_for(
 ) -> None:
     pytest.importorskip("sqlalchemy")
     server, name = (mariadb, "mysql") if "mysql" in scheme else (postgres, "postgres")
-    async with Proxy(server.port) as proxy:
-        async with connect(f"{scheme}://quorum_admin@127.0.0.1:{proxy.port}/{name}") as connector:
-            assert rows(await connector.run("SELECT 1", Limits())) == [(1,)]
-            proxy.freeze()
-            began = time.monotonic()
-            lost = error(await connector.run("SELECT 1", Limits(seconds=1)))
-            assert lost.kind is ErrorKind.UNAVAILABLE
-            assert time.monotonic() - began < 15
+    async with (
+        Proxy(server.port) as proxy,
+        connect(f"{scheme}://quorum_admin@127.0.0.1:{proxy.port}/{name}") as connector,
+    ):
+        assert rows(await connector.run("SELECT 1", Limits())) == [(1,)]
+        proxy.freeze()
+        began = time.monotonic()
+        lost = error(await connector.run("SELECT 1", Limits(seconds=1)))
+        assert lost.kind is ErrorKind.UNAVAILABLE
+        assert time.monotonic() - began < 15

@@ -24,7 +24,7 @@ from quorum.tools.databases.mysql_url import Target
 from quorum.tools.execute import Database, execute
 from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.lint import Linter
-from quorum.tools.query import ErrorKind, Limits, QueryResult
+from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
 from quorum.tools.urls import mask_url
 from tests.servers.mariadb_server import PASSWORD, MariadbServer
 from tests.tools.databases.contract import ENDLESS, SOON, ConnectorContract, error, rows, table
@@ -444,7 +444,8 @@ CREATE VIEW v_sleep AS SELECT sleep(9) AS x;
 CREATE VIEW v_user AS SELECT user FROM mysql.user;
 CREATE VIEW v_over AS SELECT * FROM v_load;
 CREATE VIEW v_deep AS SELECT count(*) AS n FROM v_over;
-CREATE VIEW v_fine AS SELECT a, concat(b, 'z') AS c, rank() OVER (ORDER BY a) AS r FROM t WHERE b IN ('x', "'");
+CREATE VIEW v_fine AS
+    SELECT a, concat(b, 'z') AS c, rank() OVER (ORDER BY a) AS r FROM t WHERE b IN ('x', "'");
 SET sql_mode = 'ANSI_QUOTES'; CREATE VIEW v_quotes AS SELECT "user" AS x FROM "mysql"."user";
 SET sql_mode = 'NO_BACKSLASH_ESCAPES';
 CREATE VIEW v_slash AS SELECT 'a\\' AS x, load_file('/etc/hostname') AS y, '\\' AS z;

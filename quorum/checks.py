@@ -260,7 +260,10 @@ def _account(account: Account) -> Iterator[Check]:
     held = "" if account.powers or account.gaps else " and may do nothing but read"
     yield Check("account", True, f"asks as {account.name}{held}")
     yield from (Check("account", None, gap) for gap in account.gaps)
-    hint = "Sessions are read-only whatever it may do; a role that may only SELECT is a lock of its own."
+    hint = (
+        "Sessions are read-only whatever it may do, and functions that do more (files, locks, replication, "
+        "other sessions) are not sent; a role that may only SELECT is a lock of its own."
+    )
     if not account.sealed:
         hint = "No session forbids it: give Quorum a role that may only read."
     for power in account.powers:

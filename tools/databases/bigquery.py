@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Self, cast
 
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import DatabaseUnavailable, is_installed, missing_extra
+from quorum.tools.databases import bigquery_session
 from quorum.tools.databases.base import Account, Snapshot
 from quorum.tools.databases.bigquery_errors import client_errors, failure, query_error
 from quorum.tools.databases.bigquery_session import REFUSED, BigqueryLink, client_of
 from quorum.tools.databases.bigquery_url import Target
 from quorum.tools.databases.postgres_errors import sentence
-from quorum.tools.databases.postgres_session import READS
-from quorum.tools.databases.server import Gone, Link, Refusal, ServerConnector
+from quorum.tools.databases.server import Gone, Link, Refusal, ServerConnector, aside
+from quorum.tools.databases.texts import unsendable
 from quorum.tools.query import ErrorKind, Estimate, Limits, QueryError
 
 if TYPE_CHECKING:
@@ -137,13 +138,16 @@ class BigqueryConnector(ServerConnector):
 
     async def connected(self) -> Link:
         try:
-            if self._client is None:
-                self._client = await asyncio.to_thread(client_of, self._target)
-            link = BigqueryLink(self._client, self._target)
-            if not self._opened:
-                for place in self._target.places:
-                    await asyncio.to_thread(self._client.get_dataset, ".".join(place))
-                self._user = await link.in_thread(link.user)
+            async with asyncio.timeout(bigquery_session.CONNECT_SECONDS):
+                if self._client is None:
+                    self._client = await aside(client_of, self._target)
+                link = BigqueryLink(self._client, self._target)
+                if not self._opened:
+                    for place in self._target.places:
+                        await aside(self._client.get_dataset, ".".join(place))
+                    self._user = await link.in_thread(link.user)
+        except TimeoutError:
+            raise self.unreachable(Gone("it does not answer")) from None
         except (Gone, Refusal) as error:
             raise self.unreachable(error) from None
         except client_errors() as error:
@@ -157,15 +161,7 @@ class BigqueryConnector(ServerConnector):
         return DatabaseUnavailable(f"{self.place} cannot be opened: {reason}", hint=hint)
 
     def unsendable(self, sql: str) -> QueryError | None:
-        try:
-            sql.encode()
-        except UnicodeEncodeError:
-            return QueryError(ErrorKind.SYNTAX, "The text cannot be encoded as UTF-8.")
-        if "\0" in sql or not sql.strip(" \t\r\n;"):
-            return QueryError(ErrorKind.SYNTAX, "The text holds no query, or a NUL character.")
-        if not READS.match(sql):
-            return QueryError(ErrorKind.PERMISSION, "Only queries are sent to the server: SELECT and WITH.")
-        return None
+        return unsendable(sql, "bigquery")
 
     def query_error(self, refusal: Refusal, sql: str) -> QueryError:  # noqa: ARG002
         if refusal.state == REFUSED:

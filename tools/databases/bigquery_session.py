@@ -9,7 +9,6 @@ too. A job's id is ours, so that a job whose answer was lost is looked up and ne
 from __future__ import annotations
 
 import asyncio
-import re
 import uuid
 import warnings
 from contextlib import suppress
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from quorum.tools.databases.bigquery_errors import client_errors, failure
 from quorum.tools.databases.server import CANCEL_SECONDS, Gone, Refusal, ThreadLink, aside
 from quorum.tools.databases.session import Fetched
+from quorum.tools.databases.texts import tokens
 from quorum.tools.query import Estimate, Limits
 
 if TYPE_CHECKING:
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
     from quorum.tools.databases.bigquery_url import Target
 
+CONNECT_SECONDS = 30.0
 CALL_SECONDS: Final = 20.0
 """Time for one call of the API."""
 PAGE_ROWS = 5_000
 LABELS = {"application": "quorum"}
 REFUSED = "quorumRefused"
 """Our own reason beside BigQuery's."""
-_STRINGS = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
 
 
 def client_of(target: Target) -> Client:
@@ -157,7 +157,8 @@ class BigqueryLink(ThreadLink):
         Raises:
             Gone, Refusal: BigQuery is out of reach; it, or we, say no.
         """
-        if re.search(r"(?i)\bINFORMATION_SCHEMA\b", _STRINGS.sub("''", sql)):
+        named = (token.text.upper() for token in tokens(sql, "bigquery") if token.kind in ("word", "name"))
+        if any("INFORMATION_SCHEMA" in name for name in named):
             raise Refusal(REFUSED, "INFORMATION_SCHEMA is not read by queries.")
         job = self._dry_run(sql)
         if job.statement_type != "SELECT":

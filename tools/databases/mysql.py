@@ -12,12 +12,14 @@ from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import DatabaseUnavailable, is_installed, missing_extra
 from quorum.tools.databases import mysql_costs as costs
 from quorum.tools.databases.base import Account, Snapshot
+from quorum.tools.databases.mysql_code import OwnCode
 from quorum.tools.databases.mysql_errors import query_error
-from quorum.tools.databases.mysql_session import MysqlLink, failure, unsendable
+from quorum.tools.databases.mysql_session import MysqlLink, failure
 from quorum.tools.databases.mysql_url import Target
 from quorum.tools.databases.postgres_errors import sentence
 from quorum.tools.databases.server import Gone, Link, Refusal, ServerConnector
-from quorum.tools.query import Estimate, Limits, QueryError
+from quorum.tools.databases.texts import READS, uncallable, unsendable
+from quorum.tools.query import Estimate, Limits, QueryError, QueryResult
 
 HINTS = (
     ("Access denied", "Check user, password and database; an option file (~/.my.cnf) may hold them, too."),
@@ -47,6 +49,7 @@ class MysqlConnector(ServerConnector):
         """Whether the server is MariaDB; known once it is open."""
         self.user = ""
         """Whom the server takes us for; known once it is open."""
+        self._code = OwnCode()
 
     @classmethod
     def from_url(cls, url: str) -> Self:
@@ -79,6 +82,30 @@ class MysqlConnector(ServerConnector):
         """The databases that the URL names."""
         return self._target.schemas
 
+    async def open(self) -> None:
+        await super().open()
+        try:
+            await self.look_again()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def look_again(self) -> None:
+        """Read which functions and views of the database's own may not be used.
+
+        Raises:
+            DatabaseUnavailable: They cannot be read.
+        """
+        self._code = await OwnCode.of(self.ask)
+
+    async def run(self, sql: str, limits: Limits) -> QueryResult | QueryError:
+        self._check_open()
+        return self._refusal(sql) or await self.ask(sql, limits)
+
+    async def ask(self, sql: str, limits: Limits) -> QueryResult | QueryError:
+        """Run a statement of our own."""
+        return await super().run(sql, limits)
+
     async def catalog(self, *, samples: int = 3) -> Catalog:
         return (await self.snapshot(samples=samples)).catalog
 
@@ -99,7 +126,7 @@ class MysqlConnector(ServerConnector):
 
     async def estimate(self, sql: str, limits: Limits) -> Estimate | QueryError | None:
         self._check_open()
-        if problem := self.unsendable(sql):
+        if problem := self._refusal(sql):
             return problem
         if costs.INSPECTS.match(sql):
             return Estimate(unknown="EXPLAIN runs its query") if costs.RUNS.search(sql) else Estimate(bytes=0)
@@ -118,7 +145,11 @@ class MysqlConnector(ServerConnector):
             raise DatabaseUnavailable(f"{self.place} cannot be opened: {reason}", hint=hint) from None
 
     def unsendable(self, sql: str) -> QueryError | None:
-        return unsendable(sql)
+        return unsendable(sql, "mysql", READS)
+
+    def _refusal(self, sql: str) -> QueryError | None:
+        """Why a query may not run."""
+        return self.unsendable(sql) or uncallable(sql, "mysql") or self._code.refusal(sql)
 
     def query_error(self, refusal: Refusal, sql: str) -> QueryError:  # noqa: ARG002
         return query_error(refusal)

@@ -68,6 +68,7 @@ WRITES = {
 
 async def introspect(connector: MysqlConnector, before: Snapshot | None, samples: int) -> Snapshot:
     """See ``Connector.snapshot``. MySQL's databases are the tables' schemas."""
+    await connector.look_again()
     look = Introspection(connector, before, quote=quoted)
     schemas = ", ".join(_literal(name) for name in connector.schemas)
     relations = await look.ask(TABLES.format(schemas=schemas))

@@ -10,7 +10,7 @@ from quorum.tools.databases.server import Refusal
 from quorum.tools.query import ErrorKind, QueryError
 
 KINDS = {
-    ErrorKind.SYNTAX: (1064, 1065, 1149, 1235, 1295, 1221, 1222, 1241, 1242, 1248, 4078),
+    ErrorKind.SYNTAX: (1064, 1065, 1149, 1235, 1295, 1221, 1222, 1241, 1242, 1248),
     ErrorKind.TABLE_NOT_FOUND: (1049, 1051, 1109, 1146, 1356, 1932),
     ErrorKind.COLUMN_NOT_FOUND: (1054, 1247),
     ErrorKind.AMBIGUOUS_COLUMN: (1052, 1060, 1066),
@@ -20,7 +20,7 @@ KINDS = {
     ErrorKind.PERMISSION: (1044, 1045, 1142, 1143, 1227, 1290, 1370, 1410, 1792, 3118),
     ErrorKind.TIMEOUT: (1317, 1969, 3024),
     ErrorKind.RESOURCES: (1037, 1038, 1041, 1114, 1135, 1153, 1301, 3636),
-    ErrorKind.UNAVAILABLE: (1040, 1203, 1205, 1213, 1226, 1114, 1429, 1430),
+    ErrorKind.UNAVAILABLE: (1040, 1203, 1205, 1213, 1226, 1429, 1430),
 }
 BY_NUMBER = {str(number): kind for kind, numbers in KINDS.items() for number in numbers}
 _LINE = re.compile(r"at line (\d+)")

@@ -10,21 +10,25 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import re
 import socket
+import time
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from quorum.tools.databases import mysql_costs as costs
 from quorum.tools.databases.scans import Hidden
 from quorum.tools.databases.server import CANCEL_SECONDS, Gone, Refusal, ThreadLink, aside
 from quorum.tools.databases.session import Fetched
-from quorum.tools.query import ErrorKind, Estimate, Limits, QueryError
+from quorum.tools.query import Estimate, Limits
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
 
+    from quorum.tools.databases.columns import Collector
     from quorum.tools.databases.mysql_url import Target
 
 CONNECT_SECONDS = 10
@@ -34,6 +38,8 @@ LOCK_SECONDS = 5
 """Seconds to wait for a table that somebody alters."""
 CHUNK_ROWS = 200
 """Rows that come at a time, so that few of them are in memory as objects."""
+LEAST_BYTES = 2**20
+"""Room for a batch of rows as they are sent, where fewer bytes are kept: numbers are sent as texts."""
 SQL_MODE = "ONLY_FULL_GROUP_BY"
 """Without ANSI_QUOTES, NO_BACKSLASH_ESCAPES and PIPES_AS_CONCAT: a text means here what the guard judged."""
 LIST_BYTES = 2**20
@@ -43,10 +49,6 @@ LOST = {0, 1053, 1077, 1079, 1927, 2000, 2006, 2013, 2014, 2055, 4031}
 READ_ONLY = 1792
 REWRITTEN = 1003
 """The note in which EXPLAIN gives the query as the server understands it."""
-READS = re.compile(r"[\s(]*(?:SELECT|WITH|VALUES|TABLE|EXPLAIN|SHOW)\b", re.IGNORECASE)
-_QUOTED = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`(?:[^`]|``)*`", re.DOTALL)
-_RUNS = re.compile(r"/\*(?:M?!|\+)")
-_FILES = re.compile(r"\bINTO\s+(?:OUTFILE|DUMPFILE)\b", re.IGNORECASE)
 
 
 class MysqlLink(ThreadLink):
@@ -71,10 +73,13 @@ class MysqlLink(ThreadLink):
         """
         link = cls(target)
         try:
-            await link.in_thread(link._connect)
+            await link.within(link.in_thread(link._connect), CONNECT_SECONDS)
             await link.begin(BEGIN_SECONDS)
-            await link.in_thread(link._prove_read_only)
-            await link.in_thread(link._end)
+            await link.within(link.in_thread(link._prove_read_only), BEGIN_SECONDS)
+            await link.within(link.in_thread(link._end), BEGIN_SECONDS)
+        except TimeoutError as error:
+            await link.close()
+            raise Gone("the server does not answer") from error
         except BaseException:
             await link.close()
             raise
@@ -122,6 +127,7 @@ class MysqlLink(ThreadLink):
         connection, self._cut = self._connection, True
         if connection is None:
             return
+        self.runs_on = None
         with suppress(Gone, Refusal, TimeoutError):
             async with asyncio.timeout(CANCEL_SECONDS):
                 await aside(self._kill, connection.thread_id())
@@ -137,6 +143,9 @@ class MysqlLink(ThreadLink):
 
     def _connect(self) -> None:
         self._connection = connection = _opened(self._target, CONNECT_SECONDS)
+        if self._cut:
+            connection._force_close()
+            raise Gone("it was closed")
         self.mariadb = "mariadb" in connection.get_server_info().lower()
         numbers = re.findall(r"\d+", connection.get_server_info().removeprefix("5.5.5-"))
         self.version = tuple(map(int, numbers[:3]))
@@ -198,17 +207,29 @@ class MysqlLink(ThreadLink):
             fields = cursor._result.fields  # flags and character sets stand nowhere else
             names = [field.name for field in fields]
             kept = Collector(names, [kind_of(field) for field in fields], limits.rows, limits.bytes)
-            while batch := cursor.fetchmany(CHUNK_ROWS):
+            while not kept.truncated and (batch := self._rows(cursor, kept, max(limits.bytes, LEAST_BYTES))):
                 kept.add(batch)
-                if kept.truncated:
-                    self._give_up()
-                    break
+            if kept.truncated:
+                self._give_up()
             return Fetched(kept.finish(), kept.truncated, tuple(type_name(field) for field in fields))
         except (pymysql.MySQLError, OSError, UnicodeDecodeError) as error:
             raise self._failure(error) from None
         finally:
             if self._cut and cursor._result is not None:  # else whoever collects it reads on
                 cursor._result.unbuffered_active = False
+
+    def _rows(self, cursor: Any, kept: Collector, size: int) -> list[tuple[Any, ...]]:
+        """Some more rows, of at most ``size`` bytes as they are sent; where there are more, it says so."""
+        assert isinstance(self._connection, bounded())
+        self._connection.room, batch = size, []
+        try:
+            while len(batch) < CHUNK_ROWS and (row := cursor.fetchone()) is not None:
+                batch.append(row)
+        except Overflow:
+            kept.truncated = "bytes"
+        finally:
+            self._connection.room = math.inf
+        return batch
 
     def _explained(self, sql: str, few: int | None) -> Estimate:
         try:
@@ -267,6 +288,7 @@ class MysqlLink(ThreadLink):
             other = _opened(self._target, max(1, round(CANCEL_SECONDS)))
             try:
                 other.kill(thread)
+                self.runs_on = _is_there(other, thread)
             finally:
                 other._force_close()
         except (pymysql.MySQLError, OSError) as error:
@@ -294,40 +316,58 @@ def _opened(target: Target, seconds: int) -> Connection[Any]:
     Raises:
         Gone, Refusal: There is none to be had.
     """
-    import pymysql
 
     from quorum.tools.databases.mysql_url import USUAL_OPTION_FILE
     from quorum.tools.databases.mysql_values import converters
 
-    parameters = dict(target.parameters)
+    parameters: dict[str, Any] = dict(target.parameters)
     if USUAL_OPTION_FILE.expanduser().is_file():
         parameters.setdefault("read_default_file", str(USUAL_OPTION_FILE))
-    return pymysql.connect(
+    opened = bounded()(
         **parameters,
         charset="utf8mb4",
         autocommit=False,
         connect_timeout=seconds,
+        read_timeout=seconds,
         local_infile=False,
         program_name="quorum",
         conv=converters(),
     )
+    opened._read_timeout = None
+    return opened
 
 
-def unsendable(sql: str) -> QueryError | None:
-    """Why a text never reaches the server."""
-    if "\0" in sql:
-        return QueryError(ErrorKind.SYNTAX, "The text holds a NUL character.")
-    try:
-        sql.encode()
-    except UnicodeEncodeError:
-        return QueryError(ErrorKind.SYNTAX, "The text cannot be encoded as UTF-8.")
-    if not sql.strip(" \t\r\n;"):
-        return QueryError(ErrorKind.SYNTAX, "The text holds no query.")
-    bare = _QUOTED.sub("''", sql)
-    if not READS.match(sql) or _FILES.search(bare):
-        return QueryError(
-            ErrorKind.PERMISSION, "Only queries are sent to the server: SELECT, WITH, VALUES and TABLE."
-        )
-    if _RUNS.search(bare):
-        return QueryError(ErrorKind.PERMISSION, "Comments that the server would obey are not sent.")
-    return None
+def _is_there(connection: Connection[Any], thread: int) -> bool:
+    """Whether a session that was killed is still at work after ``CANCEL_SECONDS``."""
+    sql = f"SELECT 1 FROM information_schema.processlist WHERE id = {thread}"
+    end = time.monotonic() + CANCEL_SECONDS / 2
+    with connection.cursor() as cursor:
+        while cursor.execute(sql):
+            if time.monotonic() > end:
+                return True
+            time.sleep(CANCEL_SECONDS / 20)
+    return False
+
+
+class Overflow(Exception):
+    """More bytes came than there is room for."""
+
+
+@cache
+def bounded() -> type[Any]:
+    """The driver's connection, which takes no more bytes than its ``room`` before that is set again.
+
+    The driver itself reads a row as a whole, however long it is.
+    """
+    from pymysql.connections import Connection
+
+    class Bounded(Connection):  # type: ignore[type-arg]
+        room = math.inf
+
+        def _read_bytes(self, num_bytes: int) -> bytes:
+            self.room -= num_bytes
+            if self.room < 0:
+                raise Overflow
+            return bytes(super()._read_bytes(num_bytes))
+
+    return Bounded

@@ -14,10 +14,11 @@ from quorum.tools.databases import postgres_costs as costs
 from quorum.tools.databases.base import Account, Snapshot
 from quorum.tools.databases.postgres_code import OwnCode
 from quorum.tools.databases.postgres_errors import query_error, sentence
-from quorum.tools.databases.postgres_session import READS, PostgresLink
+from quorum.tools.databases.postgres_session import PostgresLink
 from quorum.tools.databases.postgres_url import Target
 from quorum.tools.databases.server import Gone, Link, Refusal, ServerConnector
-from quorum.tools.query import ErrorKind, Estimate, Limits, QueryError, QueryResult
+from quorum.tools.databases.texts import READS, uncallable, unsendable
+from quorum.tools.query import Estimate, Limits, QueryError, QueryResult
 
 HINTS = (
     (
@@ -105,11 +106,12 @@ class PostgresConnector(ServerConnector):
             raise
 
     async def run(self, sql: str, limits: Limits) -> QueryResult | QueryError:
-        return self._code.refusal(sql) or await super().run(sql, limits)
+        self._check_open()
+        return self._refusal(sql) or await self.ask(sql, limits)
 
     async def estimate(self, sql: str, limits: Limits) -> Estimate | QueryError | None:
         self._check_open()
-        if problem := self.unsendable(sql) or self._code.refusal(sql):
+        if problem := self._refusal(sql):
             return problem
         if costs.INSPECTS.match(sql):
             return Estimate(unknown="EXPLAIN runs its query") if costs.RUNS.search(sql) else Estimate(bytes=0)
@@ -159,7 +161,11 @@ class PostgresConnector(ServerConnector):
             raise DatabaseUnavailable(f"{self.place} cannot be opened: {reason}", hint=hint) from None
 
     def unsendable(self, sql: str) -> QueryError | None:
-        return unsendable(sql)
+        return unsendable(sql, "postgres", READS)
+
+    def _refusal(self, sql: str) -> QueryError | None:
+        """Why a query may not run."""
+        return self.unsendable(sql) or uncallable(sql, "postgres") or self._code.refusal(sql)
 
     def query_error(self, refusal: Refusal, sql: str) -> QueryError:
         return query_error(refusal, sql)
@@ -181,23 +187,6 @@ async def _explained(link: Link, sql: str, limits: Limits) -> str:
             refusal.position = max(1, refusal.position - len(costs.EXPLAIN))
         raise
     return str(fetched.table.column(0)[0].as_py())
-
-
-def unsendable(sql: str) -> QueryError | None:
-    """Why a text never reaches the server."""
-    if "\0" in sql:  # the protocol would end there, and what was judged is more than what runs
-        return QueryError(ErrorKind.SYNTAX, "The text holds a NUL character.")
-    try:
-        sql.encode()
-    except UnicodeEncodeError:
-        return QueryError(ErrorKind.SYNTAX, "The text cannot be encoded as UTF-8.")
-    if not sql.strip(" \t\r\n;"):
-        return QueryError(ErrorKind.SYNTAX, "The text holds no query.")
-    if not READS.match(sql):
-        return QueryError(
-            ErrorKind.PERMISSION, "Only queries are sent to the server: SELECT, WITH, VALUES and TABLE."
-        )
-    return None
 
 
 def _reason(error: Exception) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import socket
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -55,7 +54,6 @@ SETTINGS = {
     "intervalstyle": "postgres",
     "idle_in_transaction_session_timeout": f"{IDLE_SECONDS}s",
 }
-READS = re.compile(r"[\s(]*(?:SELECT|WITH|VALUES|TABLE|EXPLAIN|SHOW)\b", re.IGNORECASE)
 END = "ROLLBACK; SELECT pg_advisory_unlock_all()"
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any, ClassVar, TypeVar
@@ -45,9 +46,19 @@ class Refusal(Exception):
     position: int | None = None
 
 
+class RunsOn(TimeoutError):
+    """The time is up, and the server may go on with the query; ``seen`` says whether it was seen to."""
+
+    def __init__(self, seen: bool) -> None:
+        super().__init__()
+        self.seen = seen
+
+
 class Link(ABC):
     """A connection that runs one query at a time, inside what cannot write."""
 
+    runs_on: bool | None = False
+    """Whether the server was seen to go on with a query that it was asked to stop; None if unknown."""
     _work: asyncio.Future[Any] | None = None
     """What ``within`` waits for."""
 
@@ -201,6 +212,7 @@ class ServerConnector(Connector):
         self._busy: set[Link] = set()
         self._quiet = asyncio.Event()
         self._opened = False
+        self._running_on = 0
 
     @property
     @abstractmethod
@@ -236,6 +248,7 @@ class ServerConnector(Connector):
         self.note_opened(link)
         self._idle.append(link)
         self._opened = True
+        self._running_on = 0
 
     async def close(self) -> None:
         self._opened = False
@@ -254,14 +267,27 @@ class ServerConnector(Connector):
     async def answered(
         self, sql: str, limits: Limits, work: Callable[[Link], Coroutine[Any, Any, T]]
     ) -> T | QueryError:
-        """What ``work`` brings from a connection, or why it brings nothing."""
+        """What ``work`` brings from a connection, or why it brings nothing.
+
+        Of queries that the server does not stop there may be as many as connections: then nothing is sent.
+        """
         async with self._slots:
+            if self._running_on >= self.links:
+                message = (
+                    f"{self._running_on} queries run on that {self.place} did not stop; no further is sent."
+                )
+                return QueryError(ErrorKind.RESOURCES, message)
+            began = time.monotonic()
             try:
                 return await self.on_link(limits.seconds, work)
             except Refusal as refusal:
                 found = self.query_error(refusal, sql)
-                stopped = found.kind is ErrorKind.TIMEOUT and self._opened
-                return timed_out(limits) if stopped else self._unless_closed(found)
+                if found.kind is ErrorKind.TIMEOUT and self._opened:
+                    return _stopped(found, refusal, limits, time.monotonic() - began)
+                return self._unless_closed(found)
+            except RunsOn as error:
+                self._running_on += error.seen
+                return cut_off(limits)
             except TimeoutError:
                 return timed_out(limits)
             except Gone as lost:
@@ -274,10 +300,15 @@ class ServerConnector(Connector):
 
         Raises:
             Gone, Refusal, TimeoutError, DatabaseUnavailable: It fails, or there is no connection.
+            RunsOn: Its time is up, and the server did not stop.
         """
         link = await self._begun(seconds)
         try:
             return await link.within(work(link), seconds + GRACE_SECONDS)
+        except TimeoutError:
+            if link.runs_on is not False:
+                raise RunsOn(bool(link.runs_on)) from None
+            raise
         finally:
             await asyncio.shield(asyncio.ensure_future(self._put_back(link)))
 
@@ -331,6 +362,20 @@ class ServerConnector(Connector):
     def _check_open(self) -> None:
         if not self._opened:
             raise DatabaseUnavailable(f"The connection to {self.place} is closed.", hint="Open it first.")
+
+
+def _stopped(found: QueryError, refusal: Refusal, limits: Limits, seconds: float) -> QueryError:
+    """The error of a query that the server has stopped: at its limit, or by somebody else's will before."""
+    if seconds > 0.9 * limits.seconds:
+        return timed_out(limits)
+    killed = re.search(r"user request|interrupted", refusal.message)
+    return replace(found, kind=ErrorKind.UNAVAILABLE) if killed else found
+
+
+def cut_off(limits: Limits) -> QueryError:
+    """The error of a query whose time is up, and which nothing is known to have stopped."""
+    how = f"did not finish within {limits.seconds:g} s: it was cut off, and the server may go on with it."
+    return QueryError(ErrorKind.TIMEOUT, f"The query {how}")
 
 
 async def _result(link: Link, sql: str, limits: Limits) -> QueryResult:

@@ -15,9 +15,9 @@ from quorum.tools.databases.base import Account, Snapshot
 from quorum.tools.databases.postgres_errors import sentence
 from quorum.tools.databases.server import Gone, Link, Refusal, ServerConnector
 from quorum.tools.databases.snowflake_errors import driver_errors, failure, query_error
-from quorum.tools.databases.snowflake_grammar import unsendable
 from quorum.tools.databases.snowflake_session import Session, SnowflakeLink
 from quorum.tools.databases.snowflake_url import Target, together
+from quorum.tools.databases.texts import unsendable
 from quorum.tools.query import Estimate, Limits, QueryError
 
 HINTS = (
@@ -148,7 +148,7 @@ class SnowflakeConnector(ServerConnector):
         return DatabaseUnavailable(f"{self.place} cannot be opened: {reason}", hint=hint)
 
     def unsendable(self, sql: str) -> QueryError | None:
-        return unsendable(sql)
+        return unsendable(sql, "snowflake")
 
     def query_error(self, refusal: Refusal, sql: str) -> QueryError:  # noqa: ARG002
         return query_error(refusal)

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from quorum.tools.databases.server import Refusal
 from quorum.tools.databases.snowflake_errors import REFUSED
 from quorum.tools.guard.vocabulary import function_names, words
-from quorum.tools.query import ErrorKind, QueryError
 from quorum.tools.sql import SyntaxProblem, parse_statements, sqlglot_dialect
 from quorum.tools.writing import write
 
@@ -26,24 +25,10 @@ if TYPE_CHECKING:
 
     from quorum.tools.databases.snowflake_url import Target
 
-READS = re.compile(r"[\s(]*(?:SELECT|WITH)\b", re.IGNORECASE)
 TELLING = frozenset({"get_ddl", "identifier", "result_scan", "last_query_id", "getnextval"})
 """Functions that tell of what is not named in the text, or change it."""
 TABLE_FUNCTIONS = frozenset({"Explode", "Generator", "SplitToTable", "StrtokSplitToTable"})
 """The parser's names of FLATTEN and its like, which read no table."""
-
-
-def unsendable(sql: str) -> QueryError | None:
-    """Why a text is not even looked at."""
-    try:
-        sql.encode()
-    except UnicodeEncodeError:
-        return QueryError(ErrorKind.SYNTAX, "The text cannot be encoded as UTF-8.")
-    if "\0" in sql or not sql.strip(" \t\r\n;"):
-        return QueryError(ErrorKind.SYNTAX, "The text holds no query, or a NUL character.")
-    if not READS.match(sql):
-        return QueryError(ErrorKind.PERMISSION, "Only queries are sent to the server: SELECT and WITH.")
-    return None
 
 
 def check(sql: str, target: Target) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
@@ -13,16 +12,16 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import DatabaseUnavailable, is_installed, missing_extra
 from quorum.tools.databases.base import Account
-from quorum.tools.databases.mysql_session import unsendable as unsendable_to_mysql
+from quorum.tools.databases.mysql_code import OwnCode
 from quorum.tools.databases.postgres_errors import sentence
-from quorum.tools.databases.server import Gone, Link, Refusal, ServerConnector
+from quorum.tools.databases.server import Gone, Link, Refusal, ServerConnector, cut_off
 from quorum.tools.databases.sqlalchemy_engines import BUILT_IN
 from quorum.tools.databases.sqlalchemy_errors import query_error
 from quorum.tools.databases.sqlalchemy_session import AlchemyLink, engine_of, missing
 from quorum.tools.databases.sqlalchemy_url import Target
+from quorum.tools.databases.texts import uncallable, unsendable
 from quorum.tools.guard import Refused, check
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
-from quorum.tools.sql import SyntaxProblem, sqlglot_dialect
 
 if TYPE_CHECKING:
     import sqlalchemy
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 REACH = "Is the server running, and are host, port, user and password right?"
-_BEGINS = re.compile(r"[\s(]*(?:SELECT|WITH)\b", re.IGNORECASE)
 
 
 class SqlalchemyConnector(ServerConnector):
@@ -49,6 +47,7 @@ class SqlalchemyConnector(ServerConnector):
         self._target = target
         self._engine: sqlalchemy.Engine | None = None
         self.dialect, self.bills = target.engine.dialect, target.engine.bills
+        self._code = OwnCode()
         self.stops = False
         """Whether what takes too long is stopped for sure; known once it is open."""
 
@@ -95,6 +94,16 @@ class SqlalchemyConnector(ServerConnector):
             yield "Reading is billed: the catalog holds no values, and with a limit on bytes no query runs."
         yield "What the account may do, which rows a policy hides and what views call is not looked at."
 
+    async def open(self) -> None:
+        self._code = OwnCode()
+        await super().open()
+        if self.sealed and self.dialect == "mysql":
+            try:
+                self._code = await OwnCode.of(super().run)
+            except BaseException:
+                await self.close()
+                raise
+
     async def run(self, sql: str, limits: Limits) -> QueryResult | QueryError:
         self._check_open()
         if not self.sealed:
@@ -102,13 +111,17 @@ class SqlalchemyConnector(ServerConnector):
             if isinstance(found, Refused):
                 return found.error()
             sql = found.sql
+        elif problem := self._refusal(sql):
+            return problem
         outcome = await super().run(sql, limits)
         if isinstance(outcome, QueryError) and outcome.kind is ErrorKind.TIMEOUT and not self.stops:
-            message = (
-                f"The query did not finish within {limits.seconds:g} s: it was cut off, and the server may "
-            )
-            return replace(outcome, message=f"{message}go on with it.")
+            return cut_off(limits)
         return outcome
+
+    def _refusal(self, sql: str) -> QueryError | None:
+        """Why a query may not run, where the session forbids to write."""
+        problem = self.unsendable(sql) or uncallable(sql, self.dialect)
+        return problem or (self._code.refusal(sql) if self.dialect == "mysql" else None)
 
     async def read(self, function: Callable[[sqlalchemy.Connection], T], seconds: float) -> T:
         """What a function reads of a connection, within a query's transaction.
@@ -164,32 +177,6 @@ class SqlalchemyConnector(ServerConnector):
     def note_opened(self, link: Link) -> None:
         assert isinstance(link, AlchemyLink)
         self.stops = link.stops
-
-
-def unsendable(sql: str, dialect: str) -> QueryError | None:
-    """Why a text never reaches the driver: it is no query, or more than one statement."""
-    from sqlglot.errors import SqlglotError
-
-    if "\0" in sql:
-        return QueryError(ErrorKind.SYNTAX, "The text holds a NUL character.")
-    try:
-        sql.encode()
-    except UnicodeEncodeError:
-        return QueryError(ErrorKind.SYNTAX, "The text cannot be encoded as UTF-8.")
-    if not _BEGINS.match(sql):
-        return QueryError(ErrorKind.PERMISSION, "Only queries are sent to the server: SELECT and WITH.")
-    try:
-        tokens = sqlglot_dialect(dialect).tokenize(sql)
-    except (SqlglotError, SyntaxProblem) as error:
-        return QueryError(ErrorKind.SYNTAX, sentence(str(error)))
-    ends = [
-        place
-        for place, token in enumerate(tokens)
-        if token.text == ";" and token.token_type.name == "SEMICOLON"
-    ]
-    if ends and ends[0] < len(tokens) - len(ends):
-        return QueryError(ErrorKind.SYNTAX, "Only one statement is sent at a time.")
-    return unsendable_to_mysql(sql) if dialect == "mysql" else None
 
 
 @cache

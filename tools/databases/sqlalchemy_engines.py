@@ -77,7 +77,6 @@ ENGINES = {
     "postgresql": _POSTGRES,
     "mysql": _MYSQL,
     "mariadb": _MARIADB,
-    "sqlite": Engine("sqlite", "", opening=("PRAGMA query_only = 1",), proof=PROBE, prefixed=True),
     "cockroachdb": Engine(
         "postgres",
         "sqlalchemy-cockroachdb 'psycopg[binary]'",
@@ -108,7 +107,7 @@ ENGINES = {
 }
 """By SQLAlchemy's name, which begins the URL. SQL of what is not here cannot be read, so it is not asked."""
 
-BUILT_IN = ("postgresql", "mysql", "mariadb", "sqlite", "mssql", "oracle")
+BUILT_IN = ("postgresql", "mysql", "mariadb", "mssql", "oracle")
 """Dialects that SQLAlchemy itself brings; others are packages."""
 
 NAMES = {"exasol": "exa", "teradata": "teradatasql", "singlestore": "singlestoredb", "athena": "awsathena"}

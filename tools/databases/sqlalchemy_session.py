@@ -14,20 +14,17 @@ import os
 import re
 import shlex
 import socket
-import sqlite3
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import quote
 
 from quorum.knowledge.errors import ConfigurationError, install_command
 from quorum.tools.databases.server import CANCEL_SECONDS, Gone, Refusal, ThreadLink, aside
 from quorum.tools.databases.session import Fetched
 from quorum.tools.databases.sqlalchemy_engines import DRIVERS, ENGINES, Engine
 from quorum.tools.databases.sqlalchemy_errors import refusal_of
-from quorum.tools.databases.sqlite_session import LONGEST_VALUE
 from quorum.tools.query import Limits
 
 if TYPE_CHECKING:
@@ -59,17 +56,14 @@ def engine_of(target: Target) -> sqlalchemy.Engine:
     _warm_up(target.engine.dialect)
     logging.getLogger(f"sqlalchemy.pool.impl.NullPool.{LOGGER}").setLevel(logging.CRITICAL)  # of cut lines
     warnings.filterwarnings("ignore", category=SAWarning, module=r"quorum\.tools\.databases\.")
-    more: dict[str, Any] = {}
     try:
         url = sqlalchemy.make_url(target.url)
         if url.get_dialect().is_async:
             raise ConfigurationError(
                 f"{url.drivername} is a driver for asyncio.", hint="Name one that blocks."
             )
-        if target.name == "sqlite":
-            url, more = sqlalchemy.make_url("sqlite://"), {"creator": lambda: _sqlite(target)}
         return sqlalchemy.create_engine(
-            url, poolclass=NullPool, pool_logging_name=LOGGER, hide_parameters=True, **more
+            url, poolclass=NullPool, pool_logging_name=LOGGER, hide_parameters=True
         )
     except NoSuchModuleError as error:
         raise missing(target.engine.packages, target.name) from error
@@ -95,14 +89,6 @@ def missing(packages: str, name: str) -> ConfigurationError:
     """The error that a dialect or a driver is not installed."""
     hint = f"Install it with {install_command(*shlex.split(packages))}."
     return ConfigurationError(f"Asking {name} needs {packages}.", hint=hint)
-
-
-def _sqlite(target: Target) -> Any:
-    """A connection to a file that is never made."""
-    import sqlite3
-
-    path = target.place.removeprefix("sqlite:///")
-    return sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True)
 
 
 class AlchemyLink(ThreadLink):
@@ -256,8 +242,6 @@ class AlchemyLink(ThreadLink):
             raise Gone("it was closed")
         self._connection = self._engine.connect()
         self._driver = self._connection.connection.driver_connection
-        if hasattr(self._driver, "set_progress_handler"):  # SQLite's: an interrupt before it starts is lost
-            self._driver.set_progress_handler(lambda: int(self._cut), 10_000)
         event.listen(self._connection, "before_cursor_execute", self._note_cursor)
         if getattr(self._engine.dialect, "is_mariadb", False):
             self._known = ENGINES["mariadb"]
@@ -294,6 +278,11 @@ class AlchemyLink(ThreadLink):
     def _prove_read_only(self) -> None:
         if not self._known.proof:
             return
+        if self._known.dialect == "mysql":
+            with self._told() as connection:
+                charset = str(connection.exec_driver_sql("SELECT @@character_set_client").scalar())
+            if not charset.startswith("utf8"):  # in others, a byte of a character may be a backslash
+                raise PermissionError(f"The connection's character set is {charset}; add charset=utf8mb4.")
         try:
             with self._told() as connection:
                 connection.exec_driver_sql(self._known.proof)
@@ -322,9 +311,6 @@ class AlchemyLink(ThreadLink):
         with self._told() as connection:
             if self._cut:
                 raise Gone("the connection was cut")
-            if hasattr(self._driver, "setlimit"):  # SQLite's: one value could fill the memory of this process
-                longest = max(limits.bytes, LONGEST_VALUE)
-                self._driver.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, longest)
             result = connection.exec_driver_sql(sql, execution_options=options)
             cursor = result.cursor
             if not result.returns_rows or cursor is None:

@@ -17,6 +17,7 @@ from quorum.tools.guard.vocabulary import (
     FIELD_CALLS,
     FILE_TABLES,
     FIRST_ARGUMENT,
+    MYSQL_SETTINGS,
     NAMESPACES,
     SHOWN,
     function_names,
@@ -226,7 +227,16 @@ def _operator(node: exp.Expr, dialect: str) -> Refused | None:
     return None
 
 
+def _setting(node: exp.Expr, dialect: str) -> Refused | None:
+    if dialect == "mysql" and node.name.lower() not in MYSQL_SETTINGS:
+        return Refused(f"{write(node, dialect)} is a setting that describes no data.", "statement")
+    return None
+
+
 def _show(node: exp.Expr, dialect: str) -> Refused | None:
+    path = [node.text("db").lower(), node.text("target").lower()]
+    if dialect == "mysql" and is_system(path, dialect) and not is_open(path, dialect):
+        return Refused(f"{'.'.join(filter(None, path))} is the engine's own and describes no data.", "table")
     if node.name.upper() in SHOWN.get(dialect, ()):
         return None
     return Refused(f"SHOW {node.name.upper()} does not describe data.", "statement")
@@ -248,6 +258,7 @@ _RULES: dict[str, Rule] = {
     "TableFromRows": _table_from_rows,
     "PropertyEQ": _assignment,
     "Operator": _operator,
+    "SessionParameter": _setting,
     "Show": _show,
     "Describe": _described,
     "Summarize": _described,

@@ -111,7 +111,7 @@ def _is_value(node: exp.Expr) -> bool:
 
 
 def _anonymous(name: str, arguments: list[exp.Expr]) -> Refused | None:
-    if name in ("printf", "format"):
+    if name in ("printf", "format", "sformat"):
         return _format(arguments)
     if name == "array_fill" and len(arguments) > 1:
         written = arguments[1].find(exp.Literal) if isinstance(arguments[1], exp.Cast) else None

@@ -33,6 +33,8 @@ def verdict_on(sql: str, dialect: str) -> Passed | Refused:
 
 
 def _check(sql: str, dialect: str) -> Passed | Refused:
+    from sqlglot.errors import TokenError
+
     scanned = scan(sql, dialect)
     if isinstance(scanned, Refused):
         return scanned
@@ -47,6 +49,10 @@ def _check(sql: str, dialect: str) -> Passed | Refused:
             return Refused(f"{word} is not a query; only pure reads may run.", "statement")
         reason = f"The SQL cannot be read as {dialect}: {problem.message}"
         return Refused(reason, "syntax", problem.line, problem.column)
+    except TokenError:  # what is written anew: sqlglot forgets escapes in some texts
+        return Refused(
+            "The SQL holds a text that cannot be written faithfully; write it simpler.", "rendering"
+        )
     except RecursionError:
         return Refused("The SQL nests too deeply to be judged.", "nesting")
     except (TypeError, ValueError, AttributeError, LookupError):  # the parser meets a form that it half knows

@@ -24,7 +24,7 @@ SHOWN = {
     "duckdb": frozenset({"TABLES", "ALL TABLES", "DATABASES", "SCHEMAS"}),
     "mysql": frozenset(
         {"TABLES", "COLUMNS", "INDEX", "DATABASES", "SCHEMAS", "CREATE TABLE", "CREATE VIEW", "TABLE STATUS"}
-        | {"CHARACTER SET", "COLLATION", "VARIABLES", "STATUS", "WARNINGS"}
+        | {"CHARACTER SET", "COLLATION", "WARNINGS"}
     ),
     "snowflake": frozenset(
         {"TABLES", "COLUMNS", "SCHEMAS", "DATABASES", "VIEWS", "OBJECTS", "TERSE TABLES", "DYNAMIC TABLES"}
@@ -42,6 +42,14 @@ SETTINGS = (
     | {"standard_conforming_strings", "statement_timeout", "transaction_isolation", "transaction_read_only"}
 )
 """PostgreSQL's settings that SHOW and current_setting may tell; others hold passwords and paths."""
+
+MYSQL_SETTINGS = (
+    frozenset({"version", "version_comment", "sql_mode", "time_zone", "system_time_zone", "lc_time_names"})
+    | {"character_set_client", "character_set_connection", "character_set_database", "character_set_server"}
+    | {"collation_connection", "collation_database", "collation_server", "lower_case_table_names"}
+    | {"group_concat_max_len", "div_precision_increment", "default_week_format", "transaction_read_only"}
+)
+"""MySQL's settings that ``@@`` may tell; others hold paths and addresses."""
 
 FIRST_ARGUMENT = {
     "current_setting": SETTINGS,

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import subprocess
 import sys
+import time
+from collections.abc import AsyncIterator
+from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
 from quorum.tools.databases import CONNECTORS, connect
 from quorum.tools.databases.embedded import file_of
+from quorum.tools.query import ErrorKind, Limits
+from tests.servers.mariadb_server import MariadbServer
+from tests.servers.postgres_server import PostgresServer
+from tests.servers.proxy import Proxy
+from tests.tools.databases.contract import error, rows
 
 
 def test_unknown_scheme_lists_the_known() -> None:
@@ -76,3 +86,74 @@ print(sorted({"sqlite3", "duckdb", "pyarrow", "sqlglot"} & set(sys.modules)))
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Servers have a second to answer."""
+    for module in ("mysql", "postgres", "sqlalchemy", "bigquery"):
+        monkeypatch.setattr(f"quorum.tools.databases.{module}_session.CONNECT_SECONDS", 1)
+    for module in ("mysql", "postgres", "sqlalchemy"):
+        monkeypatch.setattr(f"quorum.tools.databases.{module}_session.BEGIN_SECONDS", 1)
+    monkeypatch.setattr("quorum.tools.databases.snowflake_session.LOGIN_SECONDS", 1)
+
+
+@pytest.fixture
+async def silent() -> AsyncIterator[int]:
+    """The port of a server that takes connections and says nothing."""
+    held: list[asyncio.StreamWriter] = []
+
+    async def keep(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        held.append(writer)
+
+    server = await asyncio.start_server(keep, "127.0.0.1", 0)
+    yield server.sockets[0].getsockname()[1]
+    for writer in held:
+        writer.close()
+    server.close()
+
+
+SILENT = {
+    "mysql://u@{place}/d": "pymysql",
+    "postgresql://u@{place}/d": "psycopg",
+    "bigquery://a/b?endpoint=http://{place}&anonymous=1": "google.cloud.bigquery",
+    "snowflake://u:p@testing/d/s?endpoint={quoted}": "snowflake.connector",
+    "sqlalchemy+mysql+pymysql://u@{place}/d": "sqlalchemy",
+    "sqlalchemy+postgresql+psycopg://u@{place}/d": "sqlalchemy",
+}
+
+
+@pytest.mark.usefixtures("hasty")
+@pytest.mark.parametrize("url", SILENT)
+async def test_a_server_that_says_nothing_is_not_waited_for(url: str, silent: int) -> None:
+    try:
+        if find_spec(SILENT[url]) is None:
+            pytest.skip(f"{SILENT[url]} is not installed")
+    except ModuleNotFoundError:
+        pytest.skip(f"{SILENT[url]} is not installed")
+    place = f"127.0.0.1:{silent}"
+    began = time.monotonic()
+    with pytest.raises(DatabaseUnavailable):
+        await connect(url.format(place=place, quoted=quote(f"http://{place}", safe=""))).open()
+    assert time.monotonic() - began < 15
+
+
+@pytest.mark.usefixtures("hasty")
+@pytest.mark.parametrize(
+    "scheme", ["mysql", "postgresql", "sqlalchemy+mysql+pymysql", "sqlalchemy+postgresql+psycopg"]
+)
+async def test_a_server_that_falls_silent_is_not_waited_for(
+    mariadb: MariadbServer, postgres: PostgresServer, scheme: str
+) -> None:
+    pytest.importorskip("sqlalchemy")
+    server, name = (mariadb, "mysql") if "mysql" in scheme else (postgres, "postgres")
+    async with (
+        Proxy(server.port) as proxy,
+        connect(f"{scheme}://quorum_admin@127.0.0.1:{proxy.port}/{name}") as connector,
+    ):
+        assert rows(await connector.run("SELECT 1", Limits())) == [(1,)]
+        proxy.freeze()
+        began = time.monotonic()
+        lost = error(await connector.run("SELECT 1", Limits(seconds=1)))
+        assert lost.kind is ErrorKind.UNAVAILABLE
+        assert time.monotonic() - began < 15

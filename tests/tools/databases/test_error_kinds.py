@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections import Counter
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+from quorum.tools.databases import (
+    bigquery_errors,
+    mysql_errors,
+    postgres_errors,
+    snowflake_errors,
+    sqlalchemy_errors,
+)
 from quorum.tools.databases.base import GROUPING
 
 
@@ -46,3 +57,18 @@ def test_faults_of_grouping_are_told_apart(message: str) -> None:
 )
 def test_windows_are_not_grouping(message: str) -> None:
     assert not re.search(GROUPING, message)
+
+
+@pytest.mark.parametrize(
+    "module", [bigquery_errors, mysql_errors, postgres_errors, snowflake_errors, sqlalchemy_errors]
+)
+def test_no_code_of_an_error_has_two_kinds(module: ModuleType) -> None:
+    tree = ast.parse(Path(str(module.__file__)).read_text())
+    tables = [node for node in ast.walk(tree) if isinstance(node, ast.Dict)]
+    assert tables
+    for table in tables:
+        keys = Counter(ast.dump(key) for key in table.keys if key is not None)
+        assert max(keys.values(), default=1) == 1, keys
+    kinds = getattr(module, "KINDS", {}).values()
+    codes = Counter(code for codes in kinds for code in (codes.split() if isinstance(codes, str) else codes))
+    assert max(codes.values(), default=1) == 1, codes.most_common(3)

@@ -18,8 +18,9 @@ from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.server import Refusal
 from quorum.tools.databases.snowflake_errors import query_error
-from quorum.tools.databases.snowflake_grammar import check, unsendable
+from quorum.tools.databases.snowflake_grammar import check
 from quorum.tools.databases.snowflake_url import Place, Target
+from quorum.tools.databases.texts import unsendable
 from quorum.tools.execute import Database, execute
 from quorum.tools.guard import Passed
 from quorum.tools.guard import check as guard
@@ -543,7 +544,7 @@ def test_gold_queries_are_sent(shared: Path) -> None:
     for text in texts:
         passed = guard(text, "snowflake")
         assert isinstance(passed, Passed), text
-        assert unsendable(passed.sql) is None
+        assert unsendable(passed.sql, "snowflake") is None
         check(passed.sql, target)
 
 

@@ -1,0 +1,203 @@
+"""Attacks on every engine that runs here, above the guard and below it, by accounts that may do everything.
+
+``attacks.txt`` and the shared lists: with the guard none runs; without it none leaves anything behind. What
+could be left is looked at after each: rows, sequences, objects, roles, settings, files, sessions, locks.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from quorum.tools.databases import connect
+from quorum.tools.execute import Database, execute
+from quorum.tools.ledger import Budget, Ledger
+from quorum.tools.lint import Linter
+from quorum.tools.query import ErrorKind, Limits, QueryError
+from tests.servers.mariadb_server import MariadbServer
+from tests.servers.postgres_server import PostgresServer
+from tests.tools.databases.contract import SOON, rows
+
+POSTGRES = """
+CREATE EXTENSION IF NOT EXISTS dblink; CREATE EXTENSION IF NOT EXISTS pg_surgery;
+CREATE EXTENSION IF NOT EXISTS adminpack;
+CREATE TABLE customers (id int, name text, parent_id int, x int);
+CREATE TABLE orders (id serial, customer_id int, total int, note text, created_at timestamp, status text,
+    amount int, x int);
+CREATE TABLE t (a int, b int, x int, s text, g int, d date, ts timestamp);
+INSERT INTO orders (id) VALUES (1), (2);
+"""
+POSTGRES_EFFECTS = """
+    SELECT (SELECT md5(string_agg(o::text, ',' ORDER BY id)) FROM orders o), (SELECT count(*) FROM customers),
+        (SELECT count(*) FROM t), (SELECT last_value::text || is_called FROM orders_id_seq),
+        (SELECT count(*) FROM pg_class), (SELECT count(*) FROM pg_proc), (SELECT count(*) FROM pg_database),
+        (SELECT count(*) FROM pg_largeobject_metadata),
+        (SELECT md5(string_agg(a::text, ',' ORDER BY oid)) FROM pg_authid a),
+        (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'),
+        (SELECT count(*) FROM pg_replication_slots),
+        (SELECT count(*) FROM pg_replication_origin), (SELECT count(*) FROM pg_prepared_xacts),
+        (SELECT relacl::text FROM pg_class WHERE relname = 'orders'), (SELECT count(*) FROM pg_ls_dir('.')),
+        (SELECT md5(string_agg(name || setting, ',' ORDER BY name)) FROM pg_settings), pg_conf_load_time(),
+        (SELECT stats_reset FROM pg_stat_database WHERE datname = current_database()),
+        (SELECT stats_reset FROM pg_stat_bgwriter), pg_walfile_name(pg_current_wal_lsn()),
+        (SELECT count(*) FROM pg_stat_activity WHERE pid = {pid})
+"""
+MYSQL = """
+CREATE TABLE customers (id int, name text, parent_id int, x int, email text);
+CREATE TABLE orders (
+    id int auto_increment primary key, customer_id int, total int, note text, created_at timestamp,
+    status text, amount int, x int);
+CREATE TABLE t (a int, b int, x int, s text, g int, d date, ts timestamp);
+CREATE SEQUENCE s1; INSERT INTO orders (id) VALUES (1), (2);
+CREATE PROCEDURE made() INSERT INTO t (a) VALUES (1);
+"""
+MYSQL_EFFECTS = """
+    SELECT (SELECT group_concat(id) FROM orders), (SELECT count(*) FROM customers), (SELECT count(*) FROM t),
+        (SELECT next_not_cached_value FROM s1), (SELECT count(*) FROM information_schema.tables),
+        (SELECT count(*) FROM information_schema.routines),
+        (SELECT md5(group_concat(priv)) FROM mysql.global_priv),
+        (SELECT md5(group_concat(variable_name, variable_value ORDER BY 1))
+            FROM information_schema.global_variables
+            WHERE variable_name NOT LIKE 'gtid%' AND variable_name NOT LIKE 'innodb_buffer%'),
+        IS_FREE_LOCK('held'), (SELECT count(*) FROM information_schema.processlist WHERE id = {pid})
+"""
+SMALL = (
+    "CREATE TABLE orders (id int, x int); CREATE TABLE t (a int, b int); INSERT INTO orders VALUES (1, 2);"
+)
+HEAVY = ("repeat", "lpad", "array_fill", "space(4")
+"""What only asks for memory is left to the guard."""
+
+
+@dataclass
+class Target:
+    """A database that its account may write to, a view of what an attack would change, another session."""
+
+    database: Database
+    look: Callable[[], object]
+    dialect: str
+    pid: int = 0
+
+
+ENGINES = [
+    "sqlite",
+    "duckdb",
+    "postgresql",
+    "mysql",
+    "sqlalchemy+postgresql+psycopg",
+    "sqlalchemy+mysql+pymysql",
+]
+
+
+@pytest.fixture(params=ENGINES)
+async def target(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Target]:
+    engine, pid, other = request.param, 0, None
+    if "postgresql" in engine:
+        psycopg = pytest.importorskip("psycopg")
+        server: PostgresServer = request.getfixturevalue("postgres")
+        name = server.new_database(POSTGRES)
+        url = f"{engine}://{server.admin_url.partition('://')[2]}/{name}"
+        other = psycopg.connect(f"{server.admin_url}/{name}", autocommit=True)
+        pid = other.info.backend_pid
+        other.execute("LISTEN held")
+
+        def look() -> object:
+            told = list(other.notifies(timeout=0))
+            return server.execute(POSTGRES_EFFECTS.format(pid=pid), name), told, sorted(tmp_path.iterdir())
+
+    elif "mysql" in engine:
+        pymysql = pytest.importorskip("pymysql")
+        maria: MariadbServer = request.getfixturevalue("mariadb")
+        name = maria.new_database(MYSQL)
+        url = f"{engine}://{maria.admin_url.partition('://')[2]}/{name}"
+        other = pymysql.connect(host="127.0.0.1", port=maria.port, user="quorum_admin")
+        pid = other.thread_id()
+
+        def look() -> object:
+            kept = {p.name for p in maria.folder.rglob("*") if "#sql" not in p.name and p.suffix != ".TMD"}
+            return maria.execute(MYSQL_EFFECTS.format(pid=pid), name), kept, sorted(tmp_path.iterdir())
+
+    else:
+        folder = tmp_path / "data"
+        folder.mkdir()
+        path = folder / "a.db"
+        with closing(sqlite3.connect(path) if engine == "sqlite" else duckdb.connect(str(path))) as made:
+            for statement in SMALL.split(";"):
+                made.execute(statement)
+            if engine == "sqlite":
+                made.commit()
+        url = f"{engine}:///{path}"
+        look = partial(_contents, tmp_path)
+    async with connect(url) as connector:
+        catalog = await connector.catalog()
+        database = Database(connector, catalog, Linter(catalog), Limits(seconds=5), Ledger(Budget()))
+        yield Target(database, look, catalog.dialect, pid)
+    if other is not None:
+        other.close()
+
+
+def _contents(folder: Path) -> object:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def attacks(dialect: str, made: Path, pid: int, shared: Path | None) -> list[str]:
+    """The project's own attacks on an engine, and those of the shared lists where they are here."""
+    lines = (Path(__file__).parent / "attacks.txt").read_text().splitlines()
+    own = [line.split(" | ", 1) for line in lines if " | " in line and line[0] != "#"]
+    found = [sql.replace("⏎", "\n") for name, sql in own if name == dialect]
+    found = [sql.replace("{made}", str(made)).replace("{pid}", str(pid)) for sql in found]
+    for name in ("refuse.jsonl", "refuse2.jsonl") if shared else ():
+        entries = map(json.loads, (shared / "security" / name).read_text().splitlines())  # type: ignore[operator]
+        found += [entry["sql"] for entry in entries if entry["dialect"] == dialect]
+    return found
+
+
+@pytest.fixture
+def lists(request: pytest.FixtureRequest) -> Path | None:
+    """The shared folder, or None without it."""
+    try:
+        return request.getfixturevalue("shared")
+    except pytest.skip.Exception:
+        return None
+
+
+async def test_no_attack_runs_above_the_guard(target: Target, tmp_path: Path, lists: Path | None) -> None:
+    before, counts = target.look(), Counter[str]()
+    for sql in attacks(target.dialect, tmp_path / "made", target.pid, lists):
+        outcome = await execute(target.database, sql, agent="attacker")
+        assert isinstance(outcome, QueryError), sql
+        assert outcome.by in ("guard", "lint"), (sql, outcome)
+        counts[outcome.by] += 1
+    assert target.look() == before
+    assert counts.total() > 15
+    print(
+        target.database.connector.place if hasattr(target.database.connector, "place") else target.dialect,
+        counts,
+    )
+
+
+async def test_no_attack_leaves_anything_behind_below_the_guard(
+    target: Target, tmp_path: Path, lists: Path | None
+) -> None:
+    before, counts = target.look(), Counter[str]()
+    for sql in attacks(target.dialect, tmp_path / "made", target.pid, lists):
+        if any(word in sql.lower() for word in HEAVY):
+            continue
+        outcome = await target.database.connector.run(sql, SOON)
+        if not isinstance(outcome, QueryError):
+            counts["ran"] += 1
+            print("ran:", sql)
+        else:
+            counts["not sent" if outcome.kind is ErrorKind.PERMISSION else "engine refused"] += 1
+        after = target.look()
+        assert after == before, sql
+    assert rows(await target.database.connector.run("SELECT 1", Limits())) == [(1,)]
+    print(target.dialect, counts)

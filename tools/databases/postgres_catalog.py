@@ -19,7 +19,7 @@ from quorum.tools.databases.introspection import (
     quoted,
 )
 from quorum.tools.databases.postgres_account import OURS
-from quorum.tools.databases.postgres_code import POLICED, READS, by_relation
+from quorum.tools.databases.postgres_code import POLICED
 from quorum.tools.databases.postgres_marks import marks_of
 from quorum.tools.databases.sampling import Source, with_values
 from quorum.tools.query import Limits, QueryError, QueryResult
@@ -102,7 +102,7 @@ async def introspect(connector: PostgresConnector, before: Snapshot | None, samp
     columns = _by(await look.ask(COLUMNS.format(schemas=schemas)), "oid")
     keys = _by(await look.ask(KEYS.format(schemas=schemas)), "oid")
     composites = _by(await look.ask(COMPOSITES), "owner")
-    code = by_relation(await look.ask(READS))
+    code = (await connector.own_code()).relations
     policed = {row["oid"] for row in await look.ask(POLICED)}
     marks = await marks_of(look, policed)
     full_names = {row["oid"]: f"{row['schema']}.{row['name']}" for row in relations}

@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from quorum.tools.databases.postgres_code import MARK, Rows
 from quorum.tools.databases.server import CANCEL_SECONDS, Gone, Link, Refusal
 from quorum.tools.databases.session import Fetched
 from quorum.tools.query import Limits
@@ -82,6 +83,8 @@ class PostgresLink(Link):
         self._schemas = schemas
         self._names: dict[tuple[int, int], str] = {}
         self._cut = False
+        self.mark: Rows = []
+        """The answer to ``MARK`` at the transaction's begin."""
 
     @classmethod
     async def connect(cls, target: Target) -> PostgresLink:
@@ -147,7 +150,7 @@ class PostgresLink(Link):
             Refusal: A named schema's name cannot be set.
         """
         try:
-            await self.within(self._execute(self._beginning(seconds)), BEGIN_SECONDS)
+            self.mark = await self.within(self.ask(self._beginning(seconds)), BEGIN_SECONDS)
         except TimeoutError as error:
             raise Gone("the server does not answer") from error
 
@@ -185,7 +188,7 @@ class PostgresLink(Link):
         Raises:
             Gone: The connection is lost.
         """
-        await self._execute(END)
+        await self.ask(END)
 
     async def settle(self) -> None:
         """End the transaction that a query has left open; what cannot be ended is cut off."""
@@ -243,12 +246,12 @@ class PostgresLink(Link):
         if self._schemas:
             quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in self._schemas)
             lines.append(f"SET LOCAL search_path = {quoted}")
-        return "; ".join(lines)
+        return "; ".join([*lines, MARK])
 
     async def _prove_read_only(self) -> None:
         await self.begin(BEGIN_SECONDS)
         try:
-            await self._execute("CREATE TEMP TABLE quorum_probe (x integer)")
+            await self.ask("CREATE TEMP TABLE quorum_probe (x integer)")
         except Refusal as refusal:
             if refusal.state != "25006":
                 raise
@@ -256,10 +259,14 @@ class PostgresLink(Link):
             raise PermissionError("The session could write to the database; it must not.")
         await self.end()
 
-    async def _execute(self, statements: str) -> None:
-        """Run our own statements and drop what they return."""
+    async def ask(self, statements: str) -> Rows:
+        """Run our own statements; the rows of the last one.
+
+        Raises:
+            Gone, Refusal: The connection is lost; the server says no.
+        """
         self._send(lambda: self._connection.pgconn.send_query(statements.encode()))
-        await self._drain()
+        return await self._drain()
 
     def _ask(self, sql: str) -> None:
         """Send one statement, whose rows come some at a time."""
@@ -310,16 +317,20 @@ class PostgresLink(Link):
             raise refusal
         return result
 
-    async def _drain(self) -> None:
+    async def _drain(self) -> Rows:
+        """Read all results; the rows of the last one."""
         failed: Refusal | None = None
+        last: PGresult | None = None
         while True:
             try:
-                if await self._next() is None:
+                if (result := await self._next()) is None:
                     break
+                last = result
             except Refusal as refusal:
                 failed = failed or refusal
         if failed:
             raise failed
+        return _rows(last) if last else []
 
     async def _stop(self) -> None:
         """Stop a query whose other rows are not wanted."""
@@ -341,6 +352,14 @@ class PostgresLink(Link):
                     names = [(result.get_value(0, i) or b"").decode() for i in range(result.nfields)]
                     self._names.update(zip(missing, names, strict=True))
         return tuple(self._names[pair] for pair in wanted)
+
+
+def _rows(result: PGresult) -> Rows:
+    columns = range(result.nfields)
+    return [
+        tuple((result.get_value(row, column) or b"").decode(errors="replace") for column in columns)
+        for row in range(result.ntuples)
+    ]
 
 
 def _refusal(result: PGresult) -> Refusal:

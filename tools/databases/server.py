@@ -249,7 +249,7 @@ class ServerConnector(Connector):
         self._check_open()
         if problem := self.unsendable(sql):
             return problem
-        return await self.answered(sql, limits, lambda link: _result(link, sql, limits))
+        return await self.answered(sql, limits, lambda link: result_of(link, sql, limits))
 
     async def answered(
         self, sql: str, limits: Limits, work: Callable[[Link], Coroutine[Any, Any, T]]
@@ -333,7 +333,8 @@ class ServerConnector(Connector):
             raise DatabaseUnavailable(f"The connection to {self.place} is closed.", hint="Open it first.")
 
 
-async def _result(link: Link, sql: str, limits: Limits) -> QueryResult:
+async def result_of(link: Link, sql: str, limits: Limits) -> QueryResult:
+    """A query's result, with the time that it took."""
     started = time.monotonic()
     fetched = await link.fetch(sql, limits)
     return QueryResult(

@@ -32,7 +32,7 @@ WORDS = {
 NAMES = ("word", "quoted")
 BEFORE_TABLES = ("from", "join", "only", "table", ",", "(")
 KINDS = {
-    "function": "{}, for some types,",
+    "function": "{}",
     "type": "The type {}",
     "relation": "Reading {}",
     "row": "The field {}",
@@ -291,10 +291,11 @@ def unsafe_query() -> str:
 
 
 def _refused(what: str, code: str) -> QueryError:
+    itself = what.rpartition(".")[2] == code
     return QueryError(
         ErrorKind.PERMISSION,
-        f"{what} calls {code} here, which may do more than read. If it only reads, it can be declared "
-        "STABLE or IMMUTABLE.",
+        f"{f'The function {code}' if itself else f'{what} calls {code} here, which'} may do more than read. "
+        "If it only reads, it can be declared STABLE or IMMUTABLE.",
     )
 
 

@@ -483,7 +483,7 @@ async def test_what_cannot_be_opened(postgres: PostgresServer) -> None:
 
 
 async def test_lost_connections_are_opened_again(odd: Connector, postgres: PostgresServer) -> None:
-    await asyncio.gather(*(odd.run("SELECT pg_sleep(0.05)", Limits()) for _ in range(4)))
+    await asyncio.gather(*(odd.ask("SELECT pg_sleep(0.05)", Limits()) for _ in range(4)))
     postgres.execute(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'quorum'"
     )
@@ -491,7 +491,7 @@ async def test_lost_connections_are_opened_again(odd: Connector, postgres: Postg
 
 
 async def test_a_server_that_dies_in_mid_query(odd: Connector, postgres: PostgresServer) -> None:
-    task = asyncio.create_task(odd.run("SELECT pg_sleep(60)", Limits()))
+    task = asyncio.create_task(odd.ask("SELECT pg_sleep(60)", Limits()))
     running = "SELECT 1 FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'SELECT pg_sleep(60)%'"
     await until(lambda: postgres.execute(running))
     await asyncio.to_thread(postgres.kill)
@@ -540,7 +540,7 @@ async def test_settings_of_the_role_change_no_meaning(postgres: PostgresServer, 
     postgres.execute("; ".join(f"ALTER ROLE reader SET {name} = {to}" for name, to in settings.items()))
     sql = r"""
         SELECT '\' AS text, date '2024-02-01' AS day, interval '1 mon' AS span, '\x00ff'::bytea AS raw,
-            pg_sleep(0.2)
+            (SELECT count(*) FROM generate_series(1, 3000000))
     """
     try:
         async with connect(reader_url(postgres, odd_name)) as connector:

@@ -74,7 +74,7 @@ async def test_the_system_is_told_to_watch_idle_connections(far: Connector) -> N
 async def test_a_half_open_connection_is_noticed_before_a_query_and_replaced(
     far: Connector, proxy: Proxy
 ) -> None:
-    await asyncio.gather(*(far.run("SELECT pg_sleep(0.05)", Limits()) for _ in range(4)))
+    await asyncio.gather(*(far.ask("SELECT pg_sleep(0.05)", Limits()) for _ in range(4)))
     proxy.freeze()
     async with asyncio.timeout(PATIENCE):
         outcome = error(await far.run("SELECT 1", Limits()))
@@ -200,7 +200,7 @@ async def test_fifty_queries_at_once_share_the_links(postgres: PostgresServer) -
 
     async with connect(f"{postgres.admin_url}/postgres?application_name=fifty") as connector:
         watching = asyncio.create_task(watch())
-        queries = (connector.run(f"SELECT {i}, pg_sleep(0.05)::text", Limits()) for i in range(50))
+        queries = (connector.ask(f"SELECT {i}, pg_sleep(0.05)::text", Limits()) for i in range(50))
         outcomes = await asyncio.gather(*queries)
         watching.cancel()
         assert [rows(outcome)[0][0] for outcome in outcomes] == list(range(50))

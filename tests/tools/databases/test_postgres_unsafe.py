@@ -1,0 +1,223 @@
+"""Ways to a VOLATILE function that a query does not name: each would run it, and none gets to."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from quorum.tools.databases import connect
+from quorum.tools.databases.postgres import PostgresConnector
+from quorum.tools.execute import Database, execute
+from quorum.tools.ledger import Budget, Ledger
+from quorum.tools.lint import Linter
+from quorum.tools.query import ErrorKind, Limits, QueryError
+from tests.servers.postgres_server import PostgresServer
+from tests.tools.databases.contract import error, rows
+from tests.waiting import PATIENCE
+
+pytest.importorskip("psycopg", reason="the extra quorum-sql[postgres] is not installed")
+
+LIMITS = Limits(seconds=PATIENCE)
+BODY = "LANGUAGE plpgsql AS $$ BEGIN PERFORM evil(); RETURN {}; END $$"
+SCRIPT = f"""
+CREATE FUNCTION evil() RETURNS bool LANGUAGE plpgsql AS $$ BEGIN RETURN true; END $$;
+CREATE FUNCTION good(text) RETURNS bool STABLE LANGUAGE sql AS 'SELECT $1 IS NOT NULL';
+CREATE TABLE plain (id int, name text, tags text[], at point, doc json);
+INSERT INTO plain VALUES (1, 'a', '{{a}}', '(1,1)', '{{}}'), (2, 'b', '{{b}}', '(2,2)', '{{}}');
+CREATE TABLE noted (id int, note2 text, note3 text, note4 text, note5 text);
+
+CREATE FUNCTION note2(int) RETURNS text SECURITY DEFINER {BODY.format("'x'")};
+CREATE FUNCTION note2(text) RETURNS text {BODY.format("'x'")};
+CREATE FUNCTION note3(anyelement) RETURNS text {BODY.format("'x'")};
+CREATE FUNCTION note4(plain) RETURNS text {BODY.format("'x'")};
+CREATE FUNCTION note5(int, int DEFAULT 1) RETURNS text {BODY.format("'x'")};
+CREATE FUNCTION note6(int, bool DEFAULT evil()) RETURNS int STABLE LANGUAGE plpgsql AS
+    $$ BEGIN RETURN $1; END $$;
+
+CREATE FUNCTION checks(text) RETURNS bool {BODY.format("true")};
+CREATE DOMAIN d AS text CHECK (checks(VALUE));
+CREATE DOMAIN d2 AS d;
+CREATE DOMAIN d3 AS d[];
+CREATE TYPE comp AS (a int, b d);
+CREATE TYPE comp2 AS (c comp);
+CREATE DOMAIN dcomp AS comp;
+CREATE TYPE span AS RANGE (subtype = d);
+CREATE TABLE domains (id int, v d, l d[], c comp);
+CREATE TABLE kids () INHERITS (domains);
+CREATE TYPE mixed AS (t domains);
+CREATE FUNCTION takes(d) RETURNS text STABLE LANGUAGE sql AS 'SELECT $1::text';
+CREATE FUNCTION lister() RETURNS d[] STABLE LANGUAGE sql AS 'SELECT NULL::d[]';
+CREATE VIEW v_takes AS SELECT takes(name) AS t FROM plain;
+
+CREATE TYPE rank AS (n int);
+CREATE FUNCTION lt(rank, rank) RETURNS bool IMMUTABLE LANGUAGE sql AS 'SELECT ($1).n < ($2).n';
+CREATE FUNCTION le(rank, rank) RETURNS bool IMMUTABLE LANGUAGE sql AS 'SELECT ($1).n <= ($2).n';
+CREATE FUNCTION eq(rank, rank) RETURNS bool IMMUTABLE LANGUAGE sql AS 'SELECT ($1).n = ($2).n';
+CREATE FUNCTION ge(rank, rank) RETURNS bool IMMUTABLE LANGUAGE sql AS 'SELECT ($1).n >= ($2).n';
+CREATE FUNCTION gt(rank, rank) RETURNS bool IMMUTABLE LANGUAGE sql AS 'SELECT ($1).n > ($2).n';
+CREATE FUNCTION cmp(rank, rank) RETURNS int {BODY.format("($1).n - ($2).n")};
+CREATE OPERATOR <# (LEFTARG = rank, RIGHTARG = rank, FUNCTION = lt);
+CREATE OPERATOR <=# (LEFTARG = rank, RIGHTARG = rank, FUNCTION = le);
+CREATE OPERATOR =# (LEFTARG = rank, RIGHTARG = rank, FUNCTION = eq);
+CREATE OPERATOR >=# (LEFTARG = rank, RIGHTARG = rank, FUNCTION = ge);
+CREATE OPERATOR ># (LEFTARG = rank, RIGHTARG = rank, FUNCTION = gt);
+CREATE OPERATOR CLASS rank_order DEFAULT FOR TYPE rank USING btree AS
+    OPERATOR 1 <#, OPERATOR 2 <=#, OPERATOR 3 =#, OPERATOR 4 >=#, OPERATOR 5 >#, FUNCTION 1 cmp(rank, rank);
+CREATE TABLE ranked (id int, r rank);
+INSERT INTO ranked VALUES (1, ROW(1)), (2, ROW(2)), (3, ROW(2));
+CREATE VIEW v_ranked AS SELECT r FROM ranked;
+CREATE MATERIALIZED VIEW m_ranked AS SELECT r FROM ranked;
+CREATE TABLE ranks (id int, rs rank[]);
+INSERT INTO ranks VALUES (1, ARRAY[ROW(1)::rank]), (2, ARRAY[ROW(2)::rank]);
+
+CREATE FUNCTION neq(int, text) RETURNS bool {BODY.format("true")};
+CREATE FUNCTION eq(int, text) RETURNS bool STABLE LANGUAGE plpgsql AS $$ BEGIN RETURN true; END $$;
+CREATE OPERATOR !=# (LEFTARG = int, RIGHTARG = text, FUNCTION = neq);
+CREATE OPERATOR ==# (LEFTARG = int, RIGHTARG = text, FUNCTION = eq, NEGATOR = !=#);
+
+CREATE FUNCTION step(int, int) RETURNS int {BODY.format("1")};
+CREATE AGGREGATE total (int) (SFUNC = step, STYPE = int, INITCOND = '0');
+CREATE VIEW v_window AS SELECT total(id) OVER () AS t FROM plain;
+CREATE VIEW v_having AS SELECT name FROM plain GROUP BY name HAVING total(id) > 0;
+CREATE SCHEMA other;
+CREATE FUNCTION other.upper(text) RETURNS text {BODY.format("'x'")};
+CREATE TABLE status (id int, id2 int);
+INSERT INTO status VALUES (1, 1);
+ALTER TABLE status ENABLE ROW LEVEL SECURITY;
+CREATE POLICY own ON status USING (evil());
+GRANT SELECT ON ALL TABLES IN SCHEMA public TO PUBLIC;
+CREATE ROLE {{role}};
+CREATE VIEW v_policy AS SELECT id FROM status;
+ALTER VIEW v_policy OWNER TO {{role}};
+GRANT SELECT ON v_policy TO PUBLIC;
+CREATE OR REPLACE FUNCTION evil() RETURNS bool LANGUAGE plpgsql AS $$ BEGIN RAISE 'IT RAN'; END $$;
+"""
+FIELDS = (
+    "SELECT (1).note2",
+    "SELECT (id).note2 FROM plain",
+    "SELECT (p.id).note2 FROM plain p",
+    "SELECT ((SELECT 1)).note2",
+    "SELECT ('x'::text).note2",
+    'SELECT (name)."note2" FROM plain',
+    "SELECT tags[1].note2 FROM plain",
+    "SELECT (tags)[1].note2 FROM plain",
+    "SELECT (1).note3",
+    "SELECT p.note3 FROM plain p",
+    "SELECT (p).note3 FROM plain p",
+    "SELECT p.note4 FROM plain p",
+    "SELECT plain.note4 FROM plain",
+    "SELECT public.plain.note4 FROM plain",
+    "SELECT (1).note5",
+    "SELECT (ARRAY[1])[1] . /* a */ note5",
+    "SELECT note6(1)",
+    "SELECT (1).note6",
+)
+CHECKED = (
+    "SELECT 'x'::d",
+    "SELECT 'x'::d2",
+    "SELECT CAST('x' AS public.d2)",
+    "SELECT d2 'x'",
+    "SELECT d2('x'::text)",
+    "SELECT '{x}'::d[]",
+    "SELECT '{x}'::_d",
+    "SELECT ARRAY['x']::d[]",
+    "SELECT '{x}'::d3",
+    "SELECT ROW(1, 'x')::comp",
+    "SELECT '(1,x)'::comp",
+    "SELECT ('(\"(1,x)\")'::comp2)::text",
+    "SELECT '(1,x)'::dcomp",
+    "SELECT '[x,y]'::span",
+    "SELECT '{[x,y]}'::span_multirange",
+    "SELECT ROW(1, 'x', NULL, NULL)::domains",
+    "SELECT '(1,x,,)'::domains",
+    "SELECT '(1,x,,)'::public.kids",
+    "SELECT ROW(ROW(1, 'x', NULL, NULL))::mixed",
+    "SELECT v FROM jsonb_populate_record(NULL::domains, '{\"v\": \"x\"}')",
+    "SELECT v FROM json_to_record('{\"v\": \"x\"}') AS t(v d2)",
+    "SELECT v FROM XMLTABLE('/a' PASSING '<a>x</a>' COLUMNS v d PATH '.')",
+    "SELECT lag(v, 1, 'x') OVER () FROM (SELECT NULL::text AS n, d.* FROM domains d RIGHT JOIN plain ON true) t",
+    "SELECT array_append(lister(), 'x')",
+    "SELECT lister() || '{x}'",
+    "SELECT takes('x')",
+    "SELECT t FROM v_takes",
+    "SELECT ('x'::text).takes",
+)
+ORDERED = (
+    "SELECT * FROM ranked ORDER BY r",
+    "SELECT DISTINCT r FROM ranked",
+    "SELECT r, count(*) FROM ranked GROUP BY r",
+    "SELECT max(id) OVER (ORDER BY r) FROM ranked",
+    "SELECT * FROM ranked WHERE r IN (SELECT r FROM ranked ORDER BY 1)",
+    "SELECT r FROM ranked UNION SELECT r FROM ranked",
+    "SELECT greatest(r, ROW(1)::rank) FROM ranked",
+    "SELECT r FROM v_ranked ORDER BY 1",
+    "SELECT r FROM m_ranked ORDER BY 1",
+    "SELECT rs FROM ranks ORDER BY 1",
+    "SELECT ROW(1)::rank UNION SELECT ROW(2)::rank",
+    "SELECT id FROM plain WHERE NOT id ==# name",
+)
+OTHERS = (
+    "SELECT total(id) FROM plain",
+    "SELECT total(id) OVER () FROM plain",
+    "SELECT t FROM v_window",
+    "SELECT name FROM v_having",
+    "SELECT id FROM v_policy",
+    "SELECT other.upper('x')",
+    "SELECT id FROM (SELECT id FROM plain) p, v_policy AS q(z)",
+    "TABLE v_policy",
+    "SELECT evil/* /* */ */()",
+    "SELECT 1 /* /* */ ' */, evil() -- '",
+    "SELECT -1 +-- '\n(evil()::int) -- '",
+    "SELECT 1 -- '\r, evil() -- '",
+    "SELECT €$$, evil() AS z, €$$ FROM (SELECT 1 AS €$$) t",
+    "SELECT E'a'\n'\\'' || evil() || ''",
+    'SELECT U&"ev\\0069l"()',
+)
+GOOD = (
+    ("SELECT n.note2, noted.note5 FROM noted n, noted", []),
+    ("SELECT status FROM (SELECT 7 AS status) t", [(7,)]),
+    ("SELECT count(*) AS domain FROM plain", [(2,)]),
+    ("SELECT good(name) FROM plain ORDER BY id", [(True,), (True,)]),
+    ("SELECT E'it\\'s' || $a$'$a$ || 'x''y' AS \"a\"\"b\" -- evil()", [("it's'x'y",)]),
+    ("SELECT count(*) FROM plain TABLESAMPLE SYSTEM (100)", [(2,)]),
+    ("SELECT random() < 2 AND clock_timestamp() > '2020-01-01'", [(True,)]),
+)
+
+
+@pytest.fixture(scope="module")
+def name(postgres: PostgresServer) -> str:
+    return postgres.new_database(SCRIPT.replace("{role}", f"viewer{postgres.databases}"))
+
+
+@pytest.fixture
+async def unsafe(postgres: PostgresServer, name: str) -> AsyncIterator[Database]:
+    async with connect(f"{postgres.admin_url}/{name}") as connector:
+        catalog = await connector.catalog()
+        yield Database(connector, catalog, Linter(catalog), LIMITS, Ledger(Budget()))
+
+
+def connector_of(database: Database) -> PostgresConnector:
+    assert isinstance(database.connector, PostgresConnector)
+    return database.connector
+
+
+@pytest.mark.parametrize("group", [FIELDS, CHECKED, ORDERED, OTHERS])
+async def test_nothing_unsafe_runs(unsafe: Database, group: tuple[str, ...]) -> None:
+    for sql in group:
+        armed = error(await connector_of(unsafe).ask(sql, LIMITS)).message
+        below = await unsafe.connector.run(sql, LIMITS)
+        whole = await execute(unsafe, sql, agent="attacker")
+        assert "IT RAN" in armed, (sql, armed)
+        assert isinstance(below, QueryError), sql
+        assert below.kind in (ErrorKind.PERMISSION, ErrorKind.SYNTAX), (sql, below)
+        assert isinstance(whole, QueryError), sql
+        assert "IT RAN" not in below.message + whole.message, sql
+
+
+async def test_good_queries_run(unsafe: Database) -> None:
+    shown = {table.name for table in unsafe.catalog.tables}
+    assert {"plain", "noted", "status"} <= shown
+    assert not shown & {"domains", "kids", "ranked", "ranks", "v_ranked", "m_ranked", "v_policy", "v_takes"}
+    for sql, wanted in GOOD:
+        assert rows(await unsafe.connector.run(sql, LIMITS)) == wanted, sql

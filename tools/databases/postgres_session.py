@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from quorum.tools.databases.postgres_code import MARK, Rows
-from quorum.tools.databases.server import CANCEL_SECONDS, Gone, Link, Refusal
+from quorum.tools.databases.server import CANCEL_SECONDS, ROW_BYTES, Gone, Link, Refusal, received, row_too_large
 from quorum.tools.databases.session import Fetched
 from quorum.tools.query import Limits
 
@@ -46,8 +46,13 @@ LOCK_SECONDS = 5.0
 """Seconds to wait for a table that somebody alters."""
 IDLE_SECONDS = 60
 """Seconds after which the server gives up a transaction that asks nothing, of a process that hangs, say."""
-CHUNK_ROWS = 100
-"""Rows that come at a time, so that few of them are in memory as objects."""
+CHUNK_ROWS = 10
+"""Rows that come from the driver at a time: it holds them all, however large."""
+BATCH_ROWS = 100
+BATCH_BYTES = 4 * 2**20
+"""Rows that are in memory as objects before they become columns, or fewer once so many bytes have come."""
+RECEIVE_BYTES = 2**19
+"""What waits for the driver at most: it reads on as long as there is more, and the event loop stands still."""
 WATCHING = 140_000
 """The version since which a server looks whether its client is still there while it works."""
 SETTINGS = {
@@ -111,6 +116,8 @@ class PostgresLink(Link):
         for name, read in READERS.items():
             connection.adapters.register_loader(name, loader(read))
         link = cls(connection, target.schemas)
+        with socket.socket(fileno=os.dup(connection.pgconn.socket)) as line:
+            line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
         try:
             await link.within(link._prove_read_only(), CONNECT_SECONDS)
         except TimeoutError as error:
@@ -167,18 +174,26 @@ class PostgresLink(Link):
 
         kept: Collector | None = None
         transformer, shape = Transformer(self._connection), None
+        largest = max(limits.bytes, ROW_BYTES)
+        batch: list[tuple[Any, ...]] = []
+        came = received(self._socket)
         self._ask(sql)
-        while (result := await self._next()) is not None:
+        while (result := await self._next(largest)) is not None:
             if kept is None:
                 shape = _Shape.of(result)
                 kept = Collector(shape.names, list(map(kind_of, shape.types)), limits.rows, limits.bytes)
             transformer.set_pgresult(result)
-            kept.add(transformer.load_rows(0, result.ntuples, tuple))
+            batch += transformer.load_rows(0, result.ntuples, tuple)
+            if len(batch) < BATCH_ROWS and received(self._socket) - came < BATCH_BYTES:
+                continue
+            kept.add(batch)
+            batch, came = [], received(self._socket)
             if kept.truncated:
                 await self._stop()
                 break
         assert kept is not None, "a statement that reads has a result"
         assert shape is not None
+        kept.add(batch)
         await self.end()
         return Fetched(kept.finish(), kept.truncated, await self._type_names(shape))
 
@@ -288,21 +303,29 @@ class PostgresLink(Link):
             self._cut = True
             raise Gone(str(error)) from error
 
-    async def _next(self) -> PGresult | None:
+    async def _next(self, largest: int = ROW_BYTES) -> PGresult | None:
         """The next result; None when there is none left.
 
+        Args:
+            largest: Bytes that may arrive before a result is complete: the driver keeps all of them.
+
         Raises:
-            Gone, Refusal: The connection is lost; the result is an error.
+            Gone, Refusal: The connection is lost; the result is an error, or larger than that.
         """
         import psycopg
 
         line = self._connection.pgconn
         try:
+            before = received(self._socket)
             while line.flush():
                 await _ready(self._socket, writing=True)
             while line.is_busy():
                 await _ready(self._socket)
                 line.consume_input()
+                if received(self._socket) - before > largest:
+                    await self.cancel()
+                    self.sever()
+                    raise row_too_large(largest)
             result = line.get_result()
         except psycopg.Error as error:
             self._cut = True

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
+import struct
+import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
@@ -20,6 +24,8 @@ from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult, timed
 
 T = TypeVar("T")
 
+ROW_BYTES = 64 * 2**20
+"""The least limit of one row's size: a driver holds some copies of a row at once."""
 GRACE_SECONDS = 0.5
 """Time for the server to stop a query by itself, after its limit."""
 CANCEL_SECONDS = 0.5
@@ -162,6 +168,32 @@ class LooseThread:
         while task := self._tasks.get():
             task()
             del task  # holds its result
+
+
+def received(descriptor: int) -> int:
+    """A number that grows with the bytes that arrive on a connection, also where they are encrypted.
+
+    Of a TCP connection on Linux it is their count since it was opened; elsewhere (a Unix socket, macOS) the
+    most bytes of memory that this process has used. See how far it grew since the last row: a driver shows
+    nothing of a row before it is complete.
+    """
+    with socket.socket(fileno=os.dup(descriptor)) as line:
+        if sys.platform == "linux" and line.family != socket.AF_UNIX:
+            (count,) = struct.unpack_from("Q", line.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 136), 128)
+            return int(count)
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def row_too_large(size: int) -> Refusal:
+    """The refusal of a row of which more than ``size`` bytes arrived."""
+    message = (
+        f"A row is larger than {size // 2**20} MiB: the query was stopped. Select fewer columns, or cut long "
+        "values, for example left(column, 1000)."
+    )
+    return Refusal("54000", message)
 
 
 async def aside(function: Callable[..., T], *arguments: Any) -> T:

@@ -31,9 +31,18 @@ GRACE_SECONDS = 0.5
 CANCEL_SECONDS = 0.5
 """Time for a request to cancel, and again for the query to end; then the connection is cut."""
 
+UNSTOPPED = (
+    "{} queries could not be stopped and may still run on {}: no other is sent there. End them on the server, "
+    "then open it again."
+)
+
 
 class Gone(Exception):
     """The connection is lost; the message is the driver's."""
+
+
+class Unstopped(TimeoutError):
+    """A query did not end in time, and the server did not confirm that it stopped."""
 
 
 @dataclass(eq=False)
@@ -107,7 +116,7 @@ class Link(ABC):
         """The result of ``work``; what does not end in time is cancelled on the server, then cut off.
 
         Raises:
-            TimeoutError: It did not end in time.
+            TimeoutError: It did not end in time; ``Unstopped`` if cancelling did not end it either.
             Gone: It was aborted.
         """
         self._work = task = asyncio.ensure_future(work)
@@ -117,20 +126,21 @@ class Link(ABC):
             await asyncio.shield(asyncio.ensure_future(self._end_task(task)))
             raise
         if not done:
-            await self._end_task(task)
-            raise TimeoutError
+            raise TimeoutError if await self._end_task(task) else Unstopped
         if task.cancelled():
             raise Gone("it was closed")
         return task.result()
 
-    async def _end_task(self, task: asyncio.Future[Any]) -> None:
+    async def _end_task(self, task: asyncio.Future[Any]) -> bool:
+        """End it; whether cancelling was enough."""
         await self.cancel()
-        await asyncio.wait({task}, timeout=CANCEL_SECONDS)
+        stopped, _ = await asyncio.wait({task}, timeout=CANCEL_SECONDS)
         self.sever()
         await asyncio.wait({task}, timeout=CANCEL_SECONDS)
         task.cancel()
         with suppress(BaseException):
             await task
+        return bool(stopped)
 
 
 class LooseThread:
@@ -233,6 +243,8 @@ class ServerConnector(Connector):
         self._busy: set[Link] = set()
         self._quiet = asyncio.Event()
         self._opened = False
+        self._unstopped = 0
+        """Queries since it was opened that the server may still work on."""
 
     @property
     @abstractmethod
@@ -267,6 +279,7 @@ class ServerConnector(Connector):
         link = await self.connected()
         self.note_opened(link)
         self._idle.append(link)
+        self._unstopped = 0
         self._opened = True
 
     async def close(self) -> None:
@@ -288,14 +301,17 @@ class ServerConnector(Connector):
     ) -> T | QueryError:
         """What ``work`` brings from a connection, or why it brings nothing."""
         async with self._slots:
+            if self._unstopped >= self.links:
+                return QueryError(ErrorKind.RESOURCES, UNSTOPPED.format(self._unstopped, self.place))
             try:
                 return await self.on_link(limits.seconds, work)
             except Refusal as refusal:
                 found = self.query_error(refusal, sql)
                 stopped = found.kind is ErrorKind.TIMEOUT and self._opened
                 return timed_out(limits) if stopped else self._unless_closed(found)
-            except TimeoutError:
-                return timed_out(limits)
+            except TimeoutError as error:
+                self._unstopped += isinstance(error, Unstopped)
+                return timed_out(limits, stopped=not isinstance(error, Unstopped))
             except Gone as lost:
                 return self._unless_closed(QueryError(ErrorKind.UNAVAILABLE, self._lost(lost)))
             except DatabaseUnavailable as error:

@@ -18,7 +18,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from quorum.tools.databases.postgres_code import MARK, Rows
-from quorum.tools.databases.server import CANCEL_SECONDS, ROW_BYTES, Gone, Link, Refusal, received, row_too_large
+from quorum.tools.databases.server import (
+    CANCEL_SECONDS,
+    ROW_BYTES,
+    Gone,
+    Link,
+    Refusal,
+    received,
+    row_too_large,
+)
 from quorum.tools.databases.session import Fetched
 from quorum.tools.query import Limits
 

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import subprocess
+import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
+from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases import connect
 from quorum.tools.databases.postgres import PostgresConnector
+from quorum.tools.databases.server import Gone, Link
+from quorum.tools.databases.session import Fetched
 from quorum.tools.execute import Database, execute
 from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.lint import Linter
 from quorum.tools.query import ErrorKind, Limits, QueryError
+from tests.servers.mariadb_server import MariadbServer
 from tests.servers.postgres_server import PostgresServer
 from tests.tools.databases.contract import error, rows
 from tests.waiting import PATIENCE
@@ -133,8 +141,8 @@ CHECKED = (
     "SELECT '(1,x,,)'::domains",
     "SELECT '(1,x,,)'::public.kids",
     "SELECT ROW(ROW(1, 'x', NULL, NULL))::mixed",
-    "SELECT v FROM jsonb_populate_record(NULL::domains, '{\"v\": \"x\"}')",
-    "SELECT v FROM json_to_record('{\"v\": \"x\"}') AS t(v d2)",
+    'SELECT v FROM jsonb_populate_record(NULL::domains, \'{"v": "x"}\')',
+    'SELECT v FROM json_to_record(\'{"v": "x"}\') AS t(v d2)',
     "SELECT v FROM XMLTABLE('/a' PASSING '<a>x</a>' COLUMNS v d PATH '.')",
     "SELECT lag(v, 1, 'x') OVER () FROM (SELECT NULL::text AS n, d.* FROM domains d RIGHT JOIN plain ON true) t",
     "SELECT array_append(lister(), 'x')",
@@ -221,3 +229,175 @@ async def test_good_queries_run(unsafe: Database) -> None:
     assert not shown & {"domains", "kids", "ranked", "ranks", "v_ranked", "m_ranked", "v_policy", "v_takes"}
     for sql, wanted in GOOD:
         assert rows(await unsafe.connector.run(sql, LIMITS)) == wanted, sql
+
+
+PROGRAM = """
+CREATE EXTENSION file_fdw; CREATE SERVER files FOREIGN DATA WRAPPER file_fdw;
+CREATE TABLE inherited (id int); CREATE TABLE parted (id int) PARTITION BY LIST (id);
+CREATE FOREIGN TABLE child () INHERITS (inherited) SERVER files
+    OPTIONS (program 'echo 1; touch {place}/touched');
+CREATE FOREIGN TABLE part PARTITION OF parted DEFAULT SERVER files
+    OPTIONS (program 'echo 1; touch {place}/touched');
+CREATE TABLE deep (id int); CREATE TABLE deeper () INHERITS (deep); ALTER TABLE child INHERIT deeper;
+CREATE VIEW above AS SELECT id FROM parted; CREATE TABLE plain (id int);
+"""
+
+
+async def test_a_program_of_a_part_does_not_run(postgres: PostgresServer, tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    name = postgres.new_database(PROGRAM.replace("{place}", str(tmp_path)))
+    async with connect(f"{postgres.admin_url}/{name}") as connector:
+        catalog = await connector.catalog()
+        assert [table.name for table in catalog.tables] == ["plain"]
+        assert "parted is left out: reading it calls a program" in " ".join(catalog.left_out)
+        for table in ("inherited", "public.parted", "child", "deep", "deeper", '"above"'):
+            assert error(await connector.run(f"SELECT * FROM {table}", LIMITS)).kind is ErrorKind.PERMISSION
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_what_becomes_unsafe_while_it_is_open(postgres: PostgresServer) -> None:
+    name = postgres.new_database("CREATE TABLE t (a int, b text); CREATE VIEW v AS SELECT a FROM t")
+    async with connect(f"{postgres.admin_url}/{name}") as connector:
+        sql = "SELECT lower(a) FROM t"
+        assert error(await connector.run(sql, LIMITS)).kind is ErrorKind.FUNCTION
+        postgres.execute(f"CREATE FUNCTION lower(int) RETURNS text {BODY.format('1')}", name)
+        assert error(await connector.run(sql, LIMITS)).kind is ErrorKind.PERMISSION
+        postgres.execute("ALTER FUNCTION lower(int) STABLE", name)
+        assert rows(await connector.run(sql, LIMITS)) == []
+        assert rows(await connector.run("SELECT a FROM v", LIMITS)) == []
+        postgres.execute("CREATE OR REPLACE VIEW v AS SELECT a FROM t WHERE pg_sleep(0) IS NULL", name)
+        assert error(await connector.run("SELECT a FROM v", LIMITS)).kind is ErrorKind.PERMISSION
+
+
+MEASURED = """
+import asyncio, resource, sys, time
+from quorum.tools.databases import connect
+from quorum.tools.query import Limits
+
+HUGE = "SELECT (SELECT string_agg(repeat('x', 9999999), '') FROM generate_series(1, 25))"
+
+async def main():
+    longest = 0.0
+    async def watch():
+        nonlocal longest
+        while True:
+            before = time.monotonic()
+            await asyncio.sleep(0.01)
+            longest = max(longest, time.monotonic() - before)
+    async with connect(sys.argv[1]) as connector:
+        await connector.run("SELECT 'x'", Limits())
+        watching = asyncio.create_task(watch())
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        found = await connector.run(HUGE, Limits())
+        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+        many = await connector.run("SELECT repeat('x', 1000000) FROM generate_series(1, 100)", Limits())
+        print(found.kind.value, grown // 1024, longest, many.table.num_rows, many.truncated)
+        print(found.message)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("tcp", [True, False])
+def test_one_row_is_bounded_in_memory(postgres: PostgresServer, tcp: bool) -> None:
+    url = f"{postgres.admin_url}/postgres"
+    if not tcp:
+        url = f"postgresql:///postgres?host={postgres.folder}&port={postgres.port}&user=quorum_admin"
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURED, url], capture_output=True, text=True, check=True, timeout=PATIENCE
+    )
+    figures, message = done.stdout.splitlines()
+    kind, grown, longest, count, truncated = figures.split()
+    assert (kind, truncated) == ("resources", "bytes")
+    assert int(grown) < 256, "MiB, four times the limit of bytes"
+    assert float(longest) < 5, "the attack blocked the event loop for 4.5 to 10.6 s"
+    assert int(count) > 50
+    assert message.startswith("A row is larger than 64 MiB: the query was stopped. Select fewer columns")
+
+
+class Deaf(Link):
+    """A server that goes on whatever it is told."""
+
+    sound = True
+
+    def __init__(self) -> None:
+        self.woken = asyncio.Event()
+
+    async def begin(self, seconds: float) -> None: ...
+    async def settle(self) -> None: ...
+    async def close(self) -> None: ...
+    async def cancel(self) -> None: ...
+
+    def sever(self) -> None:
+        self.woken.set()
+
+    async def fetch(self, sql: str, limits: Limits) -> Fetched:
+        await self.woken.wait()
+        raise Gone("it was cut off")
+
+
+async def test_what_does_not_stop_is_said_and_counted(
+    postgres: PostgresServer, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quorum.tools.databases.server.GRACE_SECONDS", 0.0)
+    monkeypatch.setattr("quorum.tools.databases.server.CANCEL_SECONDS", 0.01)
+    async with connect(f"{postgres.admin_url}/{name}") as connector:
+        assert isinstance(connector, PostgresConnector)
+        for _ in range(connector.links):
+            connector._idle.append(Deaf())
+            outcome = error(await connector.ask("SELECT 1", Limits(seconds=0.01)))
+            assert outcome.kind is ErrorKind.TIMEOUT
+            assert outcome.message.endswith("the server did not stop it: it may still run there.")
+        refused = error(await connector.run("SELECT 1", LIMITS))
+        assert (refused.kind, refused.message[:36]) == (
+            ErrorKind.RESOURCES,
+            "4 queries could not be stopped and m",
+        )
+
+
+async def test_three_ways_to_see_no_table(postgres: PostgresServer) -> None:
+    role = f"clerk{postgres.databases}"
+    name = postgres.new_database(
+        f"CREATE SCHEMA finance; CREATE SCHEMA hr; CREATE SCHEMA void; CREATE TABLE finance.a (x int);"
+        f"CREATE TABLE hr.b (x int); CREATE ROLE {role} LOGIN PASSWORD 'pw'; GRANT USAGE ON SCHEMA hr, void TO {role}"
+    )
+    found = {}
+    for schema in ("financ", "finance", "hr", "void"):
+        async with connect(
+            f"postgresql://{role}:pw@127.0.0.1:{postgres.port}/{name}?schema={schema}"
+        ) as connector:
+            with pytest.raises(DatabaseUnavailable) as caught:
+                await connector.catalog()
+            found[schema] = (str(caught.value), caught.value.hint)
+    assert "holds no schema financ." in found["financ"][0]
+    assert found["financ"][1] == "There are: finance, public, void, hr."
+    assert f"{role} has no right to use the schema finance of" in found["finance"][0]
+    assert found["finance"][1] == (
+        f"GRANT USAGE ON SCHEMA finance TO {role}; GRANT SELECT ON ALL TABLES IN SCHEMA finance TO {role};"
+    )
+    assert f"{role} has no right to read any of the 1 tables of the schema hr" in found["hr"][0]
+    assert found["hr"][1] == f"GRANT SELECT ON ALL TABLES IN SCHEMA hr TO {role};"
+    assert "holds no table" in found["void"][0]
+
+
+async def test_mysql_hides_what_an_account_may_not_see(mariadb: MariadbServer) -> None:
+    mine, theirs = (
+        mariadb.new_database("CREATE TABLE a (x int)"),
+        mariadb.new_database("CREATE TABLE b (x int)"),
+    )
+    mariadb.execute(
+        f"CREATE USER clerk@'127.0.0.1' IDENTIFIED BY 'pw'; GRANT INSERT ON {mine}.* TO clerk@'127.0.0.1'"
+    )
+    start = f"mysql://clerk:pw@127.0.0.1:{mariadb.port}/{mine}?schema="
+    found = {}
+    for schema in (mine, theirs, "marketing"):
+        async with connect(start + schema) as connector:
+            with pytest.raises(DatabaseUnavailable) as caught:
+                await connector.catalog()
+            found[schema] = (str(caught.value), caught.value.hint)
+    assert "'clerk'@'127.0.0.1' has no right to read any of the 1 tables" in found[mine][0]
+    assert found[mine][1] == f"GRANT SELECT ON {mine}.* TO 'clerk'@'127.0.0.1';"
+    for schema in (theirs, "marketing"):
+        assert f"holds no schema {schema}, or hides it from 'clerk'@'127.0.0.1'." in found[schema][0]
+        assert f"There are: {mine}" in found[schema][1]
+        assert f"GRANT SELECT ON {schema}.* TO" in found[schema][1]

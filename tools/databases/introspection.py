@@ -372,7 +372,7 @@ def nothing_to_read(
     Returns:
         None where the schemas are simply empty.
     """
-    for name in wanted or schemas:
+    for name in sorted(wanted or schemas, key=schemas.__contains__):
         if name not in schemas:
             known = sorted(schemas, key=lambda other: -SequenceMatcher(None, name, other).ratio())
             there = f"There are: {listed(known)}." if known else f"{who} sees no schema at all."
@@ -385,9 +385,7 @@ def nothing_to_read(
             message = f"{who} has no right to use the schema {name} of {place}."
             return DatabaseUnavailable(message, hint=" ".join(g.format(name) for g in grants.values()))
         if tables:
-            message = (
-                f"{who} has no right to read any of the {tables} tables of the schema {name} of {place}."
-            )
+            message = f"{who} may read none of the {tables} tables of the schema {name} of {place}."
             return DatabaseUnavailable(message, hint=grants["read"].format(name))
     return None
 

@@ -1,7 +1,7 @@
 """Code of a PostgreSQL database's own that a plain query would call, where it may do more than read.
 
 A read-only transaction stops neither sleeping, nor locks, nor reading files, nor whatever another server is
-asked. The rule: a VOLATILE function that is not one of the harmless ones of the guard's list is unsafe, and so
+asked. The rule: a VOLATILE function that is not one of the harmless ones of the guard's list is unsafe, so
 is a foreign table that runs a program; whatever uses something unsafe is unsafe, by the server's own records
 of what uses what. A query that names something unsafe is refused, and an unsafe table or view is not in the
 catalog. For example, a domain whose check calls a VOLATILE function is unsafe, and therefore its array, a

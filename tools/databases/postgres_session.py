@@ -60,7 +60,7 @@ BATCH_ROWS = 100
 BATCH_BYTES = 4 * 2**20
 """Rows that are in memory as objects before they become columns, or fewer once so many bytes have come."""
 RECEIVE_BYTES = 2**19
-"""What waits for the driver at most: it reads on as long as there is more, and the event loop stands still."""
+"""What waits for the driver at most: it reads as long as there is more, and the event loop stands still."""
 WATCHING = 140_000
 """The version since which a server looks whether its client is still there while it works."""
 SETTINGS = {

@@ -32,8 +32,8 @@ CANCEL_SECONDS = 0.5
 """Time for a request to cancel, and again for the query to end; then the connection is cut."""
 
 UNSTOPPED = (
-    "{} queries could not be stopped and may still run on {}: no other is sent there. End them on the server, "
-    "then open it again."
+    "{} queries could not be stopped and may still run on {}: no other is sent there. End them on the "
+    "server, then open it again."
 )
 
 

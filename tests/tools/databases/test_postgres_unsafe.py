@@ -144,7 +144,7 @@ CHECKED = (
     'SELECT v FROM jsonb_populate_record(NULL::domains, \'{"v": "x"}\')',
     'SELECT v FROM json_to_record(\'{"v": "x"}\') AS t(v d2)',
     "SELECT v FROM XMLTABLE('/a' PASSING '<a>x</a>' COLUMNS v d PATH '.')",
-    "SELECT lag(v, 1, 'x') OVER () FROM (SELECT NULL::text AS n, d.* FROM domains d RIGHT JOIN plain ON true) t",
+    "SELECT lag(v, 1, 'x') OVER () FROM (SELECT d.* FROM domains d RIGHT JOIN plain ON true) t",
     "SELECT array_append(lister(), 'x')",
     "SELECT lister() || '{x}'",
     "SELECT takes('x')",
@@ -274,7 +274,7 @@ import asyncio, resource, sys, time
 from quorum.tools.databases import connect
 from quorum.tools.query import Limits
 
-HUGE = "SELECT (SELECT string_agg(repeat('x', 9999999), '') FROM generate_series(1, 25))"
+HUGE = "SELECT (SELECT string_agg(repeat('x', 9999999), '') FROM generate_series(1, 60))"
 
 async def main():
     longest = 0.0
@@ -298,11 +298,8 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.parametrize("tcp", [True, False])
-def test_one_row_is_bounded_in_memory(postgres: PostgresServer, tcp: bool) -> None:
+def test_one_row_is_bounded_in_memory(postgres: PostgresServer) -> None:
     url = f"{postgres.admin_url}/postgres"
-    if not tcp:
-        url = f"postgresql:///postgres?host={postgres.folder}&port={postgres.port}&user=quorum_admin"
     done = subprocess.run(
         [sys.executable, "-c", MEASURED, url], capture_output=True, text=True, check=True, timeout=PATIENCE
     )
@@ -359,7 +356,8 @@ async def test_three_ways_to_see_no_table(postgres: PostgresServer) -> None:
     role = f"clerk{postgres.databases}"
     name = postgres.new_database(
         f"CREATE SCHEMA finance; CREATE SCHEMA hr; CREATE SCHEMA void; CREATE TABLE finance.a (x int);"
-        f"CREATE TABLE hr.b (x int); CREATE ROLE {role} LOGIN PASSWORD 'pw'; GRANT USAGE ON SCHEMA hr, void TO {role}"
+        f"CREATE TABLE hr.b (x int); CREATE ROLE {role} LOGIN PASSWORD 'pw';"
+        f"GRANT USAGE ON SCHEMA hr, void TO {role}"
     )
     found = {}
     for schema in ("financ", "finance", "hr", "void"):
@@ -375,7 +373,7 @@ async def test_three_ways_to_see_no_table(postgres: PostgresServer) -> None:
     assert found["finance"][1] == (
         f"GRANT USAGE ON SCHEMA finance TO {role}; GRANT SELECT ON ALL TABLES IN SCHEMA finance TO {role};"
     )
-    assert f"{role} has no right to read any of the 1 tables of the schema hr" in found["hr"][0]
+    assert f"{role} may read none of the 1 tables of the schema hr" in found["hr"][0]
     assert found["hr"][1] == f"GRANT SELECT ON ALL TABLES IN SCHEMA hr TO {role};"
     assert "holds no table" in found["void"][0]
 
@@ -395,7 +393,7 @@ async def test_mysql_hides_what_an_account_may_not_see(mariadb: MariadbServer) -
             with pytest.raises(DatabaseUnavailable) as caught:
                 await connector.catalog()
             found[schema] = (str(caught.value), caught.value.hint)
-    assert "'clerk'@'127.0.0.1' has no right to read any of the 1 tables" in found[mine][0]
+    assert "'clerk'@'127.0.0.1' may read none of the 1 tables" in found[mine][0]
     assert found[mine][1] == f"GRANT SELECT ON {mine}.* TO 'clerk'@'127.0.0.1';"
     for schema in (theirs, "marketing"):
         assert f"holds no schema {schema}, or hides it from 'clerk'@'127.0.0.1'." in found[schema][0]

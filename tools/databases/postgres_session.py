@@ -70,7 +70,13 @@ SETTINGS = {
     "idle_in_transaction_session_timeout": f"{IDLE_SECONDS}s",
 }
 READS = re.compile(r"[\s(]*(?:SELECT|WITH|VALUES|TABLE|EXPLAIN|SHOW)\b", re.IGNORECASE)
-END = "ROLLBACK; SELECT pg_advisory_unlock_all()"
+OWN_FIRST = """
+    SELECT pg_catalog.set_config('search_path', CASE WHEN pg_catalog.strpos(path, 'pg_catalog')
+        OPERATOR(pg_catalog.>) 1 THEN pg_catalog.concat('pg_catalog, ', path) ELSE path END, true)
+    FROM pg_catalog.current_setting('search_path') AS path
+"""
+"""The server's own functions hide others of their names, also where a role's search path says otherwise."""
+END = "ROLLBACK; SELECT pg_catalog.pg_advisory_unlock_all()"
 
 
 @dataclass(frozen=True)
@@ -269,7 +275,7 @@ class PostgresLink(Link):
         if self._schemas:
             quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in self._schemas)
             lines.append(f"SET LOCAL search_path = {quoted}")
-        return "; ".join([*lines, MARK])
+        return "; ".join([*lines, OWN_FIRST, MARK])
 
     async def _prove_read_only(self) -> None:
         await self.begin(BEGIN_SECONDS)
@@ -376,7 +382,7 @@ class PostgresLink(Link):
         """The engine's own names of a result's types, such as ``numeric(10,2)``."""
         wanted = list(zip(shape.types, shape.modifiers, strict=True))
         if missing := list(dict.fromkeys(pair for pair in wanted if pair not in self._names)):
-            asked = ", ".join(f"format_type({kind}, {modifier})" for kind, modifier in missing)
+            asked = ", ".join(f"pg_catalog.format_type({kind}, {modifier})" for kind, modifier in missing)
             self._ask(f"SELECT {asked}")
             while (result := await self._next()) is not None:
                 if result.ntuples:

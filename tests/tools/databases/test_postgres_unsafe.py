@@ -269,6 +269,20 @@ async def test_what_becomes_unsafe_while_it_is_open(postgres: PostgresServer) ->
         assert error(await connector.run("SELECT a FROM v", LIMITS)).kind is ErrorKind.PERMISSION
 
 
+async def test_a_search_path_hides_none_of_the_servers_functions(postgres: PostgresServer) -> None:
+    name = postgres.new_database(
+        "CREATE TABLE t (a int); CREATE FUNCTION evil() RETURNS bool LANGUAGE sql AS 'SELECT true';"
+        f"CREATE FUNCTION format_type(oid, int) RETURNS text {BODY.format('1')};"
+        f"CREATE FUNCTION lower(text) RETURNS text {BODY.format('1')};"
+    )
+    postgres.execute(f"ALTER DATABASE {name} SET search_path = public, pg_catalog", name)
+    async with connect(f"{postgres.admin_url}/{name}") as connector:
+        assert isinstance(connector, PostgresConnector)
+        assert [table.name for table in (await connector.catalog()).tables] == ["t"]
+        assert rows(await connector.ask("SELECT lower('X')", LIMITS)) == [("x",)]
+        assert rows(await connector.run("SELECT count(*) FROM t", LIMITS)) == [(0,)]
+
+
 MEASURED = """
 import asyncio, resource, sys, time
 from quorum.tools.databases import connect

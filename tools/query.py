@@ -131,9 +131,10 @@ class Limits:
         return self if seconds is None else replace(self, seconds=max(0.05, min(self.seconds, seconds)))
 
 
-def timed_out(limits: Limits) -> QueryError:
-    """The error of a query that was stopped at its time limit."""
-    message = f"The query did not finish within {limits.seconds:g} s and was stopped."
+def timed_out(limits: Limits, *, stopped: bool = True) -> QueryError:
+    """The error of a query that was stopped at its time limit, or that the server did not stop."""
+    end = " and was stopped" if stopped else ": it was cut off, and the server may go on with it"
+    message = f"The query did not finish within {limits.seconds:g} s{end}."
     return QueryError(ErrorKind.TIMEOUT, message)
 
 

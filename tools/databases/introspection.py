@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import SequenceMatcher
 from functools import lru_cache, partial
 from itertools import islice
 from typing import Any, Protocol, TypeAlias
@@ -351,6 +352,42 @@ def is_unread(kind: str) -> bool:
 def listed(names: Sequence[str]) -> str:
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return ", ".join(names[:NAMED]) + more
+
+
+def nothing_to_read(
+    place: str,
+    who: str,
+    wanted: Sequence[str],
+    schemas: Mapping[str, tuple[bool, int]],
+    grants: Mapping[str, str],
+) -> DatabaseUnavailable | None:
+    """Why an account sees no table: the first schema that is absent, closed, or full of unreadable tables.
+
+    Args:
+        wanted: The schemas that the URL names; all where it names none.
+        schemas: Those that the engine shows: whether the account may use it, and how many tables it holds.
+        grants: The statement that gives the right, by "use" and "read", with {} for the schema. Without "use"
+            the engine hides what an account has no right to.
+
+    Returns:
+        None where the schemas are simply empty.
+    """
+    for name in sorted(wanted or schemas, key=schemas.__contains__):
+        if name not in schemas:
+            known = sorted(schemas, key=lambda other: -SequenceMatcher(None, name, other).ratio())
+            there = f"There are: {listed(known)}." if known else f"{who} sees no schema at all."
+            if "use" in grants:
+                return DatabaseUnavailable(f"{place} holds no schema {name}.", hint=there)
+            hint = f"{there} If it is there: {grants['read'].format(name)}"
+            return DatabaseUnavailable(f"{place} holds no schema {name}, or hides it from {who}.", hint=hint)
+        usable, tables = schemas[name]
+        if not usable:
+            message = f"{who} has no right to use the schema {name} of {place}."
+            return DatabaseUnavailable(message, hint=" ".join(g.format(name) for g in grants.values()))
+        if tables:
+            message = f"{who} may read none of the {tables} tables of the schema {name} of {place}."
+            return DatabaseUnavailable(message, hint=grants["read"].format(name))
+    return None
 
 
 def quoted(*names: str) -> str:

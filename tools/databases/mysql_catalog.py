@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from quorum.knowledge.catalog import Column, ForeignKey, Table
 from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases.base import Account, Snapshot
-from quorum.tools.databases.introspection import TEXT_CHARACTERS, Introspection, is_unread
+from quorum.tools.databases.introspection import TEXT_CHARACTERS, Introspection, is_unread, nothing_to_read
 from quorum.tools.databases.sampling import Source, with_values
 from quorum.tools.query import Limits, QueryError
 
@@ -38,6 +38,13 @@ KEYS = """
     FROM information_schema.key_column_usage
     WHERE table_schema IN ({schemas}) AND (constraint_name = 'PRIMARY' OR referenced_table_name IS NOT NULL)
     ORDER BY table_schema, table_name, constraint_name, ordinal_position
+"""
+SCHEMAS = """
+    SELECT s.schema_name AS name, COUNT(t.table_name) AS tables, CURRENT_USER() AS account
+    FROM information_schema.schemata s
+    LEFT JOIN information_schema.tables t ON t.table_schema = s.schema_name
+    WHERE s.schema_name NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys')
+    GROUP BY s.schema_name ORDER BY s.schema_name
 """
 IDENTITY = """
     SELECT @@hostname AS host, @@port AS port, @@version AS version, SUBSTRING_INDEX(USER(), '@', 1) AS login,
@@ -95,6 +102,13 @@ async def introspect(connector: MysqlConnector, before: Snapshot | None, samples
         sources.append(
             Source(table, quoted(*name), texts, row["mark"] or "", row["estimate"], countable=not view)
         )
+    if not sources:
+        rows = await look.ask(SCHEMAS)
+        who = "@".join(f"'{part}'" for part in rows[0]["account"].rsplit("@", 1)) if rows else "the account"
+        grants = {"read": f"GRANT SELECT ON {{}}.* TO {who};"}
+        found = {row["name"]: (True, row["tables"]) for row in rows}
+        if problem := nothing_to_read(connector.place, who, connector.schemas, found, grants):
+            raise problem
     return look.snapshot(await with_values(look, sources, samples))
 
 

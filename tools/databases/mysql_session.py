@@ -127,7 +127,7 @@ class MysqlLink(ThreadLink):
         connection, self._cut = self._connection, True
         if connection is None:
             return
-        self.runs_on = None
+        self.runs_on = True
         with suppress(Gone, Refusal, TimeoutError):
             async with asyncio.timeout(CANCEL_SECONDS):
                 await aside(self._kill, connection.thread_id())

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import DatabaseUnavailable, is_installed, missing_extra
 from quorum.tools.databases import postgres_costs as costs
 from quorum.tools.databases.base import Account, Snapshot
-from quorum.tools.databases.postgres_code import OwnCode
+from quorum.tools.databases.postgres_code import OwnCode, unsafe_query
 from quorum.tools.databases.postgres_errors import query_error, sentence
 from quorum.tools.databases.postgres_session import PostgresLink
 from quorum.tools.databases.postgres_url import Target
-from quorum.tools.databases.server import Gone, Link, Refusal, ServerConnector
+from quorum.tools.databases.server import Gone, Link, Refusal, ServerConnector, result_of
 from quorum.tools.databases.texts import READS, uncallable, unsendable
 from quorum.tools.query import Estimate, Limits, QueryError, QueryResult
+
+T = TypeVar("T")
+Work = Callable[[Link, str, Limits], Awaitable[T]]
 
 HINTS = (
     (
@@ -100,23 +103,47 @@ class PostgresConnector(ServerConnector):
         self._code = OwnCode()
         await super().open()
         try:
-            self._code = await OwnCode.of(self)
+            await self.own_code()
         except BaseException:
             await self.close()
             raise
 
+    async def own_code(self) -> OwnCode:
+        """What queries may not name, as the database is now.
+
+        Raises:
+            DatabaseUnavailable: It cannot be read.
+        """
+        answer = await self.answered("", ENOUGH, self._current_code)
+        if isinstance(answer, QueryError):
+            raise DatabaseUnavailable(f"The database's own functions cannot be read: {answer.message}")
+        return answer
+
     async def run(self, sql: str, limits: Limits) -> QueryResult | QueryError:
+        return await self._checked(sql, limits, result_of)
+
+    async def _checked(self, sql: str, limits: Limits, work: Work[T]) -> T | QueryError:
+        """What ``work`` makes of a query that names nothing unsafe, in the transaction that says so."""
         self._check_open()
-        return self._refusal(sql) or await self.ask(sql, limits)
+        if problem := self.unsendable(sql) or uncallable(sql, "postgres"):
+            return problem
+
+        async def checked(link: Link) -> T | QueryError:
+            refused = (await self._current_code(link)).refusal(sql)
+            return refused or await work(link, sql, limits)
+
+        return await self.answered(sql, limits, checked)
+
+    async def _current_code(self, link: Link) -> OwnCode:
+        assert isinstance(link, PostgresLink)
+        if link.mark != self._code.mark:
+            self._code = OwnCode.of(await link.ask(unsafe_query()), link.mark)
+        return self._code
 
     async def estimate(self, sql: str, limits: Limits) -> Estimate | QueryError | None:
-        self._check_open()
-        if problem := self._refusal(sql):
-            return problem
-        if costs.INSPECTS.match(sql):
-            return Estimate(unknown="EXPLAIN runs its query") if costs.RUNS.search(sql) else Estimate(bytes=0)
-        explained = await self.answered(sql, limits, lambda link: _explained(link, sql, limits))
-        if isinstance(explained, QueryError):
+        work = _inspected if costs.INSPECTS.match(sql) else _explained
+        explained = await self._checked(sql, limits, work)
+        if not isinstance(explained, str):
             return explained
         plan = await asyncio.to_thread(costs.plan_of, explained)
         found = list[list[dict[str, Any]]]()
@@ -163,10 +190,6 @@ class PostgresConnector(ServerConnector):
     def unsendable(self, sql: str) -> QueryError | None:
         return unsendable(sql, "postgres", READS)
 
-    def _refusal(self, sql: str) -> QueryError | None:
-        """Why a query may not run."""
-        return self.unsendable(sql) or uncallable(sql, "postgres") or self._code.refusal(sql)
-
     def query_error(self, refusal: Refusal, sql: str) -> QueryError:
         return query_error(refusal, sql)
 
@@ -176,6 +199,11 @@ class PostgresConnector(ServerConnector):
     def note_opened(self, link: Link) -> None:
         assert isinstance(link, PostgresLink)
         self._name, self.version, self.server = link.database, link.version, link.server
+
+
+async def _inspected(_: Link, sql: str, __: Limits) -> Estimate:
+    """Of a text that shows a plan or a setting."""
+    return Estimate(unknown="EXPLAIN runs its query") if costs.RUNS.search(sql) else Estimate(bytes=0)
 
 
 async def _explained(link: Link, sql: str, limits: Limits) -> str:

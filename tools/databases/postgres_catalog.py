@@ -16,10 +16,11 @@ from quorum.tools.databases.introspection import (
     Introspection,
     is_unread,
     listed,
+    nothing_to_read,
     quoted,
 )
 from quorum.tools.databases.postgres_account import OURS
-from quorum.tools.databases.postgres_code import POLICED, READS, by_relation
+from quorum.tools.databases.postgres_code import POLICED
 from quorum.tools.databases.postgres_marks import marks_of
 from quorum.tools.databases.sampling import Source, with_values
 from quorum.tools.query import Limits, QueryError, QueryResult
@@ -91,6 +92,13 @@ COMPOSITES = r"""
     WHERE c.relkind = 'c' AND a.attnum > 0 AND NOT a.attisdropped
     AND n.nspname NOT LIKE 'pg\_%' AND n.nspname <> 'information_schema' ORDER BY c.reltype, a.attnum
 """
+SCHEMAS = rf"""
+    SELECT n.nspname AS name, has_schema_privilege(n.oid, 'USAGE') AS usable, count(c.oid) AS tables,
+        quote_ident(current_user) AS role
+    FROM pg_namespace n LEFT JOIN pg_class c
+    ON c.relnamespace = n.oid AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition
+    WHERE {OURS} GROUP BY n.oid, n.nspname ORDER BY n.nspname
+"""
 Row = dict[str, Any]
 
 
@@ -99,10 +107,12 @@ async def introspect(connector: PostgresConnector, before: Snapshot | None, samp
     look = Introspection(_Ours(connector), before)
     schemas = _schemas(connector.schemas)
     relations = await look.ask(RELATIONS.format(schemas=schemas))
+    if not relations:
+        await _check_rights(connector, look)
     columns = _by(await look.ask(COLUMNS.format(schemas=schemas)), "oid")
     keys = _by(await look.ask(KEYS.format(schemas=schemas)), "oid")
     composites = _by(await look.ask(COMPOSITES), "owner")
-    code = by_relation(await look.ask(READS))
+    code = (await connector.own_code()).relations
     policed = {row["oid"] for row in await look.ask(POLICED)}
     marks = await marks_of(look, policed)
     full_names = {row["oid"]: f"{row['schema']}.{row['name']}" for row in relations}
@@ -128,6 +138,19 @@ async def introspect(connector: PostgresConnector, before: Snapshot | None, samp
     if filtered:
         look.notes.append(f"Row policies may hide rows of: {listed(filtered)}.")
     return look.snapshot(tables, filtered)
+
+
+async def _check_rights(connector: PostgresConnector, look: Introspection) -> None:
+    """Say which right is missing, where one is."""
+    rows = await look.ask(SCHEMAS)
+    who = rows[0]["role"] if rows else "the role"
+    grants = {
+        "use": f"GRANT USAGE ON SCHEMA {{}} TO {who};",
+        "read": f"GRANT SELECT ON ALL TABLES IN SCHEMA {{}} TO {who};",
+    }
+    schemas = {row["name"]: (row["usable"], row["tables"]) for row in rows}
+    if problem := nothing_to_read(connector.place, who, connector.schemas, schemas, grants):
+        raise problem
 
 
 @dataclass

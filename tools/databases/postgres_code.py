@@ -1,150 +1,156 @@
 """Code of a PostgreSQL database's own that a plain query would call, where it may do more than read.
 
 A read-only transaction stops neither sleeping, nor locks, nor reading files, nor whatever another server is
-asked; the guard lets no query name what does so. But a view's definition, a row policy or a domain's check
-may call it, an operator or a cast may stand for it, and a function of the database's own may bear the name of
-a harmless one, for other types. What is declared VOLATILE is refused, by name; a function that is declared
-STABLE or IMMUTABLE is believed, as the server itself believes it.
+asked. The rule: a VOLATILE function that is not one of the harmless ones of the guard's list is unsafe, so
+is a foreign table that runs a program; whatever uses something unsafe is unsafe, by the server's own records
+of what uses what. A query that names something unsafe is refused, and an unsafe table or view is not in the
+catalog. For example, a domain whose check calls a VOLATILE function is unsafe, and therefore its array, a
+table with a column of it, and a view on that table. A function that is declared STABLE or IMMUTABLE is
+believed, as the server itself believes it.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.guard.vocabulary import function_names
-from quorum.tools.query import ErrorKind, Limits, QueryError
-
-if TYPE_CHECKING:
-    from quorum.tools.databases.postgres import PostgresConnector
+from quorum.tools.query import ErrorKind, QueryError
 
 FIRST_OWN = 16384
 """The least number of an object that was made after the server's own."""
 WORDS = {
     "like": ("~~", "!~~"),
     "ilike": ("~~*", "!~~*"),
-    "between": (">=", "<="),
+    "similar": ("~", "!~"),
+    "between": (">=", "<=", "<", ">"),
     **dict.fromkeys(("in", "nullif", "using", "natural", "when", "distinct"), ("=", "<>")),
 }
 """The operators that keywords stand for."""
-SPELLINGS = {
-    "int4": ("int", "integer"),
-    "int8": ("bigint",),
-    "int2": ("smallint",),
-    "float8": ("float", "double"),
-    "float4": ("float", "real"),
-    "bool": ("boolean",),
-    "varchar": ("character", "char", "national"),
-    "bpchar": ("character", "char", "national"),
-    "numeric": ("decimal", "dec"),
-    "timestamptz": ("timestamp",),
-    "timetz": ("time",),
-    "varbit": ("bit",),
+NAMES = ("word", "quoted")
+BEFORE_TABLES = ("from", "join", "only", "table", ",", "(")
+KINDS = {
+    "function": "{}",
+    "type": "The type {}",
+    "relation": "Reading {}",
+    "row": "The field {}",
+    "value": "The field {}",
 }
-"""Other names of built-in types, by their first words."""
-
-_CODE = f"""
-    parts AS (
-        SELECT a.aggfnoid::oid AS whole, part::oid AS part FROM pg_aggregate a CROSS JOIN LATERAL (VALUES
-            (a.aggtransfn), (a.aggfinalfn), (a.aggcombinefn), (a.aggserialfn), (a.aggdeserialfn),
-            (a.aggmtransfn), (a.aggminvtransfn), (a.aggmfinalfn)) AS of (part)
-        WHERE part <> 0
+UNCLEAR = "Nested comments, names as U&\"…\" and texts as E'…' '…' cannot be checked: write them plainly."
+Token = tuple[str, str]
+Rows = list[tuple[str, ...]]
+"""Of an answer, as text."""
+_EDGES = r"""
+    trees AS (  -- expressions: on functions that come with the server it records no dependency
+        SELECT 'pg_rewrite'::regclass::oid AS class, oid AS id, ev_action::text AS tree FROM pg_rewrite
+        WHERE oid >= {first} AND rulename = '_RETURN'
+        UNION ALL SELECT 'pg_policy'::regclass, oid, polqual::text FROM pg_policy
+        UNION ALL SELECT 'pg_constraint'::regclass, oid, conbin::text FROM pg_constraint WHERE contypid <> 0
+        UNION ALL SELECT 'pg_proc'::regclass, oid, proargdefaults::text FROM pg_proc WHERE oid >= {first}
     ),
-    changing AS (
-        SELECT p.oid, p.proname::text AS name, p.oid >= {FIRST_OWN} AND NOT EXISTS (
+    policies AS (
+        SELECT p.oid, p.polrelid FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid
+        WHERE c.relrowsecurity AND p.polcmd IN ('r', '*')
+    ),
+    families AS (  -- operator families and what they call; those of extensions are believed
+        SELECT f.family, f.code FROM changing c JOIN (
+            SELECT amprocfamily, amproc::oid FROM pg_amproc
+            UNION SELECT m.amopfamily, o.oprcode::oid FROM pg_amop m JOIN pg_operator o ON o.oid = m.amopopr
+        ) AS f (family, code) ON f.code = c.oid WHERE c.own
+    ),
+    uses (class, id, on_class, on_id) AS MATERIALIZED (
+        SELECT d.classid, d.objid, d.refclassid, d.refobjid FROM pg_depend d WHERE CASE d.refclassid
+            WHEN 'pg_type'::regclass THEN true
+            WHEN 'pg_class'::regclass THEN d.classid IN ('pg_rewrite'::regclass, 'pg_policy'::regclass)
+            WHEN 'pg_proc'::regclass THEN d.classid NOT IN ('pg_proc'::regclass, 'pg_class'::regclass)
+            ELSE d.refclassid IN ('pg_operator'::regclass, 'pg_opclass'::regclass)
+                AND d.classid <> 'pg_proc'::regclass
+        END
+        UNION ALL SELECT t.class, t.id, 'pg_proc'::regclass, c.oid FROM trees t
+        CROSS JOIN regexp_matches(t.tree, ':(?:funcid|opfuncid|aggfnoid|winfnoid) (\d+)', 'g') AS found
+        JOIN changing c ON c.oid = found[1]::bigint::oid
+        UNION ALL SELECT 'pg_proc'::regclass, a.aggfnoid, 'pg_proc'::regclass, part
+        FROM pg_aggregate a CROSS JOIN unnest(ARRAY[
+            a.aggtransfn, a.aggfinalfn, a.aggcombinefn, a.aggserialfn, a.aggdeserialfn, a.aggmtransfn,
+            a.aggminvtransfn, a.aggmfinalfn
+        ]) AS part
+        UNION ALL SELECT 'pg_operator'::regclass, o.oid, 'pg_operator'::regclass, other
+        FROM pg_operator o CROSS JOIN unnest(ARRAY[o.oprcom, o.oprnegate]) AS other WHERE o.oid >= {first}
+        UNION ALL SELECT 'pg_operator'::regclass, m.amopopr, 'pg_proc'::regclass, f.code
+        FROM families f JOIN pg_amop m ON m.amopfamily = f.family
+        UNION ALL SELECT 'pg_opclass'::regclass, c.oid, 'pg_proc'::regclass, f.code
+        FROM families f JOIN pg_opclass c ON c.opcfamily = f.family
+        UNION ALL SELECT 'pg_type'::regclass, opcintype, 'pg_opclass'::regclass, oid FROM pg_opclass
+        WHERE opcdefault
+        UNION ALL SELECT 'pg_type'::regclass,
+            CASE WHEN castsource < {first} THEN casttarget ELSE castsource END, 'pg_proc'::regclass, castfunc
+        FROM pg_cast
+        UNION ALL SELECT 'pg_type'::regclass, contypid, 'pg_constraint'::regclass, oid FROM pg_constraint
+        WHERE contypid <> 0
+        UNION ALL SELECT 'pg_type'::regclass, c.reltype, 'pg_type'::regclass, d.refobjid
+        FROM pg_depend d JOIN pg_class c ON c.oid = d.objid AND d.classid = 'pg_class'::regclass
+        WHERE d.refclassid = 'pg_type'::regclass AND c.reltype <> 0
+        UNION ALL SELECT 'pg_class'::regclass, r.ev_class, 'pg_rewrite'::regclass, r.oid
+        FROM pg_rewrite r JOIN pg_class c ON c.oid = r.ev_class
+        WHERE c.relkind = 'v' AND r.rulename = '_RETURN'
+        UNION ALL SELECT 'pg_class'::regclass, polrelid, 'pg_policy'::regclass, oid FROM policies
+        WHERE row_security_active(polrelid)
+        UNION ALL SELECT d.classid, d.objid, 'pg_policy'::regclass, p.oid  -- who owns a view reads for others
+        FROM policies p JOIN pg_depend d ON d.refobjid = p.polrelid AND d.refclassid = 'pg_class'::regclass
+        WHERE d.classid = 'pg_rewrite'::regclass
+        UNION ALL SELECT 'pg_class'::regclass, inhparent, 'pg_class'::regclass, inhrelid FROM pg_inherits
+        UNION ALL SELECT 'pg_class'::regclass, indrelid, 'pg_class'::regclass, indexrelid FROM pg_index
+    )
+"""
+"""What uses what, as pairs of a catalog's number and a number in it."""
+UNSAFE = r"""
+    WITH RECURSIVE named AS (
+        SELECT p.oid, p.proname::text AS name, p.provolatile,
+            'internal'::regtype <> ALL (p.proargtypes) AS callable, p.oid >= {first} AND NOT EXISTS (
             SELECT FROM pg_depend e
             WHERE e.classid = 'pg_proc'::regclass AND e.objid = p.oid AND e.deptype = 'e'
         ) AS own
-        FROM pg_proc p
-        WHERE p.prorettype NOT IN ('trigger'::regtype, 'event_trigger'::regtype) AND (
-            p.provolatile = 'v' OR p.oid IN (
-                SELECT parts.whole FROM parts JOIN pg_proc q ON q.oid = parts.part WHERE q.provolatile = 'v'
-            )
-        )
+        FROM pg_proc p WHERE p.prorettype NOT IN ('trigger'::regtype, 'event_trigger'::regtype)
     ),
-    checked AS (
-        SELECT k.contypid AS type, coalesce(o.oprcode::oid, d.refobjid) AS code
-        FROM pg_constraint k JOIN pg_depend d ON d.classid = 'pg_constraint'::regclass AND d.objid = k.oid
-        LEFT JOIN pg_operator o ON d.refclassid = 'pg_operator'::regclass AND o.oid = d.refobjid
-        WHERE k.contypid <> 0 AND d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass)
+    changing AS (
+        SELECT oid, name, own FROM named
+        WHERE provolatile = 'v' AND (own OR callable AND name <> ALL (string_to_array('{harmless}', ' ')))
+    ),
+    {edges},
+    unsafe (class, id, code) AS (
+        SELECT 'pg_proc'::regclass::oid, oid, name FROM changing
         UNION
-        SELECT k.contypid, found[1]::bigint::oid
-        FROM pg_constraint k, regexp_matches(k.conbin::text, ':(?:funcid|opfuncid) (\\d+)', 'g') AS found
-        WHERE k.contypid <> 0
+        SELECT 'pg_class'::regclass, ftrelid, 'a program of the server''s' FROM pg_foreign_table
+        WHERE EXISTS (SELECT FROM unnest(ftoptions) AS given WHERE given LIKE 'program=%')
+        UNION
+        SELECT uses.class, uses.id, unsafe.code
+        FROM unsafe JOIN uses ON uses.on_class = unsafe.class AND uses.on_id = unsafe.id
     )
-"""
-CALLS = f"""
-    WITH {_CODE}
-    SELECT 'function' AS kind, c.name, c.name AS code, c.own, p.pronargs - p.pronargdefaults <= 1
-        AND p.pronargs > 0 AND NOT EXISTS (
-            SELECT FROM pg_attribute a JOIN pg_class r ON r.oid = a.attrelid
-            WHERE a.attname = p.proname AND a.attnum > 0 AND a.attrelid >= {FIRST_OWN}
-        ) AS field
-    FROM changing c JOIN pg_proc p USING (oid) WHERE c.oid >= {FIRST_OWN} AND pg_function_is_visible(c.oid)
+    SELECT 'function' AS kind, n.nspname::text AS home, p.proname::text AS name, p.oid::bigint AS oid, u.code,
+        pg_function_is_visible(p.oid) AS visible, CASE
+            WHEN p.pronargs = 0 OR p.pronargs - p.pronargdefaults > 1 THEN ''
+            WHEN t.typtype IN ('c', 'd', 'p') OR EXISTS (
+                SELECT FROM pg_cast k JOIN pg_type s ON s.oid = k.castsource
+                WHERE k.casttarget = t.oid AND s.typrelid <> 0
+            ) THEN 'row' ELSE 'value'
+        END AS takes
+    FROM unsafe u JOIN pg_proc p ON p.oid = u.id JOIN pg_namespace n ON n.oid = p.pronamespace
+    LEFT JOIN pg_type t ON t.oid = p.proargtypes[0]
+    WHERE u.class = 'pg_proc'::regclass
     UNION ALL
-    SELECT 'operator', o.oprname::text, c.name, c.own, false FROM pg_operator o
-    JOIN changing c ON c.oid = o.oprcode WHERE o.oid >= {FIRST_OWN} AND pg_operator_is_visible(o.oid)
+    SELECT 'operator', '', o.oprname::text, o.oid::bigint, u.code, true, ''
+    FROM unsafe u JOIN pg_operator o ON o.oid = u.id WHERE u.class = 'pg_operator'::regclass
     UNION ALL
-    SELECT 'domain', t.typname::text, c.name, c.own, false
-    FROM checked JOIN pg_type t ON t.oid = checked.type JOIN changing c ON c.oid = checked.code
+    SELECT CASE WHEN t.oid < {first} THEN 'any' ELSE 'type' END, n.nspname::text, t.typname::text,
+        t.oid::bigint, u.code, pg_type_is_visible(t.oid), ''
+    FROM unsafe u JOIN pg_type t ON t.oid = u.id JOIN pg_namespace n ON n.oid = t.typnamespace
+    WHERE u.class = 'pg_type'::regclass
     UNION ALL
-    SELECT CASE WHEN k.castcontext = 'i' AND k.castsource < {FIRST_OWN} THEN 'any' ELSE 'cast' END,
-        t.typname::text, c.name, c.own, false
-    FROM pg_cast k JOIN changing c ON c.oid = k.castfunc
-    JOIN pg_type t ON t.oid = CASE WHEN k.castsource < {FIRST_OWN} THEN k.casttarget ELSE k.castsource END
-    WHERE k.oid >= {FIRST_OWN}
-"""
-READS = rf"""
-    WITH RECURSIVE {_CODE},
-    refers AS (
-        SELECT r.ev_class AS relation, d.refclassid, d.refobjid FROM pg_rewrite r
-        JOIN pg_class c ON c.oid = r.ev_class AND c.relkind = 'v'
-        JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid
-        WHERE r.rulename = '_RETURN'
-    ),
-    policed AS (
-        SELECT p.oid, p.polrelid AS relation, p.polqual FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid
-        WHERE c.relrowsecurity AND p.polcmd IN ('r', '*')
-    ),
-    calls AS (
-        SELECT f.relation, false AS policy, f.refobjid AS code FROM refers f
-        WHERE f.refclassid = 'pg_proc'::regclass
-        UNION SELECT f.relation, false, o.oprcode::oid FROM refers f
-        JOIN pg_operator o ON o.oid = f.refobjid WHERE f.refclassid = 'pg_operator'::regclass
-        UNION SELECT f.relation, false, k.code FROM refers f JOIN checked k ON k.type = f.refobjid
-        WHERE f.refclassid = 'pg_type'::regclass
-        UNION SELECT r.ev_class, false, found[1]::bigint::oid
-        FROM pg_rewrite r JOIN pg_class c ON c.oid = r.ev_class AND c.relkind = 'v',
-        regexp_matches(r.ev_action::text, ':(?:funcid|opfuncid|aggfnoid|winfnoid) (\d+)', 'g') AS found
-        WHERE r.oid >= {FIRST_OWN}
-        UNION SELECT p.relation, true, found[1]::bigint::oid
-        FROM policed p, regexp_matches(p.polqual::text, ':(?:funcid|opfuncid|aggfnoid) (\d+)', 'g') AS found
-        UNION SELECT a.attrelid, false, k.castfunc FROM pg_cast k JOIN pg_attribute a
-        ON a.atttypid = k.castsource AND a.attnum > 0 AND NOT a.attisdropped
-        WHERE k.castfunc <> 0 AND k.castsource >= {FIRST_OWN}
-    ),
-    found AS (
-        SELECT calls.relation, calls.policy, c.name AS code, c.own
-        FROM calls JOIN changing c ON c.oid = calls.code
-        UNION
-        SELECT t.ftrelid, false, 'a program of the server''s', true FROM pg_foreign_table t
-        WHERE EXISTS (SELECT FROM unnest(t.ftoptions) AS given WHERE given LIKE 'program=%')
-    ),
-    reach AS (  -- from what calls to what reads it: there is little of the former
-        SELECT found.relation, found.relation AS seen FROM found
-        UNION
-        SELECT f.relation, reach.seen FROM reach
-        JOIN refers f ON f.refobjid = reach.relation AND f.refclassid = 'pg_class'::regclass
-    )
-    SELECT DISTINCT reach.relation::bigint AS oid, found.code, found.own
-    FROM reach JOIN found ON found.relation = reach.seen JOIN pg_class c ON c.oid = reach.relation
-    WHERE c.oid >= {FIRST_OWN} AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
-    AND (NOT found.policy OR reach.relation <> reach.seen OR row_security_active(reach.relation))
-    ORDER BY 1, 2
+    SELECT 'relation', n.nspname::text, c.relname::text, c.oid::bigint, u.code, pg_table_is_visible(c.oid), ''
+    FROM unsafe u JOIN pg_class c ON c.oid = u.id JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE u.class = 'pg_class'::regclass AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
 """
 POLICED = """
     WITH RECURSIVE reach AS (
@@ -168,105 +174,132 @@ POLICED = """
 """
 """Tables and views of which row policies show the role some rows only."""
 
+_MARKED = {
+    "pg_constraint": "contypid <> 0",
+    **dict.fromkeys(("pg_foreign_table", "pg_inherits", "pg_policy"), "true"),
+    **dict.fromkeys(
+        ("pg_amop", "pg_amproc", "pg_cast", "pg_opclass", "pg_operator", "pg_proc", "pg_rewrite"),
+        f"oid >= {FIRST_OWN}",
+    ),
+}
+MARK = " UNION ALL ".join(
+    f"SELECT count(*), sum(xmin::text::bigint) FROM {name} WHERE {which}" for name, which in _MARKED.items()
+)
+"""What it answers changes whenever a function, a view, a policy, ... is made or altered or dropped."""
+
+_TEXT = r"""'(?:[^']|'')*+'"""
+_ESCAPES = r"""[eE]'(?:[^'\\]|\\.|'')*+'"""
 _TOKEN = re.compile(
-    r"""
-    (?P<skip>\s+ | --[^\n]* | /\*.*?\*/)
-    | (?P<text>[eE]'(?:[^'\\]|\\.|'')*' | '(?:[^']|'')*' | \$(?P<tag>\w*)\$.*?\$(?P=tag)\$)
-    | "(?P<quoted>(?:[^"]|"")*)"
-    | (?P<word>[^\W\d][\w$]*)
+    rf"""
+    (?P<skip>[ \t\r\n\f\v]+ | --[^\r\n]* | /\*(?:(?!/\*).)*?\*/)
+    | (?P<unclear>/\* | [uU]&" | {_ESCAPES}(?=(?:\s | --[^\r\n]*)*'))
+    | (?P<text>{_ESCAPES} | {_TEXT} | \$(?P<tag>(?:[^\W\d][\w]*)?)\$.*?\$(?P=tag)\$)
+    | "(?P<quoted>(?:[^"]|"")*+)"
+    | (?P<word>[A-Za-z_\x80-\U0010ffff][\w$\x80-\U0010ffff]*)
     | (?P<number>[\d.]*\d[\w.]*)
-    | (?P<operator>[-+*/<>=~!@\#%^&|`?]+)
+    | (?P<operator>(?:(?!--|/\*)[-+*/<>=~!@\#%^&|`?])+)
     | (?P<other>.)
     """,
     re.VERBOSE | re.DOTALL,
 )
+"""Tokens as the server reads them: every character beyond ASCII is a letter there. Nested comments, names
+with Unicode escapes and continued E texts are left unclear."""
 
 
 @dataclass(frozen=True)
 class OwnCode:
-    """What a query may not name, by name and with the function that it would call."""
+    """What a query may not name, and the function that it would call.
 
-    functions: dict[str, str] = field(default_factory=dict)
-    fields: dict[str, str] = field(default_factory=dict)
-    operators: dict[str, str] = field(default_factory=dict)
-    types: dict[str, str] = field(default_factory=dict)
+    Attributes:
+        unsafe: By kind (function, operator, type, relation; value and row for functions that a field's name
+            calls), then by name: ``name`` where the search path finds it, and ``schema.name``.
+        relations: Functions that reading a table or view calls, by its number.
+        anywhere: The function that any query might call, by a cast or an order of a built-in type.
+        mark: The server's answer to ``MARK`` that this was read at.
+    """
+
+    unsafe: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    relations: Mapping[int, list[str]] = field(default_factory=dict)
     anywhere: str = ""
+    mark: Rows | None = None
 
     @classmethod
-    async def of(cls, connector: PostgresConnector) -> OwnCode:
-        """That of a database, for the role and its search path.
-
-        Raises:
-            DatabaseUnavailable: It cannot be read.
-        """
-        answer = await connector.ask(CALLS, Limits(rows=10**6))
-        if isinstance(answer, QueryError):
-            raise DatabaseUnavailable(f"The database's own functions cannot be read: {answer.message}")
-        known: dict[str, dict[str, str]] = defaultdict(dict)
-        for row in answer.table.to_pylist():
-            if not is_harmless(row["code"], own=row["own"]):
-                known[row["kind"]][row["name"]] = row["code"]
-                if row["field"]:
-                    known["field"][row["name"]] = row["code"]
-        types = known["domain"] | known["cast"]
-        types |= {word: code for name, code in types.items() for word in SPELLINGS.get(name, ())}
-        anywhere = next(iter(known["any"].values()), "")
-        return cls(known["function"], known["field"], known["operator"], types, anywhere)
+    def of(cls, rows: Rows, mark: Rows | None = None) -> OwnCode:
+        """That of a database, from the rows of ``UNSAFE``."""
+        unsafe: dict[str, dict[str, str]] = defaultdict(dict)
+        relations: dict[int, list[str]] = defaultdict(list)
+        anywhere = ""
+        for kind, home, name, number, code, visible, takes in rows:
+            unsafe[kind][f"{home}.{name}"] = code
+            if visible == "t":
+                unsafe[kind][name] = code
+            if takes:
+                unsafe[takes][name] = code
+            if kind == "relation":
+                relations[int(number)].append(code)
+            if kind == "any":
+                anywhere = code
+        return cls(unsafe, relations, anywhere, mark)
 
     def refusal(self, sql: str) -> QueryError | None:
         """Why a query may not run; None if it names nothing of the kind."""
-        if not (self.functions or self.operators or self.types or self.anywhere):
-            return None
         if self.anywhere:
-            return _refused("A cast of this database", self.anywhere)
-        tokens = list(_tokens(sql))
-        return next(self._refusals(tokens), None)
+            return _refused("A cast or an order of a built-in type", self.anywhere)
+        return next(self._refusals(list(_tokens(sql))), None)
 
-    def _refusals(self, tokens: list[tuple[str, str]]) -> Iterator[QueryError]:
-        around = zip([("", ""), *tokens], tokens, [*tokens[1:], ("", "")], strict=False)
-        for before, (kind, name), after in around:
+    def _refusals(self, tokens: list[Token]) -> Iterator[QueryError]:
+        nothing = ("", "")
+        shifted = ([*[nothing] * back, *tokens] for back in (2, 1, 0))
+        for first, before, (kind, name), after in zip(*shifted, [*tokens[1:], nothing], strict=False):
+            if kind == "unclear":
+                yield QueryError(ErrorKind.SYNTAX, UNCLEAR)
             if kind == "operator" and (code := self._operator(name)):
                 yield _refused(f"The operator {name}", code)
-            if kind not in ("word", "quoted"):
+            if kind not in NAMES:
                 continue
             if kind == "word" and (code := next(filter(None, map(self._operator, WORDS.get(name, ()))), "")):
                 yield _refused(f"{name.upper()}", code)
-            if name in self.types:
-                yield _refused(f"The type {name}", self.types[name])
-            if after[1] == "(" and name in self.functions:
-                yield _refused(f"{name}, for some types,", self.functions[name])
-            if before[1] == "." and name in self.fields:
-                yield _refused(f"The field {name}", self.fields[name])
+            dotted = before == ("other", ".")
+            key = f"{first[1]}.{name}" if dotted else name
+            if after == ("other", "("):
+                yield from self._named("function", key)
+            elif dotted:
+                yield from self._named("row", name)
+                if first[0] not in NAMES:  # (1).f
+                    yield from self._named("value", name)
+            if after != ("other", "."):
+                yield from self._named("type", key)
+            if dotted or before[1] in BEFORE_TABLES:
+                yield from self._named("relation", key)
+
+    def _named(self, kind: str, key: str) -> Iterator[QueryError]:
+        if code := self.unsafe.get(kind, {}).get(key):
+            yield _refused(KINDS[kind].format(key), code)
 
     def _operator(self, symbols: str) -> str:
         """The function behind a run of operators' symbols, which may be one and a sign."""
+        operators = self.unsafe.get("operator", {})
         signed = symbols.rstrip("+-") or symbols[:1]
-        return self.operators.get(symbols) or self.operators.get(signed, "")
+        return operators.get(symbols) or operators.get(signed, "")
 
 
-def is_harmless(function: str, *, own: bool) -> bool:
-    """Whether a volatile function is one that queries may call: of the server or an extension, and listed."""
-    return not own and function in function_names("postgres")
-
-
-def by_relation(rows: Iterable[dict[str, object]]) -> dict[int, list[str]]:
-    """Functions that reading a relation calls, by its number."""
-    found: dict[int, list[str]] = defaultdict(list)
-    for row in rows:
-        if not is_harmless(str(row["code"]), own=bool(row["own"])):
-            found[int(str(row["oid"]))].append(str(row["code"]))
-    return found
+def unsafe_query() -> str:
+    """The question whose rows ``OwnCode.of`` reads."""
+    harmless = " ".join(sorted(function_names("postgres")))
+    edges = _EDGES.format(first=FIRST_OWN)
+    return UNSAFE.format(first=FIRST_OWN, harmless=harmless, edges=edges)
 
 
 def _refused(what: str, code: str) -> QueryError:
+    itself = what.rpartition(".")[2] == code
     return QueryError(
         ErrorKind.PERMISSION,
-        f"{what} calls {code} here, which may do more than read. If it only reads, it can be declared "
-        "STABLE or IMMUTABLE.",
+        f"{f'The function {code}' if itself else f'{what} calls {code} here, which'} may do more than read. "
+        "If it only reads, it can be declared STABLE or IMMUTABLE.",
     )
 
 
-def _tokens(sql: str) -> Iterator[tuple[str, str]]:
+def _tokens(sql: str) -> Iterator[Token]:
     """Kinds and texts; names as the server folds them."""
     for found in _TOKEN.finditer(sql):
         kind = found.lastgroup or ""

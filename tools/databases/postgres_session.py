@@ -16,7 +16,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from quorum.tools.databases.server import CANCEL_SECONDS, Gone, Link, Refusal
+from quorum.tools.databases.postgres_code import MARK, Rows
+from quorum.tools.databases.server import (
+    CANCEL_SECONDS,
+    ROW_BYTES,
+    Gone,
+    Link,
+    Refusal,
+    received,
+    row_too_large,
+)
 from quorum.tools.databases.session import Fetched
 from quorum.tools.query import Limits
 
@@ -44,8 +53,13 @@ LOCK_SECONDS = 5.0
 """Seconds to wait for a table that somebody alters."""
 IDLE_SECONDS = 60
 """Seconds after which the server gives up a transaction that asks nothing, of a process that hangs, say."""
-CHUNK_ROWS = 100
-"""Rows that come at a time, so that few of them are in memory as objects."""
+CHUNK_ROWS = 10
+"""Rows that come from the driver at a time: it holds them all, however large."""
+BATCH_ROWS = 100
+BATCH_BYTES = 4 * 2**20
+"""Rows that are in memory as objects before they become columns, or fewer once so many bytes have come."""
+RECEIVE_BYTES = 2**19
+"""What waits for the driver at most: it reads as long as there is more, and the event loop stands still."""
 WATCHING = 140_000
 """The version since which a server looks whether its client is still there while it works."""
 SETTINGS = {
@@ -54,7 +68,13 @@ SETTINGS = {
     "intervalstyle": "postgres",
     "idle_in_transaction_session_timeout": f"{IDLE_SECONDS}s",
 }
-END = "ROLLBACK; SELECT pg_advisory_unlock_all()"
+OWN_FIRST = """
+    SELECT pg_catalog.set_config('search_path', CASE WHEN pg_catalog.strpos(path, 'pg_catalog')
+        OPERATOR(pg_catalog.>) 1 THEN pg_catalog.concat('pg_catalog, ', path) ELSE path END, true)
+    FROM pg_catalog.current_setting('search_path') AS path
+"""
+"""The server's own functions hide others of their names, also where a role's search path says otherwise."""
+END = "ROLLBACK; SELECT pg_catalog.pg_advisory_unlock_all()"
 
 
 @dataclass(frozen=True)
@@ -80,6 +100,8 @@ class PostgresLink(Link):
         self._schemas = schemas
         self._names: dict[tuple[int, int], str] = {}
         self._cut = False
+        self.mark: Rows = []
+        """The answer to ``MARK`` at the transaction's begin."""
 
     @classmethod
     async def connect(cls, target: Target) -> PostgresLink:
@@ -106,6 +128,8 @@ class PostgresLink(Link):
         for name, read in READERS.items():
             connection.adapters.register_loader(name, loader(read))
         link = cls(connection, target.schemas)
+        with socket.socket(fileno=os.dup(connection.pgconn.socket)) as line:
+            line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
         try:
             await link.within(link._prove_read_only(), CONNECT_SECONDS)
         except TimeoutError as error:
@@ -145,7 +169,7 @@ class PostgresLink(Link):
             Refusal: A named schema's name cannot be set.
         """
         try:
-            await self.within(self._execute(self._beginning(seconds)), BEGIN_SECONDS)
+            self.mark = await self.within(self.ask(self._beginning(seconds)), BEGIN_SECONDS)
         except TimeoutError as error:
             raise Gone("the server does not answer") from error
 
@@ -162,18 +186,26 @@ class PostgresLink(Link):
 
         kept: Collector | None = None
         transformer, shape = Transformer(self._connection), None
+        largest = max(limits.bytes, ROW_BYTES)
+        batch: list[tuple[Any, ...]] = []
+        came = received(self._socket)
         self._ask(sql)
-        while (result := await self._next()) is not None:
+        while (result := await self._next(largest)) is not None:
             if kept is None:
                 shape = _Shape.of(result)
                 kept = Collector(shape.names, list(map(kind_of, shape.types)), limits.rows, limits.bytes)
             transformer.set_pgresult(result)
-            kept.add(transformer.load_rows(0, result.ntuples, tuple))
+            batch += transformer.load_rows(0, result.ntuples, tuple)
+            if len(batch) < BATCH_ROWS and received(self._socket) - came < BATCH_BYTES:
+                continue
+            kept.add(batch)
+            batch, came = [], received(self._socket)
             if kept.truncated:
                 await self._stop()
                 break
         assert kept is not None, "a statement that reads has a result"
         assert shape is not None
+        kept.add(batch)
         await self.end()
         return Fetched(kept.finish(), kept.truncated, await self._type_names(shape))
 
@@ -183,7 +215,7 @@ class PostgresLink(Link):
         Raises:
             Gone: The connection is lost.
         """
-        await self._execute(END)
+        await self.ask(END)
 
     async def settle(self) -> None:
         """End the transaction that a query has left open; what cannot be ended is cut off."""
@@ -241,12 +273,12 @@ class PostgresLink(Link):
         if self._schemas:
             quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in self._schemas)
             lines.append(f"SET LOCAL search_path = {quoted}")
-        return "; ".join(lines)
+        return "; ".join([*lines, OWN_FIRST, MARK])
 
     async def _prove_read_only(self) -> None:
         await self.begin(BEGIN_SECONDS)
         try:
-            await self._execute("CREATE TEMP TABLE quorum_probe (x integer)")
+            await self.ask("CREATE TEMP TABLE quorum_probe (x integer)")
         except Refusal as refusal:
             if refusal.state != "25006":
                 raise
@@ -254,10 +286,14 @@ class PostgresLink(Link):
             raise PermissionError("The session could write to the database; it must not.")
         await self.end()
 
-    async def _execute(self, statements: str) -> None:
-        """Run our own statements and drop what they return."""
+    async def ask(self, statements: str) -> Rows:
+        """Run our own statements; the rows of the last one.
+
+        Raises:
+            Gone, Refusal: The connection is lost; the server says no.
+        """
         self._send(lambda: self._connection.pgconn.send_query(statements.encode()))
-        await self._drain()
+        return await self._drain()
 
     def _ask(self, sql: str) -> None:
         """Send one statement, whose rows come some at a time."""
@@ -279,21 +315,29 @@ class PostgresLink(Link):
             self._cut = True
             raise Gone(str(error)) from error
 
-    async def _next(self) -> PGresult | None:
+    async def _next(self, largest: int = ROW_BYTES) -> PGresult | None:
         """The next result; None when there is none left.
 
+        Args:
+            largest: Bytes that may arrive before a result is complete: the driver keeps all of them.
+
         Raises:
-            Gone, Refusal: The connection is lost; the result is an error.
+            Gone, Refusal: The connection is lost; the result is an error, or larger than that.
         """
         import psycopg
 
         line = self._connection.pgconn
         try:
+            before = received(self._socket)
             while line.flush():
                 await _ready(self._socket, writing=True)
             while line.is_busy():
                 await _ready(self._socket)
                 line.consume_input()
+                if received(self._socket) - before > largest:
+                    await self.cancel()
+                    self.sever()
+                    raise row_too_large(largest)
             result = line.get_result()
         except psycopg.Error as error:
             self._cut = True
@@ -308,16 +352,20 @@ class PostgresLink(Link):
             raise refusal
         return result
 
-    async def _drain(self) -> None:
+    async def _drain(self) -> Rows:
+        """Read all results; the rows of the last one."""
         failed: Refusal | None = None
+        last: PGresult | None = None
         while True:
             try:
-                if await self._next() is None:
+                if (result := await self._next()) is None:
                     break
+                last = result
             except Refusal as refusal:
                 failed = failed or refusal
         if failed:
             raise failed
+        return _rows(last) if last else []
 
     async def _stop(self) -> None:
         """Stop a query whose other rows are not wanted."""
@@ -332,13 +380,21 @@ class PostgresLink(Link):
         """The engine's own names of a result's types, such as ``numeric(10,2)``."""
         wanted = list(zip(shape.types, shape.modifiers, strict=True))
         if missing := list(dict.fromkeys(pair for pair in wanted if pair not in self._names)):
-            asked = ", ".join(f"format_type({kind}, {modifier})" for kind, modifier in missing)
+            asked = ", ".join(f"pg_catalog.format_type({kind}, {modifier})" for kind, modifier in missing)
             self._ask(f"SELECT {asked}")
             while (result := await self._next()) is not None:
                 if result.ntuples:
                     names = [(result.get_value(0, i) or b"").decode() for i in range(result.nfields)]
                     self._names.update(zip(missing, names, strict=True))
         return tuple(self._names[pair] for pair in wanted)
+
+
+def _rows(result: PGresult) -> Rows:
+    columns = range(result.nfields)
+    return [
+        tuple((result.get_value(row, column) or b"").decode(errors="replace") for column in columns)
+        for row in range(result.ntuples)
+    ]
 
 
 def _refusal(result: PGresult) -> Refusal:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
+import socket
+import struct
+import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
@@ -21,14 +25,25 @@ from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult, timed
 
 T = TypeVar("T")
 
+ROW_BYTES = 64 * 2**20
+"""The least limit of one row's size: a driver holds some copies of a row at once."""
 GRACE_SECONDS = 0.5
 """Time for the server to stop a query by itself, after its limit."""
 CANCEL_SECONDS = 0.5
 """Time for a request to cancel, and again for the query to end; then the connection is cut."""
 
+UNSTOPPED = (
+    "{} queries could not be stopped and may still run on {}: no other is sent there. End them on the "
+    "server, then open it again."
+)
+
 
 class Gone(Exception):
     """The connection is lost; the message is the driver's."""
+
+
+class Unstopped(TimeoutError):
+    """A query did not end in time, and the server did not confirm that it stopped."""
 
 
 @dataclass(eq=False)
@@ -46,19 +61,11 @@ class Refusal(Exception):
     position: int | None = None
 
 
-class RunsOn(TimeoutError):
-    """The time is up, and the server may go on with the query; ``seen`` says whether it was seen to."""
-
-    def __init__(self, seen: bool) -> None:
-        super().__init__()
-        self.seen = seen
-
-
 class Link(ABC):
     """A connection that runs one query at a time, inside what cannot write."""
 
-    runs_on: bool | None = False
-    """Whether the server was seen to go on with a query that it was asked to stop; None if unknown."""
+    runs_on = False
+    """True if the server may go on with a query that it was asked to stop."""
     _work: asyncio.Future[Any] | None = None
     """What ``within`` waits for."""
 
@@ -112,7 +119,7 @@ class Link(ABC):
         """The result of ``work``; what does not end in time is cancelled on the server, then cut off.
 
         Raises:
-            TimeoutError: It did not end in time.
+            TimeoutError: It did not end in time; ``Unstopped`` if cancelling did not end it either.
             Gone: It was aborted.
         """
         self._work = task = asyncio.ensure_future(work)
@@ -122,20 +129,22 @@ class Link(ABC):
             await asyncio.shield(asyncio.ensure_future(self._end_task(task)))
             raise
         if not done:
-            await self._end_task(task)
-            raise TimeoutError
+            stopped = await self._end_task(task)
+            raise TimeoutError if stopped and not self.runs_on else Unstopped
         if task.cancelled():
             raise Gone("it was closed")
         return task.result()
 
-    async def _end_task(self, task: asyncio.Future[Any]) -> None:
+    async def _end_task(self, task: asyncio.Future[Any]) -> bool:
+        """End it; whether cancelling was enough."""
         await self.cancel()
-        await asyncio.wait({task}, timeout=CANCEL_SECONDS)
+        stopped, _ = await asyncio.wait({task}, timeout=CANCEL_SECONDS)
         self.sever()
         await asyncio.wait({task}, timeout=CANCEL_SECONDS)
         task.cancel()
         with suppress(BaseException):
             await task
+        return bool(stopped)
 
 
 class LooseThread:
@@ -175,6 +184,32 @@ class LooseThread:
             del task  # holds its result
 
 
+def received(descriptor: int) -> int:
+    """A number that grows with the bytes that arrive on a connection, also where they are encrypted.
+
+    Of a TCP connection on Linux it is their count since it was opened; elsewhere (a Unix socket, macOS) the
+    most bytes of memory that this process has used. See how far it grew since the last row: a driver shows
+    nothing of a row before it is complete.
+    """
+    with socket.socket(fileno=os.dup(descriptor)) as line:
+        if sys.platform == "linux" and line.family != socket.AF_UNIX:
+            (count,) = struct.unpack_from("Q", line.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 136), 128)
+            return int(count)
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def row_too_large(size: int) -> Refusal:
+    """The refusal of a row of which more than ``size`` bytes arrived."""
+    message = (
+        f"A row is larger than {size // 2**20} MiB: the query was stopped. Select fewer columns, or cut long "
+        "values, for example left(column, 1000)."
+    )
+    return Refusal("54000", message)
+
+
 async def aside(function: Callable[..., T], *arguments: Any) -> T:
     """What a blocking function returns, in a thread of its own that nothing waits for."""
     thread = LooseThread()
@@ -212,7 +247,8 @@ class ServerConnector(Connector):
         self._busy: set[Link] = set()
         self._quiet = asyncio.Event()
         self._opened = False
-        self._running_on = 0
+        self._unstopped = 0
+        """Queries since it was opened that the server may still work on."""
 
     @property
     @abstractmethod
@@ -247,8 +283,8 @@ class ServerConnector(Connector):
         link = await self.connected()
         self.note_opened(link)
         self._idle.append(link)
+        self._unstopped = 0
         self._opened = True
-        self._running_on = 0
 
     async def close(self) -> None:
         self._opened = False
@@ -262,7 +298,7 @@ class ServerConnector(Connector):
         self._check_open()
         if problem := self.unsendable(sql):
             return problem
-        return await self.answered(sql, limits, lambda link: _result(link, sql, limits))
+        return await self.answered(sql, limits, lambda link: result_of(link, sql, limits))
 
     async def answered(
         self, sql: str, limits: Limits, work: Callable[[Link], Coroutine[Any, Any, T]]
@@ -272,11 +308,8 @@ class ServerConnector(Connector):
         Of queries that the server does not stop there may be as many as connections: then nothing is sent.
         """
         async with self._slots:
-            if self._running_on >= self.links:
-                message = (
-                    f"{self._running_on} queries run on that {self.place} did not stop; no further is sent."
-                )
-                return QueryError(ErrorKind.RESOURCES, message)
+            if self._unstopped >= self.links:
+                return QueryError(ErrorKind.RESOURCES, UNSTOPPED.format(self._unstopped, self.place))
             began = time.monotonic()
             try:
                 return await self.on_link(limits.seconds, work)
@@ -285,11 +318,9 @@ class ServerConnector(Connector):
                 if found.kind is ErrorKind.TIMEOUT and self._opened:
                     return _stopped(found, refusal, limits, time.monotonic() - began)
                 return self._unless_closed(found)
-            except RunsOn as error:
-                self._running_on += error.seen
-                return cut_off(limits)
-            except TimeoutError:
-                return timed_out(limits)
+            except TimeoutError as error:
+                self._unstopped += isinstance(error, Unstopped)
+                return timed_out(limits, stopped=not isinstance(error, Unstopped))
             except Gone as lost:
                 return self._unless_closed(QueryError(ErrorKind.UNAVAILABLE, self._lost(lost)))
             except DatabaseUnavailable as error:
@@ -300,15 +331,11 @@ class ServerConnector(Connector):
 
         Raises:
             Gone, Refusal, TimeoutError, DatabaseUnavailable: It fails, or there is no connection.
-            RunsOn: Its time is up, and the server did not stop.
+            Unstopped: Its time is up, and the server may go on with it.
         """
         link = await self._begun(seconds)
         try:
             return await link.within(work(link), seconds + GRACE_SECONDS)
-        except TimeoutError:
-            if link.runs_on is not False:
-                raise RunsOn(bool(link.runs_on)) from None
-            raise
         finally:
             await asyncio.shield(asyncio.ensure_future(self._put_back(link)))
 
@@ -372,13 +399,8 @@ def _stopped(found: QueryError, refusal: Refusal, limits: Limits, seconds: float
     return replace(found, kind=ErrorKind.UNAVAILABLE) if killed else found
 
 
-def cut_off(limits: Limits) -> QueryError:
-    """The error of a query whose time is up, and which nothing is known to have stopped."""
-    how = f"did not finish within {limits.seconds:g} s: it was cut off, and the server may go on with it."
-    return QueryError(ErrorKind.TIMEOUT, f"The query {how}")
-
-
-async def _result(link: Link, sql: str, limits: Limits) -> QueryResult:
+async def result_of(link: Link, sql: str, limits: Limits) -> QueryResult:
+    """A query's result, with the time that it took."""
     started = time.monotonic()
     fetched = await link.fetch(sql, limits)
     return QueryResult(

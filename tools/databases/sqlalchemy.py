@@ -14,14 +14,14 @@ from quorum.knowledge.errors import DatabaseUnavailable, is_installed, missing_e
 from quorum.tools.databases.base import Account
 from quorum.tools.databases.mysql_code import OwnCode
 from quorum.tools.databases.postgres_errors import sentence
-from quorum.tools.databases.server import Gone, Link, Refusal, ServerConnector, cut_off
+from quorum.tools.databases.server import Gone, Link, Refusal, ServerConnector
 from quorum.tools.databases.sqlalchemy_engines import BUILT_IN
 from quorum.tools.databases.sqlalchemy_errors import query_error
 from quorum.tools.databases.sqlalchemy_session import AlchemyLink, engine_of, missing
 from quorum.tools.databases.sqlalchemy_url import Target
 from quorum.tools.databases.texts import uncallable, unsendable
 from quorum.tools.guard import Refused, check
-from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
+from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult, timed_out
 
 if TYPE_CHECKING:
     import sqlalchemy
@@ -115,7 +115,7 @@ class SqlalchemyConnector(ServerConnector):
             return problem
         outcome = await super().run(sql, limits)
         if isinstance(outcome, QueryError) and outcome.kind is ErrorKind.TIMEOUT and not self.stops:
-            return cut_off(limits)
+            return timed_out(limits, stopped=False)
         return outcome
 
     def _refusal(self, sql: str) -> QueryError | None:

@@ -35,6 +35,7 @@ _LENGTH_ARGUMENT = {
 }
 _SERIES = frozenset({"range", "generate_series", "generate_array", "array_generate_range"})
 _PRINTF = re.compile(r"%[-+ 0#,]*(\d+)?(?:\.(\d+))?")
+_GIVEN_WIDTH = re.compile(r"%[^%a-zA-Z]*\*|\{[^}]*\{")
 _FIELD = re.compile(r"\{([^{}]+)\}")
 _DIGITS = re.compile(r"\d+")
 _SECONDS = {"NANOSECOND": 1e-9, "MICROSECOND": 1e-6, "MILLISECOND": 1e-3, "SECOND": 1.0, "MINUTE": 60.0}
@@ -191,8 +192,11 @@ def _format(arguments: list[exp.Expr]) -> Refused | None:
     numbers = [number for pair in _PRINTF.findall(text) for number in pair if number]
     numbers += [number for field in _FIELD.findall(text) for number in _DIGITS.findall(field)]
     widths = [float(number) for number in numbers]
-    if "*" in text or re.search(r"\{[^}]*\{", text):
-        widths += [value for a in arguments[1:] if (value := constant(a)) is not None]
+    if _GIVEN_WIDTH.search(text.replace("%%", "")):
+        given = [constant(argument) for argument in arguments[1:] if not argument.is_string]
+        if None in given:  # it may be the width
+            return Refused("FORMAT takes a width from a value: write the width in the pattern.", "resources")
+        widths += [width for width in given if width is not None]
     return _text("format", max(widths, default=None))
 
 

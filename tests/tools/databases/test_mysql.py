@@ -545,7 +545,7 @@ async def test_a_query_that_the_server_goes_on_with_is_told_and_counted(
         outcome = error(await connector.run(deaf, SOON))
         assert (outcome.kind, "may go on" in outcome.message) == (ErrorKind.TIMEOUT, True)
         refused = error(await connector.run("SELECT 1", Limits()))
-        assert (refused.kind, "did not stop" in refused.message) == (ErrorKind.RESOURCES, True)
+        assert (refused.kind, "could not be stopped" in refused.message) == (ErrorKind.RESOURCES, True)
     mariadb.kill()
     mariadb.start()
 

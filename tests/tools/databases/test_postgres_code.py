@@ -232,7 +232,12 @@ async def test_a_cast_that_any_query_may_call_refuses_all(postgres: PostgresServ
 
 
 def test_texts_and_comments_name_nothing() -> None:
-    code = OwnCode({"f": "f"}, {"f": "f"}, {"+": "f"}, {"t": "f"})
+    code = OwnCode(
+        {
+            kind: {name: "f"}
+            for kind, name in (("function", "f"), ("row", "f"), ("operator", "+"), ("type", "t"))
+        }
+    )
     for sql in ("SELECT 'f(1)'", "SELECT $$ f(1) + 'x'::t $$", "SELECT E'\\' f(1)'", 'SELECT "F"(1), a.g, f'):
         assert code.refusal(sql) is None, sql
     for sql in (

@@ -146,7 +146,7 @@ async def test_what_hides_its_reading_is_not_told(sql: str, why: str, shop: Conn
 
 async def test_nothing_has_run(postgres: PostgresServer, name: str, shop: Connector) -> None:
     assert isinstance(await shop.estimate(ENDLESS, Limits(seconds=2)), Estimate)
-    assert isinstance(await shop.estimate("SELECT * FROM bumping", Limits()), Estimate)
+    assert isinstance(await shop.estimate("SELECT * FROM bumping", Limits()), QueryError)
     assert postgres.execute("SELECT is_called FROM counter", name) == [(False,)]
 
 

@@ -1,0 +1,415 @@
+"""Ways to a VOLATILE function that a query does not name: each would run it, and none gets to."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from quorum.knowledge.errors import DatabaseUnavailable
+from quorum.tools.databases import connect
+from quorum.tools.databases.postgres import PostgresConnector
+from quorum.tools.databases.server import Gone, Link
+from quorum.tools.databases.session import Fetched
+from quorum.tools.execute import Database, execute
+from quorum.tools.ledger import Budget, Ledger
+from quorum.tools.lint import Linter
+from quorum.tools.query import ErrorKind, Limits, QueryError
+from tests.servers.mariadb_server import MariadbServer
+from tests.servers.postgres_server import PostgresServer
+from tests.tools.databases.contract import error, rows
+from tests.waiting import PATIENCE
+
+pytest.importorskip("psycopg", reason="the extra quorum-sql[postgres] is not installed")
+
+LIMITS = Limits(seconds=PATIENCE)
+BODY = "LANGUAGE plpgsql AS $$ BEGIN PERFORM evil(); RETURN {}; END $$"
+SCRIPT = f"""
+CREATE FUNCTION evil() RETURNS bool LANGUAGE plpgsql AS $$ BEGIN RETURN true; END $$;
+CREATE FUNCTION good(text) RETURNS bool STABLE LANGUAGE sql AS 'SELECT $1 IS NOT NULL';
+CREATE TABLE plain (id int, name text, tags text[], at point, doc json);
+INSERT INTO plain VALUES (1, 'a', '{{a}}', '(1,1)', '{{}}'), (2, 'b', '{{b}}', '(2,2)', '{{}}');
+CREATE TABLE noted (id int, note2 text, note3 text, note4 text, note5 text);
+
+CREATE FUNCTION note2(int) RETURNS text SECURITY DEFINER {BODY.format("'x'")};
+CREATE FUNCTION note2(text) RETURNS text {BODY.format("'x'")};
+CREATE FUNCTION note3(anyelement) RETURNS text {BODY.format("'x'")};
+CREATE FUNCTION note4(plain) RETURNS text {BODY.format("'x'")};
+CREATE FUNCTION note5(int, int DEFAULT 1) RETURNS text {BODY.format("'x'")};
+CREATE FUNCTION note6(int, bool DEFAULT evil()) RETURNS int STABLE LANGUAGE plpgsql AS
+    $$ BEGIN RETURN $1; END $$;
+
+CREATE FUNCTION checks(text) RETURNS bool {BODY.format("true")};
+CREATE DOMAIN d AS text CHECK (checks(VALUE));
+CREATE DOMAIN d2 AS d;
+CREATE DOMAIN d3 AS d[];
+CREATE TYPE comp AS (a int, b d);
+CREATE TYPE comp2 AS (c comp);
+CREATE DOMAIN dcomp AS comp;
+CREATE TYPE span AS RANGE (subtype = d);
+CREATE TABLE domains (id int, v d, l d[], c comp);
+CREATE TABLE kids () INHERITS (domains);
+CREATE TYPE mixed AS (t domains);
+CREATE FUNCTION takes(d) RETURNS text STABLE LANGUAGE sql AS 'SELECT $1::text';
+CREATE FUNCTION lister() RETURNS d[] STABLE LANGUAGE sql AS 'SELECT NULL::d[]';
+CREATE VIEW v_takes AS SELECT takes(name) AS t FROM plain;
+
+CREATE TYPE rank AS (n int);
+CREATE FUNCTION lt(rank, rank) RETURNS bool IMMUTABLE LANGUAGE sql AS 'SELECT ($1).n < ($2).n';
+CREATE FUNCTION le(rank, rank) RETURNS bool IMMUTABLE LANGUAGE sql AS 'SELECT ($1).n <= ($2).n';
+CREATE FUNCTION eq(rank, rank) RETURNS bool IMMUTABLE LANGUAGE sql AS 'SELECT ($1).n = ($2).n';
+CREATE FUNCTION ge(rank, rank) RETURNS bool IMMUTABLE LANGUAGE sql AS 'SELECT ($1).n >= ($2).n';
+CREATE FUNCTION gt(rank, rank) RETURNS bool IMMUTABLE LANGUAGE sql AS 'SELECT ($1).n > ($2).n';
+CREATE FUNCTION cmp(rank, rank) RETURNS int {BODY.format("($1).n - ($2).n")};
+CREATE OPERATOR <# (LEFTARG = rank, RIGHTARG = rank, FUNCTION = lt);
+CREATE OPERATOR <=# (LEFTARG = rank, RIGHTARG = rank, FUNCTION = le);
+CREATE OPERATOR =# (LEFTARG = rank, RIGHTARG = rank, FUNCTION = eq);
+CREATE OPERATOR >=# (LEFTARG = rank, RIGHTARG = rank, FUNCTION = ge);
+CREATE OPERATOR ># (LEFTARG = rank, RIGHTARG = rank, FUNCTION = gt);
+CREATE OPERATOR CLASS rank_order DEFAULT FOR TYPE rank USING btree AS
+    OPERATOR 1 <#, OPERATOR 2 <=#, OPERATOR 3 =#, OPERATOR 4 >=#, OPERATOR 5 >#, FUNCTION 1 cmp(rank, rank);
+CREATE TABLE ranked (id int, r rank);
+INSERT INTO ranked VALUES (1, ROW(1)), (2, ROW(2)), (3, ROW(2));
+CREATE VIEW v_ranked AS SELECT r FROM ranked;
+CREATE MATERIALIZED VIEW m_ranked AS SELECT r FROM ranked;
+CREATE TABLE ranks (id int, rs rank[]);
+INSERT INTO ranks VALUES (1, ARRAY[ROW(1)::rank]), (2, ARRAY[ROW(2)::rank]);
+
+CREATE FUNCTION neq(int, text) RETURNS bool {BODY.format("true")};
+CREATE FUNCTION eq(int, text) RETURNS bool STABLE LANGUAGE plpgsql AS $$ BEGIN RETURN true; END $$;
+CREATE OPERATOR !=# (LEFTARG = int, RIGHTARG = text, FUNCTION = neq);
+CREATE OPERATOR ==# (LEFTARG = int, RIGHTARG = text, FUNCTION = eq, NEGATOR = !=#);
+
+CREATE FUNCTION step(int, int) RETURNS int {BODY.format("1")};
+CREATE AGGREGATE total (int) (SFUNC = step, STYPE = int, INITCOND = '0');
+CREATE VIEW v_window AS SELECT total(id) OVER () AS t FROM plain;
+CREATE VIEW v_having AS SELECT name FROM plain GROUP BY name HAVING total(id) > 0;
+CREATE SCHEMA other;
+CREATE FUNCTION other.upper(text) RETURNS text {BODY.format("'x'")};
+CREATE TABLE status (id int, id2 int);
+INSERT INTO status VALUES (1, 1);
+ALTER TABLE status ENABLE ROW LEVEL SECURITY;
+CREATE POLICY own ON status USING (evil());
+GRANT SELECT ON ALL TABLES IN SCHEMA public TO PUBLIC;
+CREATE ROLE {{role}};
+CREATE VIEW v_policy AS SELECT id FROM status;
+ALTER VIEW v_policy OWNER TO {{role}};
+GRANT SELECT ON v_policy TO PUBLIC;
+CREATE OR REPLACE FUNCTION evil() RETURNS bool LANGUAGE plpgsql AS $$ BEGIN RAISE 'IT RAN'; END $$;
+"""
+FIELDS = (
+    "SELECT (1).note2",
+    "SELECT (id).note2 FROM plain",
+    "SELECT (p.id).note2 FROM plain p",
+    "SELECT ((SELECT 1)).note2",
+    "SELECT ('x'::text).note2",
+    'SELECT (name)."note2" FROM plain',
+    "SELECT tags[1].note2 FROM plain",
+    "SELECT (tags)[1].note2 FROM plain",
+    "SELECT (1).note3",
+    "SELECT p.note3 FROM plain p",
+    "SELECT (p).note3 FROM plain p",
+    "SELECT p.note4 FROM plain p",
+    "SELECT plain.note4 FROM plain",
+    "SELECT public.plain.note4 FROM plain",
+    "SELECT (1).note5",
+    "SELECT (ARRAY[1])[1] . /* a */ note5",
+    "SELECT note6(1)",
+    "SELECT (1).note6",
+)
+CHECKED = (
+    "SELECT 'x'::d",
+    "SELECT 'x'::d2",
+    "SELECT CAST('x' AS public.d2)",
+    "SELECT d2 'x'",
+    "SELECT d2('x'::text)",
+    "SELECT '{x}'::d[]",
+    "SELECT '{x}'::_d",
+    "SELECT ARRAY['x']::d[]",
+    "SELECT '{x}'::d3",
+    "SELECT ROW(1, 'x')::comp",
+    "SELECT '(1,x)'::comp",
+    "SELECT ('(\"(1,x)\")'::comp2)::text",
+    "SELECT '(1,x)'::dcomp",
+    "SELECT '[x,y]'::span",
+    "SELECT '{[x,y]}'::span_multirange",
+    "SELECT ROW(1, 'x', NULL, NULL)::domains",
+    "SELECT '(1,x,,)'::domains",
+    "SELECT '(1,x,,)'::public.kids",
+    "SELECT ROW(ROW(1, 'x', NULL, NULL))::mixed",
+    'SELECT v FROM jsonb_populate_record(NULL::domains, \'{"v": "x"}\')',
+    'SELECT v FROM json_to_record(\'{"v": "x"}\') AS t(v d2)',
+    "SELECT v FROM XMLTABLE('/a' PASSING '<a>x</a>' COLUMNS v d PATH '.')",
+    "SELECT lag(v, 1, 'x') OVER () FROM (SELECT d.* FROM domains d RIGHT JOIN plain ON true) t",
+    "SELECT array_append(lister(), 'x')",
+    "SELECT lister() || '{x}'",
+    "SELECT takes('x')",
+    "SELECT t FROM v_takes",
+    "SELECT ('x'::text).takes",
+)
+ORDERED = (
+    "SELECT * FROM ranked ORDER BY r",
+    "SELECT DISTINCT r FROM ranked",
+    "SELECT r, count(*) FROM ranked GROUP BY r",
+    "SELECT max(id) OVER (ORDER BY r) FROM ranked",
+    "SELECT * FROM ranked WHERE r IN (SELECT r FROM ranked ORDER BY 1)",
+    "SELECT r FROM ranked UNION SELECT r FROM ranked",
+    "SELECT greatest(r, ROW(1)::rank) FROM ranked",
+    "SELECT r FROM v_ranked ORDER BY 1",
+    "SELECT r FROM m_ranked ORDER BY 1",
+    "SELECT rs FROM ranks ORDER BY 1",
+    "SELECT ROW(1)::rank UNION SELECT ROW(2)::rank",
+    "SELECT id FROM plain WHERE NOT id ==# name",
+)
+OTHERS = (
+    "SELECT total(id) FROM plain",
+    "SELECT total(id) OVER () FROM plain",
+    "SELECT t FROM v_window",
+    "SELECT name FROM v_having",
+    "SELECT id FROM v_policy",
+    "SELECT other.upper('x')",
+    "SELECT id FROM (SELECT id FROM plain) p, v_policy AS q(z)",
+    "TABLE v_policy",
+    "SELECT evil/* /* */ */()",
+    "SELECT 1 /* /* */ ' */, evil() -- '",
+    "SELECT -1 +-- '\n(evil()::int) -- '",
+    "SELECT 1 -- '\r, evil() -- '",
+    "SELECT €$$, evil() AS z, €$$ FROM (SELECT 1 AS €$$) t",
+    "SELECT E'a'\n'\\'' || evil() || ''",
+    'SELECT U&"ev\\0069l"()',
+)
+GOOD = (
+    ("SELECT n.note2, noted.note5 FROM noted n, noted", []),
+    ("SELECT status FROM (SELECT 7 AS status) t", [(7,)]),
+    ("SELECT count(*) AS domain FROM plain", [(2,)]),
+    ("SELECT good(name) FROM plain ORDER BY id", [(True,), (True,)]),
+    ("SELECT E'it\\'s' || $a$'$a$ || 'x''y' AS \"a\"\"b\" -- evil()", [("it's'x'y",)]),
+    ("SELECT count(*) FROM plain TABLESAMPLE SYSTEM (100)", [(2,)]),
+    ("SELECT random() < 2 AND clock_timestamp() > '2020-01-01'", [(True,)]),
+)
+
+
+@pytest.fixture(scope="module")
+def name(postgres: PostgresServer) -> str:
+    return postgres.new_database(SCRIPT.replace("{role}", f"viewer{postgres.databases}"))
+
+
+@pytest.fixture
+async def unsafe(postgres: PostgresServer, name: str) -> AsyncIterator[Database]:
+    async with connect(f"{postgres.admin_url}/{name}") as connector:
+        catalog = await connector.catalog()
+        yield Database(connector, catalog, Linter(catalog), LIMITS, Ledger(Budget()))
+
+
+def connector_of(database: Database) -> PostgresConnector:
+    assert isinstance(database.connector, PostgresConnector)
+    return database.connector
+
+
+@pytest.mark.parametrize("group", [FIELDS, CHECKED, ORDERED, OTHERS])
+async def test_nothing_unsafe_runs(unsafe: Database, group: tuple[str, ...]) -> None:
+    for sql in group:
+        armed = error(await connector_of(unsafe).ask(sql, LIMITS)).message
+        below = await unsafe.connector.run(sql, LIMITS)
+        whole = await execute(unsafe, sql, agent="attacker")
+        assert "IT RAN" in armed, (sql, armed)
+        assert isinstance(below, QueryError), sql
+        assert below.kind in (ErrorKind.PERMISSION, ErrorKind.SYNTAX), (sql, below)
+        assert isinstance(whole, QueryError), sql
+        assert "IT RAN" not in below.message + whole.message, sql
+
+
+async def test_good_queries_run(unsafe: Database) -> None:
+    shown = {table.name for table in unsafe.catalog.tables}
+    assert {"plain", "noted", "status"} <= shown
+    assert not shown & {"domains", "kids", "ranked", "ranks", "v_ranked", "m_ranked", "v_policy", "v_takes"}
+    for sql, wanted in GOOD:
+        assert rows(await unsafe.connector.run(sql, LIMITS)) == wanted, sql
+
+
+PROGRAM = """
+CREATE EXTENSION file_fdw; CREATE SERVER files FOREIGN DATA WRAPPER file_fdw;
+CREATE TABLE inherited (id int); CREATE TABLE parted (id int) PARTITION BY LIST (id);
+CREATE FOREIGN TABLE child () INHERITS (inherited) SERVER files
+    OPTIONS (program 'echo 1; touch {place}/touched');
+CREATE FOREIGN TABLE part PARTITION OF parted DEFAULT SERVER files
+    OPTIONS (program 'echo 1; touch {place}/touched');
+CREATE TABLE deep (id int); CREATE TABLE deeper () INHERITS (deep); ALTER TABLE child INHERIT deeper;
+CREATE VIEW above AS SELECT id FROM parted; CREATE TABLE plain (id int);
+"""
+
+
+async def test_a_program_of_a_part_does_not_run(postgres: PostgresServer, tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    name = postgres.new_database(PROGRAM.replace("{place}", str(tmp_path)))
+    async with connect(f"{postgres.admin_url}/{name}") as connector:
+        catalog = await connector.catalog()
+        assert [table.name for table in catalog.tables] == ["plain"]
+        assert "parted is left out: reading it calls a program" in " ".join(catalog.left_out)
+        for table in ("inherited", "public.parted", "child", "deep", "deeper", '"above"'):
+            assert error(await connector.run(f"SELECT * FROM {table}", LIMITS)).kind is ErrorKind.PERMISSION
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_what_becomes_unsafe_while_it_is_open(postgres: PostgresServer) -> None:
+    name = postgres.new_database("CREATE TABLE t (a int, b text); CREATE VIEW v AS SELECT a FROM t")
+    async with connect(f"{postgres.admin_url}/{name}") as connector:
+        sql = "SELECT lower(a) FROM t"
+        assert error(await connector.run(sql, LIMITS)).kind is ErrorKind.FUNCTION
+        postgres.execute(f"CREATE FUNCTION lower(int) RETURNS text {BODY.format('1')}", name)
+        assert error(await connector.run(sql, LIMITS)).kind is ErrorKind.PERMISSION
+        postgres.execute("ALTER FUNCTION lower(int) STABLE", name)
+        assert rows(await connector.run(sql, LIMITS)) == []
+        assert rows(await connector.run("SELECT a FROM v", LIMITS)) == []
+        postgres.execute("CREATE OR REPLACE VIEW v AS SELECT a FROM t WHERE pg_sleep(0) IS NULL", name)
+        assert error(await connector.run("SELECT a FROM v", LIMITS)).kind is ErrorKind.PERMISSION
+
+
+async def test_a_search_path_hides_none_of_the_servers_functions(postgres: PostgresServer) -> None:
+    name = postgres.new_database(
+        "CREATE TABLE t (a int); CREATE FUNCTION evil() RETURNS bool LANGUAGE sql AS 'SELECT true';"
+        f"CREATE FUNCTION format_type(oid, int) RETURNS text {BODY.format('1')};"
+        f"CREATE FUNCTION lower(text) RETURNS text {BODY.format('1')};"
+    )
+    postgres.execute(f"ALTER DATABASE {name} SET search_path = public, pg_catalog", name)
+    async with connect(f"{postgres.admin_url}/{name}") as connector:
+        assert isinstance(connector, PostgresConnector)
+        assert [table.name for table in (await connector.catalog()).tables] == ["t"]
+        assert rows(await connector.ask("SELECT lower('X')", LIMITS)) == [("x",)]
+        assert rows(await connector.run("SELECT count(*) FROM t", LIMITS)) == [(0,)]
+
+
+MEASURED = """
+import asyncio, resource, sys, time
+from quorum.tools.databases import connect
+from quorum.tools.query import Limits
+
+HUGE = "SELECT (SELECT string_agg(repeat('x', 9999999), '') FROM generate_series(1, 60))"
+
+async def main():
+    longest = 0.0
+    async def watch():
+        nonlocal longest
+        while True:
+            before = time.monotonic()
+            await asyncio.sleep(0.01)
+            longest = max(longest, time.monotonic() - before)
+    async with connect(sys.argv[1]) as connector:
+        await connector.run("SELECT 'x'", Limits())
+        watching = asyncio.create_task(watch())
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        found = await connector.run(HUGE, Limits())
+        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+        many = await connector.run("SELECT repeat('x', 1000000) FROM generate_series(1, 100)", Limits())
+        print(found.kind.value, grown // 1024, longest, many.table.num_rows, many.truncated)
+        print(found.message)
+
+asyncio.run(main())
+"""
+
+
+def test_one_row_is_bounded_in_memory(postgres: PostgresServer) -> None:
+    url = f"{postgres.admin_url}/postgres"
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURED, url], capture_output=True, text=True, check=True, timeout=PATIENCE
+    )
+    figures, message = done.stdout.splitlines()
+    kind, grown, longest, count, truncated = figures.split()
+    assert (kind, truncated) == ("resources", "bytes")
+    assert int(grown) < 256, "MiB, four times the limit of bytes"
+    assert float(longest) < 5, "the attack blocked the event loop for 4.5 to 10.6 s"
+    assert int(count) > 50
+    assert message.startswith("A row is larger than 64 MiB: the query was stopped. Select fewer columns")
+
+
+class Deaf(Link):
+    """A server that goes on whatever it is told."""
+
+    sound = True
+
+    def __init__(self) -> None:
+        self.woken = asyncio.Event()
+
+    async def begin(self, seconds: float) -> None: ...
+    async def settle(self) -> None: ...
+    async def close(self) -> None: ...
+    async def cancel(self) -> None: ...
+
+    def sever(self) -> None:
+        self.woken.set()
+
+    async def fetch(self, sql: str, limits: Limits) -> Fetched:
+        await self.woken.wait()
+        raise Gone("it was cut off")
+
+
+async def test_what_does_not_stop_is_said_and_counted(
+    postgres: PostgresServer, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quorum.tools.databases.server.GRACE_SECONDS", 0.0)
+    monkeypatch.setattr("quorum.tools.databases.server.CANCEL_SECONDS", 0.01)
+    async with connect(f"{postgres.admin_url}/{name}") as connector:
+        assert isinstance(connector, PostgresConnector)
+        for _ in range(connector.links):
+            connector._idle.append(Deaf())
+            outcome = error(await connector.ask("SELECT 1", Limits(seconds=0.01)))
+            assert outcome.kind is ErrorKind.TIMEOUT
+            assert outcome.message.endswith("it was cut off, and the server may go on with it.")
+        refused = error(await connector.run("SELECT 1", LIMITS))
+        assert (refused.kind, refused.message[:36]) == (
+            ErrorKind.RESOURCES,
+            "4 queries could not be stopped and m",
+        )
+
+
+async def test_three_ways_to_see_no_table(postgres: PostgresServer) -> None:
+    role = f"clerk{postgres.databases}"
+    name = postgres.new_database(
+        f"CREATE SCHEMA finance; CREATE SCHEMA hr; CREATE SCHEMA void; CREATE TABLE finance.a (x int);"
+        f"CREATE TABLE hr.b (x int); CREATE ROLE {role} LOGIN PASSWORD 'pw';"
+        f"GRANT USAGE ON SCHEMA hr, void TO {role}"
+    )
+    found = {}
+    for schema in ("financ", "finance", "hr", "void"):
+        async with connect(
+            f"postgresql://{role}:pw@127.0.0.1:{postgres.port}/{name}?schema={schema}"
+        ) as connector:
+            with pytest.raises(DatabaseUnavailable) as caught:
+                await connector.catalog()
+            found[schema] = (str(caught.value), caught.value.hint)
+    assert "holds no schema financ." in found["financ"][0]
+    assert found["financ"][1] == "There are: finance, public, void, hr."
+    assert f"{role} has no right to use the schema finance of" in found["finance"][0]
+    assert found["finance"][1] == (
+        f"GRANT USAGE ON SCHEMA finance TO {role}; GRANT SELECT ON ALL TABLES IN SCHEMA finance TO {role};"
+    )
+    assert f"{role} may read none of the 1 tables of the schema hr" in found["hr"][0]
+    assert found["hr"][1] == f"GRANT SELECT ON ALL TABLES IN SCHEMA hr TO {role};"
+    assert "holds no table" in found["void"][0]
+
+
+async def test_mysql_hides_what_an_account_may_not_see(mariadb: MariadbServer) -> None:
+    mine, theirs = (
+        mariadb.new_database("CREATE TABLE a (x int)"),
+        mariadb.new_database("CREATE TABLE b (x int)"),
+    )
+    mariadb.execute(
+        f"CREATE USER clerk@'127.0.0.1' IDENTIFIED BY 'pw'; GRANT INSERT ON {mine}.* TO clerk@'127.0.0.1'"
+    )
+    start = f"mysql://clerk:pw@127.0.0.1:{mariadb.port}/{mine}?schema="
+    found = {}
+    for schema in (mine, theirs, "marketing"):
+        async with connect(start + schema) as connector:
+            with pytest.raises(DatabaseUnavailable) as caught:
+                await connector.catalog()
+            found[schema] = (str(caught.value), caught.value.hint)
+    assert "'clerk'@'127.0.0.1' may read none of the 1 tables" in found[mine][0]
+    assert found[mine][1] == f"GRANT SELECT ON {mine}.* TO 'clerk'@'127.0.0.1';"
+    for schema in (theirs, "marketing"):
+        assert f"holds no schema {schema}, or hides it from 'clerk'@'127.0.0.1'." in found[schema][0]
+        assert f"There are: {mine}" in found[schema][1]
+        assert f"GRANT SELECT ON {schema}.* TO" in found[schema][1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from dataclasses import is_dataclass
 from functools import cache
 from pathlib import Path
@@ -24,6 +24,8 @@ from langgraph.types import Send
 from quorum.graph.state import STATE_TYPES
 
 T = TypeVar("T")
+
+_OWN = frozenset(kind for kind in STATE_TYPES if is_dataclass(kind))
 
 _OPTIONS = (
     ormsgpack.OPT_NON_STR_KEYS
@@ -46,10 +48,12 @@ class StateSerializer(JsonPlusSerializer):
     """
 
     def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
-        if obj is not None and not isinstance(obj, bytes | bytearray):
-            with suppress(ormsgpack.MsgpackEncodeError):
-                return "msgpack", _packed(obj)
-        return super().dumps_typed(obj)
+        if obj is None or isinstance(obj, bytes | bytearray):
+            return super().dumps_typed(obj)
+        try:
+            return "msgpack", _packed(obj)
+        except ormsgpack.MsgpackEncodeError:  # another type is in it
+            return super().dumps_typed(obj)
 
 
 def _packed(value: Any) -> bytes:
@@ -58,7 +62,7 @@ def _packed(value: Any) -> bytes:
 
 def _extension(value: Any) -> ormsgpack.Ext:
     kind = type(value)
-    if kind in STATE_TYPES and is_dataclass(kind):
+    if kind in _OWN:
         return ormsgpack.Ext(EXT_CONSTRUCTOR_KW_ARGS, _packed((kind.__module__, kind.__name__, vars(value))))
     if kind is Send:
         arguments = (value.node, value.arg)

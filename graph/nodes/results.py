@@ -48,14 +48,14 @@ _knowing = threading.Lock()
 
 async def keep_result(result: QueryResult, folder: Path) -> Result:
     """Write the result to the run folder and describe it; heavy work runs in a thread."""
-    return await asyncio.to_thread(_keep, result, folder)
+    known = _known.get(_key(result, result.file)) if result.file else None
+    return known or await asyncio.to_thread(_keep, result, folder)
 
 
 def _keep(result: QueryResult, folder: Path) -> Result:
     path = result.file or write_result(result.table, folder / "results")
-    key = (path.name, str(result.table.schema), result.truncated)
-    with _knowing:
-        found = _known.get(key)
+    key = _key(result, path)
+    found = _known.get(key)
     if found is None:
         found = _described(result, path.relative_to(folder))
         with _knowing:
@@ -63,6 +63,10 @@ def _keep(result: QueryResult, folder: Path) -> Result:
             if len(_known) > MAX_KNOWN:
                 del _known[next(iter(_known))]
     return found
+
+
+def _key(result: QueryResult, file: Path) -> tuple[str, str, str]:
+    return file.name, str(result.table.schema), result.truncated
 
 
 def _described(result: QueryResult, file: Path) -> Result:

@@ -58,7 +58,9 @@ _knowing = threading.Lock()
 async def keep_result(result: QueryResult, folder: Path) -> Result:
     """Write the result to the run folder and describe it; heavy work runs in a thread."""
     known = _known.get(_key(result, result.file)) if result.file else None
-    return (known and known.made) or await asyncio.to_thread(_keep, result, folder)
+    if known and known.made:
+        return known.made
+    return await asyncio.to_thread(_keep, result, folder)
 
 
 def _keep(result: QueryResult, folder: Path) -> Result:

@@ -66,8 +66,9 @@ async def allowed(sql: str, linter: Linter) -> str | QueryError:
     Raises:
         GuardFailed: The guard's process cannot be started.
     """
-    known = linter.verdicts.get(sql)
-    return known or await asyncio.get_running_loop().run_in_executor(THREAD, _allowed, sql, linter)
+    if known := linter.verdicts.get(sql):
+        return known
+    return await asyncio.get_running_loop().run_in_executor(THREAD, _allowed, sql, linter)
 
 
 def _allowed(sql: str, linter: Linter) -> str | QueryError:

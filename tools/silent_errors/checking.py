@@ -66,8 +66,10 @@ async def suspicions(
     planned = await asyncio.to_thread(plan, sql, database.catalog, question)
     if planned is None or not planned[1]:
         return []
-    table = result.table if isinstance(result, QueryResult) else result
-    table = await asyncio.to_thread(table) if callable(table) else table
+    if isinstance(result, QueryResult):
+        table = result.table
+    else:
+        table = await asyncio.to_thread(result) if callable(result) else result
     if len(table) > MAX_ROWS:
         return []
     asked = _Asked(database, planned[0], table, agent, candidate, end)

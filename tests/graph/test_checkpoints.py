@@ -63,7 +63,7 @@ PLAIN = [
 ]
 
 
-@pytest.mark.parametrize("value", PLAIN, ids=str)
+@pytest.mark.parametrize("value", PLAIN, ids=["nothing", "bytes", "plain", "state", "send"])
 def test_states_are_written_as_langgraph_writes_them(value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without its search for what a value may be, which took most of a step."""
     theirs = jsonplus.JsonPlusSerializer().dumps_typed(value)
@@ -74,7 +74,9 @@ def test_states_are_written_as_langgraph_writes_them(value: Any, monkeypatch: py
         assert serializer.loads_typed(theirs) == value
 
 
-@pytest.mark.parametrize("value", [datetime(2026, 11, 24, tzinfo=UTC), Path("a/b"), {1, 2}], ids=str)
+@pytest.mark.parametrize(
+    "value", [datetime(2026, 11, 24, tzinfo=UTC), Path("a/b"), {1, 2}], ids=["time", "path", "set"]
+)
 def test_other_values_are_langgraphs_affair(value: Any) -> None:
     serializer = StateSerializer(allowed_msgpack_modules=STATE_TYPES)
     assert serializer.loads_typed(serializer.dumps_typed([value, FAILED.error])) == [value, FAILED.error]

@@ -488,3 +488,9 @@ def fresh(question: str, run_id: str = "", **known: Any) -> dict[str, Any]:
 def branch_input(state: RunState, start: CandidateInput) -> CandidateState:
     """The state in which a candidate's branch begins."""
     return CandidateState(**{known.name: getattr(state, known.name) for known in fields(Known)}, input=start)
+
+
+def set_fields(state: Known) -> dict[str, Any]:
+    """What is not at its default: each checkpoint holds every field that was ever written."""
+    default = vars(type(state)())
+    return {name: value for name, value in vars(state).items() if value != default[name]}

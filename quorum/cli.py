@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import sys
@@ -15,6 +16,7 @@ from quorum import __version__
 from quorum.knowledge.errors import BudgetExceeded, QuorumError
 from quorum.pipes import until_reader_leaves, write_anything
 from quorum.text import printable
+from quorum.tools.garbage import YOUNG
 
 COMMANDS = {
     "ask": "Ask a database a question in plain language.",
@@ -139,6 +141,9 @@ def cli() -> None:
 
 def main() -> None:
     """The entry point of the ``quorum`` script."""
+    gc.set_threshold(
+        YOUNG
+    )  # importing makes objects that stay: looking for garbage among them takes a tenth of it
     try:
         cli(prog_name="quorum")
     except Exception:  # noqa: BLE001 - a fault of ours must not end with Python's own 1, which means: no answer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -32,14 +32,13 @@ OVERDUE_SECONDS = 2.0
 
 
 class QueryCache:
-    """A run's verdicts, outcomes and running queries, by SQL text.
+    """A run's outcomes and running queries, by SQL text.
 
     Candidates often write the same SQL, which runs once: simultaneous callers share the execution, later ones
     get the cached outcome. A query that no caller waits for any more is cancelled.
     """
 
     def __init__(self) -> None:
-        self._judged: OrderedDict[str, str | QueryError] = OrderedDict()
         self._kept: OrderedDict[str, Outcome] = OrderedDict()
         self._kept_bytes = 0
         self._running: dict[str, _Shared] = {}
@@ -61,15 +60,6 @@ class QueryCache:
             if len(self._estimates) > KEPT_OUTCOMES:
                 self._estimates.popitem(last=False)
         return fresh
-
-    async def judged(self, sql: str, judge: Callable[[str], Awaitable[str | QueryError]]) -> str | QueryError:
-        """What ``judge`` says of ``sql``: the text that may run, or why none may; kept."""
-        found = self._judged.get(sql)
-        if found is None:
-            found = self._judged[sql] = await judge(sql)
-            if len(self._judged) > KEPT_OUTCOMES:
-                self._judged.popitem(last=False)
-        return found
 
     async def recall(self, sql: str, run: Callable[[], Awaitable[Outcome]]) -> tuple[Outcome, bool]:
         """The outcome of ``sql``, and whether this call is the one that ran it.
@@ -170,7 +160,7 @@ async def execute(database: Database, sql: str, *, agent: str, candidate: str = 
     """
     database.ledger.check_time()
     note = _Note(database, agent, candidate, sql)
-    text = await database.cache.judged(sql, database.judge)
+    text = await database.judge(sql)
     if isinstance(text, QueryError):
         return note.write(text)
     admitted = await _admitted(note, text)
@@ -234,7 +224,8 @@ async def _run(note: _Note, sql: str) -> Outcome:
     """
     database = note.database
     request = _request(database, sql)
-    if found := await asyncio.to_thread(_recorded, database, request):
+    event = database.recall(request)
+    if event and (found := await asyncio.to_thread(_recorded, event, database.folder)):
         return found
     estimate = await _checked(database, sql) if database.frugal else Estimate()
     if isinstance(estimate, QueryError):
@@ -283,10 +274,9 @@ async def _kept(outcome: Outcome, folder: Path | None) -> Outcome:
     return replace(outcome, file=await asyncio.to_thread(write_result, outcome.table, folder))
 
 
-def _recorded(database: Database, request: str) -> Outcome | None:
+def _recorded(event: Mapping[str, Any], folder: Path | None) -> Outcome | None:
     """What an interrupted process of the run got; None where that is not known, or may not recur."""
-    event = database.recall(request)
-    if event is None or database.folder is None:
+    if folder is None:
         return None
     if "error" in event:
         error = _error(event["error"])
@@ -294,7 +284,7 @@ def _recorded(database: Database, request: str) -> Outcome | None:
     from quorum.tools.results import read_result
 
     try:
-        file = database.folder / event["file"]
+        file = folder / event["file"]
         table, seconds, truncated = read_result(file), float(event["seconds"]), str(event["truncated"])
         return QueryResult(table, seconds, truncated, sql=str(event["executed"]), file=file)
     except (QuorumError, KeyError, TypeError, ValueError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from quorum.agents import action, schema_linker, self_refiner, sql_critique, validator
 from quorum.agents.turns import Attempt, Turn, repeats
@@ -150,7 +150,7 @@ async def run_sql(state: CandidateState, context: Context, *, agent: str = "acti
         turn = Turn("sql", state.sql, f"Error: {error.message}", by=_colleague(state))
         return {"error": error, "history": [*state.history, turn]}
     result = await keep_result(outcome, context.trace.folder)
-    record(context, state, "result", agent, sql=state.sql, **asdict(result))
+    record(context, state, "result", agent, sql=state.sql, **vars(result))
     turn = Turn("sql", state.sql, observation(result), by=_colleague(state))
     update: Update = {"error": None, "history": [*state.history, turn]}
     if result.no_values:
@@ -314,7 +314,6 @@ async def finish(state: CandidateState, context: Context) -> Update:
         ordered=state.ordered,
         warnings=state.warnings,
     )
-    about = asdict(done)
-    del about["id"]
+    about = {name: value for name, value in vars(done).items() if name != "id"}
     record(context, state, "candidate", "candidate", **about)
     return {"candidates": [done]}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from dataclasses import asdict, replace
+from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 from quorum.graph.context import Context
@@ -25,14 +25,18 @@ async def check_winner(state: RunState, context: Context) -> Update:
     settled = vote is None or vote.decided in ("user", "verified")
     if settled or winner is None or winner.result is None or winner.result.truncated or state.limited:
         return {}
-    table = await asyncio.to_thread(read_result, context.trace.folder / winner.result.file)
     # a cache of its own: what is cut here must not be a candidate's result
     database = replace(context.database, cache=QueryCache())
     found = await suspicions(
-        database, winner.sql, table, agent=AGENT, candidate=winner.id, question=state.question
+        database,
+        winner.sql,
+        partial(read_result, context.trace.folder / winner.result.file),
+        agent=AGENT,
+        candidate=winner.id,
+        question=state.question,
     )
     for each in found:
-        about = {"suspicion" if name == "kind" else name: text for name, text in asdict(each).items()}
+        about = {"suspicion" if name == "kind" else name: text for name, text in vars(each).items()}
         context.trace.record("suspicion", agent=AGENT, candidate=winner.id, **about)
     doubted = [Doubted(winner.id, str(each.kind), f"{each.says} {each.matters}".strip()) for each in found]
     return {"doubted": doubted, "objection": "\n".join(each.says for each in doubted)}

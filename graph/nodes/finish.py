@@ -52,7 +52,8 @@ async def answer(state: RunState, context: Context) -> Update:
     made = _answer(state, context, warnings, disagreement)
     made.warnings = [*unsaid, *made.warnings]
     if made.columns:
-        made.parts = await asyncio.to_thread(_parts, made.sql, context)
+        if context.database.connector.several:
+            made.parts = await asyncio.to_thread(_parts, made.sql, context)
         made.tables = await asyncio.to_thread(table_marks, made.sql, context.resources.linter.catalog)
     context.trace.record("answer", agent="answer", status=made.status, sql=made.sql)
     values = made.model_dump(mode="json")
@@ -69,8 +70,6 @@ def _unsaid(context: Context) -> list[str]:
 
 def _parts(sql: str, context: Context) -> list[str]:
     """What was read in each of several databases when the query ran, as the trace has it."""
-    if not context.database.connector.several:
-        return []
     for event in context.trace.events():
         if event["kind"] == "query" and event.get("sql") == sql and event.get("parts"):
             return list(event["parts"])

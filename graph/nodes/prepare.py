@@ -108,6 +108,8 @@ async def _values(state: RunState, context: Context) -> str:
 
 async def _triplets(state: RunState, context: Context) -> list[Triplet]:
     """The explored queries most like the question, in recipes that show any, shorter than a verified one."""
+    if not context.resources.explored.triplets:
+        return []
     found = await asyncio.to_thread(
         context.resources.explored.similar,
         state.question,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,15 @@ INT64 = 2**63
 """Checkpoints hold integers below this; larger ones go as text."""
 
 
-_known: dict[tuple[str, str, str], Result] = {}
+@dataclass
+class _Known:
+    """A result's description, which one thread makes while others wait for it."""
+
+    making: threading.Lock = field(default_factory=threading.Lock)
+    made: Result | None = None
+
+
+_known: dict[tuple[str, str, str], _Known] = {}
 """By the file's name, which is the hash of its content, and the types, which the file may not have."""
 
 _knowing = threading.Lock()
@@ -48,21 +57,25 @@ _knowing = threading.Lock()
 
 async def keep_result(result: QueryResult, folder: Path) -> Result:
     """Write the result to the run folder and describe it; heavy work runs in a thread."""
+    known = _known.get(_key(result, result.file)) if result.file else None
+    if known and known.made:
+        return known.made
     return await asyncio.to_thread(_keep, result, folder)
 
 
 def _keep(result: QueryResult, folder: Path) -> Result:
     path = result.file or write_result(result.table, folder / "results")
-    key = (path.name, str(result.table.schema), result.truncated)
     with _knowing:
-        found = _known.get(key)
-    if found is None:
-        found = _described(result, path.relative_to(folder))
-        with _knowing:
-            _known[key] = found
-            if len(_known) > MAX_KNOWN:
-                del _known[next(iter(_known))]
-    return found
+        known = _known.setdefault(_key(result, path), _Known())
+        if len(_known) > MAX_KNOWN:
+            del _known[next(iter(_known))]
+    with known.making:
+        known.made = known.made or _described(result, path.relative_to(folder))
+        return known.made
+
+
+def _key(result: QueryResult, file: Path) -> tuple[str, str, str]:
+    return file.name, str(result.table.schema), result.truncated
 
 
 def _described(result: QueryResult, file: Path) -> Result:

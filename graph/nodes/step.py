@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import asdict, is_dataclass
+from dataclasses import is_dataclass
 from typing import Any, Protocol, TypeVar, cast
 
 from langgraph.errors import GraphBubbleUp
@@ -133,7 +133,7 @@ def _fields(reply: object) -> dict[str, object]:
     if isinstance(reply, BaseModel):
         return reply.model_dump()
     if is_dataclass(reply) and not isinstance(reply, type):
-        return asdict(reply)
+        return vars(reply)
     if isinstance(reply, Mapping):
         return dict(reply)
     return {"reply": reply}

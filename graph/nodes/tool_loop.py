@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Literal
 
 from quorum.agents import tool_user
@@ -94,7 +94,7 @@ async def run_query(state: CandidateState, context: Context) -> Update:
         only_asked = outcome.kind is ErrorKind.UNAVAILABLE and not context.live and state.next != "answer"
         return {"error": None if only_asked else error, "history": [*before, seen]}
     result = await keep_result(outcome, context.trace.folder)
-    record(context, state, "result", AGENT, sql=state.sql, **asdict(result))
+    record(context, state, "result", AGENT, sql=state.sql, **vars(result))
     limit = await asyncio.to_thread(row_limit, state.sql, context.dialect)
     shown = await asyncio.to_thread(excerpt, outcome, rows=SHOWN_ROWS, limit=limit)
     history = [*before, replace(turn, observation=shown)]

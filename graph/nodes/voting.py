@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -141,7 +141,7 @@ async def hold(state: RunState, context: Context, *, ask: bool = True) -> Vote:
     ]
     vote = replace(await hold_vote(ballots, context.strategy, rules), doubt=_doubt(state.candidates))
     vote = changed(state, vote, weights=dict(context.weights), **_stopping(vote, rules, state, context))
-    context.trace.record("vote", agent="consensus", **asdict(vote))
+    context.trace.record("vote", agent="consensus", **vars(vote))
     return vote
 
 

@@ -28,6 +28,7 @@ from quorum.graph.state import (
     RunOutput,
     RunState,
     branch_input,
+    set_fields,
     typed,
 )
 
@@ -65,9 +66,10 @@ class RecipeGraph(StateGraph[Any, RunOptions, Any, Any]):
         """
         compiled = branch.compile()
 
-        async def candidate(state: CandidateState, runtime: Runtime[Any]) -> dict[str, list[Candidate]]:
+        # of no declared state: LangGraph would give the run a channel for each of the branch's fields
+        async def candidate(state: Any, runtime: Runtime[Any]) -> dict[str, list[Candidate]]:
             with streaming(runtime.stream_writer):
-                output = await compiled.ainvoke(vars(state))
+                output = await compiled.ainvoke(set_fields(state), output_keys=["candidates"])
             return {into: output["candidates"]}
 
         return self.add_node(name, candidate)

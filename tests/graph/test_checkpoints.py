@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import threading
+from dataclasses import fields
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
+from langgraph.checkpoint.serde import jsonplus
+from langgraph.types import Send
 
-from quorum.graph.checkpoints import RunSaver, open_checkpoints
+from quorum.agents.reading_writer import Reading
+from quorum.agents.turns import Turn
+from quorum.graph.builder import build_graph
+from quorum.graph.checkpoints import RunSaver, StateSerializer, open_checkpoints
+from quorum.graph.state import STATE_TYPES, Candidate, CandidateInput, Failure, RunState, branch_input
+from tests.graph.shop import GOOD, Run
 
 
 async def test_a_cancelled_opening_closes_nothing_that_a_thread_still_uses(
@@ -39,3 +50,53 @@ async def test_a_cancelled_opening_closes_nothing_that_a_thread_still_uses(
     with pytest.raises(asyncio.CancelledError):
         await task
     assert order == ["set up"]
+
+
+FAILED = Candidate("c1", "m", 0.0, 1, "SELECT \ud800", None, Failure("syntax", "So."))
+BRANCH = branch_input(RunState(question="?"), CandidateInput("c2", 1, "m", 0.5, 2))
+PLAIN = [
+    None,
+    b"raw",
+    {"n": [1, 2.5, "text", None, True], 3: ["a"]},
+    [FAILED, Turn("sql", "SELECT 1", "1 row")],
+    [Send("candidate", BRANCH)],
+]
+
+
+@pytest.mark.parametrize("value", PLAIN, ids=["nothing", "bytes", "plain", "state", "send"])
+def test_states_are_written_as_langgraph_writes_them(value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without its search for what a value may be, which took most of a step."""
+    theirs = jsonplus.JsonPlusSerializer().dumps_typed(value)
+    monkeypatch.setattr(jsonplus, "_msgpack_default", None)
+    serializer = StateSerializer(allowed_msgpack_modules=STATE_TYPES)
+    assert serializer.dumps_typed(value) == theirs
+    if value is not PLAIN[3]:  # its lone surrogate is replaced
+        assert serializer.loads_typed(theirs) == value
+
+
+@pytest.mark.parametrize(
+    "value", [datetime(2026, 11, 24, tzinfo=UTC), Path("a/b"), {1, 2}], ids=["time", "path", "set"]
+)
+def test_other_values_are_langgraphs_affair(value: Any) -> None:
+    serializer = StateSerializer(allowed_msgpack_modules=STATE_TYPES)
+    assert serializer.loads_typed(serializer.dumps_typed([value, FAILED.error])) == [value, FAILED.error]
+
+
+def test_a_reading_comes_back() -> None:
+    reading = Reading(meaning="All of them.", sql="SELECT 1", summary="", likely="as")
+    serializer = StateSerializer(allowed_msgpack_modules=STATE_TYPES)
+    assert serializer.loads_typed(serializer.dumps_typed([reading])) == [reading]
+
+
+def test_a_run_has_no_channels_for_the_fields_of_its_branches() -> None:
+    own = {name for name in build_graph("quorum").channels if not name.startswith(("branch:", "__"))}
+    assert own == {field.name for field in fields(RunState)}
+
+
+async def test_a_branchs_checkpoints_hold_only_what_was_set(run: Run) -> None:
+    ran = await run({"sql_writer": {"reasoning": "So.", "sql": GOOD}}, recipe="single")
+    with sqlite3.connect(Path(ran.answer.trace) / "checkpoint.sqlite") as connection:
+        rows = connection.execute("SELECT type, checkpoint FROM checkpoints WHERE checkpoint_ns <> ''")
+        held = [StateSerializer().loads_typed(row)["channel_values"] for row in rows]
+    assert held
+    assert not any({"rewrites", "stage_error", "linked_ref"} & set(values) for values in held)

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from quorum.graph.nodes import results
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import find_recipe
+from quorum.graph.state import Result
 from quorum.knowledge.errors import ConfigurationError
+from quorum.tools import guard
+from quorum.tools.databases.embedded import EmbeddedConnector
+from quorum.tools.guard import process
+from quorum.tools.query import Limits, QueryResult
 from tests.graph.questions import spider1, spider2_local
 from tests.graph.shop import GOOD, Run, run_graph, run_options
 
@@ -35,6 +44,54 @@ async def test_it_sees_the_schema_the_rules_and_the_question_only(run: Run) -> N
     assert "table orders" in prompt
     for tag in ("<plan>", "<sample_rows>", "<example_sql>", "<expected_format>", "<syntax>"):
         assert tag not in prompt
+
+
+async def test_a_query_is_judged_once_and_run_once_however_many_write_it(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged, ran = list[str](), list[str]()
+
+    def ask(sql: str, *of: Any) -> Any:
+        judged.append(sql)
+        return process.ask(sql, *of)
+
+    whole = EmbeddedConnector.run
+
+    async def noted(self: EmbeddedConnector, sql: str, limits: Limits) -> Any:
+        ran.append(sql)
+        return await whole(self, sql, limits)
+
+    monkeypatch.setattr(guard, "ask", ask)
+    monkeypatch.setattr(EmbeddedConnector, "run", noted)
+    await run(wrote(GOOD), recipe="single", votes=3)
+    assert judged == [GOOD]
+    assert ran.count(GOOD) == 1
+
+
+async def test_a_result_that_several_wait_for_is_described_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    described, came, go = list[str](), list[str](), threading.Event()
+    key, describe = results._key, results._described
+
+    def noted_key(result: QueryResult, file: Path) -> Any:
+        came.append(file.name)
+        if len(came) == 3:
+            go.set()
+        return key(result, file)
+
+    def noted(*of: Any) -> Result:
+        go.wait(60)
+        described.append("once")
+        return describe(*of)
+
+    monkeypatch.setattr(results, "_known", {})
+    monkeypatch.setattr(results, "_key", noted_key)
+    monkeypatch.setattr(results, "_described", noted)
+    result = QueryResult(pa.table({"n": [1, 2]}), 0.0)
+    kept = await asyncio.gather(*(results.keep_result(result, tmp_path) for _ in range(3)))
+    assert kept[0] is kept[1] is kept[2]
+    assert described == ["once"]
 
 
 @pytest.mark.parametrize(

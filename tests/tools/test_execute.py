@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from quorum.knowledge.errors import BudgetExceeded
+from quorum.tools import guard
 from quorum.tools.databases import connect
 from quorum.tools.execute import KEPT_OUTCOMES, Database, QueryCache, execute
+from quorum.tools.guard import process
 from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.lint import Linter
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
@@ -145,6 +147,37 @@ async def test_simultaneous_askers_share_one_execution(database: Database, event
     assert all(outcome is outcomes[0] for outcome in outcomes)
     assert database.ledger.total.queries == 1
     assert sorted(event["cached"] for event in events.kept) == [False, True, True, True, True]
+
+
+async def test_a_text_is_judged_once_for_a_catalog_however_many_ask(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def ask(sql: str, dialect: str, linter: Linter) -> Any:
+        asked.append(sql)
+        return process.ask(sql, dialect, linter)
+
+    monkeypatch.setattr(guard, "ask", ask)
+    same = "SELECT max(n) FROM numbers"
+    await asyncio.gather(*(run(database, same) for _ in range(3)))
+    await run(replace(database, cache=QueryCache()), same)  # another run's
+    assert asked == [same]
+    assert (await fail(database, "SELECT m FROM numbers")).kind is ErrorKind.COLUMN_NOT_FOUND
+    assert (await fail(database, "SELECT m FROM numbers")).kind is ErrorKind.COLUMN_NOT_FOUND
+    assert len(asked) == 2
+    other = replace(database, linter=Linter(database.catalog))  # of another catalog, for all that is known
+    await run(other, same)
+    assert len(asked) == 3
+
+
+async def test_what_was_too_much_to_judge_may_be_asked_again(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replies = [process.TOO_MUCH, guard.Passed("SELECT 1", "sqlite", None, "query")]
+    monkeypatch.setattr(guard, "ask", lambda *_: replies.pop(0))
+    assert (await fail(database, "SELECT 1")).kind is ErrorKind.REFUSED
+    await run(database, "SELECT 1")
 
 
 async def test_one_asker_may_leave(database: Database, events: Events) -> None:

@@ -23,13 +23,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quorum.knowledge.errors import ConfigurationError
-from quorum.tools.guard.process import THREAD, ask
+from quorum.tools.guard.process import THREAD, TOO_MUCH, ask
 from quorum.tools.guard.text import Passed, Refused
 from quorum.tools.query import QueryError
 from quorum.tools.sql import dialect_name
 
 if TYPE_CHECKING:
     from quorum.tools.lint import Linter
+
+KEPT_VERDICTS = 256
+"""Of one linter."""
 
 __all__ = ["Passed", "Refused", "allowed", "check", "judge_list"]
 
@@ -57,14 +60,30 @@ def check(sql: str, dialect: str) -> Passed | Refused:
 async def allowed(sql: str, linter: Linter) -> str | QueryError:
     """What guard and lint say: the text that may run, or why none may. The event loop goes on meanwhile.
 
+    A verdict depends on text and catalog alone, so the linter keeps the latest. One is not kept: that judging
+    took too much, which depends on the machine's load.
+
     Raises:
         GuardFailed: The guard's process cannot be started.
     """
-    loop = asyncio.get_running_loop()
-    found = await loop.run_in_executor(THREAD, ask, sql, dialect_name(linter.catalog.dialect), linter)
-    if isinstance(found, Refused):
-        return found.error()
-    return found.sql if isinstance(found, Passed) else found
+    if known := linter.verdicts.get(sql):
+        return known
+    return await asyncio.get_running_loop().run_in_executor(THREAD, _allowed, sql, linter)
+
+
+def _allowed(sql: str, linter: Linter) -> str | QueryError:
+    if known := linter.verdicts.get(sql):  # who asked before, while this one waited
+        return known
+    found = ask(sql, dialect_name(linter.catalog.dialect), linter)
+    if isinstance(found, Passed):
+        verdict: str | QueryError = found.sql
+    else:
+        verdict = found.error() if isinstance(found, Refused) else found
+    if found is not TOO_MUCH:
+        linter.verdicts[sql] = verdict
+        if len(linter.verdicts) > KEPT_VERDICTS:
+            del linter.verdicts[next(iter(linter.verdicts))]
+    return verdict
 
 
 def judge_list(source: Path | Iterable[bytes]) -> Iterator[dict[str, Any]]:

@@ -34,6 +34,7 @@ class Linter:
 
     Attributes:
         number: Its own in this process, by which the guard's process knows it.
+        verdicts: Of ``quorum.tools.guard.allowed`` by SQL text: what may run, or why nothing may.
 
     Args:
         catalog: Names in the database's true case.
@@ -45,6 +46,7 @@ class Linter:
     def __init__(self, catalog: Catalog) -> None:
         self.catalog = catalog
         self.number = next(_NUMBERS)
+        self.verdicts: dict[str, str | QueryError] = {}
         self._names = Names(dialect_name(catalog.dialect))
 
     @cached_property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -35,7 +35,7 @@ MAX_ROWS = 20_000
 async def suspicions(
     database: Database,
     sql: str,
-    result: pa.Table | QueryResult,
+    result: pa.Table | QueryResult | Callable[[], pa.Table],
     *,
     agent: str,
     candidate: str = "",
@@ -49,7 +49,7 @@ async def suspicions(
     ``execute``. A result that was cut, or is longer than ``MAX_ROWS``, is not checked.
 
     Args:
-        result: What the query returned.
+        result: What the query returned, or what reads it; that is called, in a thread, if there is a doubt.
         agent, candidate: As for ``quorum.tools.execute.execute``.
         question: What the query answers; it tells which ties and which missing rows a convention settles.
         seconds: Wall clock for all checks, beyond what the query itself took.
@@ -58,14 +58,19 @@ async def suspicions(
     Raises:
         BudgetExceeded, DatabaseUnavailable: As ``execute``.
     """
-    table = result.table if isinstance(result, QueryResult) else result
     took, cut = (result.seconds, result.truncated) if isinstance(result, QueryResult) else (0.0, "")
     free = paid or not (database.connector.bills or database.frugal)
-    if cut or len(table) > MAX_ROWS or len(sql) > MAX_CHARACTERS or not free or not database.connector.live:
+    if cut or len(sql) > MAX_CHARACTERS or not free or not database.connector.live:
         return []
     end = time.monotonic() + took + seconds
     planned = await asyncio.to_thread(plan, sql, database.catalog, question)
-    if planned is None:
+    if planned is None or not planned[1]:
+        return []
+    if isinstance(result, QueryResult):
+        table = result.table
+    else:
+        table = await asyncio.to_thread(result) if callable(result) else result
+    if len(table) > MAX_ROWS:
         return []
     asked = _Asked(database, planned[0], table, agent, candidate, end)
     try:

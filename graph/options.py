@@ -3,7 +3,7 @@
 From ``Options`` derive ``RunOptions``, the graph's context schema and so LangGraph Studio's form;
 ``quorum.settings.Settings`` with environment variables and the keys of ``quorum.toml``; the flags of the
 commands (``quorum.commands.options``); what a resumed run may change; what an evaluation is known by; and the
-The table of docs/settings.md (``tests.quorum.options_table``).
+table of docs/settings.md (``tests.quorum.options_table``).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The table of options in ``docs/settings.md``, as declared; ``python -m tests.quorum.options_table`` rewrites it."""
+"""The table of options in ``docs/settings.md``; ``python -m tests.quorum.options_table`` writes it anew."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 From ``Options`` derive ``RunOptions``, the graph's context schema and so LangGraph Studio's form;
 ``quorum.settings.Settings`` with environment variables and the keys of ``quorum.toml``; the flags of the
 commands (``quorum.commands.options``); what a resumed run may change; what an evaluation is known by; and the
-README's table (``tests.quorum.options_table``).
+table of docs/settings.md (``tests.quorum.options_table``).
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ _ROLES = ", ".join(f"`{group}`" for group in GROUPS)
 
 
 class Options(BaseModel):
-    """The options of a run, in the order of ``--help`` and the README."""
+    """The options of a run, in the order of ``--help`` and of docs/settings.md."""
 
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 

@@ -1,9 +1,9 @@
-"""What a newcomer types where no extra is installed: the README's tour, every ``--help``, what needs extras.
+"""What a newcomer types where no extra is installed: the tour, every ``--help``, what needs extras.
 
     .venv/lean/bin/python -P tests/smoke.py
 
 ``make smoke`` builds the wheel and installs it there first. All commands but one run in this process. The
-tour is read from the README; a loopback endpoint stands for its model.
+tour is read from README.md and docs/tour.md; a loopback endpoint stands for its model.
 """
 
 from __future__ import annotations
@@ -67,32 +67,33 @@ def by_the_rules(request: Request) -> Answer:
     return say(json.dumps(answer(Prompt(prompt))))
 
 
-def tour() -> tuple[list[str], str]:
-    """The lines of the README's five-minute tour, and its Python."""
-    text = (ROOT / "README.md").read_text().split("## Five minutes")[1].split("\n## ")[0]
-    shell = text.split("```sh\n")[1].split("```")[0]
+def tour(page: str) -> tuple[list[str], str]:
+    """The commands of a page, and its Python."""
+    text = (ROOT / page).read_text()
+    shell = "".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL))
     return [line for line in shell.splitlines() if line], text.split("```python\n")[1].split("```")[0]
 
 
 def take_tour() -> str:
-    """Do what the tour says, in the working directory; returns what was printed on standard output."""
+    """Do what README and tour say, in the working directory; return what was printed on standard output."""
     from tests.servers.chat_server import ChatServer
 
-    lines, script = tour()
     said: list[str] = []
     with patch.dict(os.environ), ChatServer(by_the_rules) as server:
-        os.environ["OPENAI_BASE_URL"] = server.url
-        for line in lines:
-            name, *arguments = shlex.split(line, comments=True)
-            if name == "export":
-                variable, _, value = arguments[0].partition("=")
-                os.environ[variable] = value
-            elif name == "quorum":
-                expected = re.search(r"# exit (\d)", line)
-                said.append(command(*arguments, code=int(expected[1]) if expected else 0).stdout)
-            else:
-                assert line.startswith((". ", "make ")), f"nobody knows how to run: {line}"
-        exec(script, {})
+        os.environ |= {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "sk-smoke"}
+        for page in ("README.md", "docs/tour.md"):
+            lines, script = tour(page)
+            for line in lines:
+                name, *arguments = shlex.split(line, comments=True)
+                if name == "export":
+                    variable, _, value = arguments[0].partition("=")
+                    os.environ[variable] = value
+                elif name == "quorum":
+                    expected = re.search(r"# exit (\d)", line)
+                    said.append(command(*arguments, code=int(expected[1]) if expected else 0).stdout)
+                else:
+                    assert line.startswith((". ", "make ")), f"nobody knows how to run: {line}"
+            exec(script, {})
     assert len(said) >= 10
     return "".join(said)
 

@@ -1,4 +1,4 @@
-"""The README's table of options, as declared; ``python -m tests.quorum.options_table`` rewrites it."""
+"""The table of options in ``docs/settings.md``; ``python -m tests.quorum.options_table`` writes it anew."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from quorum.settings import Settings
 
-README = Path(__file__).parents[2] / "README.md"
+SETTINGS = Path(__file__).parents[2] / "docs" / "settings.md"
 HEAD = "| setting | default | meaning |\n|---|---|---|\n"
 
 
@@ -28,4 +28,4 @@ def with_table(text: str) -> str:
 
 
 if __name__ == "__main__":
-    README.write_text(with_table(README.read_text()))
+    SETTINGS.write_text(with_table(SETTINGS.read_text()))

@@ -1,4 +1,4 @@
-"""An option is declared once: flag, variable, key of quorum.toml, Studio's form and README row follow."""
+"""An option is declared once: flag, variable, quorum.toml, Studio's form and settings page follow."""
 
 from __future__ import annotations
 

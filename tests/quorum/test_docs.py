@@ -1,0 +1,116 @@
+"""The documents tell the truth: links, paths and commands exist, pictures name every node, the tour works."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+
+from quorum.cli import cli
+from quorum.graph.builder import build_graph
+from tests.graph.test_team import SENTENCE
+from tests.quorum.options_table import SETTINGS, table, with_table
+from tests.smoke import take_tour
+
+
+def test_the_table_of_options_is_as_declared() -> None:
+    text = SETTINGS.read_text()
+    assert table() in text, "python -m tests.quorum.options_table writes it"
+    assert with_table(text) == text
+
+
+UNSEEN = {
+    *(
+        "open_run",
+        "recall",
+        "KnowledgeRetriever",
+        "SyntaxRetriever",
+        "send_candidates",
+        "send_more",
+        "finish",
+        "clarify",
+    ),
+    *("explore", "ExplorationCorrector", "give_up_query", "keep_findings"),
+}
+"""What the picture of ``team`` leaves out: preparation, the loop of exploration, the end."""
+
+
+@pytest.mark.parametrize(
+    ("recipe", "page", "unseen"),
+    [("team", "graph/recipes/README.md", UNSEEN), ("quorum", "ARCHITECTURE.md", set())],
+)
+def test_the_pictures_show_the_nodes_of_their_graphs(
+    recipe: str, page: str, unseen: set[str], root: Path
+) -> None:
+    picture = (root / page).read_text().split("```mermaid")[1].split("```")[0]
+    drawn = build_graph(recipe).get_graph(xray=1)
+    nodes = {name.rpartition(":")[2] for name in drawn.nodes} - {"__start__", "__end__"}
+    missing = {node for node in nodes if not re.search(rf"\b{node}\b", picture)}
+    assert missing == unseen
+    assert missing.isdisjoint(SENTENCE)
+    assert set(re.findall(r"\b[A-Z]\w+[A-Z]\w+\b", picture)) <= nodes
+
+
+def pages(root: Path) -> list[Path]:
+    """All documents for people, at the root, in ``docs`` and beside the recipes."""
+    return [*root.glob("*.md"), *root.glob("docs/*.md"), root / "graph" / "recipes" / "README.md"]
+
+
+def test_the_documents_keep_to_their_sizes(root: Path) -> None:
+    assert (root / "README.md").stat().st_size <= 8_000
+    assert (root / "ARCHITECTURE.md").stat().st_size <= 14_000
+
+
+def test_every_path_that_a_document_names_is_there(root: Path, subtests: pytest.Subtests) -> None:
+    for page in pages(root):
+        named = re.findall(
+            r"`((?:quorum|evals|graph|agents|tools|knowledge|tests|docs)/[\w/.]*)(?:: \w+)?`",
+            page.read_text(),
+        )
+        with subtests.test(page.name):
+            assert page.name == "CHANGELOG.md" or [path for path in named if not (root / path).exists()] == []
+
+
+def test_every_link_leads_somewhere(root: Path, subtests: pytest.Subtests) -> None:
+    for page in pages(root):
+        links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text())
+        with subtests.test(page.name):
+            assert [link for link in links if "://" not in link and not (page.parent / link).exists()] == []
+
+
+def test_every_command_that_a_document_shows_can_be_read(root: Path, subtests: pytest.Subtests) -> None:
+    """Each ``quorum ...`` line of a shell block names a command, and options that it has."""
+    seen = 0
+    for page in pages(root):
+        blocks = re.findall(r"```sh\n(.*?)```", page.read_text(), re.DOTALL)
+        lines = "\n".join(blocks).replace("\\\n", " ").splitlines()
+        for line in (each.strip() for each in lines):
+            if not line.startswith("quorum "):
+                continue
+            seen += 1
+            with subtests.test(line):
+                _read_command(shlex.split(line, comments=True)[1:])
+    assert seen > 40
+
+
+def _read_command(arguments: list[str]) -> None:
+    command: click.Command = cli
+    while isinstance(command, click.Group):
+        name, *arguments = arguments
+        found = command.get_command(click.Context(command), name)
+        assert found is not None, f"there is no command {name}"
+        command = found
+    known = {name for option in command.params for name in (*option.opts, *option.secondary_opts)}
+    used = {each.split("=")[0] for each in arguments if each.startswith("--")}
+    assert used <= known | {"--help"}
+
+
+def test_every_command_of_the_tour_works_as_printed(workplace: Path) -> None:
+    """With every extra; ``make smoke`` does the same without any."""
+    said = take_tour()
+    for part in ("refused: ", '"status": "answered"', "opens read-only: yes", "count\n", "Consensus"):
+        assert part in said
+    assert (workplace / "run.html").is_file()

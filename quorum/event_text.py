@@ -26,11 +26,7 @@ NAMES = {
 }  # fmt: skip
 """Engines by dialect, as people write them."""
 
-_TITLES = {
-    "consensus": "Vote",
-    "knowledge_retriever": "Knowledge Retriever",
-    "presql_linker": "PreSQL Linking",
-}
+_TITLES = {"knowledge_retriever": "Knowledge Retriever", "presql_linker": "PreSQL Linking"}
 
 
 @dataclass(frozen=True)

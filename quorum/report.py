@@ -328,8 +328,9 @@ def _diff(before: str, after: str, dialect: str) -> Detail:
 
 def _preview(event: Event) -> list[Detail]:
     result = event.get("result") if isinstance(event.get("result"), dict) else event
-    shown = event["kind"] != "candidate" and isinstance(result, dict)  # a candidate's rows stand before it
-    if not shown or not isinstance(result.get("preview"), list):
+    if not isinstance(result, dict) or not isinstance(result.get("preview"), list):
+        return []
+    if event["kind"] == "candidate":  # its rows stand before it
         return []
     columns = [str(name) for name in result.get("columns") or []]
     types = result.get("types") or []

@@ -153,8 +153,8 @@ def test_progress_and_trace_name_it(unit_checker: ModuleType) -> None:
         progress({"kind": "unit_checker", "agent": "unit_checker", "t": 2.0, "error": "No JSON."})
     assert isinstance(out.file, io.StringIO)
     first, second = (" ".join(line.split()) for line in out.file.getvalue().splitlines())
-    assert first == "1.0 c1 UnitChecker finds wrong units, converts 1 column: Pounds are asked for."
-    assert second == "2.0 ·· UnitChecker No JSON."
+    assert first == "1.0 candidate 1 UnitChecker finds wrong units, converts 1 column: Pounds are asked for."
+    assert second == "2.0 UnitChecker No JSON."
     assert title_of("unit_checker") == unit_checker.ROLE.title
 
 
@@ -235,7 +235,7 @@ async def test_wired_into_a_recipe_it_is_asked_recorded_and_charged(
         assert ran.answer.usage["by_agent"]["unit_checker"]["model_calls"] == (1 if said == REPLY else 3)
         assert ran.answer.warnings == warnings
         out = Console(file=io.StringIO(), width=140, highlight=False)
-        show_report(report_of(RunFolder(Path(ran.answer.trace))), out)
+        show_report(report_of(RunFolder(Path(ran.answer.trace))), out, full=True)
         assert isinstance(out.file, io.StringIO)
         shown = " ".join(out.file.getvalue().split())
         assert "check_units · checked · agents/prompts/unit_checker.md" in shown

@@ -138,7 +138,7 @@ def test_schemas_only_are_said_to_be_compared_without_ex(tmp_path: Path) -> None
     assert "is compared below" in reading(found)
     page = page_of(found, lambda *_: "")
     assert "Without EX: 8 questions" in page
-    assert "<td>valid SQL</td>" in page
+    assert ">valid SQL</td>" in page
 
 
 def test_costs_are_means_over_what_both_answered(tmp_path: Path) -> None:

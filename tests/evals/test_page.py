@@ -215,8 +215,8 @@ def test_markdown_of_sections_becomes_tables_and_folds_and_no_other_html() -> No
             ]
         )
     )
-    assert html.count("<table>") == 2
+    assert html.count('<table class="stack">') == 2
     assert "<details><summary>more</summary>" in html
-    assert "<td>&lt;b&gt;x&lt;/b&gt;</td>" in html
+    assert '<td data-is="a">&lt;b&gt;x&lt;/b&gt;</td>' in html
     assert "<img" not in html
     assert "<a " not in html

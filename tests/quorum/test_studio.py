@@ -222,7 +222,7 @@ async def test_a_thread_stops_goes_on_takes_a_second_question_and_forks(studio: 
     answer = changed["answer"]["answer"]
     assert (answer["run_id"], answer["rows"]) == (first["answer"]["run_id"], [[13000]])
     assert "Edited." in answer["warnings"]
-    assert parts["custom"][0]["agent"] == "Consensus", "a run that is opened again is heard"
+    assert parts["custom"][0]["agent"] == "Validator", "a run that is opened again is heard"
 
 
 @pytest.mark.timeout(300)

@@ -58,7 +58,7 @@ def test_a_kept_answer_is_given_again_without_a_model(shop: str) -> None:
     assert (again.sql, again.rows, again.usage["model_calls"]) == (GOOD, first.rows, 0)
     shown = called("ask", QUESTION, "--db", shop, "--model", "offline", "-q").stdout
     assert "This very question was verified by jane" in shown
-    assert "none: a person verified the query" in shown
+    assert "a person verified the query" in shown
     assert "Demonstration" not in shown
 
 

@@ -111,6 +111,6 @@ def _read_command(arguments: list[str]) -> None:
 def test_every_command_of_the_tour_works_as_printed(workplace: Path) -> None:
     """With every extra; ``make smoke`` does the same without any."""
     said = take_tour()
-    for part in ("refused: ", '"status": "answered"', "opens read-only: yes", "count\n", "Consensus"):
+    for part in ("refused: ", '"status": "answered"', "opens read-only: yes", "count\n", "Vote and answer"):
         assert part in said
     assert (workplace / "run.html").is_file()

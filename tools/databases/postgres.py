@@ -141,7 +141,7 @@ class PostgresConnector(ServerConnector):
         return self._code
 
     async def estimate(self, sql: str, limits: Limits) -> Estimate | QueryError | None:
-        work = _inspected if costs.INSPECTS.match(sql) else _explained
+        work: Work[str | Estimate] = _inspected if costs.INSPECTS.match(sql) else _explained
         explained = await self._checked(sql, limits, work)
         if not isinstance(explained, str):
             return explained

@@ -221,7 +221,8 @@ class MysqlLink(ThreadLink):
     def _rows(self, cursor: Any, kept: Collector, size: int) -> list[tuple[Any, ...]]:
         """Some more rows, of at most ``size`` bytes as they are sent; where there are more, it says so."""
         assert isinstance(self._connection, bounded())
-        self._connection.room, batch = size, []
+        batch: list[tuple[Any, ...]] = []
+        self._connection.room = size
         try:
             while len(batch) < CHUNK_ROWS and (row := cursor.fetchone()) is not None:
                 batch.append(row)
@@ -361,7 +362,7 @@ def bounded() -> type[Any]:
     """
     from pymysql.connections import Connection
 
-    class Bounded(Connection):  # type: ignore[type-arg]
+    class Bounded(Connection):  # type: ignore[misc]
         room = math.inf
 
         def _read_bytes(self, num_bytes: int) -> bytes:

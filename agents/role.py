@@ -72,7 +72,9 @@ def _listed(value: Any) -> Any:
     """A text or an object by itself as a list of one; a list without nulls."""
     if isinstance(value, list):
         return [item for item in value if item is not None]
-    return [value] if isinstance(value, dict) or (isinstance(value, str) and value.strip()) else value or []
+    if isinstance(value, str) and not value.strip():
+        return []
+    return [value] if isinstance(value, str | dict) else value
 
 
 def usable(form: type[Form]) -> BeforeValidator:

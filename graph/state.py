@@ -478,6 +478,15 @@ STATE_TYPES = (
 """Types that a checkpoint may hold beside plain values."""
 
 
+def as_typed(state: Any) -> Any:
+    """The state of a run or a candidate with ``typed`` values; another graph's, which no server keeps, as is.
+
+    Raises:
+        UnfitState: As ``typed``.
+    """
+    return typed(type(state), vars(state)) if isinstance(state, RunState | CandidateState) else state
+
+
 def fresh(question: str, run_id: str = "", **known: Any) -> dict[str, Any]:
     """``RunState`` of a new question: every field at its default, except those in ``known``."""
     state = RunState(question=question, run_id=run_id, **known)

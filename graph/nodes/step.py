@@ -17,7 +17,7 @@ from quorum.graph.context import Context
 from quorum.graph.live import close_own, context_of, streaming
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.recipe import Recipe
-from quorum.graph.state import CandidateState, Failure, Known, typed
+from quorum.graph.state import CandidateState, Failure, Known, as_typed
 from quorum.graph.trace import located
 from quorum.knowledge.errors import BudgetExceeded, ConfigurationError, MalformedReply, ModelUnavailable
 from quorum.tools.models import Model
@@ -54,7 +54,7 @@ def make_node(name: str, step: Step, recipe: Recipe, *, first: bool = False) -> 
     async def node(state: Any, runtime: Runtime[RunOptions | Context]) -> Update:
         if not isinstance(state.question, str) or not state.question.strip():
             raise ConfigurationError("There is no question.", hint='The input is {"question": "…"}.')
-        state = typed(type(state), vars(state))
+        state = as_typed(state)
         run_id = "" if first else state.run_id
         async with context_of(runtime.context, recipe, state.question, run_id) as context:
             place = {"node": name, "recipe": recipe.name, "task": _task(runtime)}

@@ -27,9 +27,9 @@ from quorum.graph.state import (
     RunInput,
     RunOutput,
     RunState,
+    as_typed,
     branch_input,
     set_fields,
-    typed,
 )
 
 Paths = dict[Hashable, str]
@@ -144,7 +144,7 @@ class RecipeGraph(StateGraph[Any, RunOptions, Any, Any]):
 
 def _routed(route: Callable[[Any], Any]) -> Callable[[Any], Any]:
     async def routed(state: Any) -> Any:
-        return route(typed(type(state), vars(state)))
+        return route(as_typed(state))
 
     return update_wrapper(routed, getattr(route, "func", route))
 

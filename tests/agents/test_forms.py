@@ -103,6 +103,7 @@ def test_another_kind_of_value_is_taken_where_its_meaning_is_plain(form: type[Ba
         if get_origin(kind) is list:
             assert replied(form, given | {name: given[name][0]}) == replied(form, given), name
             assert replied(form, given | {name: [*given[name], None]}) == replied(form, given), name
+            assert replied(form, given | {name: " "}) == replied(form, given | {name: []}), name
         elif kind is str:
             assert getattr(replied(form, given | {name: 2024}), name) == "2024"
         elif kind is int:

@@ -13,7 +13,9 @@ from click.testing import CliRunner
 
 from quorum import Clarification, ask
 from quorum.cli import cli
+from quorum.graph.runs import RunFolder, list_runs
 from quorum.knowledge.errors import ConfigurationError
+from quorum.report import report_of
 from quorum.tools.models.scripted import scripted
 from tests.graph.shop import GOOD, QUESTION, make_shop, script, sql
 from tests.quorum.roles import by_role
@@ -79,6 +81,21 @@ async def test_other_readings_are_shown_until_the_user_has_said_what_is_meant(
     assert answer.vote
     assert answer.vote.settled == ("user" if chosen else "")
     assert [each.says for each in answer.readings] == ([] if chosen else ["Only what was paid."])
+
+
+async def test_the_page_and_the_list_of_runs_show_the_question_as_it_was_made_precise(shop: str) -> None:
+    answer = await ask(
+        QUESTION,
+        db=shop,
+        chat_models=MODELS,
+        votes=2,
+        recipe="recap",
+        on_clarify=lambda asked: "Only paid ones.",
+    )
+    run = Path(answer.trace)
+    assert answer.question == f"{QUESTION}\n\nTo be precise: Only paid ones."
+    assert report_of(RunFolder(run)).question == answer.question
+    assert list_runs(run.parent.parent)[0].question == answer.question
 
 
 async def test_none_keeps_the_vote_and_the_disagreement_is_told(shop: str) -> None:

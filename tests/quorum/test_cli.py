@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
@@ -21,6 +22,7 @@ from quorum.cli import COMMANDS, cli, main
 from quorum.graph.trace import Trace
 from quorum.knowledge.errors import ConfigurationError
 from quorum.settings import Settings
+from quorum.tools.garbage import YOUNG
 from tests.servers.postgres_server import PostgresServer
 
 
@@ -620,3 +622,14 @@ def test_a_schema_of_data_files_is_shown(workplace: Path) -> None:
     (workplace / "visits" / "day=1").mkdir(parents=True)
     (workplace / "visits" / "day=1" / "a.csv").write_text("n\n1\n")
     assert "day BIGINT" in quorum("schema", "show", "visits").stdout
+
+
+def test_a_command_begins_with_rare_collections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With Python's own threshold a tenth of the time to the first request goes into them."""
+    before, seen = gc.get_threshold(), list[int]()
+    monkeypatch.setattr("quorum.cli.cli", lambda **_: seen.append(gc.get_threshold()[0]))
+    try:
+        main()
+    finally:
+        gc.set_threshold(*before)
+    assert seen == [YOUNG]

@@ -23,7 +23,7 @@ from quorum.graph.ballots import Cluster, Vote
 
 PREVIEW_ROWS = 20
 
-VERSION = 8
+VERSION = 9
 """Version of the state's form; a run begun with another version cannot be resumed."""
 
 Item = TypeVar("Item")
@@ -86,7 +86,6 @@ class PromptExtras:
         findings: A JSON list of what exploration found: purpose, sql, result.
         rivals: A JSON list of queries that answer the question differently, which exploration is aimed at.
         differences: A JSON list of sentences on how earlier answers disagree.
-        evidence: A JSON list of what probes found: purpose, sql, result.
         given: A query to begin with, by which role, and its summary: the Reviser's, the ReadingWriter's.
     """
 
@@ -96,7 +95,6 @@ class PromptExtras:
     findings: str = ""
     rivals: str = ""
     differences: str = ""
-    evidence: str = ""
     given: str = ""
 
 

@@ -352,7 +352,6 @@ WORDS: dict[str, Words] = {
         ("asks for more candidates: {why}", "plain"),
         ("the first answer stands by itself", "good"),
     ),
-    "probes": ("asks {queries:small query|small queries} about {doubts:doubt|doubts}", "plain"),
     "other_readings": Fork(
         "readings",
         ("writes {readings:other reading|other readings}: {reasoning}", "warn"),

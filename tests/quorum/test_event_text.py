@@ -236,12 +236,6 @@ EVENTS: list[tuple[str, dict[str, Any], str, str]] = [
     ),
     ("vote_weighed", {"confidence": 0.456}, "the vote counts the verdict: confidence 0.46", "plain"),
     (
-        "probes",
-        {"queries": [{}, {}], "doubts": ["One.", "Two.", "Three."]},
-        "asks 2 small queries about 3 doubts",
-        "plain",
-    ),
-    (
         "other_readings",
         {"readings": [{}], "reasoning": "A word is open."},
         "writes 1 other reading: A word is open.",

@@ -23,7 +23,6 @@ from quorum.agents.info_agent import Keywords
 from quorum.agents.judge import Judgement
 from quorum.agents.plan_critique import PlanReview
 from quorum.agents.planner import Plan
-from quorum.agents.prober import Probes
 from quorum.agents.prompting import PromptContext, prompts
 from quorum.agents.reading_writer import Readings
 from quorum.agents.reviser import Revision
@@ -124,7 +123,6 @@ FORMS: dict[str, tuple[type[BaseModel], dict[str, Any]]] = {
         {"sql": "SELECT 1", "noted": [], "assumed": [], "columns": "n", "row_count": 1, "rows": ["1"]}
         | {"expected_format": ""},
     ),
-    "prober": (Probes, {"sql": "", "doubts": ["Odd."], "max_queries": 6, "row_limit": 10}),
     "info_agent": (
         Keywords,
         {"dialect": "sqlite", "tables": [], "documents": "", "earlier": [], "failed": None},

@@ -78,7 +78,8 @@ class Reading:
             at += width
         self.unread = all(hit.score == _GUESS for hit in self.hits) or unknown > 2 * len(self.hits)
         if self.hits:
-            self.hits = [self._nearest(hit) for hit in self.hits]
+            reached, hits = self.paths(self.main), [self._nearest(hit) for hit in self.hits]
+            self.hits = [hit for hit in hits if id(hit.table) in reached]
 
     @property
     def main(self) -> Table:

@@ -50,15 +50,13 @@ ROLE = Role(
 class Rival:
     """One of the answers: a query and the beginning of its result.
 
-    ``sample_rows`` beyond ``SAMPLE_ROWS`` are not shown. ``reads`` says how it reads the question, or what it
-    assumes.
+    ``sample_rows`` beyond ``SAMPLE_ROWS`` are not shown.
     """
 
     sql: str
     columns: Sequence[str]
     row_count: int
     sample_rows: Sequence[Sequence[Any]]
-    reads: Sequence[str] = ()
 
 
 async def judge(
@@ -85,7 +83,6 @@ async def judge(
             "row_count": rival.row_count,
             "columns": ", ".join(rival.columns),
             "rows": [show_row(row) for row in rival.sample_rows[:SAMPLE_ROWS]],
-            "reads": list(rival.reads),
         }
         for label, rival in zip(LABELS, rivals, strict=False)
     ]

@@ -10,7 +10,6 @@ from pydantic import Field, field_validator
 from quorum.agents.base import PromptContext, ask
 from quorum.agents.prompting import show_row
 from quorum.agents.role import Form, Role, Summary
-from quorum.agents.turns import Finding
 from quorum.tools.models import Model
 
 SAMPLE_ROWS = 10  # rows of the result that the prompt shows
@@ -50,14 +49,12 @@ async def revise(
     rows: Sequence[Sequence[Any]],
     expected_format: str = "",
     checked: bool = False,
-    findings: Sequence[Finding] = (),
 ) -> Revision:
     """Weigh ``objection`` and revise ``sql`` if it holds.
 
     Args:
         rows: The first of the result; ``SAMPLE_ROWS`` are shown at most.
         checked: ``objection`` is what queries found in the data, no reviewer's opinion.
-        findings: What was asked of the data about it.
     """
     return await ask(
         model,
@@ -71,6 +68,4 @@ async def revise(
         rows=[show_row(row) for row in rows[:SAMPLE_ROWS]],
         expected_format=expected_format,
         checked=checked,
-        findings=list(findings),
-        differences=[],
     )

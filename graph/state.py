@@ -90,7 +90,6 @@ class PromptExtras:
         findings: A JSON list of what exploration found: purpose, sql, result.
         rivals: A JSON list of queries that answer the question differently, which exploration is aimed at.
         differences: A JSON list of sentences on how earlier answers disagree.
-        evidence: A JSON list of what probes found: purpose, sql, result.
         given: A query to begin with, by which role, and its summary: the Reviser's, the ReadingWriter's.
     """
 
@@ -100,7 +99,6 @@ class PromptExtras:
     findings: str = ""
     rivals: str = ""
     differences: str = ""
-    evidence: str = ""
     given: str = ""
 
 

@@ -87,7 +87,7 @@ class SchemaText:
     """A catalog as text.
 
     Attributes:
-        text: In the format that ``quorum.knowledge.schema_text`` defines.
+        text: In the format that ``quorum.knowledge.schema_writer`` defines.
         tokens: Estimated (``quorum.knowledge.tokens``).
         whole: Tokens of the text with every description and sample value, like tables grouped.
         left_out: What did not fit, and by how much the names alone exceed the budget if they do, one

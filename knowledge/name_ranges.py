@@ -8,13 +8,10 @@ from collections.abc import Sequence
 from datetime import date, timedelta
 
 from quorum.knowledge.naming import write_name
-from quorum.knowledge.schema_grammar import BARE_NAME, Scanner, SchemaTextError
-
-MAX_EXPANSION = 1_000_000
-"""Names that one item may stand for when text is read: text is data, and may be hostile."""
+from quorum.knowledge.schema_grammar import BARE_NAME
 
 _DIGITS = re.compile(r"([0-9]+)")
-_ITEM = re.compile(r"""(["`]?)([\w$-]*)\{([0-9]+(?:\.\.[0-9]+)?(?:, [0-9]+(?:\.\.[0-9]+)?)*)\}([\w$-]*)\1""")
+ITEM = re.compile(r"""(["`]?)([\w$-]*)\{([0-9]+(?:\.\.[0-9]+)?(?:, [0-9]+(?:\.\.[0-9]+)?)*)\}([\w$-]*)\1""")
 
 
 def fold_names(names: Sequence[str], dialect: str = "") -> list[tuple[str, list[str]]]:
@@ -50,7 +47,7 @@ def fold_names(names: Sequence[str], dialect: str = "") -> list[tuple[str, list[
 def _alone(name: str, dialect: str) -> str:
     """A name as an item of its own; one that looks like a range has its brace escaped."""
     item = write_name(name, dialect)
-    return item.replace("{", r"\u007b") if _ITEM.fullmatch(item) else item
+    return item.replace("{", r"\u007b") if ITEM.fullmatch(item) else item
 
 
 def _ranges(ordered: Sequence[str]) -> list[str]:
@@ -69,42 +66,16 @@ def _ranges(ordered: Sequence[str]) -> list[str]:
 def _follows(first: str, second: str) -> bool:
     if len(first) != len(second):
         return False
-    one, other = _day(first), _day(second)
+    one, other = day_of(first), day_of(second)
     if one or other:
         return bool(one and other and other - one == timedelta(days=1))
     return int(second) - int(first) == 1
 
 
-def _day(digits: str) -> date | None:
+def day_of(digits: str) -> date | None:
     if len(digits) != 8:
         return None
     try:
         return date(int(digits[:4]), int(digits[4:6]), int(digits[6:]))
     except ValueError:
         return None
-
-
-def read_item(scanner: Scanner) -> list[str]:
-    """The names that the next item stands for.
-
-    Raises:
-        SchemaTextError: It is no item, or stands for more than a million names.
-    """
-    found = _ITEM.match(scanner.line, scanner.at)
-    if not found:
-        return [scanner.name()]
-    scanner.at = found.end()
-    return [found[2] + value + found[4] for part in found[3].split(", ") for value in _expand(part)]
-
-
-def _expand(part: str) -> list[str]:
-    first, dots, last = part.partition("..")
-    if not dots:
-        return [first]
-    one, other = _day(first), _day(last)
-    if one and other:
-        return [(one + timedelta(days=n)).strftime("%Y%m%d").zfill(8) for n in range((other - one).days + 1)]
-    count = int(last) - int(first) + 1
-    if not 0 < count <= MAX_EXPANSION or len(first) != len(last):
-        raise SchemaTextError(f"a range of names that cannot be expanded: {part[:60]}")
-    return [str(int(first) + n).zfill(len(first)) for n in range(count)]

@@ -1,21 +1,13 @@
-"""Headers of blocks: which tables, how many rows (format: ``quorum.knowledge.schema_text``)."""
+"""Headers of blocks: which tables, how many rows (format: ``quorum.knowledge.schema_writer``)."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from typing import TypeAlias
 
 from quorum.knowledge.catalog import Table
 from quorum.knowledge.layouts import Layout
-from quorum.knowledge.name_ranges import MAX_EXPANSION, fold_names, read_item
+from quorum.knowledge.name_ranges import fold_names
 from quorum.knowledge.naming import write_full_name, write_name
-from quorum.knowledge.schema_grammar import Scanner, SchemaTextError
-
-_FACT = re.compile(r"[0-9][0-9,]* tables|([0-9][0-9,]*) rows(?:, ([0-9][0-9,]*) distinct)?|rows (.*)")
-_COUNT = re.compile(r"([0-9]+)(?: with ([0-9]+) distinct)?")
-Counts: TypeAlias = tuple[int | None, int | None]
-"""Rows of a table, and how many of them differ where that is fewer."""
 
 
 def full_name(table: Table, dialect: str) -> str:
@@ -67,62 +59,3 @@ def _name_parts(table: Table) -> tuple[str, ...]:
     if table.database and not table.schema:
         return table.database, "", table.name
     return (*(part for part in (table.database, table.schema) if part), table.name)
-
-
-def read_members(scanner: Scanner) -> list[tuple[str, ...]]:
-    """The full names of the tables that ``tables `` is followed by."""
-    scanner.take("tables ")
-    names: list[tuple[str, ...]] = []
-    qualifier = _qualifier(scanner)
-    while True:
-        names += [(*qualifier, name) for name in read_item(scanner)]
-        if len(names) > MAX_EXPANSION:
-            raise SchemaTextError("a group has too many members")
-        if scanner.take("; "):
-            qualifier = _qualifier(scanner)
-        elif not scanner.take(", "):
-            return names
-
-
-def _qualifier(scanner: Scanner) -> tuple[str, ...]:
-    start = scanner.at
-    try:
-        parts = scanner.full_name()
-    except SchemaTextError:
-        parts = ()
-    if parts and scanner.take(": "):
-        return parts
-    scanner.at = start
-    return ()
-
-
-def read_facts(scanner: Scanner, tables: int) -> tuple[str, list[Counts]]:
-    """The kind, and the counts of each table where they are told; the bracket is passed over."""
-    kind, counts = "table", list[Counts]()
-    if not scanner.rest.startswith("rows ") and not scanner.rest[:1].isdigit():
-        kind = scanner.name()
-        scanner.take("; ")
-    text = scanner.rest.partition(")")[0]
-    for fact in filter(None, text.split("; ")):
-        found = _FACT.fullmatch(fact)
-        if not found:
-            raise SchemaTextError(f"unknown fact: {fact[:60]}")
-        if found[1]:
-            counts = [(_number(found[1]), _number(found[2]))]
-        elif found[3]:
-            each = found[3].endswith(" each")
-            counts = [_counts(count) for count in found[3].removesuffix(" each").split(", ")]
-            counts *= tables if each else 1
-    scanner.take(text + ")")
-    return kind, counts
-
-
-def _counts(text: str) -> Counts:
-    found = _COUNT.fullmatch(text)
-    if not found and text != "?":
-        raise SchemaTextError(f"no number of rows: {text[:60]}")
-    return (_number(found[1]), _number(found[2])) if found else (None, None)
-
-
-def _number(text: str | None) -> int | None:
-    return int(text.replace(",", "")) if text else None

@@ -1,4 +1,4 @@
-"""Rows of small tables, and what each table of a group holds (format: ``quorum.knowledge.schema_text``)."""
+"""Rows of small tables, and what each table of a group holds (format: ``quorum.knowledge.schema_writer``)."""
 
 from __future__ import annotations
 

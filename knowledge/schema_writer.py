@@ -1,4 +1,100 @@
-"""Layouts as blocks of schema text at a level of detail (format: ``quorum.knowledge.schema_text``)."""
+"""Schema text: layouts as blocks, at a level of detail.
+
+``quorum.knowledge.compress.render`` writes a catalog so for a language model. Nothing is lost: the tests read
+the text back (``tests/schema_reader.py``). An example::
+
+    # database shop (sqlite): 4 tables, 11 columns
+    # One column a line, "name TYPE"; "a, b TYPE": both have that type. PK: primary key.
+    # (then one line for each further mark that the text uses)
+
+    table customers (1,200 rows, 1,180 distinct) -- people who have bought
+      id INTEGER
+      first_name, last_name TEXT NOT NULL
+      city TEXT :NULLs [Ghent, Lund]
+      status TEXT [all: active, closed]
+      fax TEXT [NULL only]
+
+    table plans (2 rows)
+      id INTEGER PK
+      name, access_token TEXT
+      | 1, basic, *
+      | 2, NULL, *
+
+    tables sales_{20240101..20240131} (31 tables; rows 10, 12, ...)
+      id INTEGER PK
+      customer_id INTEGER -> customers.id
+      total "DECIMAL [x]" -- what was paid
+      extra JSON
+        ~items[].sku, note string
+      metric: revenue = SUM(total) -- without returns
+
+    table archive like sales_20240101
+      - total
+      + note TEXT
+
+    # left out: 2 of 9 descriptions
+
+The text is made of lines; blank lines separate blocks, lines that start with ``#`` are for the
+reader (the first one names the database and its dialect, ``# note: ...`` are the catalog's notes,
+``# left out: ...`` says what detail did not fit).
+
+Names
+    A name stands as a query in the database's dialect must spell it (``quorum.knowledge.naming``): bare, or
+    in the dialect's quotes (``"`` or a backtick), a quote inside doubled, with ``\\n``, ``\\r``, ``\\t``,
+    ``\\\\`` and ``\\uXXXX`` escapes. The case is the catalog's. A table's full name is its parts
+    joined by dots: ``database.schema.name``.
+
+Block header
+    ``table NAME`` or ``tables MEMBERS``; then optionally, in this order, ``(FACTS)``,
+    ``like BASE``, ``-- description``.
+    MEMBERS is one or more lists ``QUALIFIER: item, item`` joined by ``; `` (without
+    ``QUALIFIER: `` where the engine has no schemas). An item is a name or ``prefix{1..3, 7}suffix``
+    (in quotes where the names need them), that stands for every value in the braces. Both ends of a range
+    have the same number of digits (zeros kept); where both are eight digits and valid calendar dates, the
+    range runs over days.
+    FACTS are joined by ``; ``: the kind when it is not a table (``view``), the number of tables,
+    ``12,345 rows``; or for several tables ``rows 5, 7, ?`` in the members' order
+    (``rows 5 each`` when all agree). Of exact duplicates the header tells how many rows are left without
+    them: ``12,345 rows, 9,876 distinct``, of one of several tables ``7 with 3 distinct``.
+    All tables of one header have the same columns (a shared field group); their columns may stand
+    in another order than in the text, and samples are those of one of them. ``like BASE``: the
+    columns (and samples) of the table BASE, which has its
+    own block, without those in ``- `` lines and with those in ``+ `` lines added at the end, or
+    replacing the column of that name in its place.
+
+Body lines, indented by two spaces
+    ``name[, name...] TYPE [PK] [NOT NULL | :NULLs] [-> table.column] [[samples]] [-- description]``
+    TYPE is the engine's own words; in double quotes when empty or when it could be misread.
+    SAMPLES are separated by ``, ``; a value is in double quotes (same escapes as names) when it
+    holds a comma, a bracket, a quote, or outer blanks. A value or description that was cut ends in ``…``.
+    ``[all: SAMPLES]``: the column has no other values but NULL, in every table of the block and in
+    those that are ``like`` it; a value that begins so is quoted. ``[NULL only]``: rows were read and
+    none has a value. A list that was cut has no such mark. ``:NULLs``: some rows have no value, in one
+    of the tables at least.
+    ``--^`` instead of a description: the same as the last one given above for a column (or nested
+    path) of that name.
+    ``primary key (b, a)`` where the order is not the columns';
+    ``foreign key (a, b) -> table (x, y)`` where it has several columns, or one column has several.
+    ``-- NAME: description`` describes one member of a group.
+    ``| a, NULL, *``: a row, one value for each column in their order; ``*`` where values are withheld. Such
+    lines are all rows of a table, and the samples of its columns are not repeated beside them.
+    ``metric: NAME [= EXPRESSION] [-- description]``: a figure that a team has defined, and its formula, in
+    double quotes where it could be misread; without room for any description formulas are left out too.
+    A block's metrics are those of all of its tables, and of those that are ``like`` them.
+    ``= NAME: column [samples], ...``: what one member of a group holds and the columns' own samples do not
+    show; ``= NAME``: the rows that follow are this member's.
+    ``(columns unknown)`` stands for a table whose columns no source has.
+
+Nested paths, indented by four spaces below their column, ``path[, path...] TYPE [-- description]``
+    ``column.a.b``: a declared path, spelt from the column's name on; that a part is repeated is
+    seen from the type of its parent (``ARRAY<...>``). A parent that is a plain STRUCT without
+    description is not repeated on a line of its own.
+    ``.path``: a declared path relative to the column, where the form above would not say it exactly.
+    ``~path``: a path seen in sample values, relative to the column: ``[]`` is any element of an
+    array, ``*`` any key of a map whose keys are data.
+    ``STRUCT`` or ``ARRAY<STRUCT>`` as the type of a column or path in the first form stands for
+    the structure of the paths below it.
+"""
 
 from __future__ import annotations
 

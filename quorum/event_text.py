@@ -367,7 +367,6 @@ WORDS: dict[str, Words] = {
         ("asks for more candidates: {why}", "plain"),
         ("one query is enough", "good"),
     ),
-    "probes": ("asks {queries:small query|small queries} about {doubts:doubt|doubts}", "plain"),
     "other_readings": Fork(
         "readings",
         ("writes {readings:other reading|other readings}: {reasoning}", "warn"),

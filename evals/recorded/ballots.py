@@ -11,10 +11,7 @@ from quorum.graph.result_overlaps import ResultOverlaps
 from quorum.knowledge.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from quorum.evals.recorded.candidates import RecordedCandidate, RecordedCandidates
-    from quorum.evals.recorded.told import Teller
     from quorum.evals.scorers.spider2_rules import Spider2Gold
     from quorum.tools.canonical import Canonical
 
@@ -33,7 +30,6 @@ class RecordedBallots:
         final: Whether the recorded pipeline's own choice meets the gold; None where nothing is recorded, and
             for the pool, which no pipeline chose from.
         as_final: Ids of the candidates whose result equals that choice's.
-        table_of: A candidate's result; None if it failed.
     """
 
     question: str
@@ -42,7 +38,6 @@ class RecordedBallots:
     right: frozenset[str]
     final: bool | None = None
     as_final: frozenset[str] = frozenset()
-    table_of: Callable[[str], pa.Table | None] = lambda _: None
 
     def of(self, expert: str) -> RecordedBallots:
         """Only the candidates of one expert."""
@@ -82,7 +77,6 @@ class Source:
     several: bool
     dialect_of: Callable[[str], str]
     ballots: Callable[[str], Mapping[str, RecordedBallots]]
-    told: Teller | None = None
 
     @property
     def names(self) -> list[str]:
@@ -163,13 +157,12 @@ def ballots_of(
     finals = {answer.model: _read(answer.final, scorer) for answer in answers if answer.final}
     forms = {ballot.fingerprint: form for ballot, form, _ in read if form}
     overlaps = ResultOverlaps.from_tables(forms)
-    tables = {_id(candidate): candidate for answer in answers for candidate in answer.candidates}
     made = {}
     for group in groups(recorded):
         own = [each for each in read if group in (each[0].expert, POOLED)]
         right = frozenset(ballot.candidate for ballot, _, is_right in own if is_right)
         voting = _clustered([ballot for ballot, _, _ in own], forms)
-        made[group] = RecordedBallots(question, voting, overlaps, right, table_of=lambda id: tables[id].table)
+        made[group] = RecordedBallots(question, voting, overlaps, right)
         if group in finals:
             _, chosen, is_right = finals[group]
             like = [ballot.candidate for ballot, form, _ in own if form and chosen and equal(form, chosen)]

@@ -45,11 +45,6 @@ class RecordedCandidate:
     sql: str
     path: Path
 
-    @property
-    def label(self) -> str:
-        """Its number, or ``final``."""
-        return FINAL if self.number is None else str(self.number)
-
     @cached_property
     def table(self) -> pa.Table | None:
         """The result, read once; None if the candidate failed: no file, or one that is no CSV.
@@ -77,11 +72,6 @@ class RecordedQuestion:
     question: str
     candidates: tuple[RecordedCandidate, ...]
     final: RecordedCandidate | None
-
-    @property
-    def all(self) -> tuple[RecordedCandidate, ...]:
-        """The final choice first, where there is one."""
-        return (*((self.final,) if self.final else ()), *self.candidates)
 
 
 @dataclass(frozen=True)
@@ -115,7 +105,7 @@ def load_candidates(folder: Path) -> RecordedCandidates:
         for model in _folders(folder)
     }
     recorded = RecordedCandidates(folder, {model: found for model, found in models.items() if found})
-    if not any(question.all for question in recorded):
+    if not any(question.final or question.candidates for question in recorded):
         nearer = any(_candidate_names(inner) for inner in _folders(folder))
         hint = f"Give its parent, {folder.parent}." if nearer else f"Give one that holds {SHAPE}."
         raise ConfigurationError(f"{folder} holds no recorded candidates.", hint=hint)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from quorum.evals.recorded.ballots import POOLED, RecordedBallots, Source
-from quorum.evals.recorded.told import told_by_run
 from quorum.evals.records import Record
 from quorum.graph.answer import Answer, AnswerCandidate
 from quorum.graph.ballots import Ballot
@@ -55,7 +54,6 @@ def source_of_records(records: Mapping[str, Record], places: Mapping[str, Path])
         several=any(len(each) > len(set(each)) for each in voted.values()),
         dialect_of=lambda id: asked[id].dialect,
         ballots=ballots,
-        told=lambda id: told_by_run(places[id] / asked[id].run),
     )
 
 
@@ -99,8 +97,7 @@ def _ballots(record: Record, answer: Answer, run: Path) -> RecordedBallots:
     overlaps = ResultOverlaps.from_tables(forms, ordered=ordered)
     made = tuple(_ballot(each, overlaps.clusters, blank) for each in _voted(answer))
     right = frozenset(row.id for row in record.candidates if row.match and not row.superseded)
-    marks = {ballot.candidate: ballot.fingerprint for ballot in made}
-    return RecordedBallots(record.id, made, overlaps, right, table_of=lambda id: tables.get(marks[id]))
+    return RecordedBallots(record.id, made, overlaps, right)
 
 
 def _ballot(candidate: AnswerCandidate, clusters: Mapping[str, str], blank: set[str]) -> Ballot:

@@ -12,7 +12,6 @@ from quorum.evals.recorded.ballots import RecordedBallots
 from quorum.graph.ballots import Ballot, Rules, Vote
 from quorum.graph.confidence import confidence
 from quorum.graph.consensus import hold_vote
-from quorum.graph.nodes.judging import NoJudge
 from quorum.graph.stopping import Stopping, next_batch
 from quorum.graph.strategies import WEIGHTED
 
@@ -103,9 +102,7 @@ class ReplayedVote:
         return self._ended[stopping.name, names]
 
     async def _hold(self, cast: Sequence[Ballot]) -> list[Ending]:
-        whole = len(cast) == len(self._recorded.ballots)  # the last vote, in which a judge is asked
-        rules = self._rules if whole else replace(self._rules, judge=NoJudge())
-        vote = await hold_vote(cast, self._strategy, rules)
+        vote = await hold_vote(cast, self._strategy, self._rules)
         if vote.winner is None:
             return [Ending(1.0, vote, Outcome())]
         chances = _chances(vote, cast, self._rules)

@@ -1,6 +1,6 @@
 """Replay recorded candidates: every strategy of the vote under every stopping rule, without a model.
 
-Strategies that ask one are held where a judge is given (``quorum.evals.recorded.judging``).
+Strategies that ask one are left out.
 
 Candidates are recorded ones or an evaluation's (``quorum.evals.recorded.ballots.Source``). Each model votes
 by itself; where there are several, all their candidates vote ``pooled`` as well, with weights that are
@@ -14,20 +14,18 @@ of arrival (``quorum.evals.recorded.expected``). Candidates that were not record
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
 from quorum.evals.recorded.ballots import POOLED, RecordedBallots, Source
 from quorum.evals.recorded.candidates import FINAL
 from quorum.evals.recorded.expected import Outcome, ReplayedVote, arrivals, expected
-from quorum.evals.recorded.judging import ReplayedJudge
 from quorum.evals.recorded.learning import NEVER, Feedback, learn_question, start
 from quorum.evals.recorded.online import COMPARED, OnlineWeights
 from quorum.evals.reports.statistics import bootstrap_interval
-from quorum.graph.ballots import Ballot, Rules
+from quorum.graph.ballots import Rules
 from quorum.graph.stopping import find_stopping
 from quorum.graph.strategies import ASKING, STRATEGIES
 
@@ -123,20 +121,13 @@ class _Results:
         self.chosen.append(final is not None)
         for strategy in STRATEGIES:
             if strategy not in ASKING:
-                self.keep(strategy, await _outcomes(ReplayedVote(recorded, strategy, rules), drawn))
+                vote = ReplayedVote(recorded, strategy, rules)
+                for stopping in STOPPINGS:
+                    outcome = await vote.outcome(find_stopping(stopping), drawn)
+                    self.outcomes.setdefault((strategy, stopping), []).append(outcome)
         answered = float(final is not None)
         chosen = Outcome(float(final or 0), samples=len(ballots), answered=answered, agrees=answered)
         self.outcomes.setdefault((FINAL, NEVER), []).append(chosen)
-
-    def keep(self, strategy: str, outcomes: Mapping[str, Outcome]) -> None:
-        """Count a strategy's vote over one more question."""
-        for stopping, outcome in outcomes.items():
-            self.outcomes.setdefault((strategy, stopping), []).append(outcome)
-
-
-async def _outcomes(vote: ReplayedVote, drawn: Sequence[Sequence[Ballot]]) -> dict[str, Outcome]:
-    """By stopping rule."""
-    return {stopping: await vote.outcome(find_stopping(stopping), drawn) for stopping in STOPPINGS}
 
 
 async def replay(
@@ -144,7 +135,6 @@ async def replay(
     *,
     feedback: Feedback = "gold",
     orders: int = ORDERS,
-    judge: ReplayedJudge | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Replay:
     """Count every vote over every question.
@@ -152,30 +142,11 @@ async def replay(
     Args:
         feedback: What weights are learned from; mistakes are counted by the gold.
         orders: Random orders of arrival that a stopping rule is averaged over; the same in every replay.
-        judge: For the strategies that ask a model, which are left out without one.
         progress: Told after each question how many are done, of how many.
 
     Raises:
-        ConfigurationError: A dialect is unknown, or a judge is to decide and nothing is told of a question.
-        ModelUnavailable: The judge's endpoint is gone; what it replied is kept.
+        ConfigurationError: A dialect is unknown.
     """
-    try:
-        async with asyncio.TaskGroup() as judged:
-            return await _replay(source, feedback, orders, judge, judged, progress)
-    except BaseExceptionGroup as failed:
-        raise failed.exceptions[0] from None
-
-
-async def _replay(
-    source: Source,
-    feedback: Feedback,
-    orders: int,
-    judge: ReplayedJudge | None,
-    judged: asyncio.TaskGroup,
-    progress: Callable[[int, int], None] | None,
-) -> Replay:
-    """As ``replay``; votes that ask a judge are held beside the others."""
-    asking: list[tuple[str, str, asyncio.Task[dict[str, Outcome]]]] = []
     names, asked, learned = source.names, source.questions, start(source)
     learnable = frozenset(source.learnable)
     results = {name: _Results() for name in names}
@@ -186,21 +157,12 @@ async def _replay(
             weights = learned.weights if learned and group == POOLED else {}
             rules = Rules(weights, seed=0, dialect=source.dialect_of(question), overlaps=ballots.overlaps)
             await results[group].add(ballots, rules, orders)
-            if judge:
-                own = replace(rules, judge=judge.of(ballots, rules.dialect))
-                drawn = arrivals(ballots.ballots, question, orders)
-                for strategy in ASKING:
-                    vote = _outcomes(ReplayedVote(ballots, strategy, own), drawn)
-                    asking.append((group, strategy, judged.create_task(vote)))
         if learned and question in learnable:  # an expert's answer is the majority of its own candidates
             lost = {name: results[name].latest("majority") for name in learned.experts}
             votes = {name: results[POOLED].latest(name) for name in COMPARED}
             learn_question(learned, found, lost, votes, feedback)
         if progress:
             progress(done, len(asked))
-        await asyncio.sleep(0)  # judges are asked meanwhile
-    for group, strategy, task in asking:
-        results[group].keep(strategy, await task)
     rows = [row for name in names for row in _rows(name, results[name], known=source.known)]
     return Replay(rows, learned, list(source.unknown))
 

@@ -127,7 +127,7 @@ def check_same(before: Manifest, now: Manifest, folder: Path) -> None:
     if before.metrics != now.metrics:
         raise ConfigurationError(
             f"{folder} holds an evaluation that was begun with other metrics.",
-            hint="For bird, say --timings as then, or not at all as then; or give another --out.",
+            hint="Give another --out.",
         )
     asked = {item.id: item for item in now.asked}
     for item in before.asked:

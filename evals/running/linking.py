@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,6 @@ from quorum.evals.questions import EvalQuestion, GoldParts
 from quorum.evals.records import Linking
 from quorum.graph.runs import RunFolder
 from quorum.knowledge.catalog import Catalog
-from quorum.knowledge.schema_text import parse_schema
 from quorum.tools.linking import Linked, prune, union, used
 from quorum.tools.sql import SyntaxProblem
 
@@ -21,11 +21,11 @@ class SchemaShown:
 
     Attributes:
         linked: It was linked, or linking was asked to.
-        text: Blob of the linked schema's text; empty for the whole schema.
+        names: Blob of the linked schema's columns by table, as JSON; empty for the whole schema.
     """
 
     linked: bool = False
-    text: str = ""
+    names: str = ""
 
     def learn(self, event: Mapping[str, Any]) -> None:
         """Read an event; what a candidate has linked for itself does not count."""
@@ -33,17 +33,22 @@ class SchemaShown:
             case "long_context":
                 self.linked = True
             case "linking" if not event.get("candidate"):
-                self.linked, self.text = True, ""
+                self.linked, self.names = True, ""
             case "schema_shown":
-                self.text = event.get("ref", "")
+                self.names = event.get("names", "")
 
-    def read(self, run: RunFolder) -> Catalog | None:
+    def read(self, run: RunFolder) -> Linked | None:
         """The linked part of the catalog; None for the whole.
 
         Raises:
-            QuorumError: The run lacks its text.
+            QuorumError: The run lacks its names.
         """
-        return parse_schema(run.get(self.text)) if self.linked and self.text else None
+        if not (self.linked and self.names):
+            return None
+        names: dict[str, list[str]] = json.loads(run.get(self.names))
+        return Linked(
+            tuple(names), tuple((table, column) for table, each in names.items() for column in each)
+        )
 
 
 def linking_of(sql: str, gold: Iterable[str], catalog: Catalog) -> Linking | None:
@@ -58,7 +63,7 @@ def linking_of(sql: str, gold: Iterable[str], catalog: Catalog) -> Linking | Non
     return _nearest(_used(sql, catalog) or Linked(), golds)
 
 
-def linking_of_schema(shown: Catalog | None, question: EvalQuestion, catalog: Catalog) -> Linking | None:
+def linking_of_schema(shown: Linked | None, question: EvalQuestion, catalog: Catalog) -> Linking | None:
     """Recall and precision of a linked schema (ReFoRCE, Table 5); None where the question has no gold.
 
     Against the gold SQL, the nearest of several as in ``linking_of``; without any, against the gold tables
@@ -74,9 +79,7 @@ def linking_of_schema(shown: Catalog | None, question: EvalQuestion, catalog: Ca
         return None
     if shown is None:
         return Linking(1.0, None, 1.0 if any(gold.columns for gold in golds) else None, None)
-    tables = tuple(table.full_name for table in shown.tables)
-    columns = tuple((table.full_name, column.name) for table, column in shown.columns() if golds)
-    return _nearest(Linked(tables, columns), known)
+    return _nearest(Linked(shown.tables, shown.columns if golds else ()), known)
 
 
 def gold_part(question: EvalQuestion, catalog: Catalog, parts: GoldParts) -> Catalog | None:

@@ -21,7 +21,7 @@ RunSql: TypeAlias = Callable[[str], Awaitable[QueryResult | QueryError]]
 
 @runtime_checkable
 class Rerun(Protocol):
-    """A ``RunSql`` that can also repeat a query, for timings."""
+    """A ``RunSql`` that can also repeat a query."""
 
     def __call__(self, sql: str) -> Awaitable[QueryResult | QueryError]: ...
 

@@ -1,23 +1,13 @@
-"""BIRD's rules on the rows of two results: set match, soft F1, and the reward for speed.
+"""BIRD's rules on the rows of two results: set match and soft F1.
 
-Source: bird-bench/mini_dev (Li et al., 2024), ``evaluation_ex.py``, ``evaluation_ves.py`` and
-``evaluation_f1.py`` of commit 2932a2b, which pairs rows by their place; an earlier one took the order of
-Python's sets, which is chance. Set match is that of BIRD's first program (2023) as well.
+Source: bird-bench/mini_dev (Li et al., 2024), ``evaluation_ex.py`` and ``evaluation_f1.py`` of commit
+2932a2b, which pairs rows by their place; an earlier one took the order of Python's sets, which is chance. Set
+match is that of BIRD's first program (2023) as well.
 """
 
 from __future__ import annotations
 
-import math
-import statistics
-from collections.abc import Sequence
-
 from quorum.evals.scorers.rows import Rows
-
-REWARDS = ((2.0, 1.25), (1.0, 1.0), (0.5, 0.75), (0.25, 0.5), (0.0, 0.25))
-"""Least ratio of the gold's time to the prediction's, and the reward for it."""
-
-OUTLIER = 3
-"""Standard deviations from the mean beyond which a ratio does not count."""
 
 
 def set_difference(gold: Rows, found: Rows) -> str:
@@ -52,17 +42,3 @@ def soft_f1(gold: Rows, found: Rows) -> float:
     precision = hits / (hits + surplus) if hits else 0.0
     recall = hits / (hits + missing) if hits else 0.0
     return 2 * precision * recall / (precision + recall) if hits else 0.0
-
-
-def reward(gold: Sequence[float], found: Sequence[float]) -> float:
-    """R-VES of a right answer from the seconds of its runs, 0 to 111.8: the reward's root, times 100.
-
-    Args:
-        gold, found: Seconds of runs in turns; as many of each, none of them 0.
-    """
-    ratios = [right / own for right, own in zip(gold, found, strict=True)]
-    mean, deviation = statistics.fmean(ratios), statistics.pstdev(ratios)
-    # all alike leaves none within the open interval: the official program divides by zero and gives 0
-    kept = [ratio for ratio in ratios if abs(ratio - mean) < OUTLIER * deviation] or ratios
-    ratio = statistics.fmean(kept)
-    return 100 * math.sqrt(next(value for least, value in REWARDS if ratio >= least))

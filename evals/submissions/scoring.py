@@ -14,7 +14,7 @@ from quorum.evals.scorers.base import EX, Metric, Prediction, RunSql, Scorer, Ve
 from quorum.evals.scorers.spider2 import Spider2Scorer
 from quorum.evals.scorers.spider2_rules import Score, Spider2Gold, load_gold
 from quorum.evals.submissions.predictions import Found, Predictions, bird_file, find_predictions, read_bird
-from quorum.evals.submissions.sweep import DATABASES_AT_ONCE, sweep
+from quorum.evals.submissions.sweep import sweep
 from quorum.evals.tabular.frames import UnreadableCsv, read_frame
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.query import QueryError
@@ -135,7 +135,6 @@ async def score_suite(
     pred: Path,
     ids: Iterable[str] | None = None,
     *,
-    at_once: int = DATABASES_AT_ONCE,
     on_done: Callable[[int, int], None] = lambda *_: None,
 ) -> Scores:
     """Score predictions of a suite by its scorer: ``<id>.csv``, ``<id>.sql``, or BIRD's JSON file.
@@ -145,7 +144,6 @@ async def score_suite(
 
     Args:
         ids: Questions asked for; all if None.
-        at_once: Databases at a time; 1 where times are measured.
         on_done: Told how many questions are done, of how many.
 
     Raises:
@@ -166,7 +164,6 @@ async def score_suite(
         asked,
         judge,
         lambda _, reason: unscorable(metrics, reason, "not_live"),
-        at_once=at_once,
         on_done=lambda done: on_done(done, len(asked)),
     )
     predicted = (id for id in verdicts if predictions.found.get(id, Found()) != Found())

@@ -31,14 +31,12 @@ async def sweep(
     work: Work[T],
     unavailable: Callable[[EvalQuestion, str], T],
     *,
-    at_once: int = DATABASES_AT_ONCE,
     on_done: Callable[[int], None] = lambda _: None,
 ) -> dict[str, T]:
     """The results of ``work`` by question id, in the order of ``questions``.
 
     Args:
         unavailable: Makes the value for a question whose database cannot be opened or fails, from the reason.
-        at_once: Databases at a time; the questions of one follow each other.
         on_done: Told how many questions are done.
 
     Raises:
@@ -48,7 +46,7 @@ async def sweep(
     for question in questions:
         groups.setdefault(question.url if question.live else "", []).append(question)
     found: dict[str, T] = {}
-    places = asyncio.Semaphore(at_once)
+    places = asyncio.Semaphore(DATABASES_AT_ONCE)
 
     async def each(members: Sequence[EvalQuestion], database: Database | None) -> None:
         for question in members:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from quorum.evals.questions import EvalQuestion, Suite
-from quorum.evals.scorers.bird import BirdScorer, TimedBirdScorer
+from quorum.evals.scorers.bird import BirdScorer
 from quorum.evals.suites.files import Item, on_files, read_lines, read_list, sqlite_url, text_of
 from quorum.knowledge.errors import ConfigurationError
 
@@ -53,20 +52,6 @@ def load(folder: Path) -> Suite:
     databases = path.parent / LAYOUTS[path.name]
     questions, missing = on_files(path, items, databases, make, source=SOURCE)
     return Suite("bird", folder, questions, BirdScorer(), missing)
-
-
-def timed(suite: Suite) -> Suite:
-    """The suite with R-VES measured.
-
-    Raises:
-        ConfigurationError: It is another than BIRD.
-    """
-    if not isinstance(suite.scorer, BirdScorer):
-        raise ConfigurationError(
-            f"--timings measures R-VES, a metric of bird; {suite.name} has no metric that needs times.",
-            hint="Leave it out.",
-        )
-    return replace(suite, scorer=TimedBirdScorer())
 
 
 def _questions_file(folder: Path) -> Path:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from quorum.evals.questions import EvalQuestion, Suite
 from quorum.evals.scorers.spider1 import Spider1Scorer
-from quorum.evals.scorers.spider1_hardness import hardness
 from quorum.evals.suites.files import Item, on_files, read_list, sqlite_url, text_of
 
 SOURCE = "https://yale-lily.github.io/spider"
@@ -21,8 +20,8 @@ def load_test(folder: Path) -> Suite:
     """The test split, published in 2024: ``test.json`` (``db_id``, ``question``, ``query``) and
     ``test_database/<db>/<db>.sqlite``.
 
-    A question's id is its place in the file, from ``0000``; its difficulty is Spider's hardness of the
-    gold SQL. Further SQLite files of a database, as the distilled test suite has them, are not asked.
+    A question's id is its place in the file, from ``0000``. Further SQLite files of a database, as the
+    distilled test suite has them, are not asked.
 
     Raises:
         ConfigurationError: The questions' file or every database is missing, or a question is damaged.
@@ -34,15 +33,13 @@ def _load(name: str, folder: Path, questions_file: str, databases: str) -> Suite
     path = folder / questions_file
 
     def make(item: Item, number: int, file: Path) -> EvalQuestion:
-        gold = text_of(item, "query", path, number)
         return EvalQuestion(
             id=f"{number:04}",
             question=text_of(item, "question", path, number),
             database=file.stem,
             url=sqlite_url(file),
             dialect="sqlite",
-            gold_sql=(gold,),
-            difficulty=hardness(gold),
+            gold_sql=(text_of(item, "query", path, number),),
         )
 
     items = read_list(path, source=SOURCE)

@@ -13,6 +13,7 @@ from quorum.graph.nodes.results import keep_result, observation, summary, tables
 from quorum.graph.nodes.step import Update, ask_role, known, record, try_role
 from quorum.graph.nodes.writing import explored
 from quorum.graph.state import Candidate, CandidateState, Failure, Remarks, RunState
+from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.compress import SchemaText, render
 from quorum.tools.execute import execute
 from quorum.tools.linking import named, prune
@@ -173,15 +174,16 @@ async def link(state: CandidateState, context: Context, *, max_steps: int) -> Up
     """
     error = state.error.message if state.error else ""
     found = await link_schema(state, context, sql=state.sql, error=error, max_steps=max_steps)
-    linked = await asyncio.to_thread(linked_text, found, context)
-    return {"linked_ref": context.put(linked.text) if linked else ""}
+    linked = await asyncio.to_thread(linked_part, found, context)
+    return {"linked_ref": context.put(linked[1].text) if linked else ""}
 
 
-def linked_text(found: str, context: Context) -> SchemaText | None:
-    """The schema text of what the SchemaLinker names; None where the catalog has none of it."""
+def linked_part(found: str, context: Context) -> tuple[Catalog, SchemaText] | None:
+    """What the SchemaLinker names, with its schema text; None where the catalog has none of it."""
     catalog = context.resources.catalog
     linked = named(found, catalog)
-    return render(prune(catalog, linked), budget=context.options.schema_tokens) if linked.tables else None
+    part = prune(catalog, linked)
+    return (part, render(part, budget=context.options.schema_tokens)) if linked.tables else None
 
 
 async def link_schema(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
@@ -23,7 +24,8 @@ Linking: TypeAlias = Literal["tables", "drafts", "none"]
 
 async def show_plain_schema(_: RunState, context: Context) -> Update:
     """Without compression: every table by itself, nothing left out (an ablation of ReFoRCE's Table 3)."""
-    return show(context, await asyncio.to_thread(render_plain, context.resources.catalog))
+    catalog = context.resources.catalog
+    return show(context, catalog, await asyncio.to_thread(render_plain, catalog))
 
 
 async def is_long(state: RunState, context: Context, above: int) -> bool:
@@ -64,7 +66,7 @@ async def link_schema(
         return {"warnings": notes}
     chosen = await asyncio.to_thread(prune, context.resources.catalog, linked)
     text = await asyncio.to_thread(_text, chosen, context)
-    return {**show(context, text), "warnings": notes}
+    return {**show(context, chosen, text), "warnings": notes}
 
 
 async def _by_tables(state: RunState, context: Context, above: int) -> tuple[Linked, list[str]]:
@@ -132,9 +134,10 @@ def _text(catalog: Catalog, context: Context) -> SchemaText:
     return render(catalog, budget=context.options.schema_tokens)
 
 
-def show(context: Context, schema: SchemaText) -> Update:
-    """Show this schema text from now on."""
+def show(context: Context, part: Catalog, schema: SchemaText) -> Update:
+    """Show this schema text, of a part of the catalog or of all, from now on."""
     ref = context.put(schema.text)
+    names = {table.full_name: [column.name for column in table.columns] for table in part.tables}
     context.trace.record(
         "schema_shown",
         agent="catalog",
@@ -142,5 +145,6 @@ def show(context: Context, schema: SchemaText) -> Update:
         whole=schema.whole,
         left_out=list(schema.left_out),
         ref=ref,
+        names=context.put(json.dumps(names, ensure_ascii=False)),
     )
     return {"schema_ref": ref}

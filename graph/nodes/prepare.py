@@ -9,7 +9,7 @@ from typing import Any
 from quorum.agents import column_explorer, knowledge_retriever, syntax_retriever
 from quorum.agents.knowledge_retriever import Passages
 from quorum.graph.context import Context
-from quorum.graph.nodes.candidate import NO_PLAN, link_schema, linked_text
+from quorum.graph.nodes.candidate import NO_PLAN, link_schema, linked_part
 from quorum.graph.nodes.narrowing import is_long, show
 from quorum.graph.nodes.step import Update, lost, try_role
 from quorum.graph.state import RunState, fresh
@@ -134,10 +134,10 @@ async def link_large_schema(state: RunState, context: Context, *, max_steps: int
     if not await is_long(state, context, context.options.link_above):
         return {}
     found = await link_schema(state, context, max_steps=max_steps)
-    linked = await asyncio.to_thread(linked_text, found, context)
+    linked = await asyncio.to_thread(linked_part, found, context)
     if linked is None:
         return {"warnings": ["The schema is large and linking found nothing; the whole schema was used."]}
-    return show(context, linked)
+    return show(context, *linked)
 
 
 async def retrieve_syntax(state: RunState, context: Context) -> Update:

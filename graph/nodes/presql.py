@@ -80,7 +80,7 @@ async def link_presql(state: RunState, context: Context) -> Update:
     schema = await asyncio.to_thread(render, pruned, budget=context.options.schema_tokens)
     samples = SampleRows.from_json(await context.text(state.extras.samples)).text(pruned)
     extras = replace(state.extras, rows=context.put(samples) if samples else "")
-    return {**show(context, schema), "extras": extras}
+    return {**show(context, pruned, schema), "extras": extras}
 
 
 def _link(queries: list[str], catalog: Catalog) -> tuple[Linked, list[str]]:

@@ -2,27 +2,23 @@
 
 Candidates of one capable model differ less in their SQL than in how they read the question. A reading that
 shows the same is immaterial and dropped, as is one that leaves nothing; one that shows something else stands
-beside the answer, unless the data or the Judge decides for it.
+beside the answer, unless the data decides for it.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 from langgraph.types import Send
 
 from quorum.agents import reading_writer
-from quorum.agents.judge import LABELS, ROLE, Rival, judge
 from quorum.agents.reading_writer import Reading
 from quorum.graph.ballots import Cluster, Vote
-from quorum.graph.close_rivals import sides_of
 from quorum.graph.confidence import USUAL_DOUBT
 from quorum.graph.context import Context
-from quorum.graph.disagreement import disagreements
 from quorum.graph.nodes.step import UNUSABLE_OR_GONE, Update, known, lost, try_role
 from quorum.graph.nodes.voting import candidate_input, changed, same_results
 from quorum.graph.state import Candidate, OtherReading, RunState, branch_input, order_counts
@@ -100,13 +96,8 @@ def fan_out_readings(without: str) -> Callable[[RunState], list[Send] | str]:
     return send
 
 
-async def weigh_readings(state: RunState, context: Context, *, judged: bool) -> Update:
-    """Keep the readings whose results differ, and let the data or the Judge choose among them.
-
-    An answer without values gives way to the first reading that has some. The Judge is asked for readings
-    that are no less likely than the answer's, in both orders, and must agree with itself; else the first
-    reading stands.
-    """
+async def weigh_readings(state: RunState, context: Context) -> Update:
+    """Keep the readings whose results differ; an answer without values gives way to the first of them."""
     winner, vote = state.winner, state.vote
     if not state.read or winner is None or vote is None:
         return {}
@@ -129,15 +120,7 @@ async def weigh_readings(state: RunState, context: Context, *, judged: bool) -> 
     if others and winner.result is not None and winner.result.no_values:
         decision = "As first read the question leaves nothing; in another reading it has an answer."
         return update | taken(state, others[0], decided="evidence", decision=decision)
-    likely = [each for each in others if _likely(state, each)]
-    if judged and likely and (better := await _judge(state, context, winner, likely)):
-        decision = "The question can be read in several ways; a model chose this one, twice."
-        return update | taken(state, better, decided="judge", decision=decision, judged=True)
     return update
-
-
-def _likely(state: RunState, other: OtherReading) -> bool:
-    return any(reading.likely != "less" for reading in state.readings or () if reading.meaning == other.says)
 
 
 async def _outcomes(
@@ -180,41 +163,3 @@ def taken(state: RunState, other: OtherReading, **decision: Any) -> Update:
         "others": [first, *(each for each in state.others if each is not other)],
         "vote": changed(state, vote, **decision),
     }
-
-
-async def _judge(
-    state: RunState, context: Context, winner: Candidate, likely: Sequence[OtherReading]
-) -> OtherReading | None:
-    """The reading that the Judge prefers to the answer whichever stands first; None where there is none."""
-    assumed = [*(winner.remarks.assumptions if winner.remarks else []), *state.open_doubts]
-    rivals = [(winner, assumed), *((each.answer, [each.says]) for each in likely)]
-    orders = [range(len(rivals)), range(len(rivals))[::-1]]
-    choices = await asyncio.gather(*(_choice(state, context, [rivals[i] for i in each]) for each in orders))
-    places = [order[place] if place is not None else 0 for order, place in zip(orders, choices, strict=True)]
-    return likely[places[0] - 1] if places[0] == places[1] != 0 else None
-
-
-async def _choice(
-    state: RunState, context: Context, rivals: Sequence[tuple[Candidate, Sequence[str]]]
-) -> int | None:
-    """The place of the answer that the Judge chooses; None where it cannot tell."""
-    candidates, ordered = [candidate for candidate, _ in rivals], order_counts(state.candidates)
-    found = await asyncio.to_thread(sides_of, candidates, context.trace.folder, ordered=ordered)
-    differences = await asyncio.to_thread(disagreements, found, context.dialect)
-    shown = [
-        Rival(each.sql, each.result.columns, each.result.row_count, each.result.preview, reads)
-        for each, reads in rivals
-        if each.result is not None
-    ]
-    prompt = await context.prompt(state)
-    verdict = await try_role(
-        state,
-        context,
-        ROLE,
-        lambda model: judge(model.at(temperature=0.0), prompt, state.question, shown, differences),
-        event="judgement",
-        spare=(*UNUSABLE_OR_GONE, BudgetExceeded),
-        answers={label: [each.id] for label, each in zip(LABELS, candidates, strict=False)},
-    )
-    labels = LABELS[: len(rivals)]
-    return labels.index(verdict.choice) if verdict and verdict.choice in labels else None

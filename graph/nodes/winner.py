@@ -15,8 +15,7 @@ from quorum.graph.nodes.judging import ModelJudge
 from quorum.graph.nodes.results import summary, tables_of
 from quorum.graph.nodes.step import UNUSABLE_OR_GONE, Update, known, try_role
 from quorum.graph.nodes.voting import candidate_input, changed, hold
-from quorum.graph.nodes.writing import explored
-from quorum.graph.state import Candidate, PromptExtras, Result, RunState
+from quorum.graph.state import Candidate, Result, RunState
 
 
 async def validate_winner(state: RunState, context: Context) -> Update:
@@ -68,7 +67,6 @@ async def revise_winner(state: RunState, context: Context) -> Update:
     """Reviser: check the objection; without another query the winner stays, with the objection."""
     winner, result, _ = _winner(state)
     prompt = await context.prompt(state)
-    findings, _ = await explored(state.extras if state.doubted else PromptExtras(), context)
     revision = await try_role(
         state,
         context,
@@ -83,7 +81,6 @@ async def revise_winner(state: RunState, context: Context) -> Update:
             row_count=result.row_count,
             rows=result.preview,
             checked=bool(state.doubted),
-            findings=findings,
         ),
         event="revision",
         spare=UNUSABLE_OR_GONE,

@@ -68,9 +68,8 @@ async def take_query(state: CandidateState, context: Context) -> Update:
 
 
 async def explored(extras: PromptExtras, context: Context) -> tuple[list[Finding], list[str]]:
-    """What probes and exploration found, and the differences between earlier answers that it was aimed at."""
-    found = [*await items(context, extras.evidence), *await items(context, extras.findings)]
-    findings = [Finding(**finding) for finding in found]
+    """What exploration found, and the differences between earlier answers that it was aimed at."""
+    findings = [Finding(**finding) for finding in await items(context, extras.findings)]
     return findings, await items(context, extras.differences)
 
 

@@ -1,6 +1,6 @@
 """Quorum's own recipe: few calls, more only where candidates disagree.
 
-    open → documents → schema (→ evidence → plan) ─ Send × batch ─ consensus ┬─ all agree: answer
+    open → documents → schema (→ plan) ─ Send × batch ─ consensus ┬─ all agree: answer
                                                                  ├─ decided:   validate → answer
                                                                  ├─ open:      another batch
                                                                  └─ dispute:   explore → another batch
@@ -26,7 +26,7 @@ from quorum.agents.knowledge_retriever import TRIPLETS
 from quorum.agents.sql_writer import Style
 from quorum.graph.ballots import FIRST, Vote
 from quorum.graph.close_rivals import close_rivals
-from quorum.graph.nodes import checking, narrowing, planning, probing, readings, tie_breaking, voting, winner
+from quorum.graph.nodes import checking, narrowing, planning, readings, tie_breaking, voting, winner
 from quorum.graph.nodes.narrowing import Linking
 from quorum.graph.nodes.planning import Planning
 from quorum.graph.nodes.writing import take_query, write_sql
@@ -69,16 +69,8 @@ class Quorum(Recipe):
     checks: bool = switch(
         True, "checks of silent errors in the winner's query, without a model; what they find is weighed"
     )
-    evidence: bool = switch(
-        False,
-        "small queries at once, each for one doubt: before writing where the schema's profile says that the "
-        "data is odd, and before a query is revised because a check fired",
-    )
     readings: Count = switch(
         3, "other readings, three at most: a colleague weighs what writers name, writes it, and it is run"
-    )
-    judge_readings: bool = switch(
-        False, "a model decides between the answer and readings no less likely, asked in both orders"
     )
     max_refinements: Count = switch(3, "repairs of one candidate")
     max_queries: Count = switch(4, "exploration queries")
@@ -117,18 +109,12 @@ def wire(recipe: Quorum, options: type[RunOptions] = RunOptions) -> RecipeGraph:
         graph.add_step("Planner", partial(planning.plan_if_needed, when=recipe.plan))
         graph.add_edge("Planner", again)
         again = "Planner"
-    graph.add_chain(*before, "Prober" if recipe.evidence else again)
+    graph.add_chain(*before, again)
     decided = _add_readings(graph, recipe, graph.add_answer(again=again))
     revised = _add_revision(graph, recipe, decided) if recipe.revises else decided
-    if recipe.evidence:
-        graph.add_step("Prober", probing.probe)
-        probed: Paths = {"write": again}
-        if recipe.checks:
-            probed |= {"revise": revised, "go_on": decided}
-        graph.add_conditional_edges("Prober", probing.after_probing, probed)
     if recipe.checks:
         graph.add_step("check_winner", checking.check_winner)
-        objected: Paths = {"revise": "Prober" if recipe.evidence else revised, "go_on": decided}
+        objected: Paths = {"revise": revised, "go_on": decided}
         graph.add_conditional_edges("check_winner", checking.after_check, objected)
         decided = "check_winner"
     checked = decided
@@ -172,7 +158,7 @@ def _add_readings(graph: RecipeGraph, recipe: Quorum, decided: str) -> str:
     branch = wire_branch(recipe, take_query, max_refinements=repairs, max_empty=0, writer="take_query")
     graph.add_step("ReadingWriter", partial(readings.write_readings, most=recipe.readings))
     graph.add_branch("reading", branch, into="read")
-    graph.add_step("weigh_readings", partial(readings.weigh_readings, judged=recipe.judge_readings))
+    graph.add_step("weigh_readings", readings.weigh_readings)
     graph.add_conditional_edges("ReadingWriter", readings.fan_out_readings(decided), ["reading", decided])
     graph.add_edge("reading", "weigh_readings")
     graph.add_edge("weigh_readings", decided)
@@ -216,7 +202,6 @@ RECIPE = Quorum(
         "sql_writer",
         "self_refiner",
         "reading_writer",
-        "prober",
         "column_explorer",
         "exploration_corrector",
         "judge",

@@ -62,7 +62,6 @@ def _sample(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> di
 @click.option("--workers", type=click.IntRange(min=1), metavar="N", default=1, help="processes that ask  [1]")
 @click.option("--cluster", metavar="ADDRESS", default="", help="ask in the workers of this Dask scheduler")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="where the evaluation is kept")
-@click.option("--timings", is_flag=True, help="bird: measure R-VES, see above")
 @click.option(
     "--gold", type=click.Choice(["tables", "columns"]), help="show each question only those, see above"
 )
@@ -83,7 +82,6 @@ def command(
     workers: int,
     cluster: str,
     out: Path | None,
-    timings: bool,
     gold: GoldParts | None,
     clarify: str | None,
     as_json: bool,
@@ -102,11 +100,6 @@ def command(
     --sample ambiguous:30 asks thirty questions of the group `ambiguous`, drawn by their ids: the same ones
     each time, and among those of a larger sample. It may be repeated; groups are those that reports show
     apart, and difficulties. --shard 1/2 and 2/2 make of a sample two halves that share no question.
-
-    --timings runs the gold query and every different right query, candidates' too, 100 times each in
-    turns to measure BIRD's R-VES. Questions under way disturb each other's times: such figures mean
-    something with --concurrency 1 on a machine that does nothing else, and only beside others that
-    were measured there.
 
     --gold is for ablations (ReFoRCE, Tables 3 and 4): each question sees only the tables that the benchmark
     publishes as needed or that its gold SQL reads, or only the columns that its gold SQL uses. A question
@@ -135,8 +128,8 @@ def command(
     asks = {"gold": True, "off": False, None: None}
     settings = Settings(**flags, clarify=asks[clarify])
     _allow_files(concurrency)  # before there are workers, which inherit it
-    loaded, chosen = _opened(suite, data, flags["database"], ids, limit, shard, sample, timings=timings)
-    kind = "-timed" * timings + (f"-gold-{gold}" if gold else "") + "-clarified" * (clarify == "gold")
+    loaded, chosen = _opened(suite, data, flags["database"], ids, limit, shard, sample)
+    kind = (f"-gold-{gold}" if gold else "") + "-clarified" * (clarify == "gold")
     evaluation = _evaluation(
         loaded, chosen, settings, out, concurrency, shard, kind, gold, simulated=clarify == "gold"
     )
@@ -151,18 +144,14 @@ def _opened(
     limit: int | None,
     shard: tuple[int, int],
     sample: dict[str, int],
-    *,
-    timings: bool,
 ) -> tuple[Suite, tuple[EvalQuestion, ...]]:
     """The suite, with notes on what the chosen questions lack, and these questions."""
     from quorum.evals.questions import read_ids
     from quorum.evals.suites import part_of
-    from quorum.evals.suites.bird import timed
     from quorum.suites import open_suite
 
     wanted = read_ids(ids) if ids else None
     loaded = part_of(open_suite(suite, data, db), ids=wanted, limit=limit, sample=sample)
-    loaded = timed(loaded) if timings else loaded
     return loaded, loaded.chosen(ids=wanted, limit=limit, shard=shard, sample=sample)
 
 

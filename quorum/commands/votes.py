@@ -5,32 +5,27 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from rich import box
 from rich.table import Table
 
 from quorum.commands.options import setting_flags
-from quorum.graph.strategies import STRATEGIES
+from quorum.graph.strategies import ASKING, STRATEGIES
 from quorum.knowledge.errors import ConfigurationError
 from quorum.text import count, one_line
-from quorum.tools.ledger import Budget
 
 if TYPE_CHECKING:
     from quorum.evals.recorded.ballots import Source
-    from quorum.evals.recorded.judging import ReplayedJudge
     from quorum.evals.recorded.learning import Feedback
     from quorum.evals.recorded.online import OnlineWeights
     from quorum.evals.recorded.refit import KnownVote, Refit
     from quorum.evals.recorded.replay import Replay, Row
-    from quorum.render import OnDone
 
 ORDERS = 20
-LIMIT = 3
-"""Exit status where a limit was reached."""
 
 FILE = click.Path(path_type=Path)
 FEEDBACK = click.option(
@@ -68,21 +63,14 @@ def command() -> None:
     help="random orders of arrival that a stopping rule is averaged over",
 )
 @click.option("--dialect", default="snowflake", show_default=True, help="of recorded SQL")
-@click.option("--out", type=FILE, metavar="DIR", help="folder of curves and replies  [.quorum/replay]")
+@click.option("--out", type=FILE, metavar="DIR", help="folder of curves  [.quorum/replay]")
 @click.option(
     "--strategy",
     "strategies",
     multiple=True,
-    type=click.Choice([*STRATEGIES]),
-    help="show these strategies only; judge asks --model",
+    type=click.Choice([name for name in STRATEGIES if name not in ASKING]),
+    help="show these strategies only",
 )
-@click.option("--both-orders", is_flag=True, help="the judge must choose the same in both orders")
-@click.option("--max-calls", type=click.IntRange(min=1), metavar="N", help="of the judge, all together")
-@click.option("--max-usd", type=click.FloatRange(min=0, min_open=True), metavar="N", help="likewise, dollars")
-@click.option(
-    "--concurrency", type=click.IntRange(min=1), metavar="C", default=8, help="judgements at a time  [8]"
-)
-@setting_flags("models", "base_url", "timeout", "requests_per_second", "prices")
 def replay_command(
     folder: Path,
     gold: Path | None,
@@ -93,13 +81,8 @@ def replay_command(
     dialect: str,
     out: Path | None,
     strategies: tuple[str, ...],
-    both_orders: bool,
-    max_calls: int | None,
-    max_usd: float | None,
-    concurrency: int,
-    **flags: Any,
 ) -> None:
-    """Hold every vote over the candidates in FOLDER, without a model unless --model names one.
+    """Hold every vote over the candidates in FOLDER, without a model.
 
     FOLDER holds an evaluation (what `quorum eval run` wrote), or <model>/<question>/K.sql and K.csv for
     the candidates K = 0, 1, … and final.sql, final.csv for the one that the recorded pipeline chose. Each
@@ -112,64 +95,38 @@ def replay_command(
     their expectation. With gold and several models, curves of weights, error and regret are written
     as SVG and PNG (needs the extra plots).
 
-    With --model the strategy judge is held too: where the vote over all candidates is close, that model
-    chooses. Questions, documents and schemas are those of the benchmark around --gold, or what the
-    evaluation's runs showed. Replies are kept in --out by their prompts, so the same command goes on after
-    any stop, and asks nothing twice; --max-calls and --max-usd limit the new ones.
-
-    Exit codes: 0; 1 the model's endpoint is gone; 2 usage; 3 a limit was reached: what was not judged is
-    decided by its weights.
     """
     from quorum.evals.recorded.candidates import FINAL
     from quorum.evals.recorded.replay import replay
     from quorum.render import console, counting
-    from quorum.replaying import judge_of, said_of
     from quorum.settings import Settings
 
-    if "judge" in strategies and not flags["models"]:
-        raise click.UsageError("The strategy judge asks a model: name it with --model.")
-    if len(flags["models"]) > 1:
-        raise click.UsageError("One model judges: name one --model.")
-    place = out or Settings().home / "replay"
-    source = _source(folder, gold, dialect, judged=bool(flags["models"]))
+    source = _source(folder, gold, dialect)
     source = source.as_in_paper() if paper else source
-    limits = Budget(max_calls, max_usd)
-
-    async def work(on_done: OnDone) -> tuple[Replay, ReplayedJudge | None]:
-        given = Settings(**flags) if flags["models"] else None
-        async with judge_of(given, source, place, limits, concurrency, both_orders=both_orders) as judge:
-            return await replay(
-                source, feedback=feedback, orders=orders, judge=judge, progress=on_done
-            ), judge
-
     with counting() as on_done:
-        found, judge = asyncio.run(work(on_done))
+        found = asyncio.run(replay(source, feedback=feedback, orders=orders, progress=on_done))
     rows = [row for row in found.rows if not strategies or row.strategy in (FINAL, *strategies)]
     if as_json:
         click.echo(json.dumps([row.as_dict() for row in rows], ensure_ascii=False, indent=2))
     else:
         for model in dict.fromkeys(row.model for row in rows):
             console().print(_table(model, rows))
-    for note in [*_notes(found, known=source.known), *(said_of(judge) if judge else ())]:
+    for note in _notes(found, known=source.known):
         click.echo(note, err=True)
     if found.learned:
-        _draw(found.learned, place)
-    raise SystemExit(LIMIT if judge and judge.unasked else 0)
+        _draw(found.learned, out or Settings().home / "replay")
 
 
-def _source(folder: Path, gold: Path | None, dialect: str, *, judged: bool = False) -> Source:
-    """The candidates of an evaluation, or recorded ones, with what a judge is told if they are ``judged``."""
+def _source(folder: Path, gold: Path | None, dialect: str) -> Source:
+    """The candidates of an evaluation, or recorded ones."""
     from quorum.evals.recorded.ballots import source_of
     from quorum.evals.recorded.candidates import load_candidates
     from quorum.evals.recorded.evaluated import source_of_records
     from quorum.evals.reports.evaluations import is_evaluation, open_evaluation
     from quorum.evals.scorers.spider2_rules import load_gold
-    from quorum.replaying import teller_of
 
     if not is_evaluation(folder):
-        recorded, known = load_candidates(folder), load_gold(gold) if gold else None
-        source = source_of(recorded, known, dialect=dialect)
-        return replace(source, told=teller_of(recorded, known)) if judged and known else source
+        return source_of(load_candidates(folder), load_gold(gold) if gold else None, dialect=dialect)
     if gold:
         raise click.UsageError(f"{folder} is an evaluation, whose verdicts are recorded: leave out --gold.")
     opened = open_evaluation(folder)

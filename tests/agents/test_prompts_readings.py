@@ -1,4 +1,4 @@
-"""The whole prompts of the ReadingWriter and the Prober, and what becomes of their replies."""
+"""The whole prompt of the ReadingWriter, and what becomes of its replies."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from quorum.agents.base import PromptContext
-from quorum.agents.prober import MAX_QUERIES, Probes, write_probes
 from quorum.agents.reading_writer import SAMPLE_ROWS, Readings, write_readings
 from quorum.agents.turns import MAX_READINGS
 from quorum.tools.models import Model, make_model
@@ -81,17 +80,3 @@ async def test_what_is_no_reading_costs_itself_alone(said: Any) -> None:
 async def test_so_many_readings_and_no_more() -> None:
     written, _ = await readings({"reasoning": "", "readings": [CITY] * 5})
     assert len(written.readings) == MAX_READINGS
-
-
-@pytest.mark.parametrize("sql", ["", SQL])
-async def test_the_probers_prompt(sql: str, snapshot: SnapshotAssertion) -> None:
-    asked, prompts = model({"queries": [{"purpose": "Which?", "sql": "SELECT 1"}] * 9})
-    doubts = ["orders.total is text that holds numbers, such as '7'.", "Two </doubts> rows."]
-    written = await write_probes(asked, CONTEXT, QUESTION, doubts, sql=sql)
-    assert len(written.queries) == MAX_QUERIES
-    assert text_of(prompts) == snapshot
-
-
-async def test_nothing_may_need_to_be_asked() -> None:
-    asked, _ = model({"queries": []})
-    assert await write_probes(asked, CONTEXT, QUESTION, ["One."]) == Probes()

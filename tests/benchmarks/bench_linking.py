@@ -29,13 +29,13 @@ from quorum.graph.options import RunOptions
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.compress import render
 from quorum.knowledge.documents import Documents
-from quorum.knowledge.schema_text import parse_schema
 from quorum.knowledge.tokens import estimate_tokens
 from quorum.tools.databases import connect
 from quorum.tools.linking import Linked, prune, union
 from quorum.tools.lint import Linter
 from quorum.tools.schema_parts import needed, units
 from quorum.tools.sql import dialect_name, parse_statements
+from tests.schema_reader import parse_schema
 
 SUITES = ("spider2-snow", "spider2-lite")
 
@@ -79,7 +79,14 @@ def cases(questions: Iterable[EvalQuestion], catalog: Catalog) -> Iterable[Case]
         drafts = render(prune(catalog, Linked(tables=gold.tables)), budget=budget)
         verdicts = render(prune(catalog, verdicts_of(catalog, gold)), budget=budget)
         shown = [parse_schema(text.text) for text in (drafts, verdicts)]
-        by_drafts, by_verdicts = (linking_of_schema(part, each, catalog) for part in shown)
+        linked = [
+            Linked(
+                tuple(table.full_name for table in part.tables),
+                tuple((table.full_name, column.name) for table, column in part.columns()),
+            )
+            for part in shown
+        ]
+        by_drafts, by_verdicts = (linking_of_schema(part, each, catalog) for part in linked)
         problems += [f"unknown name {name}" for name in gold.unknown]
         told = lint(each, catalog)
         problems += [f"lint: {found}" for part in shown for found in lint(each, part) - told]

@@ -35,7 +35,7 @@ from quorum.tools.ledger import Ledger
 from quorum.tools.lint import Linter
 from quorum.tools.query import Limits, QueryResult
 from quorum.tools.silent_errors import Kind, Suspicion, suspicions
-from quorum.tools.silent_errors.query import Query
+from quorum.tools.silent_errors.doubts import Query
 from quorum.tools.sql import SyntaxProblem
 from tests.benchmarks import silent_traps as traps
 from tests.benchmarks.silent_mutants import Link, Mutant, Mutator
@@ -144,7 +144,7 @@ class Bench:
     async def ask(self, catalog: Catalog, joined: set[Link], found: list[Found], only: set[Kind]) -> None:
         seen: set[tuple[str, str]] = set()
         for gold in self.questions:
-            await self.database("", joined)
+            await self.database("")
             said = await self.checked(gold, None, self.spoken(gold.accepted[0], catalog), "", gold.question)
             if said is None:
                 print(f"does not run: {gold.id}")
@@ -167,22 +167,19 @@ class Bench:
                     seen.add((mutant.wrong, mutant.trap))
                     texts = [self.spoken(text, catalog) for text in (mutant.right, mutant.wrong)]
                     mutant = replace(mutant, right=texts[0], wrong=texts[1])
-                    if each := await self.mutant(gold, mutant, joined):
+                    if each := await self.mutant(gold, mutant):
                         counted[way] += 1
                         found.append(each)
 
-    async def mutant(self, gold: Gold, mutant: Mutant, joined: set[Link]) -> Found | None:
+    async def mutant(self, gold: Gold, mutant: Mutant) -> Found | None:
         """What is said of a mutant; None if its result is right."""
-        database = await self.database(mutant.trap, joined)
+        database = await self.database(mutant.trap)
         right, wrong = [
             await execute(fresh(database), sql, agent="bench") for sql in (mutant.right, mutant.wrong)
         ]
         if not isinstance(right, QueryResult) or not isinstance(wrong, QueryResult):
             return None
-        ordered = mutant.kind is Kind.TEXT_VALUES and " ORDER BY " in mutant.wrong
-        if equal(right.table, wrong.table, ordered=ordered) or (
-            same_rows(right.table, wrong.table) and not ordered
-        ):
+        if equal(right.table, wrong.table) or same_rows(right.table, wrong.table):
             return None
         if not mutant.trap and mutant.question:
             for sql in gold.accepted if self.engine == "sqlite" else ():
@@ -214,13 +211,11 @@ class Bench:
         found.untrue = [text for each in said for text in untrue(each, sql, place)]
         return found
 
-    async def database(self, trap: str, joined: set[Link]) -> Database:
+    async def database(self, trap: str) -> Database:
         """The database with a trap, made and opened when first asked for."""
         if trap not in self.open:
             target = self.folder / f"{self.path.stem}.{trap}.sqlite" if trap else self.path
-            if trap == "dangling":
-                traps.copy_with(traps.dangling({(a, b) for a, b, *_ in joined}), self.path, target)
-            elif trap:
+            if trap:
                 traps.copy_with(getattr(traps, trap), self.path, target)
             if self.engine == "duckdb":
                 target = traps.as_duckdb(target, self.folder / f"{self.path.stem}.{trap}.duckdb")

@@ -9,8 +9,7 @@ from sqlglot import exp
 
 from quorum.knowledge.catalog import Catalog
 from quorum.tools.silent_errors.cores import Core, Source, own_nodes
-from quorum.tools.silent_errors.query import Query
-from quorum.tools.silent_errors.suspicion import Kind
+from quorum.tools.silent_errors.doubts import Kind, Query
 
 Link = tuple[str, str, str, str]
 """A table and its column that refer to another table and its column; lower case."""
@@ -48,7 +47,6 @@ class Mutator:
         for core in self.query.cores:
             for make in MAKERS:
                 yield from make(self, core)
-        yield from texts(self)
 
     def sql(self, node: exp.Expr, edit: Edit) -> str:
         """The query with an edit of one of its nodes, in place."""
@@ -161,62 +159,6 @@ def _qualify(self: Mutator, select: exp.Expr) -> None:
             column.set("table", owner.name.copy())
 
 
-def lost_rows(self: Mutator, core: Core) -> Iterator[Mutant]:
-    """LEFT JOIN made inner; rows that refer to nothing; a parent joined for nothing."""
-    for join in core.joins:
-        if join.side == "LEFT":
-            yield self.mutant(Kind.LOST_ROWS, "LEFT dropped", join, lambda j: j.set("side", None))
-    for join in core.joins if not any(join.side for join in core.joins) else ():
-        joined = next(each for each in core.sources if each.join is join)
-        for one, other in core.links if join.args.get("on") or join.args.get("using") else ():
-            for own, far in ((one, other), (other, one)):
-                child, parent = core.stored(own), core.stored(far)
-                if child is None or parent is None or joined not in (child[0], parent[0]):
-                    continue
-                if core.sources.index(child[0]) + core.sources.index(parent[0]) >= 2 * core.sources.index(
-                    joined
-                ):
-                    continue  # the other one comes later
-                names = (child[0].table.name, child[1].name, parent[0].table.name, parent[1].name)  # type: ignore[union-attr]
-                per_parent = any(
-                    group == own or parent[0] in (core.owners(group) or [parent[0]])
-                    for group in core.groups or ()
-                )
-                if tuple(map(str.lower, names)) in self.links and not per_parent:
-
-                    def outer(
-                        select: exp.Expr,
-                        join: exp.Join = join,
-                        right: bool = joined is child[0],
-                        parent: tuple[Source, object] = parent,
-                    ) -> None:
-                        found = next(each for each in select.args["joins"] if each == join)
-                        found.set("side", "RIGHT" if right else "LEFT")
-                        found.set("kind", None)
-                        lost = {parent[0].name.name.lower()}
-                        for later in select.args["joins"][select.args["joins"].index(found) + 1 :]:
-                            if lost & {column.table.lower() for column in later.find_all(exp.Column)}:
-                                later.set("side", "LEFT")
-                                later.set("kind", None)
-                                lost.add(later.alias_or_name.lower())
-
-                    yield self.mutant(Kind.LOST_ROWS, "dangling rows", core.select, None, outer, "dangling")
-    if len(core.sources) == 1 and core.sources[0].table:
-        source = core.sources[0]
-        for child, own, parent, key in self.links:
-            if child != source.table.name.lower() or parent == child:
-                continue
-            join = f'SELECT 1 FROM x JOIN "{parent}" AS joined ON joined."{key}" = {named(source)}."{own}"'
-            yield self.mutant(
-                Kind.LOST_ROWS,
-                "parent joined",
-                core.select,
-                lambda s, join=join: (_qualify(self, s), s.append("joins", parsed(join).args["joins"][0])),
-                None,
-                "dangling",
-            )
-
-
 def with_ties(select: exp.Expr) -> exp.Select | None:
     """``ORDER BY k LIMIT n`` as all rows whose rank is at most n."""
     order, limit = select.args.get("order"), select.args.get("limit")
@@ -307,275 +249,6 @@ def cut_ties(self: Mutator, core: Core) -> Iterator[Mutant]:
             )
 
 
-def _inner(subquery: exp.Expr) -> exp.Select | None:
-    query = subquery.this if isinstance(subquery, exp.Subquery) else subquery
-    plain = isinstance(query, exp.Select) and len(query.selects) == 1 and not query.selects[0].is_star
-    return query if plain and not query.args.get("group") else None
-
-
-def null_values(self: Mutator, core: Core) -> Iterator[Mutant]:
-    """NOT IN over NULLs; <> that drops NULLs; AVG and COUNT that skip them; NULL as the least."""
-    kind, trap = Kind.NULLS, "nulls"
-    for node in own_nodes(core.select):
-        inner = _inner(node.args["query"]) if isinstance(node, exp.In) and node.args.get("query") else None
-        if isinstance(node, exp.In) and inner is not None:
-            negated = isinstance(node.parent, exp.Not)
-
-            def not_in(found: exp.Expr, right: bool, negated: bool = negated) -> None:
-                select = found.args["query"]
-                select = select.this if isinstance(select, exp.Subquery) else select
-                if right:
-                    select.where(
-                        exp.Not(this=exp.Is(this=select.selects[0].unalias().copy(), expression=exp.Null())),
-                        copy=False,
-                    )
-                if not negated:
-                    found.replace(exp.Not(this=found.copy()))
-
-            yield self.mutant(
-                kind,
-                "NOT IN",
-                node,
-                lambda n, f=not_in: f(n, False),
-                lambda n, f=not_in: f(n, True),
-                trap,
-                negated,
-            )
-        if (
-            isinstance(node, exp.EQ | exp.NEQ)
-            and isinstance(node.this, exp.Column)
-            and isinstance(node.expression, exp.Literal)
-        ):
-            if core.stored(node.this) is None or not _filters(core, node):
-                continue
-            column, literal = node.this.sql("sqlite"), node.expression.sql("sqlite")
-            yield self.mutant(
-                kind,
-                "<>",
-                node,
-                put(f"{column} <> {literal}"),
-                put(f"({column} <> {literal} OR {column} IS NULL)"),
-                trap,
-                isinstance(node, exp.NEQ),
-            )
-    for node in core.aggregates:
-        stored = core.stored(node.this) if isinstance(node.this, exp.Column) else None
-        if isinstance(node, exp.Avg) and stored and not stored[0].optional:
-            yield self.mutant(
-                kind, "AVG", node, None, put(f"AVG(COALESCE({node.this.sql('sqlite')}, 0))"), trap
-            )
-        one = core.sources[0] if len(core.sources) == 1 else None
-        if isinstance(node, exp.Count) and isinstance(node.this, exp.Star) and one and one.table:
-            names = [c.name for c in one.table.columns if c.name not in one.table.primary_key][1:3]
-            for name in names:
-                yield self.mutant(
-                    kind, "COUNT(column)", node, put(f'COUNT({named(one)}."{name}")'), None, trap
-                )
-    yield from _added_nulls(self, core)
-    order = core.select.args.get("order")
-    if order and core.select.args.get("limit") and isinstance(order.expressions[0].this, exp.Column):
-        key = order.expressions[0].this
-        if core.stored(key) and not order.expressions[0].args.get("desc") and not core.groups:
-            yield self.mutant(
-                kind,
-                "least is NULL",
-                core.select,
-                None,
-                add_condition(f"{key.sql('sqlite')} IS NOT NULL"),
-                trap,
-            )
-
-
-def _added_nulls(self: Mutator, core: Core) -> Iterator[Mutant]:
-    """NOT IN for EXCEPT and for things without a child; the least of a column that has NULLs."""
-    kind, trap, select = Kind.NULLS, "nulls", core.select
-    parent = select.parent
-    if isinstance(parent, exp.Except) and parent.this is select and parent.parent is None:
-        other = _inner(parent.expression)
-        if other is not None and len(select.selects) == 1:
-            column, its = select.selects[0].unalias().sql("sqlite"), other.selects[0].unalias().copy()
-            loose, strict = select.copy(), other.copy()
-            strict.where(exp.Not(this=exp.Is(this=its, expression=exp.Null())), copy=False)
-            texts = [
-                loose.where(f"NOT {column} IN ({each.sql('sqlite')})", dialect="sqlite").sql("sqlite")
-                for each in (strict, other)
-            ]
-            yield Mutant(kind, "NOT IN for EXCEPT", *texts, trap=trap)
-    if len(core.sources) > 1 or not core.sources[0].table:
-        return
-    source = core.sources[0]
-    for child, own, table, key in self.links:
-        if table == source.table.name.lower():
-            part = f'NOT {named(source)}."{key}" IN (SELECT "{own}" FROM "{child}"'
-            yield self.mutant(
-                kind,
-                "NOT IN added",
-                select,
-                add_condition(f"{part})"),
-                add_condition(f'{part} WHERE "{own}" IS NOT NULL)'),
-                trap,
-                question=False,
-            )
-    plain = not (core.groups or core.aggregates or select.args.get("limit") or select.args.get("distinct"))
-    for column in source.table.columns if plain and select.parent is None else ():
-        if (
-            any(t in column.type.upper() for t in ("INT", "REAL", "DEC", "NUM", "FLOAT"))
-            and column.name not in source.table.primary_key
-        ):
-            name = f'{named(source)}."{column.name}"'
-
-            def least(found: exp.Expr, name: str = name) -> None:
-                found.set(
-                    "order",
-                    exp.Order(expressions=[parsed(f"SELECT 1 ORDER BY {name}").args["order"].expressions[0]]),
-                )
-                found.limit(1, copy=False)  # type: ignore[attr-defined]
-
-            yield self.mutant(
-                kind,
-                "least is NULL, added",
-                select,
-                least,
-                lambda s, f=least, name=name: (f(s), add_condition(f"{name} IS NOT NULL")(s)),
-                trap,
-                question=False,
-            )
-
-
-def _filters(core: Core, node: exp.Expr) -> bool:
-    return any(node is each for each in core.conditions)
-
-
-def divisions(self: Mutator, core: Core) -> Iterator[Mutant]:
-    """Casts to REAL dropped; averages as quotients; shares of counts."""
-    kind = Kind.INTEGER_DIVISION
-    for node in own_nodes(core.select):
-        if isinstance(node, exp.Div):
-
-            def whole(found: exp.Expr) -> None:
-                for cast in list(found.find_all(exp.Cast)):
-                    cast.replace(cast.this.copy())
-                for literal in list(found.find_all(exp.Literal)):
-                    if not literal.is_string and "." in literal.name and float(literal.name).is_integer():
-                        literal.replace(exp.Literal.number(int(float(literal.name))))
-
-            yield self.mutant(kind, "CAST dropped", node, whole)
-        if isinstance(node, exp.Avg) and isinstance(node.this, exp.Column):
-            yield self.mutant(
-                kind, "SUM / COUNT", node, put("SUM({0}) / COUNT({0})".format(node.this.sql("sqlite")))
-            )
-    source = core.sources[0] if len(core.sources) == 1 else None
-    for node in core.aggregates if source and source.table and core.groups else ():
-        if (
-            isinstance(node, exp.Count)
-            and isinstance(node.this, exp.Star)
-            and node.find_ancestor(exp.Order) is None
-        ):
-            total = f'(SELECT COUNT(*) FROM "{source.table.name}")'  # type: ignore[union-attr]
-            yield self.mutant(
-                kind, "share of all", node, put(f"{{0}} / {total}"), put(f"1.0 * {{0}} / {total}")
-            )
-        if isinstance(node, exp.Sum) and isinstance(node.this, exp.Column):
-            yield self.mutant(kind, "per row", node, put("{0} / COUNT(*)"), put("1.0 * {0} / COUNT(*)"))
-    if (
-        len(core.aggregates) == 1
-        and isinstance(core.aggregates[0].this, exp.Star)
-        and len(core.conditions) == 1
-    ):
-        node, condition = core.aggregates[0], core.conditions[0].sql("sqlite")
-
-        def share(select: exp.Expr, factor: str) -> None:
-            count = next(
-                n for n in own_nodes(select) if isinstance(n, exp.Count) and isinstance(n.this, exp.Star)
-            )
-            count.replace(parsed(f"{factor}SUM(CASE WHEN {condition} THEN 1 ELSE 0 END) / COUNT(*)"))
-            select.set("where", None)
-
-        if not core.conditions[0].find(exp.Query):
-            yield self.mutant(
-                kind, "share", core.select, lambda s: share(s, ""), lambda s: share(s, "1.0 * ")
-            )
-            yield self.mutant(
-                kind, "percentage", core.select, lambda s: share(s, "100 * "), lambda s: share(s, "100.0 * ")
-            )
-
-
-def shared_names(self: Mutator, core: Core) -> Iterator[Mutant]:
-    """Groups by names, not by keys."""
-    groups = core.groups or []
-    names = [item.unalias() for item in core.select.expressions if _is_own_name(core, item.unalias())]
-    for place, group in enumerate(groups):
-        source = core.owner(group) if isinstance(group, exp.Column) else None
-        if source is None or not names:
-            continue
-        key = core.key(core.owner(names[0]))  # type: ignore[arg-type]
-        if group not in names and not any(each in names for each in groups):
-            yield self.mutant(
-                Kind.SHARED_NAME,
-                "by name, not by key",
-                core.select.args["group"],
-                lambda g, place=place: g.expressions[place].replace(names[0].copy()),
-                None,
-                "shared_names",
-            )
-        elif group in names and len(key) == 1 and all(key[0].name.lower() != g.name.lower() for g in groups):
-            yield self.mutant(
-                Kind.SHARED_NAME,
-                "by name",
-                core.select.args["group"],
-                None,
-                lambda g, key=key[0]: g.append("expressions", key.copy()),
-                "shared_names",
-            )
-
-
-def _one_name(self: Mutator, core: Core) -> Iterator[Mutant]:
-    """Names counted or listed once where their things are."""
-    for source in core.sources:
-        key = core.key(source)
-        names = (
-            [
-                column.name
-                for column in source.table.columns
-                if _is_own_name(core, source.column(column.name, "sqlite"))
-            ]
-            if source.table
-            else []
-        )
-        if not names or len(key) != 1:
-            continue
-        name, one = f'{named(source)}."{names[-1]}"', key[0].sql("sqlite")
-        for node in core.aggregates:
-            distinct = isinstance(node, exp.Count) and (
-                isinstance(node.this, exp.Distinct)
-                or (isinstance(node.this, exp.Star) and len(core.sources) == 1)
-            )
-            if distinct and not core.groups:
-                yield self.mutant(
-                    Kind.SHARED_NAME,
-                    "COUNT(DISTINCT name)",
-                    node,
-                    put(f"COUNT(DISTINCT {name})"),
-                    put(f"COUNT(DISTINCT {one})"),
-                    "shared_names",
-                )
-
-
-def _is_own_name(core: Core, item: exp.Expr) -> bool:
-    """Whether a column is the name of what its table holds."""
-    import re
-
-    source = core.owner(item) if isinstance(item, exp.Column) else None
-    found = re.search(r"(?i)(.*?)_?(name|title)$", item.name)
-    if source is None or source.table is None or found is None:
-        return False
-    before = re.sub(r"[^a-z]", "", found.group(1).lower())
-    table = re.sub(r"[^a-z]", "", source.table.name.lower())
-    return (
-        before in ("", "first", "last", "full", "company") or table.startswith(before[:5]) or before in table
-    )
-
-
 def days(self: Mutator, core: Core) -> Iterator[Mutant]:
     """Bounds that are days over times."""
     import re
@@ -628,7 +301,7 @@ def days(self: Mutator, core: Core) -> Iterator[Mutant]:
         for column in source.table.columns if source.table else ():
             day = next((v[:10] for v in column.samples[1:2] if re.match(r"\d{4}-\d\d-\d\d", v)), "")
             name = f'{named(source)}."{column.name}"'
-            if not day or source.optional:
+            if not day:
                 continue
             for how, wrong, right in (
                 (
@@ -681,38 +354,4 @@ def values(self: Mutator, core: Core) -> Iterator[Mutant]:
                     )
 
 
-def texts(self: Mutator) -> Iterator[Mutant]:
-    """Numbers and days that are text, without a cast."""
-    wrong = self.query.tree.sql("sqlite")
-    found = {}
-    for core in self.query.cores:
-        for column in core.columns(core.select):
-            stored = core.stored(column)
-            if stored and stored[0].table:
-                found[id(column)] = (column, f"{stored[0].table.name}.{stored[1].name}".lower(), stored[1])
-    ordering = (exp.Order, exp.Max, exp.Min, exp.GT, exp.LT, exp.GTE, exp.LTE, exp.Between)
-    used = [(c, n, k) for c, n, k in found.values() if c.find_ancestor(*ordering)]
-    numbers = [
-        c
-        for c, _, k in used
-        if any(t in k.type.upper() for t in ("INT", "REAL", "DEC", "NUM", "FLOAT", "DOUBLE"))
-    ]
-    if numbers:
-        tree, nodes = self.query.copy(*numbers)
-        for node in nodes:
-            node.replace(parsed(f"CAST({node.sql('sqlite')} AS REAL)"))
-        yield Mutant(Kind.TEXT_VALUES, "number as text", tree.sql("sqlite"), wrong, "numbers_as_text")
-    dates = [c for c, _, k in used if k.samples and all(s[4:5] == "-" and s[7:8] == "-" for s in k.samples)]
-    if dates:
-        tree, nodes = self.query.copy(*dates)
-        for node in nodes:
-            name = node.sql("sqlite")
-            node.replace(
-                parsed(
-                    f"(SUBSTR({name}, 7, 4) || '-' || SUBSTR({name}, 1, 2) || '-' || SUBSTR({name}, 4, 2))"
-                )
-            )
-        yield Mutant(Kind.TEXT_VALUES, "day as text", tree.sql("sqlite"), wrong, "days_as_text")
-
-
-MAKERS = (fan_outs, lost_rows, cut_ties, null_values, divisions, shared_names, _one_name, days, values)
+MAKERS = (fan_outs, cut_ties, days, values)

@@ -1,4 +1,4 @@
-"""Copies of a SQLite database with traps: names twice, NULLs, ties, dangling keys, times of day, text.
+"""Copies of a SQLite database with traps: ties, and times of day.
 
 What is changed follows from a row's place and its values, so that a copy is the same each time.
 """
@@ -15,10 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-EVERY = 6
-"""One row of so many is changed."""
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}( 00:00:00)?")
-_NAME = re.compile(r"(?i)(^|_)(name|title)$|name$")
 _KEY = re.compile(r"(?i)(id|code|key|no|number|symbol|abbreviation|_ts)$")
 
 
@@ -60,22 +57,6 @@ def _numbers(rows: list[tuple[int, Any]]) -> bool:
     return bool(values) and all(isinstance(value, int | float) for value in values)
 
 
-def shared_names(_: sqlite3.Connection, column: Column, rows: list[tuple[int, Any]]) -> dict[int, Any]:
-    """Some things have the name of the one before."""
-    values = [value for _, value in rows]
-    if not _NAME.search(column.name) or len(set(values)) < 0.9 * len(values) or len(values) < 3:
-        return {}
-    return {rows[place][0]: rows[place - 1][1] for place in range(1, len(rows), EVERY)}
-
-
-def nulls(_: sqlite3.Connection, column: Column, rows: list[tuple[int, Any]]) -> dict[int, Any]:
-    """Some values are missing, in the second row of six and so on, by column in another."""
-    if column.key or column.first or column.required or len(rows) < 3:
-        return {}
-    start = sum(map(ord, column.name)) % min(EVERY, len(rows))
-    return {rows[place][0]: None for place in range(start, len(rows), EVERY)}
-
-
 def ties(_: sqlite3.Connection, column: Column, rows: list[tuple[int, Any]]) -> dict[int, Any]:
     """Of each four neighbours in a column's order all have the value of the first."""
     if not column.plain or not (_numbers(rows) or all(_DAY.match(str(value)) for _, value in rows)):
@@ -100,42 +81,6 @@ def times(_: sqlite3.Connection, column: Column, rows: list[tuple[int, Any]]) ->
     }
 
 
-def days_as_text(_: sqlite3.Connection, column: Column, rows: list[tuple[int, Any]]) -> dict[int, Any]:
-    """Days are written as month/day/year."""
-    values = [str(value) for _, value in rows if value is not None]
-    if not values or not all(re.match(r"\d{4}-\d{2}-\d{2}", value) for value in values):
-        return {}
-    return {
-        row: f"{str(value)[5:7]}/{str(value)[8:10]}/{str(value)[:4]}"
-        for row, value in rows
-        if value is not None
-    }
-
-
-def dangling(links: set[tuple[str, str]]) -> Change:
-    """Some rows refer to nothing: ``links`` are the columns (table, column; lower case) that refer."""
-
-    def change(_: sqlite3.Connection, column: Column, rows: list[tuple[int, Any]]) -> dict[int, Any]:
-        if (column.table.lower(), column.name.lower()) not in links or len(rows) < 3:
-            return {}
-        number = _numbers(rows)
-        lost = None if not column.required and not column.key else 900_000 if number else "zz"
-        return {rows[place][0]: lost for place in range(1, len(rows), EVERY)}
-
-    return change
-
-
-def numbers_as_text(_: sqlite3.Connection, column: Column, rows: list[tuple[int, Any]]) -> dict[int, Any]:
-    """Numbers are text, every third of them a tenth of what it was, so that not all have as many digits."""
-    if not column.plain or not _numbers(rows):
-        return {}
-    small = [
-        value if place % 3 or value is None else type(value)(value / 10)
-        for place, (_, value) in enumerate(rows)
-    ]
-    return {row: None if value is None else repr(value) for (row, _), value in zip(rows, small, strict=True)}
-
-
 def copy_with(change: Change, source: Path, target: Path) -> Path:
     """A copy of a database with one change, without constraints but for primary and foreign keys."""
     with (
@@ -151,12 +96,9 @@ def copy_with(change: Change, source: Path, target: Path) -> Path:
             parts = []
             for place, column in enumerate(its):
                 changed = change(old, column, [(number, row[place]) for number, row in enumerate(rows)])
-                text = bool(changed) and all(isinstance(value, str | None) for value in changed.values())
                 for number, value in changed.items():
                     rows[number][place] = value
-                parts.append(
-                    f'"{column.name}" {"TEXT" if text and change is numbers_as_text else column.type}'
-                )
+                parts.append(f'"{column.name}" {column.type}')
             keys = ", ".join(f'"{column.name}"' for column in its if column.key)
             parts += [f"PRIMARY KEY ({keys})"] if keys else []
             for _, _, other, mine, theirs, *_ in old.execute(

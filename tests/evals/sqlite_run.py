@@ -1,9 +1,9 @@
-"""Runs SQL for a scorer in this process, without guard and lint, and with timings as a test wants them."""
+"""Runs SQL for a scorer in this process, without guard and lint."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from quorum.evals.questions import EvalQuestion
@@ -16,7 +16,6 @@ class SqliteRun:
 
     Attributes:
         asked: All texts that were run, in order.
-        seconds: What the next runs are said to take, by their text; 1 s where nothing is left.
         rows: The cap on rows.
     """
 
@@ -24,7 +23,6 @@ class SqliteRun:
         self.connection = sqlite3.connect(":memory:", check_same_thread=False)
         self.connection.executescript(script)
         self.asked: list[str] = []
-        self.seconds: dict[str, Iterator[float]] = {}
         self.rows = rows
 
     async def __call__(self, sql: str) -> QueryResult | QueryError:
@@ -37,8 +35,7 @@ class SqliteRun:
         if batch := cursor.fetchall():
             kept.add(batch)
         table, types = kept.finish()
-        seconds = next(self.seconds.get(sql, iter(())), 1.0)
-        return QueryResult(table, seconds, kept.truncated, sql=sql, column_types=types)
+        return QueryResult(table, 1.0, kept.truncated, sql=sql, column_types=types)
 
     async def anew(self, sql: str) -> QueryResult | QueryError:
         return await self(sql)

@@ -213,7 +213,9 @@ def test_published_tables_and_those_of_gold_sql_are_put_together() -> None:
     ],
 )
 def test_what_linking_kept(linked: Linked | None, question: dict[str, Any], expected: Linking | None) -> None:
-    shown = prune(CATALOG, linked) if linked else None
+    part = prune(CATALOG, linked) if linked else None
+    columns = tuple((table.full_name, column.name) for table, column in part.columns()) if part else ()
+    shown = Linked(linked.tables, columns) if linked else None
     made = EvalQuestion("q", "?", "shop", "", "sqlite", **question)
     assert linking_of_schema(shown, made, CATALOG) == expected
 
@@ -222,20 +224,20 @@ def test_what_linking_kept(linked: Linked | None, question: dict[str, Any], expe
     ("events", "linked", "text"),
     [
         ([], False, ""),
-        ([{"kind": "schema_shown", "ref": "plain"}], False, "plain"),
+        ([{"kind": "schema_shown", "names": "plain"}], False, "plain"),
         ([{"kind": "long_context"}], True, ""),
         (
             [
                 {"kind": "long_context"},
                 {"kind": "linking", "tables": ["a"]},
-                {"kind": "schema_shown", "ref": "r"},
+                {"kind": "schema_shown", "names": "r"},
             ],
             True,
             "r",
         ),
         ([{"kind": "linking", "tables": []}], True, ""),
         ([{"kind": "linking", "linked_schema": "none of them"}], True, ""),
-        ([{"kind": "linking", "linked_schema": "a(b)"}, {"kind": "schema_shown", "ref": "r"}], True, "r"),
+        ([{"kind": "linking", "linked_schema": "a(b)"}, {"kind": "schema_shown", "names": "r"}], True, "r"),
         ([{"kind": "linking", "candidate": "c1", "linked_schema": "a(b)"}], False, ""),
     ],
 )

@@ -1,10 +1,7 @@
-"""BIRD's rules: set match, soft F1, and R-VES from timings that a test makes up."""
+"""BIRD's rules: set match and soft F1."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Awaitable, Callable
-from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorum.evals.running.databases import GoldRun
-from quorum.evals.scorers.base import EX, Prediction, Rerun, Verdict
-from quorum.evals.scorers.bird import R_VES, SOFT_F1, BirdScorer
-from quorum.evals.scorers.bird_rules import reward, set_difference, soft_f1
-from quorum.evals.submissions.sweep import open_database
-from quorum.evals.suites.files import sqlite_url
-from quorum.tools.query import QueryError, QueryResult
+from quorum.evals.scorers.base import EX, Prediction, Verdict
+from quorum.evals.scorers.bird import SOFT_F1, BirdScorer
+from quorum.evals.scorers.bird_rules import set_difference, soft_f1
 from tests.evals.sqlite_run import SqliteRun, question
 
 PETS = """
@@ -66,7 +59,6 @@ async def test_official_verdicts(predicted: str, ex: float, f1: float) -> None:
     assert list(verdict.metrics) == [metric.name for metric in BirdScorer.metrics]
     assert verdict.metrics[EX] == ex
     assert verdict.metrics[SOFT_F1] == pytest.approx(f1)
-    assert verdict.metrics[R_VES] is None
     assert bool(verdict.reason) == (not ex)
     assert (verdict.gold, verdict.gold_rows) == ("ok", 4)
 
@@ -116,68 +108,6 @@ def test_a_row_less_or_a_column_less_is_no_match(found: Rows) -> None:
     assert set_difference(found, [row[:1] for row in found])
 
 
-@pytest.mark.parametrize(
-    ("ratio", "points"),
-    [(4, 1.25), (2, 1.25), (1.9, 1), (1, 1), (0.99, 0.75), (0.5, 0.75), (0.3, 0.5), (0.25, 0.5), (0.1, 0.25)],
-)
-def test_rewards(ratio: float, points: float) -> None:
-    assert reward([ratio] * 3, [1.0] * 3) == pytest.approx(100 * math.sqrt(points))
-
-
-def test_outliers_do_not_count() -> None:
-    """One run in a hundred that was disturbed changes nothing; the mean of all would be 1.09."""
-    own = [1.0, 1.000001] * 50
-    assert reward([0.9] * 99 + [20.0], own) == pytest.approx(100 * math.sqrt(0.75))
-
-
-async def test_r_ves_times_both_queries_in_turns() -> None:
-    run, own = SqliteRun(PETS), f"{GOLD} LIMIT 9"
-    run.seconds = {own: cycle([0.1, 0.11]), GOLD: cycle([0.3, 0.31])}
-    verdict = await judged(GOLD, own, scorer=BirdScorer(timings=True, repetitions=5), run=run)
-    assert verdict.metrics[R_VES] == pytest.approx(100 * math.sqrt(1.25))
-    assert run.asked[2:] == [own, GOLD] * 5
-    slow = await judged(own, GOLD, scorer=BirdScorer(timings=True, repetitions=5), run=run)
-    assert slow.metrics[R_VES] == pytest.approx(100 * math.sqrt(0.5))
-
-
-async def test_r_ves_of_a_wrong_answer_is_0_and_nothing_is_timed() -> None:
-    run = SqliteRun(PETS)
-    verdict = await judged(GOLD, "SELECT 1", scorer=BirdScorer(timings=True), run=run)
-    assert verdict.metrics[R_VES] == 0.0
-    assert len(run.asked) == 2
-    assert (await judged(GOLD, Prediction(), scorer=BirdScorer(timings=True))).metrics[R_VES] == 0.0
-
-
-async def test_without_honest_timings_r_ves_is_not_defined() -> None:
-    run, timed = SqliteRun(PETS), BirdScorer(timings=True, repetitions=2)
-    plain: Callable[[str], Awaitable[QueryResult | QueryError]] = run.__call__
-    assert not isinstance(plain, Rerun)
-    verdict = await judged(GOLD, GOLD, scorer=timed, run=plain)
-    assert (verdict.match, verdict.metrics[R_VES]) == (True, None)
-    assert "more than once" in verdict.reason
-    table = pa.table({"name": ["Rex", "Tom", "Ada", "Kit"], "age": [3, 3, 7, None]})
-    verdict = await judged(GOLD, Prediction("", table), scorer=timed)
-    assert (verdict.match, verdict.metrics[R_VES], verdict.reason) == (True, None, "R-VES needs the SQL")
-    run.seconds = {GOLD: cycle([0.0])}
-    verdict = await judged(GOLD, GOLD, scorer=timed, run=run)
-    assert (verdict.match, verdict.metrics[R_VES]) == (True, None)
-    assert verdict.reason.startswith("R-VES is not measured")
-
-
-async def test_a_real_database_runs_a_query_as_often_as_it_is_timed(tmp_path: Path) -> None:
-    import sqlite3
-
-    file = tmp_path / "pets.sqlite"
-    with sqlite3.connect(file) as connection:
-        connection.executescript(PETS)
-    async with open_database(sqlite_url(file)) as database:
-        run = GoldRun(database)
-        verdict = await judged(GOLD, GOLD, scorer=BirdScorer(timings=True, repetitions=4), run=run)
-        assert verdict.metrics[R_VES] is not None
-        assert verdict.metrics[R_VES] > 0
-        assert database.ledger.total.queries == 1 + 2 * 4
-
-
 async def test_without_a_gold_nothing_is_judged() -> None:
     assert (await BirdScorer().score(question(), Prediction(GOLD), SqliteRun(PETS))).gold == "missing"
     assert (await BirdScorer().score(question(GOLD), Prediction(GOLD), None)).gold == "not_live"
@@ -192,7 +122,7 @@ async def test_a_result_that_limits_cut_matches_nothing() -> None:
     assert "exceeds the limit of rows" in verdict.reason
     cut = Prediction("", pa.table({"id": [1, 2, 3]}), truncated=True)
     verdict = await judged("SELECT id FROM pet LIMIT 3", cut, run=run)
-    assert (verdict.match, verdict.metrics[R_VES]) == (False, None)
+    assert verdict.match is False
 
 
 async def test_results_without_sql(tmp_path: Path) -> None:
@@ -206,9 +136,8 @@ async def test_results_without_sql(tmp_path: Path) -> None:
 
 
 async def test_verify() -> None:
-    scorer, run = BirdScorer(timings=True), SqliteRun(PETS)
+    scorer, run = BirdScorer(), SqliteRun(PETS)
     check = await scorer.verify(question(GOLD), run)
     assert (check.state, check.rows) == ("ok", 4)
-    assert len(run.asked) < 9  # nothing is timed
     assert (await scorer.verify(question("SELECT nope"), run)).state == "fails"
     assert (await scorer.verify(question(f"{GOLD} LIMIT 0"), run)).state == "empty"

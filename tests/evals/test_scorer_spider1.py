@@ -1,4 +1,4 @@
-"""Spider 1.0's rules: execution match with and without DISTINCT, and hardness."""
+"""Spider 1.0's rules: execution match with and without DISTINCT."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from quorum.evals.running.databases import GoldRun
 from quorum.evals.scorers.base import EX, Prediction, Verdict
 from quorum.evals.scorers.spider1 import KEEP_DISTINCT, Spider1Scorer
-from quorum.evals.scorers.spider1_hardness import Components, components, hardness
 from quorum.evals.scorers.spider1_rules import difference, executed_text, order_counts
 from quorum.evals.submissions.sweep import open_database
 from quorum.evals.suites import load_suite
@@ -289,41 +288,6 @@ def test_many_like_columns_are_paired_without_trying_all_permutations() -> None:
     crossed = [tuple(row) for row in rows]
     crossed[0], crossed[1] = (1, 1, *[0] * (size - 2)), tuple([0] * size)
     assert difference(rows, crossed, ordered=False)
-
-
-@pytest.mark.parametrize(
-    ("sql", "counted", "level"),
-    [
-        ("SELECT name FROM pet", (0, 0, 0), "easy"),
-        ("SELECT count(*) FROM pet WHERE age > 3", (1, 0, 0), "easy"),
-        ("SELECT name, age FROM pet", (0, 0, 1), "medium"),
-        ("SELECT count(*), max(age) FROM pet WHERE a = 1 AND b = 2 GROUP BY c", (2, 0, 3), "hard"),
-        ("SELECT a FROM t JOIN s ON t.x = s.x WHERE a LIKE 'x' ORDER BY b LIMIT 1", (5, 0, 0), "extra"),
-        ("SELECT a FROM t WHERE x NOT IN (SELECT x FROM s WHERE y LIKE 'a')", (1, 1, 0), "hard"),
-        ("SELECT a FROM t UNION SELECT b FROM s ORDER BY b LIMIT 3", (0, 1, 0), "hard"),
-        ("SELECT a FROM t UNION SELECT b FROM s EXCEPT SELECT c FROM r", (0, 1, 0), "hard"),
-        ("SELECT a FROM (SELECT a FROM t WHERE b = 1) WHERE (a = 1 OR a = 2)", (2, 0, 1), "medium"),
-        # a NOT counts as an aggregate, and an AND of HAVING, but no aggregate of HAVING does
-        ("SELECT sum(a) FROM t WHERE b NOT LIKE 'x'", (2, 0, 1), "medium"),
-        ("SELECT sum(a) FROM t GROUP BY b HAVING sum(a) > 1 AND avg(a) > 2", (1, 0, 1), "medium"),
-        ("SELECT sum(a) FROM t GROUP BY b HAVING sum(a) > 1", (1, 0, 0), "easy"),
-        ("SELECT a FROM t GROUP BY b, c ORDER BY sum(a) - sum(b)", (2, 0, 2), "extra"),
-    ],
-)
-def test_hardness(sql: str, counted: tuple[int, int, int], level: str) -> None:
-    assert components(sql) == Components(*counted)
-    assert hardness(sql) == level
-
-
-def test_what_is_no_query_has_no_hardness() -> None:
-    assert hardness("SELECT FROM WHERE") == ""
-    assert hardness("VALUES (1)") == ""
-
-
-def test_hardness_of_spider(shared: Path) -> None:
-    """Figures of the official program, question by question the same when this was written."""
-    levels = Counter(q.difficulty for q in load_suite("spider1", shared / "data" / "spider1").questions)
-    assert levels == {"easy": 162, "medium": 263, "hard": 100, "extra": 117}
 
 
 async def test_gold_of_spider_matches_itself(shared: Path) -> None:

@@ -1,4 +1,4 @@
-"""Scoring what somebody else produced: results, queries, recorded candidates."""
+"""Scoring what somebody else produced: results and queries."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from quorum.evals.questions import EvalQuestion, Suite
-from quorum.evals.recorded.candidate_scores import score_candidates
 from quorum.evals.recorded.candidates import load_candidates
 from quorum.evals.scorers.spider2_rules import load_gold
 from quorum.evals.submissions.scoring import open_gold, score_results, score_suite
 from quorum.knowledge.errors import ConfigurationError
-from tests.evals.recordings import write_candidates, write_gold
+from tests.evals.recordings import write_gold
 from tests.evals.small_suite import SqlScorer, small_suite
 
 
@@ -126,34 +125,8 @@ async def test_a_mistake_in_a_url_is_told_as_it_is(tmp_path: Path, pred: Path) -
         await score_suite(Suite("small", tmp_path, questions, suite.scorer), pred)
 
 
-def test_candidates_are_scored_over_the_questions_of_all_models(tmp_path: Path) -> None:
-    runs = tmp_path / "runs"
-    write_candidates(runs, "weak", {"q1": [9, 1], "q2": [9, None], "q4": [4]}, q1=9, q2=2)
-    write_candidates(runs, "strong", {"q1": [1, 1, 1, 9], "q3": []}, q1=1)
-    gold = load_gold(write_gold(tmp_path / "gold", q1=1, q2=2, q3=3))
-    found = score_candidates(load_candidates(runs), gold)
-    weak, strong = found.models["weak"], found.models["strong"]
-    assert weak.as_json() == {
-        "q1": {"final": 0, "0": 0, "1": 1},
-        "q2": {"final": 1, "0": 0, "1": 0},
-        "q3": {"final": 0},
-        "q4": {"final": 0, "0": 0},
-    }
-    assert strong.as_json()["q2"] == {"final": 0}
-    assert (weak.final.mean, strong.final.mean) == (0.25, 0.25)
-    assert (weak.candidate.mean, strong.candidate.mean) == (0.5 / 4, 0.75 / 4)
-    assert (weak.possible.mean, strong.possible.mean) == (0.25, 0.25)
-    assert (weak.candidates, strong.candidates) == (5, 4)
-    assert found.without_gold == ("q4",)
-    assert found.reasons["weak", "q4", "0"] == "the gold does not know the question"
-    assert found.reasons["weak", "q3", "final"] == "there is no prediction"
-    assert list(score_candidates(load_candidates(runs), gold, ["q2"]).models["weak"].right) == ["q2"]
-    with pytest.raises(ConfigurationError, match="no question 'q8'"):
-        score_candidates(load_candidates(runs), gold, ["q8"])
-
-
 def test_the_shared_recordings(shared: Path, pred: Path) -> None:
-    """What is known of them, and that a verdict does not hang on the way to it."""
+    """What is known of them."""
     gold = open_gold(shared / "data" / "spider2-snow", "snow")
     recorded = load_candidates(shared / "data" / "candidates")
     right = {}
@@ -168,8 +141,3 @@ def test_the_shared_recordings(shared: Path, pred: Path) -> None:
         "o3": 42,
     }
     assert {len(scores) for scores in right.values()} == {281}
-    some = sorted(recorded.models["o3"])[::20]
-    for model, scores in score_candidates(recorded, gold, some).models.items():
-        assert {id: each["final"] for id, each in scores.right.items()} == {
-            id: right[model][id] for id in some
-        }

@@ -11,11 +11,8 @@ import pytest
 
 from quorum.evals.questions import Suite
 from quorum.evals.scorers.base import Prediction
-from quorum.evals.scorers.bird import BirdScorer, TimedBirdScorer
 from quorum.evals.submissions.verification import verify_gold
 from quorum.evals.suites import load_suite
-from quorum.evals.suites.bird import load as load_bird
-from quorum.evals.suites.bird import timed
 from quorum.knowledge.errors import ConfigurationError
 
 BIRD: list[dict[str, Any]] = [
@@ -73,7 +70,7 @@ def test_spiders_test_split_has_its_own_file_and_databases(tmp_path: Path) -> No
     suite = load_suite("spider1-test", tmp_path)
     assert (suite.name, [q.id for q in suite.questions]) == ("spider1-test", ["0000"])
     (one,) = suite.questions
-    assert (one.gold_sql, one.difficulty) == ((SPIDER[1]["query"],), "easy")
+    assert one.gold_sql == (SPIDER[1]["query"],)
     assert one.url.endswith("/test_database/park/park.sqlite")
     assert suite.missing == (
         "1 questions are left out: test_database/ lacks zoo. Get them from https://yale-lily.github.io/spider.",
@@ -133,21 +130,11 @@ def test_bird_that_cannot_be_used(tmp_path: Path) -> None:
         load_suite("bird", tmp_path / "c")
 
 
-def test_r_ves_is_measured_if_asked_for(tmp_path: Path) -> None:
-    bird(tmp_path)
-    suite = load_bird(tmp_path)
-    assert suite.scorer == BirdScorer(timings=False)
-    assert timed(suite).scorer == TimedBirdScorer(timings=True)
-    assert suite.scorer.metrics != timed(suite).scorer.metrics
-    with pytest.raises(ConfigurationError, match="--timings measures R-VES, a metric of bird; spider1"):
-        timed(load_suite("spider1", spider(tmp_path)))
-
-
 def test_spiders_folder(tmp_path: Path) -> None:
     suite = load_suite("spider1", spider(tmp_path))
-    assert [(q.id, q.database, q.difficulty) for q in suite.questions] == [
-        ("0000", "zoo", "easy"),
-        ("0001", "zoo", "easy"),
+    assert [(q.id, q.database) for q in suite.questions] == [
+        ("0000", "zoo"),
+        ("0001", "zoo"),
     ]
     assert suite.questions[1].gold_sql == ("SELECT DISTINCT kind FROM pet",)
 

@@ -13,10 +13,9 @@ from quorum.graph.options import RunOptions
 from quorum.graph.recipes import RECIPES, find_recipe
 from quorum.knowledge.errors import ConfigurationError
 
-OPTIONAL = {"DraftLinker", "Prober", "TableLinker", "FormatWriter", "SelfChecker", "CteRefiner", "Judge"} | {
+OPTIONAL = {"DraftLinker", "TableLinker", "FormatWriter", "SelfChecker", "CteRefiner", "Judge"} | {
     "ColumnExplorer",
     "ExplorationCorrector",
-    "Prober",
 }
 """Agents that only a switch brings into a graph."""
 

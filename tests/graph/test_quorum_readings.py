@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -154,31 +153,6 @@ async def test_an_answer_without_values_gives_way_to_a_reading_that_has_some(run
     assert [each.says for each in ran.answer.readings] == ["As first read: All orders."]
     assert ran.answer.vote is not None
     assert ran.answer.vote.clusters[0].candidates == ["r1"]
-
-
-def first(prompt: Prompt) -> Any:
-    return {"reason": "It stands first.", "choice": "A"}
-
-
-def cheap(prompt: Prompt) -> Any:
-    before = prompt.text[: prompt.text.index(f"\n{CHEAP}\n</answer>")]
-    return {"reason": "As asked.", "choice": before[before.rindex('label="') + 7]}
-
-
-@pytest.mark.parametrize(("judge", "sql"), [(first, GOOD), (cheap, CHEAP)])
-async def test_the_judge_decides_between_likely_readings_and_must_agree_with_itself(
-    run: Run, judge: Callable[[Prompt], Any], sql: str
-) -> None:
-    said = replies(**roles(reading(CHEAP), judge=judge))
-    ran = await run(said, judge_readings=True)
-    assert ran.calls() == {"sql_writer": 1, "reading_writer": 1, "judge": 2}
-    assert ran.answer.sql == sql
-    assert [each.sql for each in ran.answer.readings] == [GOOD if sql == CHEAP else CHEAP]
-    assert "takes it so: Cheap?" in ran.prompt("judge")
-    off = await run(said)
-    assert off.calls() == {"sql_writer": 1, "reading_writer": 1}
-    less = await run(replies(**roles(reading(CHEAP, likely="less"), judge=judge)), judge_readings=True)
-    assert less.calls() == off.calls()
 
 
 async def test_a_query_that_had_to_be_repaired_calls_for_more_candidates(run: Run) -> None:

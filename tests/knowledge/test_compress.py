@@ -7,8 +7,8 @@ from dataclasses import replace
 from quorum.knowledge.catalog import Catalog, Column, Field, ForeignKey, Metric, Table
 from quorum.knowledge.compress import render
 from quorum.knowledge.schema_files import SchemaFiles
-from quorum.knowledge.schema_text import parse_schema
 from quorum.knowledge.tokens import estimate_tokens
+from tests.schema_reader import parse_schema
 
 SHOP = Catalog(
     "shop",

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from quorum.knowledge.catalog import Catalog, Column, ForeignKey, Table
 from quorum.knowledge.layouts import find_layouts, select_groups, signature
-from quorum.knowledge.name_ranges import fold_names, read_item
-from quorum.knowledge.schema_grammar import Scanner, SchemaTextError
+from quorum.knowledge.name_ranges import fold_names
+from tests.schema_reader import Scanner, SchemaTextError, read_item
 
 
 def table(name: str, *columns: str, **more: object) -> Table:

@@ -16,7 +16,7 @@ from quorum.knowledge.dbt_formulas import MAX_FORMULA
 from quorum.knowledge.dbt_manifest import NEWEST
 from quorum.knowledge.definitions import DeclaredKey, Definitions, table_names, with_definitions
 from quorum.knowledge.manifests import read_definitions
-from quorum.knowledge.schema_text import parse_schema
+from tests.schema_reader import parse_schema
 
 CUSTOMERS = Table("customers", (Column("id", "INT", "the key"), Column("region", "TEXT")), "main", "prod")
 ORDERS = Table(

@@ -15,7 +15,7 @@ from quorum.knowledge.compress import render
 from quorum.knowledge.layouts import find_layouts
 from quorum.knowledge.naming import write_name
 from quorum.knowledge.schema_grammar import one_line
-from quorum.knowledge.schema_text import SchemaTextError, parse_schema
+from tests.schema_reader import SchemaTextError, parse_schema
 
 PLENTY = 10**9
 

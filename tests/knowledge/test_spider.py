@@ -13,7 +13,7 @@ from quorum.knowledge.catalog import Catalog, Table
 from quorum.knowledge.compress import SchemaText, render
 from quorum.knowledge.folder import find_database_folders, load_folder
 from quorum.knowledge.nested_text import bare_path
-from quorum.knowledge.schema_text import parse_schema
+from tests.schema_reader import parse_schema
 
 SETS = {"spider2-snow": (77, 2_200_000, "snowflake"), "spider2-lite": (28, 1_500_000, "bigquery")}
 ENGINE = {"VALUE", "KEY", "INDEX", "SEQ", "PATH", "THIS"}  # columns of Snowflake's FLATTEN

@@ -492,30 +492,6 @@ def bird(workplace: Path) -> Path:
     return data
 
 
-def test_timings_are_in_records_and_report(
-    workplace: Path, bird: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("quorum.evals.scorers.bird.TimedBirdScorer.__init__.__defaults__", (True, 3))
-    result = run("bird", *OFFLINE, "--data", str(bird), "--timings", "--out", "kept")
-    assert result.exit_code == 0, result.output
-    (found,) = EvalFolder(workplace / "kept").records().values()
-    assert found.match, (found.sql, found.error, found.message)
-    assert 50 <= (found.metrics["r_ves"] or 0) <= 111.81
-    report = CliRunner().invoke(cli, ["eval", "report", "kept"]).stdout
-    row = next(line for line in report.splitlines() if line.startswith("| R-VES"))
-    assert f"| {found.metrics['r_ves']:.2f} |" in row
-    assert "over 100 runs of each query" in row
-    result = run("bird", *OFFLINE, "--data", str(bird), "--out", "kept")
-    assert result.exit_code == 2
-    assert "begun with other metrics" in result.stderr
-
-
-def test_timings_are_refused_by_other_suites(suite: Suite) -> None:
-    result = run("shops", *OFFLINE, "--timings")
-    assert result.exit_code == 2
-    assert "--timings measures R-VES, a metric of bird; shops has no metric" in result.stderr
-
-
 def test_what_a_part_of_a_suite_does_not_lack_is_not_said(workplace: Path, bird: Path) -> None:
     entries = json.loads((bird / "dev.json").read_text())
     (bird / "dev.json").write_text(json.dumps([entries[0], *entries]))

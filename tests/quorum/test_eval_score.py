@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from quorum.cli import cli
 from quorum.evals.submissions.predictions import BIRD_MARK
-from tests.evals.recordings import write_candidates, write_gold
+from tests.evals.recordings import write_gold
 from tests.evals.small_suite import write_database, write_spider1
 
 
@@ -82,7 +81,6 @@ def test_an_empty_folder_scores_0_and_says_so(gold: Path, workplace: Path) -> No
         (["spider2", "--pred", "pred", "--gold", "pred"], "no Spider 2.0 gold folder"),
         (["spider2-lite", "--pred", "pred", "--gold", "gold"], "gold of Spider 2.0-Snow, not of -Lite"),
         (["spider3", "--pred", "pred", "--gold", "gold"], "no suite 'spider3'"),
-        (["candidates", "--pred", "pred", "--gold", "gold"], "holds no recorded candidates"),
         (["spider2", "--pred", "pred/q1.csv", "--gold", "gold"], "pred/q1.csv is a file, not a folder. Name"),
         (["spider2", "--pred", "pred", "--gold", "no"], "no folder no. Name the benchmark's folder"),
         (
@@ -131,35 +129,6 @@ def test_birds_own_file_goes_by_the_places_of_questions(workplace: Path) -> None
     assert "goes by the questions' places" in result.stderr
 
 
-@pytest.fixture
-def bird(workplace: Path) -> Path:
-    """One question about three pets."""
-    data = workplace / "bird"
-    write_database(data / "dev_databases" / "pets" / "pets.sqlite")
-    entry = {"question_id": 7, "db_id": "pets", "question": "?", "SQL": "SELECT COUNT(*) FROM pet"}
-    (data / "dev.json").write_text(json.dumps([entry]))
-    return data
-
-
-def test_timings_measure_r_ves(workplace: Path, bird: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quorum.evals.scorers.bird.TimedBirdScorer.__init__.__defaults__", (True, 3))
-    (workplace / "pred").mkdir()
-    (workplace / "pred" / "7.sql").write_text("SELECT COUNT(name) FROM pet")
-    told = quorum("bird", "--pred", "pred", "--gold", bird, "--timings").stdout
-    found = re.search(r"R-VES +(\d+\.\d\d)", told)
-    assert found is not None, told
-    assert 50 <= float(found[1]) <= 111.81
-    assert re.search(r"R-VES +– +0", quorum("bird", "--pred", "pred", "--gold", bird).stdout)
-
-
-@pytest.mark.parametrize("suite", ["spider2", "candidates", "spider1"])
-def test_timings_are_for_bird_only(workplace: Path, suite: str, pred: Path, gold: Path) -> None:
-    data = write_spider1(workplace / "spider1") if suite == "spider1" else gold
-    result = quorum(suite, "--pred", pred, "--gold", data, "--timings")
-    assert result.exit_code == 2
-    assert "--timings measures R-VES, a metric of bird" in result.stderr
-
-
 def test_a_result_that_cannot_be_read_is_no_answer(workplace: Path, pred: Path, gold: Path) -> None:
     (pred / "q1.csv").write_bytes(b"n\n\xff\n")
     (pred / "q2.csv").write_bytes(b"")
@@ -171,24 +140,6 @@ def test_a_result_that_cannot_be_read_is_no_answer(workplace: Path, pred: Path, 
     result = quorum("spider1", "--pred", pred, "--gold", data)
     assert "spider1: 0 of 2 questions answered" in result.stdout
     assert "Results that cannot be read score 0: 0001 (1)." in result.stderr
-
-
-def test_candidates_are_scored_by_model(workplace: Path, gold: Path) -> None:
-    write_candidates(workplace / "runs", "weak", {"q1": [9, 1], "q9": [1]}, q1=9)
-    write_candidates(workplace / "runs", "strong", {"q1": [1, None]}, q1=1)
-    result = quorum("candidates", "--pred", "runs", "--gold", gold, "--json")
-    assert result.exit_code == 0
-    assert json.loads(result.stdout) == {
-        "strong": {"q1": {"final": 1, "0": 1, "1": 0}, "q9": {"final": 0}},
-        "weak": {"q1": {"final": 0, "0": 0, "1": 1}, "q9": {"final": 0, "0": 0}},
-    }
-    assert "count as wrong, for q9 (1)." in result.stderr
-    table = quorum("candidates", "--pred", "runs", "--gold", gold, "--verbose").stdout
-    assert "recorded candidates: 2 questions per model" in table
-    assert [line.split()[:5] for line in table.splitlines() if line.startswith(" weak")] == [
-        ["weak", "3", "0.0", "±", "0.0"]
-    ]
-    assert "right  weak/q1/1  q1.csv" in table
 
 
 def test_names_of_files_are_shown_without_their_control_characters(gold: Path, workplace: Path) -> None:

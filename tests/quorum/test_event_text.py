@@ -269,12 +269,6 @@ EVENTS: list[tuple[str, dict[str, Any], str, str]] = [
     ),
     ("vote_weighed", {"confidence": 0.456}, "after that verdict, likely to be right: 46%", "plain"),
     (
-        "probes",
-        {"queries": [{}, {}], "doubts": ["One.", "Two.", "Three."]},
-        "asks 2 small queries about 3 doubts",
-        "plain",
-    ),
-    (
         "other_readings",
         {"readings": [{}], "reasoning": "A word is open."},
         "writes 1 other reading: A word is open.",

@@ -15,7 +15,6 @@ from quorum.evals.records import CandidateRow
 from quorum.graph.confidence import load
 from tests.evals.evaluations import asked, manifest, record, write
 from tests.evals.recordings import write_candidates, write_gold
-from tests.evals.spider2_folders import write_snow
 
 
 def quorum(*arguments: str) -> Result:
@@ -69,49 +68,6 @@ def test_the_table_marks_the_best_of_each_model_and_curves_are_drawn(
     ]
     assert str(Path(".quorum/replay/weights.svg")) in result.stderr
     assert "2 questions" in result.stderr
-
-
-def test_a_model_judges_close_votes_within_limits_and_is_asked_nothing_twice(workplace: Path) -> None:
-    write_snow(workplace / "snow")
-    candidates = {"sf_bq1": [3, 3, 7, 7]}
-    write_candidates(workplace / "runs", "m", candidates)
-    (workplace / "said.json").write_text(json.dumps([{"reason": "So.", "choice": "A"}] * 2))
-    judged = ("runs", "--gold", "snow/evaluation_suite/gold", "--model", "scripted:said.json", "--json")
-    strategy = ("--strategy", "judge", "--orders", "1")
-    limited = quorum(*judged, *strategy, "--both-orders", "--max-calls", "1")
-    assert limited.exit_code == 3
-    assert "1 close vote not judged" in limited.stderr
-    assert "1 new model call" in limited.stderr
-    whole = quorum(*judged, *strategy)
-    assert whole.exit_code == 0
-    assert "asked in 1 close vote and could not tell in 0: 0 new model calls" in whole.stderr
-    rows = json.loads(whole.stdout)
-    assert {row["strategy"] for row in rows} == {"judge"}
-    assert {row["ex"] for row in rows if row["stopping"] == "never"} <= {0.0, 1.0}
-    assert (workplace / ".quorum" / "replay" / "replies.jsonl").is_file()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("--strategy", "judge"), "name it with --model"),
-        (("--model", "offline", "--model", "scripted:x"), "One model judges"),
-        (("--model", "offline"), "spider2-snow.jsonl"),
-        (("--strategy", "nope"), "'nope'"),
-    ],
-)
-def test_a_judge_that_cannot_judge_is_refused(
-    runs: str, gold: str, arguments: tuple[str, ...], said: str
-) -> None:
-    result = quorum(runs, "--gold", gold, *arguments)
-    assert result.exit_code == 2
-    assert said in result.stderr
-
-
-def test_a_judge_needs_the_questions(runs: str) -> None:
-    result = quorum(runs, "--model", "offline")
-    assert result.exit_code == 2
-    assert "--gold" in result.stderr
 
 
 def test_a_bound_is_printed_for_one_candidate_a_model_only(runs: str, gold: str) -> None:
@@ -168,6 +124,7 @@ def test_questions_that_the_gold_lacks_are_named(runs: str, workplace: Path) -> 
         (["runs", "--gold", "foreign"], "knows none of the 2 questions"),
         (["runs", "--gold", "gold", "--dialect", "klingon"], "klingon"),
         (["runs", "--orders", "0"], "orders"),
+        (["runs", "--strategy", "judge"], "'judge'"),
     ],
 )
 def test_what_is_wrong_is_said_and_ends_with_2(

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from quorum.knowledge.catalog import Catalog, Column, Field, ForeignKey, Metric, Table
 from quorum.knowledge.compress import render
-from quorum.knowledge.schema_text import parse_schema
 from quorum.tools.guard import Passed
 from quorum.tools.guard.verdict import verdict_on
 from quorum.tools.linking import Linked, named, prune, union, used
 from quorum.tools.lint import Linter
 from quorum.tools.sql import SyntaxProblem
+from tests.schema_reader import parse_schema
 
 
 def table(name: str, columns: str, schema: str = "", database: str = "", **more: object) -> Table:

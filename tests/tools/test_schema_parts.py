@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from quorum.knowledge.catalog import Catalog, Column, Table
-from quorum.knowledge.schema_text import parse_schema
 from quorum.tools.linking import prune
 from quorum.tools.schema_parts import chunks, needed, unit_texts, units
+from tests.schema_reader import parse_schema
 
 
 def table(name: str, *columns: str, schema: str = "") -> Table:

@@ -60,7 +60,8 @@ AT_ONCE = 8
 """Parts that are read at the same time."""
 NOTE = (
     "These are several databases. Of each table a query gets its part: the columns that it names, and the "
-    "rows by conditions that compare one column with constants (=, <, IN, BETWEEN, LIKE, IS NULL); the parts "
+    "rows by conditions that compare one column with constants: a number or date by =, <, IN, BETWEEN, IS "
+    "NULL, a text by = and IN; the parts "
     f"are then joined. A part may have {PART_ROWS:,} rows at most, so give large tables such conditions."
 )
 

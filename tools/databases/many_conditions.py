@@ -3,8 +3,9 @@
 A condition is handed down where DuckDB's answer "true" for a row as it arrives implies the owner's for the
 row as it is kept; the query checks it again. So what is found may be weaker than what was asked, but not
 stronger: texts are looked up and never put in an order of the owner's (collations differ); numbers have
-digits that a double holds; moments name their zone. SQLite types each value, and so checks values of the
-constant's own class only: all others are fetched. Whatever is not known to be the same is not handed down.
+digits that a double holds; moments name their zone. In SQLite any value may stand in any column: one that is
+no number among numbers, no text among dates, is fetched whatever is asked. Whatever is not known to be the
+same is not handed down.
 """
 
 from __future__ import annotations
@@ -30,17 +31,14 @@ _NUMBER = re.compile(r"\d+(\.\d+)?")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d:\d\d(\.\d{1,6})?)?")
 _ORDERED: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
-    exp.NEQ: "<>",
     exp.LT: "<",
     exp.LTE: "<=",
     exp.GT: ">",
     exp.GTE: ">=",
 }
-_TURNED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<", "IN": "NOT IN"}
+_TURNED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 PARTS = {"this", "expression", "expressions", "low", "high", "table"}
 """What conditions and columns are made of."""
-_FINDS = ("=", "IN", "LIKE")
 _TYPED = {
     "timestamp": {"bigquery": "DATETIME"},
     "instant": {"bigquery": "TIMESTAMP", "duckdb": "TIMESTAMPTZ", "postgres": "TIMESTAMPTZ"},
@@ -50,7 +48,7 @@ _TYPED = {
 
 @dataclass(frozen=True)
 class Comparison:
-    """A column of the owner's, compared with constants: ``=``, ``<``, ``IN``, ``LIKE``, ``IS NULL``, …
+    """A column of the owner's, compared with constants: ``=``, ``<``, ``IN``, ``IS NULL``, …
 
     ``values`` are SQL in the owner's dialect, ``kind`` is what they are compared as.
     """
@@ -120,57 +118,30 @@ class Reader:
             return conjunction([self.read(part) for part in node.flatten()], word)
         if isinstance(node, exp.Between):
             ends = [("low", ">="), ("high", "<=")]
-            parts = [self._compared(node.this, sign, [node.args[end]]) for end, sign in ends]
-            return conjunction(parts)
-        if isinstance(node, exp.Not):
-            return self._negated(node.this.unnest())
-        return self._leaf(node, negated=False)
-
-    def _negated(self, node: exp.Expr) -> Found | None:
-        if not _is_known(node):
-            return None
-        if isinstance(node, exp.Between):
-            ends = [("low", "<"), ("high", ">")]
-            parts = [self._compared(node.this, sign, [node.args[end]]) for end, sign in ends]
-            return conjunction(parts, "OR")
-        return self._leaf(node, negated=True)
-
-    def _leaf(self, node: exp.Expr, *, negated: bool) -> Found | None:
-        """A comparison of a column with constants, or its opposite."""
+            return conjunction([self._compared(node.this, sign, [node.args[end]]) for end, sign in ends])
         if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
-            return self._null(node.this, negated=negated)
-        if isinstance(node, exp.Column):
-            return self._compared(node, "=", [exp.Boolean(this=not negated)])
+            return self._null(node.this)
         operator, subject, values = _parts(node)
-        if negated:
-            operator = _OPPOSITE.get(operator, "")
         return self._compared(subject, operator, values) if operator else None
 
-    def _null(self, node: exp.Expr, *, negated: bool) -> Found | None:
+    def _null(self, node: exp.Expr) -> Found | None:
         column = self.column(node.unnest())
         kind = comparable(column[1], self.dialect) if column else ""
-        if column is None or (not kind and self.dialect != "sqlite"):
+        if column is None or kind in ("", "text"):
             return None
-        operator = "IS NOT NULL" if negated else "IS NULL"
-        return Found(Comparison(column[0], operator, (), kind), whole=True, strict=negated)
+        return Found(Comparison(column[0], "IS NULL", (), kind), whole=True, strict=False)
 
     def _compared(self, node: exp.Expr, operator: str, values: Sequence[exp.Expr]) -> Found | None:
         column = self.column(node.unnest())
         if column is None or not 0 < len(values) <= MOST_VALUES:
             return None
         kind = comparable(column[1], self.dialect)
-        if self.dialect == "sqlite":
-            if kind != "text" and any(_may_be_number(value) for value in values):
-                return None
-            kind = "text" if all(_is_text(value) for value in values) else "number"
-        elif kind in ("text", "padded") and operator not in (_FINDS if kind == "text" else _FINDS[:2]):
-            return None
-        if operator == "LIKE" and kind != "text":
+        if kind == "text" and operator not in ("=", "IN"):
             return None
         written = [_constant(value, kind, self.dialect) for value in values]
         if not kind or any(not each for each in written):
             return None
-        whole = self.dialect != "sqlite" and kind not in ("text", "padded")
+        whole = self.dialect != "sqlite" and kind != "text"
         return Found(Comparison(column[0], operator, tuple(written), kind), whole, strict=True)
 
 
@@ -183,8 +154,6 @@ def _parts(node: exp.Expr) -> tuple[str, exp.Expr, list[exp.Expr]]:
     """Operator, the side that may be a column, and what it is compared with."""
     if isinstance(node, exp.In) and node.expressions:
         return "IN", node.this, list(node.expressions)
-    if isinstance(node, exp.Like):
-        return "LIKE", node.this, [node.expression]
     operator = _ORDERED.get(type(node), "")
     if operator and not isinstance(node.this.unnest(), exp.Column):
         return _TURNED[operator], node.expression, [node.this]
@@ -195,26 +164,15 @@ def _is_text(node: exp.Expr) -> bool:
     return isinstance(node, exp.Literal) and node.is_string
 
 
-def _may_be_number(node: exp.Expr) -> bool:
-    """Whether a text is one that DuckDB would read as a number, beside a column of numbers."""
-    if not _is_text(node):
-        return False
-    try:
-        float(node.name.replace("_", ""))
-    except ValueError:
-        return node.name.strip()[:2].lower() in ("0x", "0b")
-    return True
-
-
 def _constant(node: exp.Expr, kind: Comparable, dialect: str) -> str:
     """A constant in SQL of the owner's dialect; empty where it may mean something else there."""
     node = node.unnest()
     if kind in ("number", "whole"):
         return _number(node, fractions=kind == "number")
-    if kind in ("text", "padded"):
+    if kind == "text":
         return _text(node, dialect)
-    if kind == "boolean":
-        return str(node.this).upper() if isinstance(node, exp.Boolean) else ""
+    if kind == "date" and dialect == "sqlite":  # which keeps it as a text
+        return _text(node, dialect) if _MOMENT.fullmatch(node.name) else ""
     return _moment(node, kind, dialect) if kind else ""
 
 
@@ -271,22 +229,10 @@ def written(condition: Condition, alias: str, dialect: str) -> str:
     column = write(exp.column(condition.column, table=alias, quoted=True), dialect)
     if not condition.values:
         return f"{column} {condition.operator}"
-    many = condition.operator.endswith("IN")
-    values = f"({', '.join(condition.values)})" if many else condition.values[0]
-    if dialect == "sqlite":
-        return _of_its_class(column, condition, values)
-    if dialect == "postgres" and condition.operator == "LIKE":
-        column = f'{column} COLLATE "C"'  # else some collations refuse it
-    return f"{column} {condition.operator} {values}"
-
-
-def _of_its_class(column: str, condition: Comparison, values: str) -> str:
-    """A comparison for SQLite, of values of the constant's class; those of another are all kept.
-
-    The plus takes the column's affinity away, so that no side is converted.
-    """
-    text = condition.kind == "text"
-    collation = " COLLATE BINARY" if text and condition.operator != "LIKE" else ""
-    classes = "'text', 'null'" if text else "'integer', 'real', 'null'"
-    compared = f"(+{column}){collation} {condition.operator} {values}"
-    return f"({compared} OR typeof({column}) NOT IN ({classes}))"
+    values = f"({', '.join(condition.values)})" if condition.operator == "IN" else condition.values[0]
+    compared = f"{column} {condition.operator} {values}"
+    if dialect == "sqlite" and condition.kind != "text":  # values of other classes are all kept
+        own = "'text'" if condition.kind == "date" else "'integer', 'real'"
+        collation = " COLLATE BINARY" if condition.kind == "date" else ""
+        return f"({compared}{collation} OR typeof({column}) NOT IN ({own}, 'null'))"
+    return compared

@@ -6,21 +6,17 @@ import re
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
-Comparable: TypeAlias = Literal[
-    "", "number", "whole", "text", "padded", "date", "timestamp", "instant", "boolean"
-]
-"""What conditions on a column may be handed down by; ``whole``: compared with whole numbers only, ``padded``:
-texts that are only looked up, ``instant``: a moment with its zone; empty: none."""
+Comparable: TypeAlias = Literal["", "number", "whole", "text", "date", "timestamp", "instant"]
+"""What conditions on a column may be handed down by; ``whole``: compared with whole numbers only,
+``text``: only looked up, ``instant``: a moment with its zone; empty: none."""
 
 _COMPARABLE: dict[str, tuple[tuple[str, Comparable], ...]] = {
     "postgres": (
         (r"smallint|integer|bigint|numeric(\(.*\))?|double precision", "number"),
-        (r"text|character varying(\(\d+\))?", "text"),
-        (r"character(\(\d+\))?", "padded"),
+        (r"text|character( varying)?(\(\d+\))?", "text"),
         (r"date", "date"),
         (r"timestamp(\(\d\))? without time zone", "timestamp"),
         (r"timestamp(\(\d\))? with time zone", "instant"),
-        (r"boolean", "boolean"),
     ),
     "mysql": (
         (r"((tiny|small|medium|big)?int|integer|decimal)(\([\d,]+\))?( unsigned)?( zerofill)?", "number"),
@@ -34,22 +30,24 @@ _COMPARABLE: dict[str, tuple[tuple[str, Comparable], ...]] = {
         (r"DATE", "date"),
         (r"DATETIME", "timestamp"),
         (r"TIMESTAMP", "instant"),
-        (r"BOOL", "boolean"),
     ),
     "snowflake": (
         (r"(NUMBER|DECIMAL|NUMERIC|INT|INTEGER|BIGINT)(\(.*\))?", "number"),
         (r"(TEXT|VARCHAR|STRING)(\(\d+\))?", "text"),
         (r"DATE", "date"),
-        (r"BOOLEAN", "boolean"),
     ),
-    "sqlite": ((r".*(char|clob|text).*", "text"),),  # no number in it; see many_conditions for the others
+    "sqlite": (
+        (r".*int.*", "number"),
+        (r".*(char|clob|text).*", "text"),
+        (r".*(real|floa|doub|dec|num).*", "number"),
+        (r".*(date|time).*", "date"),
+    ),
     "duckdb": (
         (r"U?(TINY|SMALL|BIG)INT|U?INTEGER|DECIMAL\(.*\)|DOUBLE", "number"),
         (r"VARCHAR", "text"),
         (r"DATE", "date"),
         (r"TIMESTAMP", "timestamp"),
         (r"TIMESTAMP WITH TIME ZONE", "instant"),
-        (r"BOOLEAN", "boolean"),
     ),
 }
 """By the engine's own name of a type. What is left out differs somewhere: FLOAT arrives as it is written,
@@ -91,8 +89,6 @@ _LONG = {"INT": "INTEGER", "TEXT": "VARCHAR", "TIMESTAMPTZ": "TIMESTAMP WITH TIM
 @lru_cache(4096)
 def comparable(kind: str, dialect: str) -> Comparable:
     """What conditions on a column of an engine's type may be handed down by."""
-    if dialect == "sqlite" and "INT" in kind.upper():
-        return ""
     for pattern, found in _COMPARABLE.get(dialect, ()):
         if re.fullmatch(pattern, kind.strip(), re.IGNORECASE):
             return found

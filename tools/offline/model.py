@@ -16,21 +16,16 @@ from quorum.tools.offline.roles import NOTE, Prompt, answer
 class OfflineChatModel(BaseChatModel):
     """A rule-based chat model that reads Quorum's tagged prompts; it needs no key and no network.
 
-    It replies with the JSON form of the prompt's role. At temperature 0 (the default) it takes the
-    best reading of a question, above it the reading that ``seed`` picks, so that candidates differ.
-    Other sampling arguments and bound tools are accepted and ignored.
+    It replies with the JSON form of the prompt's role. Sampling arguments and bound tools are accepted and
+    ignored: its candidates do not differ.
 
     Raises:
         ConfigurationError: The prompt has a role without a rule and asks for no form,
             or the schema in the prompt has no table.
-        SchemaTextError: The schema is not in the form of ``quorum.knowledge.schema_text``.
     """
 
     demonstration: ClassVar[bool] = True
     """Whoever shows an answer of this model says that it is a demonstration."""
-
-    temperature: float = 0.0
-    seed: int = 0
 
     @property
     def _llm_type(self) -> str:
@@ -40,11 +35,9 @@ class OfflineChatModel(BaseChatModel):
         """The model itself: it knows the form of every role without tools."""
         return self.bind(**kwargs)
 
-    def _generate(self, messages: list[BaseMessage], *_: Any, **kwargs: Any) -> ChatResult:
+    def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
         text = "\n\n".join(str(message.text) for message in messages if message.type != "ai")
-        temperature = self.temperature if (given := kwargs.get("temperature")) is None else given
-        seed = self.seed if (given := kwargs.get("seed")) is None else given
-        prompt = Prompt(text, temperature, seed)
+        prompt = Prompt(text)
         reply = json.dumps(answer(prompt), ensure_ascii=False) if prompt.get("task") else NOTE
         read, written = len(text) // 4 + 1, len(reply) // 4 + 1  # tokens, of four characters
         usage = UsageMetadata(input_tokens=read, output_tokens=written, total_tokens=read + written)

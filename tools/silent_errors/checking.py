@@ -10,7 +10,8 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from quorum.tools.query import QueryError, QueryResult
-from quorum.tools.silent_errors.suspicion import Look, Rows, Suspicion, Trial
+from quorum.tools.silent_errors import days, fan_out, literals, ties
+from quorum.tools.silent_errors.doubts import Look, Query, Rows, Suspicion, Trial, effect, steadied
 from quorum.tools.sql import SyntaxProblem
 from quorum.tools.writing import write
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from quorum.knowledge.catalog import Catalog
     from quorum.tools.execute import Database
-    from quorum.tools.silent_errors.query import Query
 
 SECONDS = 2.0
 """Wall clock for all checks of a query beyond what the query itself took."""
@@ -51,7 +51,7 @@ async def suspicions(
     Args:
         result: What the query returned, or what reads it; that is called, in a thread, if there is a doubt.
         agent, candidate: As for ``quorum.tools.execute.execute``.
-        question: What the query answers; it tells which ties and which missing rows a convention settles.
+        question: What the query answers; it tells which ties a convention settles.
         seconds: Wall clock for all checks, beyond what the query itself took.
         paid: Whether to ask where what is read is paid for, limited or approved.
 
@@ -85,8 +85,6 @@ def plan(sql: str, catalog: Catalog, question: str = "") -> tuple[Query, list[Lo
     """The query as it is read, and what is doubtful about its text; None if it cannot be read."""
     from sqlglot.errors import SqlglotError
 
-    from quorum.tools.silent_errors.query import Query
-
     try:
         query = Query(sql, catalog, question)
         return query, list(islice(_trials(query), TRIALS))
@@ -95,10 +93,9 @@ def plan(sql: str, catalog: Catalog, question: str = "") -> tuple[Query, list[Lo
 
 
 def _trials(query: Query) -> Iterator[Look | Trial]:
-    from quorum.tools.silent_errors import checks
-
-    for check in checks.ALL:
-        yield from check(query)
+    """The checks, those first that are rarely wrong to doubt: in a long query not all are made."""
+    for check in (fan_out, days, ties, literals):
+        yield from check.trials(query)
 
 
 @dataclass(frozen=True)
@@ -115,7 +112,6 @@ class _Asked:
     async def suspicion(self, doubt: Look | Trial | None) -> Suspicion | None:
         """The doubt with its evidence; None if nothing shows it, or it changes nothing."""
         from quorum.tools.differences import differences
-        from quorum.tools.silent_errors.effect import effect
 
         while isinstance(doubt, Look):
             rows = await self._rows(doubt.query)
@@ -123,30 +119,29 @@ class _Asked:
         rows = await self._rows(doubt.evidence) if doubt else []
         says = doubt.tell(rows) if doubt and rows else ""
         mended = doubt.mend() if doubt and says else None
-        pair = await self._changed(mended, doubt.ordered) if doubt and mended else None
+        pair = await self._changed(mended) if doubt and mended else None
         if doubt is None or mended is None or pair is None:
             return None
-        matters = effect(differences(*pair), doubt.ordered)
+        matters = effect(differences(*pair))
         dialect = self.query.dialect
         return Suspicion(doubt.kind, says, write(doubt.evidence, dialect), write(mended, dialect), matters)
 
-    async def _changed(self, mended: exp.Expr, ordered: bool) -> list[pa.Table] | None:
+    async def _changed(self, mended: exp.Expr) -> list[pa.Table] | None:
         """The results of the query and of the mended one, if they say different things.
 
         Of rows that share a place LIMIT keeps any, so both are asked with ties broken alike. The query is
         asked once more in any case, for what it is compared with is written from a tree.
         """
         from quorum.tools.compare import equal
-        from quorum.tools.silent_errors.steady import steadied
 
         before, after = (steadied(tree, self.query.dialect) for tree in (self.query.tree, mended))
         if before is None or after is None:
             return None
         other = await self._ask(write(after, self.query.dialect))
-        if other is None or (before is self.query.tree and equal(self.result, other, ordered=ordered)):
+        if other is None or (before is self.query.tree and equal(self.result, other)):
             return None
         own = await self._ask(write(before, self.query.dialect))
-        return None if own is None or equal(own, other, ordered=ordered) else [own, other]
+        return None if own is None or equal(own, other) else [own, other]
 
     async def _rows(self, query: exp.Query) -> Rows:
         from quorum.tools.values import plain_rows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -26,7 +26,6 @@ class Source:
         columns: Lower-case names; None where they cannot be known.
         table: The catalog's table, if it is one.
         inner: The CTE's or subquery's own query, if it is one.
-        optional: Whether an outer join may leave its columns NULL.
     """
 
     name: exp.Identifier
@@ -35,7 +34,6 @@ class Source:
     columns: frozenset[str] | None
     table: Table | None = None
     inner: exp.Query | None = None
-    optional: bool = False
 
     def column(self, name: str, dialect: str) -> exp.Column:
         """A column of this source, as the query would write it."""
@@ -96,12 +94,6 @@ class Core:
         """The parts of its WHERE that must all hold."""
         where = self.select.args.get("where")
         return conjuncts(where.this) if where else []
-
-    @cached_property
-    def parts(self) -> list[exp.Expr]:
-        """The parts of its WHERE and of its joins' conditions that must all hold."""
-        ons = [join.args["on"] for join in self.joins if join.args.get("on")]
-        return [*self.conditions, *(part for on in ons for part in conjuncts(on))]
 
     @cached_property
     def links(self) -> list[tuple[exp.Column, exp.Column]]:
@@ -223,26 +215,23 @@ class Core:
         shown: Iterable[exp.Expr],
         *,
         where: Iterable[exp.Expr] = (),
-        instead: Mapping[int, exp.Expr | None] | None = None,
+        without: exp.Expr | None = None,
     ) -> exp.Select:
         """A query over what this SELECT reads, before it groups.
 
         Args:
             where: Conditions beside its own.
-            instead: By id of one of its ``parts``, what stands in its place; None for nothing.
+            without: One of its own conditions, or of a join's, that is left out.
         """
-        instead = instead or {}
 
         def joined(join: exp.Join) -> exp.Join:
             copy, on = join.copy(), join.args.get("on")
-            if on is not None and instead:
-                parts = [instead.get(id(each), each) for each in conjuncts(on)]
-                left = [each.copy() for each in parts if each is not None]
+            if on is not None and without is not None:
+                left = [each.copy() for each in conjuncts(on) if each is not without]
                 copy.set("on", exp.and_(*left, copy=False) if left else exp.true())
             return copy
 
-        kept = [instead.get(id(each), each) for each in self.conditions]
-        conditions = [each.copy() for each in [*kept, *where] if each is not None]
+        conditions = [each.copy() for each in [*self.conditions, *where] if each is not without]
         made = exp.select(*(each.copy() for each in shown))
         made.set("from_", self.select.args["from_"].copy())
         made.set("joins", [joined(join) for join in self.joins])
@@ -275,14 +264,10 @@ class Core:
         start = self.select.args.get("from_")
         nodes: list[tuple[exp.Expr, exp.Join | None]] = [(start.this, None)] if start else []
         nodes += [(join.this, join) for join in self.joins]
-        optional = [join is not None and join.side in ("LEFT", "FULL") for _, join in nodes]
-        for place, (_, join) in enumerate(nodes):
-            if join is not None and join.side in ("RIGHT", "FULL"):
-                optional[:place] = [True] * place
-        for (node, join), may_lack in zip(nodes, optional, strict=True):
-            yield self._source(node, join, may_lack)
+        for node, join in nodes:
+            yield self._source(node, join)
 
-    def _source(self, node: exp.Expr, join: exp.Join | None, optional: bool) -> Source:
+    def _source(self, node: exp.Expr, join: exp.Join | None) -> Source:
         alias = node.args.get("alias")
         named = alias.this if alias is not None else node.this
         name = named if isinstance(named, exp.Identifier) else exp.to_identifier("")
@@ -293,13 +278,12 @@ class Core:
             table = None if inner else self._catalog.table(".".join(part.name for part in node.parts))
             if table is not None:
                 columns = frozenset(column.name.casefold() for column in table.columns)
-                return Source(name, node, join, columns, table, optional=optional)
+                return Source(name, node, join, columns, table)
             if inner is not None:
-                return Source(name, node, join, self._inner_columns(inner), inner=inner, optional=optional)
+                return Source(name, node, join, self._inner_columns(inner), inner=inner)
         if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query) and not odd:
-            columns_ = self._inner_columns(node.this)
-            return Source(name, node, join, columns_, inner=node.this, optional=optional)
-        return Source(name, node, join, None, optional=optional)
+            return Source(name, node, join, self._inner_columns(node.this), inner=node.this)
+        return Source(name, node, join, None)
 
     def _cte(self, node: exp.Table) -> exp.Query | None:
         if node.args.get("db"):

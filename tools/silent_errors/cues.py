@@ -25,12 +25,6 @@ _HEAD = re.compile(r"(?i)\s+(?:(?!(?:of|in|for|from|that|who|by|with|on|at|to)\b
 _ASKED = re.compile(r"(?i)(?:^|[.,;:?!]\s*)(?:which|what)\s+(\w+)")
 _QUANTITIES = ("most", "least", "fewest", "top", "first", "last", "maximum", "minimum", "max", "min")
 _NUMBER = re.compile(r"(?i)\b(\d+|two|three|four|five|six|seven|eight|nine|ten|twenty|one)\b")
-_ALL = re.compile(r"\b(?:every|all(?: of)?(?: the)?|each and every)\s+((?:[\w-]+\s*){1,5})", re.IGNORECASE)
-_RESTRICTED = re.compile(r"(?i)\b(with|that|who|which|whose|where|having|have|has)\b")
-_EVEN = re.compile(
-    r"(?i)\b(even (?:those|if|when|the ones)|whether or not|regardless"
-    r"|including (?:those|the ones|any)|with or without)\b"
-)
 _STOP = re.compile(
     r"(?i)\b(using|with|of|that|who|which|whose|in|by|for|from|and|on|at|to|where|have|has|are|is)\b.*"
 )
@@ -41,23 +35,10 @@ def asks_how_many(question: str, table: str) -> bool:
     return any(_names(found, table) for found in _COUNTED.findall(question))
 
 
-def wants_all(question: str, table: str) -> bool:
-    """Whether what a table holds is wanted without a match, too: "all customers", "even those without"."""
-    if _EVEN.search(question):
-        return True
-    found = [words for words in _ALL.findall(question) if not _RESTRICTED.search(words)]
-    return any(_names(" ".join(words.split()[:3]), table) for words in found)
-
-
-def mentions(question: str, table: str) -> bool:
-    """Whether a question names what a table holds, anywhere."""
-    return _names(" ".join(re.findall(r"\w+", question)), table, whole=True)
-
-
-def _names(words: str, table: str, *, whole: bool = False) -> bool:
-    """Whether the words, unless ``whole`` those up to a preposition, name what a table holds."""
+def _names(words: str, table: str) -> bool:
+    """Whether the words, up to a preposition, name what a table holds."""
     own = [_stem(word) for word in re.findall(r"[A-Za-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", table))]
-    said = [_stem(word) for word in (words if whole else _STOP.sub("", words)).split()]
+    said = [_stem(word) for word in _STOP.sub("", words).split()]
     return bool(own) and (own[-1] in said or "".join(own) in {"".join(said), *said})
 
 

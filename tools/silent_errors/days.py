@@ -8,9 +8,7 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from quorum.tools.silent_errors.cores import Core, own_nodes
-from quorum.tools.silent_errors.evidence import many, value
-from quorum.tools.silent_errors.query import Query
-from quorum.tools.silent_errors.suspicion import Kind, Rows, Trial
+from quorum.tools.silent_errors.doubts import Kind, Query, Rows, Trial, many, value
 from quorum.tools.writing import write
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -74,13 +72,11 @@ def _trial(query: Query, core: Core, node: exp.Expr, bound: exp.Expr, text: bool
         exp.EQ(this=day_of(column, dialect, text), expression=bound.copy()),
         exp.GT(this=column.copy(), expression=bound.copy()),
     ]
-    found_in = next((each for each in core.parts if each is node), None)
     shown = [
         exp.alias_(exp.Count(this=exp.Star()), "later"),
         exp.alias_(exp.Max(this=column.copy()), "latest"),
     ]
-    changed = {id(found_in): None} if found_in is not None else {}
-    rows = core.rows([*shown, exp.alias_(exp.Max(this=bound.copy()), "day")], where=that_day, instead=changed)
+    rows = core.rows([*shown, exp.alias_(exp.Max(this=bound.copy()), "day")], where=that_day, without=node)
     passes = "lets them pass" if isinstance(node, exp.GT) else "leaves them out"
 
     def tell(found: Rows) -> str:

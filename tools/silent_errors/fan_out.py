@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from sqlglot import exp
@@ -9,12 +10,25 @@ from sqlglot import exp
 from quorum.tools.databases.introspection import is_private
 from quorum.tools.silent_errors.cores import ROW_IDS, Core, Source
 from quorum.tools.silent_errors.cues import asks_how_many
-from quorum.tools.silent_errors.evidence import by, counted, many, number, present, value
-from quorum.tools.silent_errors.names import is_own_name
-from quorum.tools.silent_errors.query import Query
-from quorum.tools.silent_errors.suspicion import Kind, Rows, Trial
+from quorum.tools.silent_errors.doubts import (
+    Kind,
+    Query,
+    Rows,
+    Trial,
+    by,
+    counted,
+    many,
+    number,
+    present,
+    value,
+)
 from quorum.tools.writing import write
 
+_NAME = re.compile(r"(?i)_?(name|title|label)s?$")
+_PARTS = re.compile(
+    r"(?i)(first|last|middle|sur|family|given|full|user|display|stage|company|screen|nick|short|long)_?$"
+)
+"""What may stand before ``name`` in any table."""
 EXAMPLES = 3
 SUMMED = (exp.Sum, exp.Avg, exp.Count)
 
@@ -79,7 +93,19 @@ def _names_it(core: Core, group: exp.Expr, source: Source, node: exp.AggFunc) ->
     """Whether a group is one row of a source, or one value of what is counted."""
     ones = [node.this, *core.key(source)]
     alike = any(core.same(group, each) for each in ones)
-    return alike or core.linked(group, ones) or is_own_name(core, source, group)
+    return alike or core.linked(group, ones) or _is_own_name(core, source, group)
+
+
+def _is_own_name(core: Core, source: Source, group: exp.Expr | None) -> bool:
+    """Whether a group is by the name of what the source's rows are: ``country_name`` is that of no city."""
+    if not isinstance(group, exp.Column) or source.table is None or core.owner(group) is not source:
+        return False
+    found = _NAME.search(group.name)
+    if found is None:
+        return False
+    before = group.name[: found.start()].casefold().replace("_", "")
+    table = source.table.name.casefold().replace("_", "")
+    return not before or bool(_PARTS.search(before)) or before[:4] in table
 
 
 def _is_asked(query: Query, source: Source) -> bool:

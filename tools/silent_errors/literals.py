@@ -11,9 +11,7 @@ from sqlglot import exp
 
 from quorum.tools.databases.introspection import is_private
 from quorum.tools.silent_errors.cores import Core, Source, own_nodes
-from quorum.tools.silent_errors.evidence import by, listed, many, number, value
-from quorum.tools.silent_errors.query import Query
-from quorum.tools.silent_errors.suspicion import Kind, Look, Rows, Trial
+from quorum.tools.silent_errors.doubts import Kind, Look, Query, Rows, Trial, by, listed, many, number, value
 from quorum.tools.writing import write
 
 MOST = 6

@@ -8,9 +8,18 @@ from sqlglot import exp
 
 from quorum.tools.silent_errors.cores import Core, conjuncts, own_nodes
 from quorum.tools.silent_errors.cues import keeps_ties
-from quorum.tools.silent_errors.evidence import by, counted, listed, many, number, value
-from quorum.tools.silent_errors.query import Query
-from quorum.tools.silent_errors.suspicion import Kind, Rows, Trial
+from quorum.tools.silent_errors.doubts import (
+    Kind,
+    Query,
+    Rows,
+    Trial,
+    by,
+    counted,
+    listed,
+    many,
+    number,
+    value,
+)
 from quorum.tools.writing import write
 
 EXAMPLES = 3

@@ -7,14 +7,11 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from quorum.knowledge.compress import render
 from quorum.tools.databases.sqlite import SqliteConnector
-from quorum.tools.offline.roles import schema_of
-from quorum.tools.offline.schema import Schema
 from quorum.tools.sample import sample_database, sample_documents
 
 Rows = Counter[tuple[str, ...]]
@@ -40,19 +37,10 @@ def documents() -> str:
 
 
 @pytest.fixture(scope="session")
-def schema(schema_text: str) -> Schema:
-    return schema_of(schema_text)
-
-
-def bag(rows: list[tuple[Any, ...]]) -> Rows:
-    """Rows as a multiset; the order of columns does not count, numbers to six places."""
-    return Counter(
-        tuple(sorted(str(round(v, 6) if isinstance(v, float) else v) for v in row)) for row in rows
-    )
-
-
-@pytest.fixture(scope="session")
 def result_of(shop: Path) -> Callable[[str], Rows]:
-    """Runs SQL on the shop, read-only."""
+    """Runs SQL on the shop, read-only; rows as a multiset, columns in any order, numbers to six places."""
     connection = sqlite3.connect(f"{shop.as_uri()}?mode=ro", uri=True, check_same_thread=False)
-    return lambda sql: bag(connection.execute(sql).fetchall())
+    return lambda sql: Counter(
+        tuple(sorted(str(round(v, 6) if isinstance(v, float) else v) for v in row))
+        for row in connection.execute(sql).fetchall()
+    )

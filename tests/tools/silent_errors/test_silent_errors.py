@@ -22,19 +22,15 @@ from quorum.tools.lint import Linter
 from quorum.tools.query import Limits, QueryError, QueryResult
 from quorum.tools.silent_errors import Kind, suspicions
 from quorum.tools.silent_errors.checking import plan
-from quorum.tools.silent_errors.cues import asks_how_many, keeps_ties, wants_all
-from quorum.tools.silent_errors.suspicion import Look
+from quorum.tools.silent_errors.cues import asks_how_many, keeps_ties
+from quorum.tools.silent_errors.doubts import Look
 from quorum.tools.sql import DIALECTS
 from tests.engines import start_no_process
 from tests.tools.silent_errors.shop import (
     CASES,
-    FIRST_NULL,
     OTHER_CASE,
     QUIET,
     SCRIPT,
-    SORTED,
-    WHOLE_NUMBERS,
-    Case,
     check,
     opened,
     said,
@@ -57,20 +53,12 @@ async def database(
         yield await opened(connector)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in Kind if kind is not Kind.INTEGER_DIVISION])
+@pytest.mark.parametrize("kind", list(Kind))
 async def test_a_trap_is_told(database: Database, kind: Kind) -> None:
-    cases = [case for case in (*CASES, *SORTED, OTHER_CASE) if case.kind is kind]
+    cases = [case for case in (*CASES, OTHER_CASE) if case.kind is kind]
     assert cases
     for case in cases:
         await check(database, case)
-
-
-@pytest.mark.parametrize("case", [WHOLE_NUMBERS, FIRST_NULL], ids=lambda case: case.kind.value)
-async def test_a_trap_that_duckdb_has_not(database: Database, case: Case) -> None:
-    if database.connector.dialect == "sqlite":
-        await check(database, case)
-    else:
-        assert await said(database, case.sql) == []
 
 
 async def test_nothing_is_said_where_nothing_changes(database: Database) -> None:
@@ -192,7 +180,6 @@ async def test_evidence_passes_guard_and_lint_in_every_dialect(dialect: str) -> 
             "placed TIMESTAMP",
         ),
         "items": ("id INTEGER", "order_id INTEGER", "qty INTEGER"),
-        "products": ("id INTEGER", "price VARCHAR", "since VARCHAR"),
     }
     known = tuple(
         CatalogTable(
@@ -205,7 +192,7 @@ async def test_evidence_passes_guard_and_lint_in_every_dialect(dialect: str) -> 
     catalog = Catalog("shop", dialect, known)
     linter = Linter(catalog)
     asked = 0
-    for case in (*CASES, *SORTED, WHOLE_NUMBERS, OTHER_CASE, FIRST_NULL):
+    for case in (*CASES, OTHER_CASE):
         planned = plan(case.sql, catalog, case.question)
         assert planned is not None
         for doubt in planned[1]:
@@ -215,7 +202,7 @@ async def test_evidence_passes_guard_and_lint_in_every_dialect(dialect: str) -> 
                 passed = await allowed(tree.sql(dialect), linter)
                 assert not isinstance(passed, QueryError), (tree.sql(dialect), passed)
                 asked += 1
-    assert asked > 40
+    assert asked > 15
 
 
 @pytest.mark.parametrize(
@@ -237,8 +224,6 @@ def test_a_plural_without_a_number_keeps_ties(question: str, kept: bool) -> None
     assert keeps_ties(question) is kept
 
 
-def test_words_tell_what_is_counted_and_whether_all_are_wanted() -> None:
+def test_words_tell_what_is_counted() -> None:
     assert asks_how_many("How many distinct students enrolled?", "Students")
     assert not asks_how_many("How many enrolments does each student have?", "Students")
-    assert wants_all("Show all customers and their orders.", "customers")
-    assert not wants_all("Show all countries with at least one maker.", "countries")

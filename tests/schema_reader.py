@@ -1,112 +1,35 @@
-"""Schema text: how a catalog is written for a language model, and how it is read back.
-
-``quorum.knowledge.compress.render`` writes this text, ``parse_schema`` is its inverse. An example::
-
-    # database shop (sqlite): 4 tables, 11 columns
-    # One column a line, "name TYPE"; "a, b TYPE": both have that type. PK: primary key.
-    # (then one line for each further mark that the text uses)
-
-    table customers (1,200 rows, 1,180 distinct) -- people who have bought
-      id INTEGER
-      first_name, last_name TEXT NOT NULL
-      city TEXT :NULLs [Ghent, Lund]
-      status TEXT [all: active, closed]
-      fax TEXT [NULL only]
-
-    table plans (2 rows)
-      id INTEGER PK
-      name, access_token TEXT
-      | 1, basic, *
-      | 2, NULL, *
-
-    tables sales_{20240101..20240131} (31 tables; rows 10, 12, ...)
-      id INTEGER PK
-      customer_id INTEGER -> customers.id
-      total "DECIMAL [x]" -- what was paid
-      extra JSON
-        ~items[].sku, note string
-      metric: revenue = SUM(total) -- without returns
-
-    table archive like sales_20240101
-      - total
-      + note TEXT
-
-    # left out: 2 of 9 descriptions
-
-The text is made of lines; blank lines separate blocks, lines that start with ``#`` are for the
-reader (the first one names the database and its dialect, ``# note: ...`` are the catalog's notes,
-``# left out: ...`` says what detail did not fit).
-
-Names
-    A name stands as a query in the database's dialect must spell it (``quorum.knowledge.naming``): bare, or
-    in the dialect's quotes (``"`` or a backtick), a quote inside doubled, with ``\\n``, ``\\r``, ``\\t``,
-    ``\\\\`` and ``\\uXXXX`` escapes. The case is the catalog's. A table's full name is its parts
-    joined by dots: ``database.schema.name``.
-
-Block header
-    ``table NAME`` or ``tables MEMBERS``; then optionally, in this order, ``(FACTS)``,
-    ``like BASE``, ``-- description``.
-    MEMBERS is one or more lists ``QUALIFIER: item, item`` joined by ``; `` (without
-    ``QUALIFIER: `` where the engine has no schemas). An item is a name or ``prefix{1..3, 7}suffix``
-    (in quotes where the names need them), that stands for every value in the braces. Both ends of a range
-    have the same number of digits (zeros kept); where both are eight digits and valid calendar dates, the
-    range runs over days.
-    FACTS are joined by ``; ``: the kind when it is not a table (``view``), the number of tables,
-    ``12,345 rows``; or for several tables ``rows 5, 7, ?`` in the members' order
-    (``rows 5 each`` when all agree). Of exact duplicates the header tells how many rows are left without
-    them: ``12,345 rows, 9,876 distinct``, of one of several tables ``7 with 3 distinct``.
-    All tables of one header have the same columns (a shared field group); their columns may stand
-    in another order than in the text, and samples are those of one of them. ``like BASE``: the
-    columns (and samples) of the table BASE, which has its
-    own block, without those in ``- `` lines and with those in ``+ `` lines added at the end, or
-    replacing the column of that name in its place.
-
-Body lines, indented by two spaces
-    ``name[, name...] TYPE [PK] [NOT NULL | :NULLs] [-> table.column] [[samples]] [-- description]``
-    TYPE is the engine's own words; in double quotes when empty or when it could be misread.
-    SAMPLES are separated by ``, ``; a value is in double quotes (same escapes as names) when it
-    holds a comma, a bracket, a quote, or outer blanks. A value or description that was cut ends in ``…``.
-    ``[all: SAMPLES]``: the column has no other values but NULL, in every table of the block and in
-    those that are ``like`` it; a value that begins so is quoted. ``[NULL only]``: rows were read and
-    none has a value. A list that was cut has no such mark. ``:NULLs``: some rows have no value, in one
-    of the tables at least.
-    ``--^`` instead of a description: the same as the last one given above for a column (or nested
-    path) of that name.
-    ``primary key (b, a)`` where the order is not the columns';
-    ``foreign key (a, b) -> table (x, y)`` where it has several columns, or one column has several.
-    ``-- NAME: description`` describes one member of a group.
-    ``| a, NULL, *``: a row, one value for each column in their order; ``*`` where values are withheld. Such
-    lines are all rows of a table, and the samples of its columns are not repeated beside them.
-    ``metric: NAME [= EXPRESSION] [-- description]``: a figure that a team has defined, and its formula, in
-    double quotes where it could be misread; without room for any description formulas are left out too.
-    A block's metrics are those of all of its tables, and of those that are ``like`` them.
-    ``= NAME: column [samples], ...``: what one member of a group holds and the columns' own samples do not
-    show; ``= NAME``: the rows that follow are this member's.
-    ``(columns unknown)`` stands for a table whose columns no source has.
-
-Nested paths, indented by four spaces below their column, ``path[, path...] TYPE [-- description]``
-    ``column.a.b``: a declared path, spelt from the column's name on; that a part is repeated is
-    seen from the type of its parent (``ARRAY<...>``). A parent that is a plain STRUCT without
-    description is not repeated on a line of its own.
-    ``.path``: a declared path relative to the column, where the form above would not say it exactly.
-    ``~path``: a path seen in sample values, relative to the column: ``[]`` is any element of an
-    array, ``*`` any key of a map whose keys are data.
-    ``STRUCT`` or ``ARRAY<STRUCT>`` as the type of a column or path in the first form stands for
-    the structure of the paths below it.
-"""
+"""Reads schema text back into a catalog: the oracle of its losslessness."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import TypeAlias, TypeVar
 
 from quorum.knowledge.catalog import Catalog, Column, Field, ForeignKey, Metric, Table
+from quorum.knowledge.name_ranges import ITEM, day_of
 from quorum.knowledge.nested_text import rebuild
-from quorum.knowledge.schema_grammar import Cell, Scanner, SchemaTextError
-from quorum.knowledge.schema_headers import Counts, read_facts, read_members
+from quorum.knowledge.schema_grammar import BARE_NAME, BARE_PATH, Cell, bare_type_end
 from quorum.knowledge.schema_writer import last_segment
 
-__all__ = ["SchemaTextError", "parse_schema"]
+MAX_EXPANSION = 1_000_000
+"""Names that one item may stand for: text is data, and may be hostile."""
+
+T = TypeVar("T")
+Counts: TypeAlias = tuple[int | None, int | None]
+"""Rows of a table, and how many of them differ where that is fewer."""
+_FACT = re.compile(r"[0-9][0-9,]* tables|([0-9][0-9,]*) rows(?:, ([0-9][0-9,]*) distinct)?|rows (.*)")
+_COUNT = re.compile(r"([0-9]+)(?: with ([0-9]+) distinct)?")
+_UNESCAPES = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\"}
+_QUOTED = {mark: re.compile(rf"{mark}((?:[^{mark}\\]|{mark}{mark}|\\.)*){mark}") for mark in '"`'}
+_UNESCAPE = re.compile(r"\\u([0-9a-f]{4})|\\(.)")
+_BARE_VALUE = re.compile(r"[^,\]]*")
+
+
+class SchemaTextError(Exception):
+    """A text that should be schema text cannot be read; the message names the line."""
 
 
 def parse_schema(text: str) -> Catalog:
@@ -343,3 +266,186 @@ def _metric(scanner: Scanner) -> Metric:
 def _changed(base: Sequence[Column], removed: Sequence[str], added: Sequence[Column]) -> list[Column]:
     new = {column.name: column for column in added}
     return [new.pop(c.name, c) for c in base if c.name not in removed] + list(new.values())
+
+
+class Scanner:
+    """Reads the tokens of a line from left to right.
+
+    Every method moves ``at``, the index of what comes next, and raises ``SchemaTextError`` where that is
+    something else.
+    """
+
+    def __init__(self, line: str, at: int = 0) -> None:
+        self.line, self.at = line, at
+
+    @property
+    def rest(self) -> str:
+        """What has not been read."""
+        return self.line[self.at :]
+
+    def take(self, text: str) -> bool:
+        """Pass over ``text`` if it comes next; whether it does."""
+        found = self.line.startswith(text, self.at)
+        self.at += len(text) if found else 0
+        return found
+
+    def _token(self, bare: re.Pattern[str], what: str, marks: str = '"') -> str:
+        mark = next((mark for mark in marks if self.line.startswith(mark, self.at)), "")
+        found = (_QUOTED[mark] if mark else bare).match(self.line, self.at)
+        if not found:
+            raise SchemaTextError(f"{'a quoted name has no end' if mark else what}: {self.rest[:60]}")
+        self.at = found.end()
+        if not mark:
+            return found[0]
+        text = _UNESCAPE.sub(_unescape, found[1].replace(mark * 2, mark)).encode("utf-16-be", "surrogatepass")
+        return text.decode("utf-16-be", "surrogatepass")  # joins pairs of surrogates
+
+    def _separated(self, read: Callable[[], T], by: str = ", ") -> list[T]:
+        found = [read()]
+        while self.take(by):
+            found.append(read())
+        return found
+
+    def name(self) -> str:
+        """A name."""
+        return self._token(BARE_NAME, "a name is expected", '"`')
+
+    def names(self) -> list[str]:
+        """Names joined by commas."""
+        return self._separated(self.name)
+
+    def full_name(self) -> tuple[str, ...]:
+        """The parts of a dotted name."""
+        return tuple(self._separated(self.name, "."))
+
+    def paths(self) -> list[str]:
+        """Nested paths joined by commas."""
+        return self._separated(lambda: self._token(BARE_PATH, "a path is expected"))
+
+    def type(self) -> str:
+        """A type, up to the first mark behind it."""
+        if self.line.startswith('"', self.at):
+            return self.name()
+        start, self.at = self.at, bare_type_end(self.line, self.at)
+        return self.line[start : self.at]
+
+    def expression(self) -> str:
+        """A metric's formula, up to its description."""
+        if self.line.startswith('"', self.at):
+            return self.name()
+        text = self.rest.partition(" --")[0]
+        self.at += len(text)
+        return text
+
+    def row(self) -> list[Cell]:
+        """The values of a row."""
+        return self._separated(self._cell)
+
+    def _cell(self) -> Cell:
+        marks: dict[str, Cell] = {"NULL": None, "*": ...}
+        quoted = self.line.startswith('"', self.at)
+        text = self._token(_BARE_VALUE, "")
+        return text if quoted else marks.get(text, text)
+
+    def values(self) -> tuple[tuple[str, ...], bool]:
+        """The values in brackets, and whether the text says that there are no others."""
+        if self.take("[NULL only]"):
+            return (), True
+        complete = self.take("[all: ")
+        if not complete:
+            self.take("[")
+        values = self._separated(lambda: self._token(_BARE_VALUE, ""))
+        if not self.take("]"):
+            raise SchemaTextError(f"sample values have no end: {self.line[:60]}")
+        return tuple(values), complete
+
+
+def _unescape(escape: re.Match[str]) -> str:
+    if escape[1]:
+        return chr(int(escape[1], 16))
+    return _UNESCAPES.get(escape[2], escape[2])
+
+
+def read_members(scanner: Scanner) -> list[tuple[str, ...]]:
+    """The full names of the tables that ``tables `` is followed by."""
+    scanner.take("tables ")
+    names: list[tuple[str, ...]] = []
+    qualifier = _qualifier(scanner)
+    while True:
+        names += [(*qualifier, name) for name in read_item(scanner)]
+        if len(names) > MAX_EXPANSION:
+            raise SchemaTextError("a group has too many members")
+        if scanner.take("; "):
+            qualifier = _qualifier(scanner)
+        elif not scanner.take(", "):
+            return names
+
+
+def _qualifier(scanner: Scanner) -> tuple[str, ...]:
+    start = scanner.at
+    try:
+        parts = scanner.full_name()
+    except SchemaTextError:
+        parts = ()
+    if parts and scanner.take(": "):
+        return parts
+    scanner.at = start
+    return ()
+
+
+def read_facts(scanner: Scanner, tables: int) -> tuple[str, list[Counts]]:
+    """The kind, and the counts of each table where they are told; the bracket is passed over."""
+    kind, counts = "table", list[Counts]()
+    if not scanner.rest.startswith("rows ") and not scanner.rest[:1].isdigit():
+        kind = scanner.name()
+        scanner.take("; ")
+    text = scanner.rest.partition(")")[0]
+    for fact in filter(None, text.split("; ")):
+        found = _FACT.fullmatch(fact)
+        if not found:
+            raise SchemaTextError(f"unknown fact: {fact[:60]}")
+        if found[1]:
+            counts = [(_number(found[1]), _number(found[2]))]
+        elif found[3]:
+            each = found[3].endswith(" each")
+            counts = [_counts(count) for count in found[3].removesuffix(" each").split(", ")]
+            counts *= tables if each else 1
+    scanner.take(text + ")")
+    return kind, counts
+
+
+def _counts(text: str) -> Counts:
+    found = _COUNT.fullmatch(text)
+    if not found and text != "?":
+        raise SchemaTextError(f"no number of rows: {text[:60]}")
+    return (_number(found[1]), _number(found[2])) if found else (None, None)
+
+
+def _number(text: str | None) -> int | None:
+    return int(text.replace(",", "")) if text else None
+
+
+def read_item(scanner: Scanner) -> list[str]:
+    """The names that the next item stands for.
+
+    Raises:
+        SchemaTextError: It is no item, or stands for more than a million names.
+    """
+    found = ITEM.match(scanner.line, scanner.at)
+    if not found:
+        return [scanner.name()]
+    scanner.at = found.end()
+    return [found[2] + value + found[4] for part in found[3].split(", ") for value in _expand(part)]
+
+
+def _expand(part: str) -> list[str]:
+    first, dots, last = part.partition("..")
+    if not dots:
+        return [first]
+    one, other = day_of(first), day_of(last)
+    if one and other:
+        return [(one + timedelta(days=n)).strftime("%Y%m%d").zfill(8) for n in range((other - one).days + 1)]
+    count = int(last) - int(first) + 1
+    if not 0 < count <= MAX_EXPANSION or len(first) != len(last):
+        raise SchemaTextError(f"a range of names that cannot be expanded: {part[:60]}")
+    return [str(int(first) + n).zfill(len(first)) for n in range(count)]

@@ -1,0 +1,291 @@
+"""A small grammar of English questions: count, sum, average, the top of a list, groups, filters, a period."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
+from functools import cache
+
+from quorum.tools.offline.schema import Column, Table
+
+_WORD = re.compile(r"""(?<!\w)(["'“‘])([^"“”]+?)["'”’](?!\w)|\d{4}-\d\d(?:-\d\d)?|\d+|\w+""")
+_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+_MONTH = rf"(?i)\b({'|'.join(_MONTHS)})[a-z]*"
+_DIGITS = ["two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+_FUNCTIONS = {
+    "average": "AVG",
+    "mean": "AVG",
+    "total": "SUM",
+    "sum": "SUM",
+    "maximum": "MAX",
+    "minimum": "MIN",
+}
+_EXTREMES = ("most", "highest", "largest", "greatest", "top", "least", "lowest", "smallest", "fewest")
+_GROUPING = ("each", "every", "per", "by")
+_SYNONYMS = {"earn": "amount", "revenu": "amount", "sal": "amount"}
+_WORDS = """a an the of in on at to for from by with and or is are was were be do does did has have had that
+who what which how many much number count list show give find there their its all each every per we you"""
+_STOP = frozenset(_WORDS.split())
+_POINT = re.compile("(?:19|20)[0-9]{2}(?:-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12][0-9]|3[01]))?)?")
+_FOUR = 4  # words that name something together, at most
+_GUESS = 0.1  # how well a name or a value fits that the schema does not show
+
+
+@cache
+def stems(name: str) -> tuple[str, ...]:
+    """The crude stems of a name or a word: ``CustomerNames`` and ``customer_name`` have the same."""
+    parts = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|_|\W", " ", name).lower().split()
+    cut = (re.sub("(?<=..)ies$", "y", part) for part in parts)
+    cut = (re.sub("(?<=ss|sh|ch|.x)es$|(?<=[^sui])s$", "", part) for part in cut)
+    cut = (re.sub("(?<=...)(?:ing|ed|e)$", "", part) for part in cut)
+    return tuple(_SYNONYMS.get(part, part) for part in cut)
+
+
+@dataclass(frozen=True)
+class Hit:
+    """What words of a question stand for: a table, one of its columns, or a ``value`` of that column."""
+
+    at: int
+    table: Table
+    column: Column | None = None
+    value: str = ""
+    score: float = 1.0
+
+
+@dataclass
+class Reading:
+    """A question as the grammar reads it.
+
+    Attributes:
+        hits: What its words name, in their order.
+        unread: Whether most words that could name something name nothing.
+    """
+
+    tables: list[Table]
+    words: list[str]
+    hits: list[Hit] = field(default_factory=list)
+    unread: bool = False
+
+    def __post_init__(self) -> None:
+        unknown, at = 0, 0
+        while at < len(self.words):
+            width, hit = next(self._named(at), (1, None))
+            if hit is not None:
+                self.hits.append(hit)
+            unknown += hit is None and self._could_name(self.words[at])
+            at += width
+        self.unread = all(hit.score == _GUESS for hit in self.hits) or unknown > 2 * len(self.hits)
+        if self.hits:
+            reached, hits = self.paths(self.main), [self._nearest(hit) for hit in self.hits]
+            self.hits = [hit for hit in hits if id(hit.table) in reached]
+
+    @property
+    def main(self) -> Table:
+        """The table that is asked about: the first one named, else that of the first column."""
+        return next((hit.table for hit in self.hits if not hit.column), self.hits[0].table)
+
+    def _could_name(self, word: str) -> bool:
+        return word.isalpha() and word.lower() not in {*_STOP, *_FUNCTIONS, *_EXTREMES}
+
+    def _named(self, at: int) -> Iterator[tuple[int, Hit]]:
+        """How many words from here name something, the most first, and what."""
+        for width in range(min(_FOUR, len(self.words) - at), 0, -1):
+            window = self.words[at : at + width]
+            quoted = any(word.startswith("'") for word in window)
+            if (width == 1 or not quoted) and (found := self._all(at, " ".join(window))):
+                yield width, max(found, key=lambda hit: hit.score)
+
+    def _all(self, at: int, text: str) -> list[Hit]:
+        """Whatever the words may stand for: names, values in quotes or among the samples, unknown names."""
+        quoted = text.startswith("'")
+        value, words = text.removeprefix("'"), set(stems(text))
+        first = text.split()[0].lower()
+        function = first in _FUNCTIONS and self.words[at - 1].lower() not in _FUNCTIONS
+        if not quoted and (not words or text.lower() in _STOP or text.isdigit() or function):
+            return []
+        found = []
+        for table in self.tables:
+            own = set(stems(re.sub(r"\d", "", table.name)))
+            if not quoted and words == own:
+                found.append(Hit(at, table, score=1.2))
+            for column in table.columns:
+                name = set(stems(column.name)) - {"total"}
+                if value.casefold() in map(str.casefold, column.samples) and not column.number:
+                    found.append(Hit(at, table, column, value, 1.1 if quoted else 0.9))
+                if not quoted and name and words - {"total"} in (name, own | name):
+                    found.append(Hit(at, table, column, score=1.0))
+                elif not quoted and len(words) == 1 and words < name and not words & own:
+                    found.append(Hit(at, table, column, score=0.6))
+        single = len(text.split()) == 1
+        if not found and (quoted or (at > 0 and single and text[0].isupper())):
+            return [Hit(at, self.tables[0], _label(self.tables[0]), value, _GUESS)]
+        if not found and single and "_" in text:  # a column, taken as written
+            column = Column(text, "NUMERIC", key=False, to="", samples=[])
+            return [Hit(at, self.tables[0], column, score=_GUESS)]
+        return found
+
+    def _nearest(self, hit: Hit) -> Hit:
+        """The hit in the table that is meant: the main one, or the nearest to it by keys."""
+        if not hit.column:
+            return hit
+        text = hit.value or " ".join(self.words[hit.at : hit.at + _FOUR])
+        if hit.score == _GUESS:
+            return replace(hit, table=self.main, column=_label(self.main) if hit.value else hit.column)
+        paths = self.paths(self.main)
+        alike = [
+            each
+            for width in range(_FOUR, 0, -1)
+            for each in self._all(hit.at, f"'{text}" if hit.value else " ".join(text.split()[:width]))
+            if each.score >= min(hit.score, 1.0) and each.column and id(each.table) in paths
+        ]
+        return min(alike, key=lambda each: len(paths[id(each.table)]), default=hit)
+
+    def paths(self, start: Table) -> dict[int, list[tuple[Table, str]]]:
+        """By id of a table, the shortest chain of tables from ``start``, each with its condition."""
+        paths: dict[int, list[tuple[Table, str]]] = {}
+        queue: list[tuple[Table, list[tuple[Table, str]]]] = [(start, [])]
+        for table, path in queue:
+            if id(table) not in paths:
+                paths[id(table)] = path
+                queue += [(other, [*path, (other, on)]) for other, on in self._joined(table)]
+        return paths
+
+    def _joined(self, table: Table) -> Iterator[tuple[Table, str]]:
+        for one, other in (
+            (a, b) for a in self.tables for b in self.tables if table in (a, b) and a is not b
+        ):
+            for column in one.columns:
+                far, _, key = column.to.rpartition(".")
+                if far in other.members:
+                    on = f"{one.name}.{column.name} = {other.name}.{key}"
+                    yield (other if table is one else one), on
+
+    def sql(self) -> str:
+        """The query, one clause a line."""
+        return _written(self)
+
+
+def read(tables: list[Table], question: str) -> Reading:
+    """The question as the grammar reads it."""
+    question = re.sub(r"(?i)(\bthe )?(\btotal )?\bnumbers? of\b|\bcount( of)?\b", "how many", question)
+    day = "(?: ([0-9]{1,2})(?:st|nd|rd|th)?,?)?"
+    question = re.sub(rf"{_MONTH}{day} (?:of )?([0-9]{{4}})\b", _iso, question)
+    question = re.sub(rf"{_MONTH}{day}(?= (?:to|and) ([0-9]{{4}})-)", _iso, question)
+    words = [f"'{found[2]}" if found[1] else found[0] for found in _WORD.finditer(question)]
+    digits = {word: str(number) for number, word in enumerate(_DIGITS, 2)}
+    return Reading(tables, [digits.get(word.lower(), word) for word in words])
+
+
+def _iso(match: re.Match[str]) -> str:
+    day = f"-{match[2]:0>2}" if match[2] else ""
+    return f"{match[3]}-{_MONTHS.index(match[1].lower()) + 1:02d}{day}"
+
+
+def _written(reading: Reading) -> str:
+    words, main = [word.lower() for word in reading.words], reading.main
+    used: list[Table] = [main]
+    items, groups, where, order, limit = list[str](), list[str](), list[str](), "", ""
+
+    def ref(table: Table, column: Column) -> str:
+        used.append(table)
+        return f"{table.name}.{column.name}"
+
+    def before(at: int, *wanted: str) -> bool:
+        """Whether one of the words stands before this one, articles and numbers between them."""
+        while at > 0 and words[at - 1] in ("the", "of", "a", "different", "all"):
+            at -= 1
+        placed = at > 1 and words[at - 1] == "by" and words[at - 2].endswith(("ed", "en"))  # "placed by"
+        return at > 0 and words[at - 1] in wanted and not placed
+
+    measured, listed = None, list[Hit]()
+    top = next((at for at, word in enumerate(words) if word in _EXTREMES), None)
+    for hit in reading.hits:
+        if hit.column and hit.value:
+            literal = hit.value.lower().replace("'", "''")
+            where.append(f"LOWER({ref(hit.table, hit.column)}) = '{literal}'")
+        elif top is None and before(hit.at, *_GROUPING):
+            label = hit.column or _label(hit.table)
+            key = [column for column in hit.table.columns if column.key and not hit.column]
+            groups += dict.fromkeys(ref(hit.table, column) for column in [*key[:1], label])
+            items.append(ref(hit.table, label))
+        elif hit.column and before(hit.at, *_FUNCTIONS) and _measures(hit):
+            function = _FUNCTIONS[words[max(at for at in range(hit.at) if words[at] in _FUNCTIONS)]]
+            items.append(f"{function}({ref(hit.table, hit.column)}) AS {function.lower()}")
+        elif hit.column and _measures(hit):
+            measured, listed = hit, [*listed, hit]
+        elif hit.column:
+            listed.append(hit)
+    if top is None and "how many" in " ".join(words) and not any("(" in item for item in items):
+        items.append("COUNT(*) AS count")
+    elif top is not None and not items:
+        down = "" if words[top] in ("least", "lowest", "smallest", "fewest") else " DESC"
+        limit = next((word for word in words if word.isdigit() and len(word) < _FOUR), "1")
+        items.append(ref(main, _label(main)))
+        order = ref(measured.table, measured.column) if measured and measured.column else "COUNT(*)"
+        if measured is None or measured.table is not main:
+            used += [hit.table for hit in reading.hits]
+            key = [column for column in main.columns if column.key]
+            groups = list(dict.fromkeys([*(ref(main, column) for column in key[:1]), *items]))
+            order = f"SUM({order})" if measured else order
+        order += down
+    elif not any("(" in item for item in items) and groups and measured and measured.column:
+        items.append(f"SUM({ref(measured.table, measured.column)}) AS sum")
+    items = items or [ref(hit.table, hit.column) for hit in listed if hit.column] or [ref(main, _label(main))]
+    dates = [
+        table
+        for table in ([measured.table] if measured else []) + used
+        if any(c.dated for c in table.columns)
+    ]
+    if (period := _period(words)) and dates:
+        column = next(column for column in dates[0].columns if column.dated)
+        where += [f"{ref(dates[0], column)} {sign} '{point}'" for sign, point in period]
+    clauses = {
+        "SELECT": ", ".join(dict.fromkeys(items)),
+        "FROM": _sources(reading, used),
+        "WHERE": " AND ".join(dict.fromkeys(where)),
+        "GROUP BY": ", ".join(groups),
+        "ORDER BY": order,
+        "LIMIT": limit,
+    }
+    return "\n".join(f"{keyword} {text}" for keyword, text in clauses.items() if text)
+
+
+def _measures(hit: Hit) -> bool:
+    return hit.column is not None and hit.column.number
+
+
+def _label(table: Table) -> Column:
+    """The column by which people know a row: a name or a title, else the key, else the first."""
+    named = [column for column in table.columns if {"nam", "titl"} & {*stems(column.name)}]
+    return [*named, *(column for column in table.columns if column.key), *table.columns][0]
+
+
+def _sources(reading: Reading, used: list[Table]) -> str:
+    """The tables, joined along the shortest paths of keys; those out of reach are left out."""
+    paths = reading.paths(used[0])
+    joins = {id(table): (table, on) for each in used for table, on in paths.get(id(each), [])}
+    return "\n".join([used[0].source, *(f"JOIN {table.source} ON {on}" for table, on in joins.values())])
+
+
+def _period(words: list[str]) -> list[tuple[str, str]]:
+    """``in 2024``, ``from 2024-02 to 2024-05``, ``before``, ``after``: as comparisons with days."""
+    places = [at for at, word in enumerate(words) if _POINT.fullmatch(word)]
+    if not places or places[0] == 0:
+        return []
+    low, high = words[places[0]], _following(words[places[-1]])
+    lead = words[places[0] - 1]
+    first = f"{low}{'-01-01'[len(low) - _FOUR :]}"
+    last = f"{high}{'-01-01'[len(high) - _FOUR :]}"
+    if lead == "before":
+        return [("<", first)]
+    return [(">=", last)] if lead == "after" else [(">=", first), ("<", last)]
+
+
+def _following(point: str) -> str:
+    """The year, month or day right after the one that ``point`` names."""
+    if day := point[8:]:
+        return (date(int(point[:4]), int(point[5:7]), 1) + timedelta(days=int(day))).isoformat()
+    year, month = int(point[:4]), int(point[5:] or 12)
+    return f"{year + month // 12}-{month % 12 + 1:02d}"[: len(point)]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from quorum.settings import Settings
     from quorum.teaching import correct, correct_sync, keep
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Answer",

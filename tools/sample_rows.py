@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from quorum.knowledge.naming import write_name
-from quorum.knowledge.schema_grammar import write_values
+from quorum.knowledge.schema_grammar import write_row
 from quorum.knowledge.schema_headers import full_name
 from quorum.tools.databases.introspection import is_private
 from quorum.tools.execute import Database, execute
@@ -33,7 +33,7 @@ SECONDS = 5.0
 WHOLE_SCANS = ("bigquery",)
 """Dialects in which LIMIT does not cut what is read and billed: no rows are taken there."""
 
-Values = dict[str, list[str]]
+Values = dict[str, list[str | None]]
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class SampleRows:
     """Rows of tables.
 
     Attributes:
-        tables: Values by column by full name of the table, NULL as ``NULL``; only tables with rows.
+        tables: Values by column by full name of the table; only tables with rows.
         notes: What was not read, and why, for people.
     """
 
@@ -136,17 +136,19 @@ def _query(dialect: str, table: Table, rows: int) -> str:
     return write(exp.select(*columns).from_(source).limit(rows), dialect)
 
 
-def _cell(value: object) -> str:
-    text = "NULL" if value is None else " ".join(str(value).split())
+def _cell(value: object) -> str | None:
+    if value is None:
+        return None
+    text = " ".join(str(value).split())
     return text if len(text) <= MAX_CELL else f"{text[: MAX_CELL - 1]}…"
 
 
 def _columns(dialect: str, table: Table, values: Values) -> str:
     named = [(column.name, values[column.name]) for column in table.columns if column.name in values]
     return ", ".join(
-        f"{write_name(name, dialect)} {write_values(cells)}" for name, cells in named if _telling(cells)
+        f"{write_name(name, dialect)} [{write_row(cells)}]" for name, cells in named if _telling(cells)
     )
 
 
-def _telling(cells: list[str]) -> bool:
-    return len(set(cells)) > 1 or (len(cells) == 1 and cells[0] not in ("", "NULL"))
+def _telling(cells: list[str | None]) -> bool:
+    return len(set(cells)) > 1 or (len(cells) == 1 and cells[0] not in ("", None))

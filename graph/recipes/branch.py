@@ -69,7 +69,7 @@ class RecipeGraph(StateGraph[Any, RunOptions, Any, Any]):
         # of no declared state: LangGraph would give the run a channel for each of the branch's fields
         async def candidate(state: Any, runtime: Runtime[Any]) -> dict[str, list[Candidate]]:
             with streaming(runtime.stream_writer):
-                output = await compiled.ainvoke(set_fields(state), output_keys=["candidates"])
+                output = await compiled.ainvoke(set_fields(state))
             return {into: output["candidates"]}
 
         return self.add_node(name, candidate)

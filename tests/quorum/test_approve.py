@@ -211,7 +211,9 @@ def test_on_a_terminal_the_user_is_asked(shop: str, workplace: Path, root: Path)
         code, screen, output = on_terminal(command, ["what?\n", "yes\n"], workplace, root, prompt=PROMPT)
     assert "May this query run?" in screen
     assert "JOIN customers" in screen
-    assert "Reads: the engine does not tell; database: shop (sqlite); for: Action candidate 1" in screen
+    assert "Reads: the engine does not tell; database: shop (sqlite); for: Action candidate 1" in " ".join(
+        screen.split()
+    )
     assert "That is no reply to this. Reply yes, no, or all" in screen
     assert (code, json.loads(output)["status"]) == (0, "answered")
     shown = CliRunner().invoke(cli, ["trace", "show", "last"]).stdout

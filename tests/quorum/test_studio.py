@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -17,7 +19,9 @@ import pytest
 from quorum.event_text import step_of
 from quorum.graph.recipes import RECIPES
 from quorum.graph.runs import RunFolder
-from tests.servers.chat_server import closed_port
+from tests.graph.shop import sql
+from tests.quorum.roles import by_role
+from tests.servers.chat_server import Answer, ChatServer, Request, closed_port, say
 
 pytest.importorskip("langgraph_cli", reason="the extra `studio` is not installed")
 langgraph_sdk = pytest.importorskip("langgraph_sdk", reason="the extra `studio` is not installed")
@@ -35,6 +39,7 @@ def studio(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str
     """The URL of a ``langgraph dev`` of its own."""
     folder, port = tmp_path_factory.mktemp("studio"), closed_port()
     environment = os.environ | QUIET | {"QUORUM_HOME": str(folder / "home"), "PYTHONPATH": str(root)}
+    environment["OPENAI_API_KEY"] = "none"
     command = [sys.executable, "-m", "langgraph_cli", "dev", "--config", str(root / "langgraph.json")]
     command += ["--no-browser", "--no-reload", "--host", "127.0.0.1", "--port", str(port)]
     log = folder / "log.txt"
@@ -133,11 +138,24 @@ async def test_updates_say_what_a_node_changed_and_the_custom_stream_what_progre
     assert {"c1", "c2"} <= {step["candidate"] for step in parts["custom"]}, "branches are heard too"
 
 
+def two_opinions(role: str, request: Request) -> Answer | None:
+    """Action's queries for the first candidate, which is drawn at 0, and for the other ones."""
+    if role != "action":
+        return None
+    columns = "full_name" if request.body["temperature"] == 0 else "full_name, country"
+    return say(json.dumps(sql(f"SELECT {columns} FROM customers ORDER BY customer_id LIMIT 3")))
+
+
 @pytest.mark.timeout(180)
 async def test_a_close_vote_interrupts_and_goes_on_with_the_users_choice(studio: str) -> None:
+    with ChatServer(by_role(two_opinions)) as server:
+        await _choose_between_two(studio, {"models": ["openai:two"], "base_url": server.url})
+
+
+async def _choose_between_two(studio: str, model: dict[str, Any]) -> None:
     client = langgraph_sdk.get_client(url=studio)
     thread = (await client.threads.create())["thread_id"]
-    about: Any = {"context": {"votes": 2, "clarify": True}}
+    about: Any = {"context": {"votes": 2, "clarify": True, **model}}
     question = {"question": "Top 3 customers by revenue"}
     first = await streamed(studio, thread, "recap", "custom", input=question, **about)
     state: Any = await client.threads.get_state(thread)
@@ -300,20 +318,30 @@ async def test_an_edit_that_fits_no_field_is_refused_in_words_and_spoils_nothing
 
 @pytest.mark.timeout(180)
 async def test_a_run_that_is_cancelled_can_be_read_and_goes_on(studio: str) -> None:
+    released = threading.Event()
+
+    def held(role: str, request: Request) -> Answer | None:
+        if role != "action":
+            return None
+        released.wait(60)
+        return say(json.dumps(sql("SELECT COUNT(*) AS n FROM orders")))
+
     client = langgraph_sdk.get_client(url=studio)
     thread = (await client.threads.create())["thread_id"]
-    about: Any = {"context": {"votes": 2}, "stream_mode": "custom"}
-    run, question = "", {"question": "How many orders are there?"}
-    async for part in client.runs.stream(thread, "recap", input=question, **about):
-        run = run or part.data.get("run_id", "")
-        if part.event == "custom" and part.data["agent"] == "Planner":
-            await client.runs.cancel(thread, run, wait=True)
-            break
-    state, history = await read_back(studio, thread)
-    assert state["next"]
-    assert len(history) > 1
-    del about["stream_mode"]
-    ended: Any = await client.runs.wait(thread, "recap", input=None, **about)
+    with ChatServer(by_role(held)) as server:
+        context = {"votes": 2, "models": ["openai:held"], "base_url": server.url}
+        run, question = "", {"question": "How many orders are there?"}
+        about: Any = {"context": context, "stream_mode": "custom"}
+        async for part in client.runs.stream(thread, "recap", input=question, **about):
+            run = run or part.data.get("run_id", "")
+            if part.event == "custom" and part.data["agent"] == "Planner":
+                await client.runs.cancel(thread, run, wait=True)
+                break
+        released.set()
+        state, history = await read_back(studio, thread)
+        assert state["next"]
+        assert len(history) > 1
+        ended: Any = await client.runs.wait(thread, "recap", input=None, context=context)
     assert ended["answer"]["rows"] == [[13000]]
 
 

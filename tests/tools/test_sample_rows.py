@@ -17,7 +17,7 @@ from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.linking import Linked, prune
 from quorum.tools.lint import Linter
 from quorum.tools.query import Limits
-from quorum.tools.sample_rows import SampleRows, sample_rows
+from quorum.tools.sample_rows import SampleRows, Values, sample_rows
 
 SCHEMA = """
 CREATE TABLE people (id INTEGER PRIMARY KEY, "full name" TEXT, password TEXT, "group" INTEGER);
@@ -54,10 +54,10 @@ async def test_three_rows_of_each_table_stand_column_by_column(database: Databas
 
 
 def test_only_what_tells_something_is_shown_and_a_comma_is_no_border() -> None:
-    cells = {"a": ["x, y", "z]"], "b": ["1", "1"], "c": ["", ""], "d": ["NULL", "NULL"], "e": ["NULL", "2"]}
+    cells: Values = {"a": ["x, y", "z]"], "b": ["1", "1"], "c": ["", ""], "d": [None, None], "e": [None, "2"]}
     many = Table("t", tuple(Column(name, "TEXT") for name in cells))
     catalog = Catalog("d", "sqlite", (many, replace(many, name="one"), replace(many, name="none")))
-    one = {"a": ["x"], "b": ["NULL"], "c": [""]}
+    one: Values = {"a": ["x"], "b": [None], "c": [""]}
     text = SampleRows({"t": cells, "one": one, "none": {"a": ["", ""]}}).text(catalog)
     assert text.splitlines() == ['t(a ["x, y", "z]"], e [NULL, 2]);', "one(a [x]);"]
 

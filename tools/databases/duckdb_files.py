@@ -7,14 +7,13 @@ import codecs
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
 from quorum.knowledge.catalog import Catalog
-from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable, missing_extra
+from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable, is_installed, missing_extra
 from quorum.tools.databases.data_files import PACKED, Source, named, sources_of
 from quorum.tools.databases.duckdb import DuckdbConnector, brief, marks_of
 from quorum.tools.databases.embedded import file_of
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 WORKBOOKS = "quorum.tools.databases.workbook_session:WorkbookSession"
-NO_WORKBOOKS = missing_extra("xlsx", "Reading a workbook", needs="python-calamine")
 SHEET_BYTES = 256 * 2**20
 """Bytes of a sheet's values in memory."""
 BUILDER = "quorum.tools.databases.duckdb_session:BuildingSession"
@@ -133,8 +131,9 @@ class FilesConnector(DuckdbConnector):
         """The sheets of a workbook, each written to a Parquet file of ours; another source as it is."""
         if source.reader != "xlsx" or not source.size:
             return [source]
-        if find_spec("python_calamine") is None:
-            self._warn(source, f"{source.shown} is left out. {NO_WORKBOOKS}")
+        if not is_installed("python_calamine"):
+            error = missing_extra("xlsx", "Reading a workbook", needs="python-calamine")
+            self._warn(source, f"{source.shown} is left out. {error}")
             return []
         pool = Pool(WORKBOOKS, 1)
         try:

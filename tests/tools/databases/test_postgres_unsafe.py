@@ -177,16 +177,12 @@ OTHERS = (
     "SELECT evil/* /* */ */()",
     "SELECT 1 /* /* */ ' */, evil() -- '",
     "SELECT -1 +-- '\n(evil()::int) -- '",
-    "SELECT 1 -- '\r, evil() -- '",
     "SELECT €$$, evil() AS z, €$$ FROM (SELECT 1 AS €$$) t",
-    "SELECT E'a'\n'\\'' || evil() || ''",
-    'SELECT U&"ev\\0069l"()',
 )
 GOOD = (
     ("SELECT n.note2, noted.note5 FROM noted n, noted", []),
     ("SELECT status FROM (SELECT 7 AS status) t", [(7,)]),
     ("SELECT count(*) AS domain FROM plain", [(2,)]),
-    ("SELECT good(name) FROM plain ORDER BY id", [(True,), (True,)]),
     ("SELECT E'it\\'s' || $a$'$a$ || 'x''y' AS \"a\"\"b\" -- evil()", [("it's'x'y",)]),
     ("SELECT count(*) FROM plain TABLESAMPLE SYSTEM (100)", [(2,)]),
     ("SELECT random() < 2 AND clock_timestamp() > '2020-01-01'", [(True,)]),

@@ -408,8 +408,8 @@ async def test_accounts(shop: Connector, snowflake: SnowflakeServer) -> None:
 def test_doctor_says_that_no_session_forbids_writing(snowflake: SnowflakeServer, tmp_path: Path) -> None:
     snowflake.control("engine", {"grants": {"READER": [["INSERT", "TABLE", "SHOP.PUBLIC.T"]]}})
     schema = snowflake.new_schema("CREATE TABLE t AS SELECT 1 AS x")
-    settings = Settings(database=snowflake.url(f"shop/{schema}"), home=tmp_path)
-    found = list(_database(settings, None))
+    url = snowflake.url(f"shop/{schema}")
+    found = list(_database(url, Settings(database=url, home=tmp_path), None, []))
     unsealed = "opens; it has no read-only sessions, so only queries are sent"
     assert f"{unsealed}; snowflake, 1 table, 1 column" in found[0].text
     assert PASSWORD not in found[0].text

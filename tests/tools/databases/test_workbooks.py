@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from quorum.knowledge.errors import DatabaseUnavailable
+from quorum.knowledge.errors import DatabaseUnavailable, install_hint
 from quorum.tools.databases import connect, duckdb_files
 from quorum.tools.query import Limits
 from tests.tools.databases.contract import children, rows
@@ -19,8 +19,8 @@ from tests.tools.databases.test_data_files import answer, catalog_of, fill
 
 def workbook(path: Path, **sheets: list[list[Any]]) -> Path:
     """A workbook; a row is a list of cells. A sheet whose name begins with ``Hidden`` is."""
-    xlsxwriter = pytest.importorskip("xlsxwriter", reason="the extra quorum-sql[xlsx] is not installed")
-    pytest.importorskip("python_calamine", reason="the extra quorum-sql[xlsx] is not installed")
+    xlsxwriter = pytest.importorskip("xlsxwriter", reason="the extra `xlsx` is not installed")
+    pytest.importorskip("python_calamine", reason="the extra `xlsx` is not installed")
     path.parent.mkdir(parents=True, exist_ok=True)
     with xlsxwriter.Workbook(path, {"default_date_format": "yyyy-mm-dd"}) as book:
         for name, lines in sheets.items():
@@ -67,7 +67,7 @@ async def test_values_have_their_types(tmp_path: Path) -> None:
 
 
 async def test_times_and_moments(tmp_path: Path) -> None:
-    pytest.importorskip("python_calamine", reason="the extra quorum-sql[xlsx] is not installed")
+    pytest.importorskip("python_calamine", reason="the extra `xlsx` is not installed")
     xlsxwriter = pytest.importorskip("xlsxwriter")
     with xlsxwriter.Workbook(tmp_path / "a.xlsx") as book:
         sheet = book.add_worksheet()
@@ -157,10 +157,10 @@ async def test_without_the_extra_the_way_to_it_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(tmp_path, a__csv="n\n1\n", book__xlsx="PK")
-    monkeypatch.setattr(duckdb_files, "find_spec", lambda name: None)
+    monkeypatch.setattr(duckdb_files, "is_installed", lambda name: False)
     (said,) = (await catalog_of(tmp_path)).left_out
     assert "book.xlsx is left out. Reading a workbook needs the package python-calamine." in said
-    assert "quorum-sql[xlsx]" in said
+    assert said.endswith(install_hint("xlsx"))
 
 
 async def test_a_workbook_is_what_it_was_when_it_was_opened(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ LEAN   := $(VENV)/lean/bin/python -m pip install --quiet --disable-pip-version-c
 PINS   := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check smoke test lint format bench dev clean
+.PHONY: help setup demo check smoke test test-all lint format bench dev clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,15 +20,18 @@ demo: $(VENV)/.lean  ## answer three questions on the sample database, without a
 
 check: $(VENV)/.full  ## check style, types and the fast tests, in a minute
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
-	@$(BIN)/mypy & types=$$!; $(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow"; tests=$$?; \
+	@$(BIN)/mypy & types=$$!; $(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow and not heavy"; tests=$$?; \
 	    wait $$types && exit $$tests
 
 smoke: $(VENV)/.wheel  ## install the wheel without extras, and try what a newcomer types
 	@$(LEAN) --no-deps --no-build-isolation --force-reinstall .
 	@$(VENV)/lean/bin/python -P tests/smoke.py
 
-test: smoke $(VENV)/.full $(VENV)/.servers  ## install every extra and run the test suite
-	@$(BIN)/python -m pytest -n 2 --dist loadfile
+test: smoke $(VENV)/.full  ## install every extra, try the lean install, and run the tests, in five minutes
+	@$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not heavy"
+
+test-all: smoke $(VENV)/.full $(VENV)/.servers  ## the same with servers, kills, a browser and all that takes long
+	@$(BIN)/python -m pytest -q -n 2 --dist loadfile
 
 lint: $(VENV)/.full  ## check style, types and the direction of imports
 	$(BIN)/ruff check .

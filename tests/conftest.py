@@ -34,6 +34,10 @@ SLOW = (ROOT / "tests" / "slow.txt").read_text().split()
 evaluations, read the shared data, or try hundreds of examples."""
 
 
+SERVERS = {"postgres", "mariadb", "snowflake"}
+"""Fixtures that start a database server: ``make test`` leaves their tests to ``make test-all``."""
+
+
 @cache
 def is_slow(path: Path) -> bool:
     """Whether a module is one of ``SLOW``."""
@@ -42,15 +46,17 @@ def is_slow(path: Path) -> bool:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """What the fast tests leave out is not even imported."""
-    fast = config.getoption("markexpr") == "not slow"
+    fast = "not slow" in str(config.getoption("markexpr"))
     return True if fast and is_slow(collection_path) else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the slow tests."""
+    """Mark the slow tests, and as heavy those that ask a server of their own."""
     for item in items:
         if is_slow(item.path):
             item.add_marker("slow")
+        if SERVERS & set(getattr(item, "fixturenames", ())):
+            item.add_marker("heavy")
 
 
 @pytest.fixture(scope="session")

@@ -73,6 +73,7 @@ def test_a_floor_is_a_package_of_quorum(floor: str, root: Path) -> None:
     assert (root / "quorum" / floor).readlink() == Path("..", floor)
 
 
+@pytest.mark.heavy
 def test_no_other_distribution_owns_our_name() -> None:
     owners = {
         canonicalize_name(distribution.name)
@@ -106,6 +107,7 @@ def test_help_loads_no_command(root: Path) -> None:
     assert loaded.isdisjoint({"pydantic", "rich", "sqlglot", "asyncio"})
 
 
+@pytest.mark.heavy
 def test_importing_everything_loads_no_engine_of_embeddings_or_clouds(root: Path) -> None:
     names = modules(root)
     assert len(names) > 60
@@ -223,6 +225,7 @@ def test_make_says_when_python_is_too_old(root: Path, tmp_path: Path) -> None:
     assert not (tmp_path / ".venv").exists()
 
 
+@pytest.mark.heavy
 def test_a_script_beside_modules_of_our_folders_names_asks_and_imports_its_own(
     root: Path, tmp_path: Path
 ) -> None:
@@ -249,6 +252,7 @@ def test_a_script_beside_modules_of_our_folders_names_asks_and_imports_its_own(
     assert done.stdout.startswith("answered")
 
 
+@pytest.mark.heavy
 def test_a_wheel_and_one_built_from_the_sdist_hold_the_same_files(root: Path, tmp_path: Path) -> None:
     def build(target: str, folder: Path, out: Path) -> Path:
         command = [sys.executable, "-m", "hatchling", "build", "--target", target, "--directory", str(out)]

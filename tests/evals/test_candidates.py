@@ -80,6 +80,7 @@ def test_folders_of_another_shape_are_refused(folder: Path, tmp_path: Path) -> N
         load_candidates(folder / "model-x" / "q2")
 
 
+@pytest.mark.heavy
 def test_the_shared_recordings(shared: Path) -> None:
     recorded = load_candidates(shared / "data" / "candidates")
     assert {model: len(questions) for model, questions in recorded.models.items()} == {"gpt-4o": 66, "o3": 67}

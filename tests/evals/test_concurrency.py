@@ -42,6 +42,7 @@ async def evaluate(
     return records
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("headers", [{"Retry-After": "0.3"}, {}])
 async def test_a_storm_of_refusals_loses_no_question_and_is_not_answered_by_one_of_retries(
     tmp_path: Path, headers: dict[str, str]
@@ -52,6 +53,7 @@ async def test_a_storm_of_refusals_loses_no_question_and_is_not_answered_by_one_
     assert server.refused <= 40  # the first burst; what follows keeps below the capacity
 
 
+@pytest.mark.heavy
 async def test_an_endpoint_that_fails_for_a_second_loses_no_question(tmp_path: Path) -> None:
     began: list[float] = []
 
@@ -65,6 +67,7 @@ async def test_an_endpoint_that_fails_for_a_second_loses_no_question(tmp_path: P
     assert len(server.requests) < 4 * len(records)
 
 
+@pytest.mark.heavy
 async def test_an_endpoint_that_is_gone_for_a_while_loses_no_question(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

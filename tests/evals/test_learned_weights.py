@@ -95,6 +95,7 @@ async def votes(*arguments: str) -> Result:
     return result
 
 
+@pytest.mark.heavy
 @pytest.mark.usefixtures("shops")
 async def test_the_best_expert_of_three_is_found(tmp_path: Path) -> None:
     _, found = await evaluated(tmp_path / "run", EXPERTS)
@@ -113,6 +114,7 @@ async def test_the_best_expert_of_three_is_found(tmp_path: Path) -> None:
     assert found.overall.ex.count <= 15, "in the evaluation itself weights are level"
 
 
+@pytest.mark.heavy
 @pytest.mark.usefixtures("shops")
 async def test_one_right_and_two_wrong_experts_are_right_in_the_end(tmp_path: Path) -> None:
     wrong = dict.fromkeys(range(30), WRONG)
@@ -130,6 +132,7 @@ async def test_one_right_and_two_wrong_experts_are_right_in_the_end(tmp_path: Pa
     assert json.loads(json.dumps(found.as_dict()))["learned"]["gold"]["rounds"] == 30
 
 
+@pytest.mark.heavy
 @pytest.mark.usefixtures("shops")
 async def test_order_and_shards_make_no_difference(tmp_path: Path) -> None:
     _, whole = await evaluated(tmp_path / "whole", EXPERTS, count=12)
@@ -139,6 +142,7 @@ async def test_order_and_shards_make_no_difference(tmp_path: Path) -> None:
     assert found.learned == whole.learned
 
 
+@pytest.mark.heavy
 @pytest.mark.usefixtures("shops")
 async def test_from_execution_only_broken_sql_costs_weight_and_no_bound_holds(tmp_path: Path) -> None:
     _, found = await evaluated(tmp_path / "run", EXPERTS)
@@ -162,6 +166,7 @@ async def test_an_endpoint_that_is_down_is_no_mistake_and_ends_the_bound(tmp_pat
     assert found.learned["gold"].no_bound("wma") == UNLIKE.format("2 questions")
 
 
+@pytest.mark.heavy
 @pytest.mark.usefixtures("shops")
 async def test_of_several_candidates_the_first_of_each_expert_counts(tmp_path: Path) -> None:
     experts = {name: EXPERTS[name] for name in ("good", "half")}
@@ -178,6 +183,7 @@ async def test_of_several_candidates_the_first_of_each_expert_counts(tmp_path: P
     )
 
 
+@pytest.mark.heavy
 @pytest.mark.usefixtures("shops")
 async def test_nothing_is_learned_where_an_expert_was_not_asked(tmp_path: Path) -> None:
     experts = {"first": expert({}), "second": expert({1: WRONG}), "third": expert({})}
@@ -204,6 +210,7 @@ async def test_only_candidates_of_the_last_vote_teach(tmp_path: Path) -> None:
     assert again.learned == found.learned
 
 
+@pytest.mark.heavy
 @pytest.mark.usefixtures("shops")
 async def test_a_question_whose_run_was_cleared_is_not_known(tmp_path: Path) -> None:
     await evaluated(tmp_path / "run", EXPERTS, count=4)
@@ -240,6 +247,7 @@ async def test_one_expert_has_no_weights(tmp_path: Path) -> None:
     assert "Of the experts in" in (await votes("teach", str(tmp_path / "run"))).output
 
 
+@pytest.mark.heavy
 @pytest.mark.usefixtures("shops")
 async def test_the_page_draws_the_curves(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
@@ -253,6 +261,7 @@ async def test_the_page_draws_the_curves(tmp_path: Path) -> None:
     assert "<h3>Experts and learned weights</h3>" in page
 
 
+@pytest.mark.heavy
 @pytest.mark.usefixtures("shops")
 async def test_an_evaluation_is_replayed_and_teaches_the_ledger(tmp_path: Path) -> None:
     _, found = await evaluated(tmp_path / "run", EXPERTS, count=10)

@@ -76,6 +76,7 @@ def test_another_gold_query_never_worsens_column_recall(sql: str, golds: list[st
     assert linking_of(golds[0], golds, CATALOG) == Linking(1.0, 1.0, 1.0, 1.0)
 
 
+@pytest.mark.heavy
 async def test_linking_with_gold_loses_nothing_of_large_schemas(shared: Path) -> None:
     """``python -m tests.benchmarks.bench_linking`` says it of all."""
     found = await measured(shared / "data", databases={"TCGA_MITELMAN", "fhir_synthea"})

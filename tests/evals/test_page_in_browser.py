@@ -56,6 +56,7 @@ def page(
     return tmp_path / "page.html"
 
 
+@pytest.mark.heavy
 def test_the_table_of_evaluations_needs_no_scrolling(
     browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -77,6 +78,7 @@ def test_the_table_of_evaluations_needs_no_scrolling(
     assert browser.visit(tmp_path / "page.html", width=1200).width == 1200
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("width", "dark"), [(1200, False), (400, True)])
 def test_a_report_is_seen_whole(browser: Browser, page: Path, width: int, dark: bool) -> None:
     visit = browser.visit(page, width=width, dark=dark)

@@ -41,6 +41,7 @@ def summary_of(folder: Path, *records: object, **values: object) -> Summary:
     return found
 
 
+@pytest.mark.heavy
 def test_every_plot_is_an_svg_that_asks_for_nothing(plots: dict[str, Plot]) -> None:
     assert list(plots) == list(CHARTS)
     for plot in plots.values():

@@ -237,6 +237,7 @@ def learned() -> OnlineWeights:
     return made
 
 
+@pytest.mark.heavy
 def test_curves_are_pictures_and_the_same_again(learned: OnlineWeights, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     files = draw(learned, tmp_path / "new" / "curves")
@@ -260,6 +261,7 @@ def test_curves_that_cannot_be_written_say_so(learned: OnlineWeights, tmp_path: 
         draw(learned, tmp_path / "taken")
 
 
+@pytest.mark.heavy
 async def test_real_candidates(shared: Path) -> None:
     """What the data alone says, over every fifth question; which strategy wins is left open."""
     gold = load_gold(shared / "data" / "spider2-snow" / "evaluation_suite" / "gold")

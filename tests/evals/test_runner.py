@@ -218,6 +218,7 @@ async def test_only_one_process_writes_a_folder(tmp_path: Path) -> None:
         await unbroken(tmp_path, questions(2))
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("recipe", ["single", "recap"])
 async def test_interrupted_it_goes_on_to_the_same_results(tmp_path: Path, recipe: str) -> None:
     asked = questions(9, shops=2)

@@ -190,6 +190,7 @@ def unavailable(_: EvalQuestion, reason: str) -> GoldCheck:
     return GoldCheck("fails", reason)
 
 
+@pytest.mark.heavy
 async def test_the_gold_of_the_local_questions(shared: Path) -> None:
     """Of three questions with gold SQL two reproduce; the third's SQL leaves out styles that its gold has."""
     suite = load_suite("spider2-local", shared / "data" / "spider2-local")

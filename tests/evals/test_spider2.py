@@ -199,6 +199,7 @@ def test_a_table_is_compared_as_its_csv(tmp_path: Path) -> None:
     assert gold.score("q", tmp_path / "nowhere.csv").reason == "there is no result"
 
 
+@pytest.mark.heavy
 def test_types_are_inferred_piece_by_piece(judge: Judge) -> None:
     """Of 8 columns 65,536 rows are a piece: a text beyond makes texts of the numbers in its own only."""
     numbers = [f"{i}{',' * 7}" for i in range(65_536)]
@@ -208,6 +209,7 @@ def test_types_are_inferred_piece_by_piece(judge: Judge) -> None:
     assert not judge(gold, "\n".join(["a,b,c,d,e,f,g,h", *numbers, "y,,,,,,,"]))
 
 
+@pytest.mark.heavy
 def test_a_huge_file(score: Callable[..., Score]) -> None:
     rows = [f"{i},{i / 8},name {i % 999}" for i in range(100_000)]
     gold = "\n".join(["a,b,c", *rows])
@@ -228,6 +230,7 @@ def test_unknown_questions_and_folders(tmp_path: Path) -> None:
         load_gold(tmp_path / "gold")
 
 
+@pytest.mark.heavy
 def test_every_lite_gold_meets_itself(shared: Path) -> None:
     for suite in ("spider2-lite", "spider2-local"):
         gold = load_gold(shared / "data" / suite / "evaluation_suite" / "gold")
@@ -241,6 +244,7 @@ def test_every_lite_gold_meets_itself(shared: Path) -> None:
         assert len(empty) == (suite == "spider2-local")
 
 
+@pytest.mark.heavy
 def test_recorded_candidates_score_as_in_the_official_program(shared: Path) -> None:
     """Counts that the official program gives for the recorded results (68 questions each)."""
     gold = load_gold(shared / "data" / "spider2-snow" / "evaluation_suite" / "gold")

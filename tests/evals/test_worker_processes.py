@@ -65,6 +65,7 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return ids
 
 
+@pytest.mark.heavy
 @pytest.mark.asyncio(loop_scope="module")
 async def test_two_processes_do_what_one_does(
     suite: Suite, workers: Workers, elsewhere: list[str], tmp_path: Path
@@ -114,6 +115,7 @@ async def processes_of(workers: Workers) -> list[int]:
     return list((await workers.client.run(os.getpid)).values())
 
 
+@pytest.mark.heavy
 @pytest.mark.asyncio(loop_scope="module")
 async def test_what_a_killed_worker_had_under_way_another_one_goes_on_with(
     suite: Suite, workers: Workers, tmp_path: Path
@@ -137,6 +139,7 @@ async def test_what_a_killed_worker_had_under_way_another_one_goes_on_with(
     assert gone not in await processes_of(workers)
 
 
+@pytest.mark.heavy
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_question_that_ends_every_worker_ends_the_evaluation_and_loses_nothing(
     suite: Suite,
@@ -166,6 +169,7 @@ class Deadly(ScriptedChatModel):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.heavy
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_terminals_ctrl_c_does_not_reach_workers(
     suite: Suite, workers: Workers, tmp_path: Path
@@ -178,6 +182,7 @@ async def test_a_terminals_ctrl_c_does_not_reach_workers(
     assert await processes_of(workers) == before
 
 
+@pytest.mark.heavy
 @pytest.mark.asyncio(loop_scope="module")
 async def test_an_existing_cluster_is_used(suite: Suite, tmp_path: Path) -> None:
     from distributed import LocalCluster

@@ -245,6 +245,7 @@ QUERIES = st.builds(
 )
 
 
+@pytest.mark.heavy
 @given(TABLES, TABLES, QUERIES, QUERIES)
 def test_the_order_of_the_answers_does_not_count_and_no_more_is_said_than_fits(
     first: pa.Table, second: pa.Table, one: str, other: str

@@ -552,6 +552,7 @@ def test_a_graph_that_fails_does_not_reach_its_end() -> None:
     assert Edge("", "second", "third") in recorder.edges
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("recipe", list(RECIPES))
 async def test_the_edges_drawn_are_those_taken(recipe: str, shop: Path, tmp_path: Path) -> None:
     all_drawn, all_taken, strange = set[Edge](), set[Edge](), set[str]()

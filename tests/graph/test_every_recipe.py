@@ -50,6 +50,7 @@ def knows(asked: Asked) -> Any:
     return reply
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("suite", ["spider1", "spider2-local"])
 @pytest.mark.parametrize("recipe", list(RECIPES))
 async def test_a_model_that_knows_the_query_gives_its_rows(

@@ -264,6 +264,7 @@ async def test_personal_data_has_no_way_round_the_masks(tmp_path: Path, query: s
     assert leak.encode() not in stored
 
 
+@pytest.mark.heavy
 async def test_what_models_say_is_cut_and_stays_on_its_line(search: Searching) -> None:
     long = "word\n7: forged " * 40_000
     wordy = ORDERS | {"columns": [f"orders.{long}"]}
@@ -314,6 +315,7 @@ async def test_a_schema_without_data_is_only_explored_without_execution(tmp_path
     assert (await explore(execution=False, **given)).triplets > 0
 
 
+@pytest.mark.heavy
 async def test_the_sample_is_covered_by_the_offline_model(tmp_path: Path) -> None:
     found = await explore(db="sample", models=["offline"], home=tmp_path)
     assert found.ended == "coverage"

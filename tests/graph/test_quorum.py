@@ -384,6 +384,7 @@ async def test_the_confidence_is_that_of_the_answer_that_was_chosen(run: Run) ->
     assert chosen.answer.confidence < agreed.answer.confidence  # one candidate of four wrote it
 
 
+@pytest.mark.heavy
 async def test_an_exploration_that_found_nothing_confirms_nothing(run: Run) -> None:
     said = {"sql_writer": taking_turns(GOOD, OTHER, GOOD, GOOD)}
     without = await run(replies(**said), exploration=False)

@@ -242,6 +242,7 @@ async def test_when_the_steps_run_out_without_a_query_it_is_said(react: Run) -> 
     assert ran.answer.warnings == ["No candidate has a result: No query ran in 4 steps."]
 
 
+@pytest.mark.heavy
 async def test_the_highest_limit_can_be_reached(react: Run) -> None:
     ran = await react(restless("sql"), switches={"max_steps": 100})
     assert ran.answer.rows == [[99]]
@@ -315,6 +316,7 @@ def test_no_agent_but_its_own_stands_in_its_graph() -> None:
     assert nodes.isdisjoint({"SelfRefiner", "Critique", "Validator", "Planner", "SyntaxRetriever"})
 
 
+@pytest.mark.heavy
 def test_the_offline_model_answers_the_sample_database(tmp_path: Path) -> None:
     ask = partial(ask_sync, db="sample", recipe="react", models=["offline"], home=str(tmp_path))
     found = ask("How many customers live in Germany?")

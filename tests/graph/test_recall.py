@@ -111,6 +111,7 @@ async def test_a_fixed_date_is_a_warning_and_nothing_is_withheld(run: Run, kb: K
     assert "fixed dates (2024-05)" in " ".join(ran.answer.warnings)
 
 
+@pytest.mark.heavy
 async def test_a_slow_query_leaves_time_to_ask(run: Run, kb: KnowledgeBase) -> None:
     tables = ", ".join(f"orders o{number}" for number in range(30))
     kb.keep(replace(PAIR, sql=f"SELECT count(*) FROM {tables}"))  # 4 ** 30 rows

@@ -553,6 +553,7 @@ async def test_a_limit_ends_the_run_wherever_it_is(run: Run, calls: int) -> None
     assert ran.answer.sql in (GOOD, OTHER)
 
 
+@pytest.mark.heavy
 async def test_the_offline_model_answers_the_sample_database(tmp_path: Path) -> None:
     options = partial(RunOptions, recipe="reforce", home=str(tmp_path))
     ran = await run_options(options(), "How many customers live in Germany?")

@@ -123,6 +123,7 @@ def test_it_has_no_switches() -> None:
         find_recipe("single", {"validation": True})
 
 
+@pytest.mark.heavy
 async def test_the_offline_model_answers_the_sample_database(tmp_path: Path) -> None:
     options = RunOptions(recipe="single", home=str(tmp_path))
     ran = await run_options(options, "How many customers live in Germany?")
@@ -132,6 +133,7 @@ async def test_the_offline_model_answers_the_sample_database(tmp_path: Path) -> 
     assert ran.answer.demonstration
 
 
+@pytest.mark.heavy
 async def test_the_offline_model_has_no_answer_where_it_understands_nothing(tmp_path: Path) -> None:
     ran = await run_options(RunOptions(recipe="single", home=str(tmp_path)), "Will it rain in the alps?")
     assert ran.answer.status == "unanswerable"

@@ -183,6 +183,7 @@ def shots(tmp_path: Path) -> str:
     return str(tmp_path / "shots.jsonl")
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("switches", "expected"), [({}, 9), ({"max_shots": 2}, 2), ({"max_shots": 0}, 0)])
 async def test_max_shots_demonstrations_are_shown_the_nearest_last(
     run: Run, shots: str, switches: dict[str, int], expected: int
@@ -268,6 +269,7 @@ def test_a_wrong_setting_is_named(switch: str, value: object) -> None:
         find_recipe("ssev", {switch: value})
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("stage", ["sr", "full"])
 async def test_the_offline_model_answers_the_sample_database(tmp_path: Path, stage: str) -> None:
     options = RunOptions(recipe="ssev", home=str(tmp_path), votes=2, switches={"stage": stage})

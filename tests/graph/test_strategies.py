@@ -155,6 +155,7 @@ def results(draw: st.DrawFn) -> list[Columns]:
     ]
 
 
+@pytest.mark.heavy
 @settings(max_examples=30)
 @given(results(), st.randoms(use_true_random=False))
 def test_the_form_of_results_and_the_order_of_candidates_do_not_count(made: list[Columns], draw: Any) -> None:
@@ -170,6 +171,7 @@ def test_the_form_of_results_and_the_order_of_candidates_do_not_count(made: list
     assert sum(len(cluster.candidates) for cluster in first.clusters) + len(first.excluded) == len(made)
 
 
+@pytest.mark.heavy
 @settings(max_examples=150)
 @given(results(), st.integers(0, 5), st.integers(0, 4), st.sampled_from(list(STRATEGIES)), st.data())
 def test_what_is_decided_stays_decided(

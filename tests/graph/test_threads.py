@@ -102,6 +102,7 @@ def plain(answer: dict[str, Any]) -> str:
     return re.sub(r'("\w*seconds": )[^,}]+', r"\1", text)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("recipe", list(RECIPES))
 async def test_a_second_question_on_a_thread_is_answered_as_on_a_fresh_one(

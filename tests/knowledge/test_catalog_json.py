@@ -42,6 +42,7 @@ TABLES = st.builds(
 )
 
 
+@pytest.mark.heavy
 @settings(max_examples=150)
 @given(st.builds(Catalog, TEXTS, TEXTS, st.lists(TABLES, max_size=4).map(tuple), NAMES, NAMES, NAMES))
 def test_a_catalog_comes_back_as_it_was(catalog: Catalog) -> None:

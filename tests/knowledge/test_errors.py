@@ -32,6 +32,7 @@ def asked_for(path: Path) -> Iterator[str]:
                 yield str(node.args[0].value)
 
 
+@pytest.mark.heavy
 def test_every_extra_that_a_message_names_exists(root: Path) -> None:
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     called = {extra for path in sources(root) for extra in asked_for(path)}

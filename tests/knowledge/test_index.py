@@ -140,6 +140,7 @@ def model_folder() -> Path:
     return folder
 
 
+@pytest.mark.heavy
 @pytest.mark.usefixtures("faiss")
 def test_hybrid_search_finds_what_shares_no_word(model_folder: Path, tmp_path: Path) -> None:
     (tmp_path / "terms.md").write_text(

@@ -471,6 +471,7 @@ ODD = st.recursive(
 )
 
 
+@pytest.mark.heavy
 @given(st.data())
 def test_fields_of_any_shape_are_no_trouble(data: st.DataObject) -> None:
     def spoilt(value: Any, depth: int = 0) -> Any:

@@ -164,6 +164,7 @@ def facts(table: Table) -> tuple[object, ...]:
     return columns, table.kind, table.description, counts, table.primary_key, keys, table.metrics
 
 
+@pytest.mark.heavy
 @settings(max_examples=300)
 @given(catalogs())
 def test_everything_comes_back_whatever_the_names(catalog: Catalog) -> None:
@@ -177,6 +178,7 @@ def test_everything_comes_back_whatever_the_names(catalog: Catalog) -> None:
     assert (back.name, back.dialect, back.notes) == (catalog.name, catalog.dialect, catalog.notes)
 
 
+@pytest.mark.heavy
 @settings(max_examples=100)
 @given(catalogs())
 def test_a_tight_budget_loses_no_name_type_path_or_key(catalog: Catalog) -> None:

@@ -36,6 +36,7 @@ def loaded(shared: Path) -> Loaded:
     return found
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", SETS)
 def test_the_texts_keep_to_their_size(loaded: Loaded, name: str) -> None:
     databases, limit, dialect = SETS[name]

@@ -97,6 +97,7 @@ DAMAGED = {
 }
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", DAMAGED)
 def test_a_damaged_file_is_left_out_and_said(name: str, tmp_path: Path) -> None:
     KnowledgeBase(tmp_path).keep(PAIR)

@@ -159,6 +159,7 @@ async def test_nothing_is_kept_of_a_run_that_could_not_begin(settings: Settings,
     assert list_runs(settings.home) == []
 
 
+@pytest.mark.heavy
 async def test_a_deadline_stops_the_run(settings: Settings) -> None:
     ended = threading.Event()
 

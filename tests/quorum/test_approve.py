@@ -205,6 +205,7 @@ def one_answer(shop: str, server: ChatServer) -> list[str]:
     return ["ask", QUESTION, *about, "--votes", "1", "--recipe", "recap", "--approve", "always"]
 
 
+@pytest.mark.heavy
 def test_on_a_terminal_the_user_is_asked(shop: str, workplace: Path, root: Path) -> None:
     with ChatServer(by_role()) as server:
         command = [*one_answer(shop, server), "--json"]

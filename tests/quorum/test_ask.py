@@ -219,6 +219,7 @@ def test_an_error_gives_its_hint_once(workplace: Path) -> None:
     assert result.stderr.count("Name a database file") == 1
 
 
+@pytest.mark.heavy
 def test_rows_that_nobody_reads_to_the_end_are_no_failure(shop: str, root: Path) -> None:
     command = [sys.executable, "-m", "quorum", "ask", "List all names of customers", "--db", shop, *OFFLINE]
     process = subprocess.Popen(
@@ -255,6 +256,7 @@ def _hear_ctrl_c() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
+@pytest.mark.heavy
 def test_ctrl_c_says_how_to_go_on_with_this_very_run(shop: str, workplace: Path, root: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts and never replies
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
@@ -297,6 +299,7 @@ def interrupted_at(place: str, monkeypatch: pytest.MonkeyPatch, *arguments: str)
     return result
 
 
+@pytest.mark.heavy
 def test_a_start_that_is_interrupted_can_be_resumed(
     shop: str, workplace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -343,6 +346,7 @@ def test_an_interruption_after_the_answer_says_where_that_is(
         assert f"The answer is kept; show it with: quorum ask --resume {latest.id}" in result.stderr
 
 
+@pytest.mark.heavy
 def test_the_demo_answers_all_its_questions(workplace: Path) -> None:
     result = CliRunner().invoke(cli, ["demo"])
     assert result.exit_code == 0, result.output

@@ -175,6 +175,7 @@ def one_differs(role: str, request: Request) -> Answer | None:
     return say(json.dumps(sql(query)), usage=tokens(10, 5, 0))
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("asked", ["A", "B"])
 def test_on_a_terminal_the_user_chooses(asked: str, shop: str, workplace: Path, root: Path) -> None:
     with ChatServer(by_role(one_differs)) as server:
@@ -191,6 +192,7 @@ def test_on_a_terminal_the_user_chooses(asked: str, shop: str, workplace: Path, 
     assert f"the user chose answer {asked}" in answer["vote"]["notes"][-1]
 
 
+@pytest.mark.heavy
 def test_ctrl_c_at_the_prompt_says_how_to_go_on(shop: str, workplace: Path, root: Path) -> None:
     with ChatServer(by_role(one_differs)) as server:
         told = two_that_differ(shop, server)

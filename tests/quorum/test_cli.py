@@ -163,6 +163,7 @@ def test_what_an_error_quotes_moves_no_cursor(monkeypatch: pytest.MonkeyPatch) -
         assert not set(result.output) & set("\x1b\x9b\u202e")
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("as_json", [False, True])
 def test_a_terminal_that_is_not_utf_8_gets_every_text(database: str, root: Path, as_json: bool) -> None:
     command = [sys.executable, "-m", "quorum", "schema", "show", database, *["--json"][: int(as_json)]]
@@ -172,6 +173,7 @@ def test_a_terminal_that_is_not_utf_8_gets_every_text(database: str, root: Path,
     assert ("naïve".encode() if as_json else b"na\\xefve") in done.stdout
 
 
+@pytest.mark.heavy
 def test_a_run_is_shown_on_an_ascii_terminal_too(run: Trace, root: Path) -> None:
     command = [sys.executable, "-m", "quorum", "trace", "show", "last", "--full"]
     env = os.environ | {"PYTHONPATH": str(root), "PYTHONIOENCODING": "ascii"}
@@ -197,12 +199,14 @@ def piped_into_head(root: Path, *arguments: str) -> tuple[int, str]:
     return process.wait(60), said
 
 
+@pytest.mark.heavy
 def test_a_reader_that_leaves_early_is_no_failure(workplace: Path, root: Path) -> None:
     line = json.dumps({"dialect": "sqlite", "sql": "SELECT 1"})
     (workplace / "list.jsonl").write_text("\n".join([line] * 5_000))
     assert piped_into_head(root, "guard", "--file", "list.jsonl") == (0, "")
 
 
+@pytest.mark.heavy
 def test_a_person_who_leaves_early_is_no_failure_either(run: Trace, root: Path) -> None:
     code, said = piped_into_head(root, "trace", "show", "last", "--full")
     assert (code, said) == (0, "")
@@ -572,6 +576,7 @@ def checks_of(*arguments: str) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.heavy
 def test_doctor_and_ask_say_the_same_of_what_is_left_out(workplace: Path) -> None:
     """Of the database and of the documents."""
     data, docs = workplace / "data", workplace / "docs"
@@ -613,6 +618,7 @@ def test_doctor_and_ask_say_the_same_of_what_is_left_out(workplace: Path) -> Non
     assert failed["text"].partition("docs has ")[2] in " ".join(asked.stderr.split())
 
 
+@pytest.mark.heavy
 def test_a_schema_of_data_files_is_shown(workplace: Path) -> None:
     (workplace / "data").mkdir()
     (workplace / "data" / "orders.json").write_text('[{"id": 1, "total": 2.5}]')

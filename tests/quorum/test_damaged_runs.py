@@ -131,6 +131,7 @@ def with_room(tmp_path: Path, root: Path) -> Asking:
     return ask
 
 
+@pytest.mark.heavy
 def test_a_disk_that_fills_up_is_named_and_the_run_goes_on_later(with_room: Asking, asked: Path) -> None:
     full = with_room(60_000, *QUESTION, "--db", f"sqlite:///{asked}/shop.db")
     assert full.returncode == 2

@@ -108,6 +108,7 @@ def _read_command(arguments: list[str]) -> None:
     assert used <= known | {"--help"}
 
 
+@pytest.mark.heavy
 def test_every_command_of_the_tour_works_as_printed(workplace: Path) -> None:
     """With every extra; ``make smoke`` does the same without any."""
     said = take_tour()

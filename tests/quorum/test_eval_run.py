@@ -109,6 +109,7 @@ def test_json_is_one_object(suite: Suite) -> None:
     assert result.stderr == ""
 
 
+@pytest.mark.heavy
 def test_several_processes_share_the_questions(workplace: Path, tmp_path: Path) -> None:
     """In a process of its own, as people call it: the workers are asked to load no test's module."""
     database = tmp_path / "shop.sqlite"
@@ -443,6 +444,7 @@ def _whole_lines(path: Path) -> list[str]:
     return [line for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
 
 
+@pytest.mark.heavy
 def test_killed_twice_and_interrupted_once_it_ends_with_the_results_of_an_unbroken_run(
     workplace: Path, root: Path
 ) -> None:

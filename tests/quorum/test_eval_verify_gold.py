@@ -72,6 +72,7 @@ def test_questions_that_could_not_be_checked_are_told(data: Path) -> None:
     assert "shops" in result.stderr
 
 
+@pytest.mark.heavy
 def test_own_questions_may_be_about_the_sample_database(workplace: Path) -> None:
     (workplace / "mine.jsonl").write_text(
         json.dumps({"question": "?", "sql": "SELECT 1", "db": "sample"}) + "\n"

@@ -20,6 +20,7 @@ def test_every_example_is_tested(root: Path) -> None:
     assert {path.name for path in (root / "examples").glob("*.py")} == set(SAYS)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", sorted(SAYS))
 def test_an_example(name: str, root: Path, tmp_path: Path) -> None:
     result = subprocess.run(

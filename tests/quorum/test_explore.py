@@ -130,6 +130,7 @@ def _rows(home: Path) -> list[Any]:
     return [*found.expansions, *found.triplets]
 
 
+@pytest.mark.heavy
 def test_killed_at_ten_random_moments_it_loses_and_doubles_nothing(workplace: Path, root: Path) -> None:
     """Every triplet that was kept stays, none is there twice, and each of them still runs."""
     chance, given, broken = random.Random(1), ("--db", "sample", *OFFLINE, "-q"), workplace / "broken"

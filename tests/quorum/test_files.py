@@ -231,6 +231,7 @@ def test_a_missing_package_is_told_before_anything_is_asked(root: Path, workplac
     assert not (workplace / ".quorum").exists()
 
 
+@pytest.mark.heavy
 def test_a_chart_is_drawn_or_declared(answered: Answered, workplace: Path) -> None:
     pytest.importorskip("matplotlib", reason="the extra quorum-sql[plots] is not installed")
     answer = answered(pa.table({"city": [f"city {n}" for n in range(300)], "n": range(300)}))

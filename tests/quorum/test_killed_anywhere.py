@@ -48,6 +48,7 @@ def quorum(server: ChatServer, root: Path, tmp_path_factory: pytest.TempPathFact
         yield started
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("recipe", "votes", "every"),
     [(("quorum",), 2, 6), (("recap",), 1, 9), (("reforce", *ALONE), 2, 7), (("sqlagent",), 1, 4)],

@@ -62,6 +62,7 @@ def found(root: Path, **variables: str) -> dict[str, Any]:
     return seen
 
 
+@pytest.mark.heavy
 def test_a_new_option_is_declared_once(root: Path, workplace: Path) -> None:
     seen = found(root, QUORUM_CAUTION="high")
     for page in ("help", "eval help"):
@@ -80,6 +81,7 @@ def test_a_new_option_is_declared_once(root: Path, workplace: Path) -> None:
     assert seen["row"] == ["| `caution` | `low` | how careful the agents are; one of `low`, `high` |"]
 
 
+@pytest.mark.heavy
 def test_a_new_option_is_a_key_of_the_file(root: Path, workplace: Path) -> None:
     (workplace / "quorum.toml").write_text('caution = "high"\n')
     assert found(root)["set"] == ["high", "quorum.toml", "high"]

@@ -11,6 +11,7 @@ import threading
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from quorum.cli import cli
@@ -29,6 +30,7 @@ def _environment(url: str) -> dict[str, str]:
     return os.environ | {"OPENAI_BASE_URL": url, "OPENAI_API_KEY": "test-key", "LANGSMITH_TRACING": "false"}
 
 
+@pytest.mark.heavy
 def test_a_killed_run_resumes_without_repeating_a_finished_node(tmp_path: Path, root: Path) -> None:
     reached, let_pass = threading.Event(), threading.Event()
 

@@ -141,6 +141,7 @@ async def test_a_role_keeps_its_model_and_its_account(workplace: Path) -> None:
     assert {candidate.model for candidate in answer.candidates} == {"usual"}
 
 
+@pytest.mark.heavy
 async def test_an_endpoints_password_must_be_given_again(workplace: Path) -> None:
     url = make_url = f"http://me:pw-of-mine@127.0.0.1:{closed_port()}/v1"
     settings = Settings(home=workplace / "q", api_key="sk-test")

@@ -89,6 +89,7 @@ async def read_back(url: str, thread: str) -> tuple[Any, list[Any]]:
     return await threads.get_state(thread), list(await threads.get_history(thread, limit=200))
 
 
+@pytest.mark.heavy
 async def test_each_recipe_is_an_assistant_with_a_name_and_a_description(studio: str) -> None:
     found = await langgraph_sdk.get_client(url=studio).assistants.search()
     assert len(found) == len(RECIPES)
@@ -113,6 +114,7 @@ async def test_a_recipes_graph_and_form_are_its_own(studio: str) -> None:
         assert node in {drawn_node["id"] for drawn_node in drawn["nodes"]}
 
 
+@pytest.mark.heavy
 @pytest.mark.timeout(180)
 async def test_updates_say_what_a_node_changed_and_the_custom_stream_what_progress_shows(studio: str) -> None:
     modes = ("updates", "custom", "values", "messages-tuple")
@@ -146,6 +148,7 @@ def two_opinions(role: str, request: Request) -> Answer | None:
     return say(json.dumps(sql(f"SELECT {columns} FROM customers ORDER BY customer_id LIMIT 3")))
 
 
+@pytest.mark.heavy
 @pytest.mark.timeout(180)
 async def test_a_close_vote_interrupts_and_goes_on_with_the_users_choice(studio: str) -> None:
     with ChatServer(by_role(two_opinions)) as server:
@@ -183,6 +186,7 @@ async def _choose_between_two(studio: str, model: dict[str, Any]) -> None:
     assert first["custom"] + parts["custom"] == shown_live(answer)
 
 
+@pytest.mark.heavy
 @pytest.mark.timeout(180)
 async def test_a_query_waits_for_approval_and_each_branch_gets_its_own_reply(studio: str) -> None:
     client = langgraph_sdk.get_client(url=studio)
@@ -210,6 +214,7 @@ async def test_a_query_waits_for_approval_and_each_branch_gets_its_own_reply(stu
     assert steps == shown_live(answer)
 
 
+@pytest.mark.heavy
 @pytest.mark.timeout(180)
 async def test_a_thread_stops_goes_on_takes_a_second_question_and_forks(studio: str) -> None:
     client = langgraph_sdk.get_client(url=studio)
@@ -243,6 +248,7 @@ async def test_a_thread_stops_goes_on_takes_a_second_question_and_forks(studio: 
     assert parts["custom"][0]["agent"] == "Validator", "a run that is opened again is heard"
 
 
+@pytest.mark.heavy
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("recipe", ["quorum", "recap"])
 async def test_a_thread_that_waits_for_approval_again_and_again_can_be_read_and_replayed(
@@ -278,6 +284,7 @@ async def test_a_thread_that_waits_for_approval_again_and_again_can_be_read_and_
         assert state["values"]["run_id"] == run
 
 
+@pytest.mark.heavy
 @pytest.mark.timeout(300)
 async def test_an_edit_that_fits_no_field_is_refused_in_words_and_spoils_nothing(studio: str) -> None:
     client = langgraph_sdk.get_client(url=studio)
@@ -316,6 +323,7 @@ async def test_an_edit_that_fits_no_field_is_refused_in_words_and_spoils_nothing
     assert second["answer"]["rows"] == alone["answer"]["rows"] == [[3000]]
 
 
+@pytest.mark.heavy
 @pytest.mark.timeout(180)
 async def test_a_run_that_is_cancelled_can_be_read_and_goes_on(studio: str) -> None:
     released = threading.Event()
@@ -345,6 +353,7 @@ async def test_a_run_that_is_cancelled_can_be_read_and_goes_on(studio: str) -> N
     assert ended["answer"]["rows"] == [[13000]]
 
 
+@pytest.mark.heavy
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("given", [{"context": {"vote": 2}}, {"config": {"configurable": {"vote": 2}}}])
 async def test_an_unknown_option_is_an_error_that_names_the_nearest(studio: str, given: Any) -> None:
@@ -357,6 +366,7 @@ async def test_an_unknown_option_is_an_error_that_names_the_nearest(studio: str,
     }
 
 
+@pytest.mark.heavy
 @pytest.mark.timeout(180)
 async def test_a_wrong_database_is_an_error_that_says_so(studio: str) -> None:
     context = {"database": "sqlite:////nowhere/absent.db"}

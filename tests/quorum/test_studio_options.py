@@ -80,6 +80,7 @@ def printed(root: Path, code: str, **variables: str) -> Any:
     return json.loads(ran.stdout)
 
 
+@pytest.mark.heavy
 def test_studio_starts_from_the_users_settings(root: Path) -> None:
     seen = printed(root, FORMS, **SET)
     options = seen["recap"]
@@ -98,6 +99,7 @@ def test_studio_starts_from_the_users_settings(root: Path) -> None:
     )
 
 
+@pytest.mark.heavy
 def test_a_form_shows_no_password_and_a_run_has_it(root: Path) -> None:
     urls = {
         "QUORUM_DATABASE": "postgresql://me:hush-hush@db/shop",
@@ -110,6 +112,7 @@ def test_a_form_shows_no_password_and_a_run_has_it(root: Path) -> None:
     assert [seen["recap"][name] for name in ("database", "base_url")] == [[database], base_url]
 
 
+@pytest.mark.heavy
 def test_the_key_reaches_the_models_and_no_environment_or_trace(root: Path, workplace: Path) -> None:
     key, shop = "sk-of-the-user", workplace / "shop.db"
     with closing(sqlite3.connect(shop)) as database:
@@ -184,6 +187,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(tmp_path_factory.mktemp("home"))
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("recipe", list(RECIPES))
 async def test_every_step_of_every_recipe_is_streamed(recipe: str, home: str) -> None:
     context = {"home": home, "votes": 2}

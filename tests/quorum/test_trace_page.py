@@ -324,6 +324,7 @@ def browser() -> Iterator[Browser]:
 OPEN = "document.querySelectorAll('details').forEach(part => part.open = true)"
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("width", [420, 1300])
 def test_nothing_is_cut(browser: Browser, workplace: Path, answer: dict[str, Any], width: int) -> None:
     many = [candidate(f"c{n}", model="openai:gpt-4.1-2025-04-14", error="x" * 300) for n in range(1, 9)]
@@ -337,6 +338,7 @@ def test_nothing_is_cut(browser: Browser, workplace: Path, answer: dict[str, Any
     assert (visit.messages, visit.requests, visit.width, visit.cut) == ([], [], width, [])
 
 
+@pytest.mark.heavy
 def test_the_search_shows_the_steps_that_hold_its_words(browser: Browser, html: str, workplace: Path) -> None:
     page = workplace / "page.html"
     page.write_text(html)

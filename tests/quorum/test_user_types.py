@@ -15,6 +15,7 @@ reveal_type(answer.confidence)
 """
 
 
+@pytest.mark.heavy
 @pytest.mark.timeout(240)  # the first run reads every dependency
 def test_a_users_three_lines_have_real_types(root: Path, workplace: Path) -> None:
     (workplace / "script.py").write_text(SCRIPT)

@@ -36,6 +36,7 @@ def gold(workplace: Path) -> str:
     return str(write_gold(workplace / "gold", q1=1, q2=2))
 
 
+@pytest.mark.heavy
 def test_json_is_a_list_of_rows_and_nothing_else(runs: str, gold: str) -> None:
     result = quorum(runs, "--gold", gold, "--json", "--orders", "3")
     rows = json.loads(result.stdout)
@@ -51,6 +52,7 @@ def test_json_is_a_list_of_rows_and_nothing_else(runs: str, gold: str) -> None:
     assert (final["ex"], final["pass_at_k"], final["ties"]) == (0.5, 1.0, None)
 
 
+@pytest.mark.heavy
 def test_the_table_marks_the_best_of_each_model_and_curves_are_drawn(
     runs: str, gold: str, workplace: Path
 ) -> None:
@@ -70,6 +72,7 @@ def test_the_table_marks_the_best_of_each_model_and_curves_are_drawn(
     assert "2 questions" in result.stderr
 
 
+@pytest.mark.heavy
 def test_a_bound_is_printed_for_one_candidate_a_model_only(runs: str, gold: str) -> None:
     several = quorum(runs, "--gold", gold, "--json", "--orders", "1").stderr
     assert "(bound" not in several
@@ -82,6 +85,7 @@ def test_a_bound_is_printed_for_one_candidate_a_model_only(runs: str, gold: str)
     assert "none holds" not in first
 
 
+@pytest.mark.heavy
 def test_curves_go_where_one_wants_them(runs: str, gold: str, workplace: Path) -> None:
     pytest.importorskip("matplotlib")
     assert quorum(runs, "--gold", gold, "--json", "--out", "pictures").exit_code == 0
@@ -109,6 +113,7 @@ def test_without_gold_accuracy_is_unknown_and_said_to_be(runs: str) -> None:
     assert "Curves" not in shown.stderr
 
 
+@pytest.mark.heavy
 def test_questions_that_the_gold_lacks_are_named(runs: str, workplace: Path) -> None:
     result = quorum(runs, "--gold", str(write_gold(workplace / "less", q1=1)), "--json")
     assert "lacks 1 question, which count as wrong: q2" in result.stderr

@@ -96,6 +96,7 @@ FORMS: dict[str, list[Any]] = {
 }
 
 
+@pytest.mark.heavy
 @given(columns(), st.randoms(use_true_random=False))
 def test_form_never_changes_the_fingerprint(made: Columns, draw: random.Random) -> None:
     rows = list(range(len(made[0][1])))
@@ -110,6 +111,7 @@ def test_form_never_changes_the_fingerprint(made: Columns, draw: random.Random) 
     assert relation(changed, plain) == "equal"
 
 
+@pytest.mark.heavy
 @given(columns(least_rows=1), st.data())
 def test_a_changed_cell_changes_the_fingerprint(made: Columns, data: st.DataObject) -> None:
     column = data.draw(st.integers(0, len(made) - 1))
@@ -267,6 +269,7 @@ def test_rows_that_swap_places_within_the_tolerance_still_agree() -> None:
     assert not equal(a, b.set_column(1, "w", pa.array([7.25, 3.25, 7.25])))
 
 
+@pytest.mark.heavy
 def test_many_alike_columns_do_not_take_for_ever() -> None:
     twins = pa.Table.from_arrays([pa.array([0.5, 1.5])] * 30, names=["t"] * 30)
     odd = pa.Table.from_arrays([pa.array([0.501, 1.5])] * 29 + [pa.array([1.5, 0.501])], names=["t"] * 30)
@@ -283,6 +286,7 @@ def test_results_without_rows() -> None:
     assert fingerprint(empty) != fingerprint(pa.table({"a": pa.nulls(1)}))
 
 
+@pytest.mark.heavy
 def test_the_order_of_many_rows_and_columns_does_not_matter() -> None:
     rows = 200_000  # tests/benchmarks/bench_results.py measures a million
     draw = np.random.default_rng(1)

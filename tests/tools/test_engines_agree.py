@@ -133,6 +133,7 @@ def complaints(run: Run, dialect: str, queries: Iterable[str]) -> str:
     return "\n".join(f"{sql}\n    {why}" for sql, why in every if why)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("dialect", ENGINES)
 def test_engines_agree_with_the_lint(dialect: str, request: pytest.FixtureRequest) -> None:
     run = engine(dialect, lint_tables.SCRIPTS[dialect], request)
@@ -141,6 +142,7 @@ def test_engines_agree_with_the_lint(dialect: str, request: pytest.FixtureReques
     assert [sql for kind, _, sql in cases if kind == "wrong" and not complaint(run, dialect, sql)] == []
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("dialect", ENGINES)
 def test_every_example_of_a_card_runs_and_what_it_says_of_values_is_true(
     dialect: str, request: pytest.FixtureRequest
@@ -152,6 +154,7 @@ def test_every_example_of_a_card_runs_and_what_it_says_of_values_is_true(
     assert [(expression, str(run(f"SELECT {expression}")[0][0])) for expression, _ in claimed] == claimed
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("dialect", ENGINES)
 def test_every_example_of_a_reference_runs(dialect: str, request: pytest.FixtureRequest) -> None:
     run = engine(dialect, REFERRED[dialect], request)

@@ -235,6 +235,7 @@ async def test_deadline_that_cuts_a_query_ends_the_run(
         await execute(late, "SELECT 1 FROM numbers", agent="action")
 
 
+@pytest.mark.heavy
 async def test_deadline_reaches_a_query_that_waits_for_its_turn(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -101,6 +101,7 @@ for _ in range(10):
 """
 
 
+@pytest.mark.heavy
 def test_sixteen_processes_lose_no_update(ledger: ExpertLedger, root: Path) -> None:
     writers = [
         subprocess.Popen([sys.executable, "-c", WRITER, str(ledger.path), f"w{number}"], cwd=root)

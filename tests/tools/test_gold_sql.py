@@ -45,6 +45,7 @@ def faults(gold: Gold) -> Iterator[str]:
             yield f"means another thing as it is {what}: {text}"
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", SETS)
 def test_gold_is_read_judged_and_written_as_it_is(shared: Path, name: str) -> None:
     read, count = SETS[name]

@@ -207,6 +207,7 @@ def _objects_after(checks: int) -> int:
     return len(gc.get_objects())
 
 
+@pytest.mark.heavy
 def test_a_process_that_only_judges_does_not_grow() -> None:
     gc.collect()
     few = _objects_after(30)

@@ -23,6 +23,7 @@ def rows(connection: sqlite3.Connection, sql: str) -> list[Any] | str:
         return str(error)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("way", ["rebuilt", "rendered"])
 def test_gold_gives_the_same_rows(shared: Path, way: str) -> None:
     different: list[tuple[str, str]] = []

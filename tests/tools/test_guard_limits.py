@@ -51,6 +51,7 @@ def nested(pair: tuple[str, str], depth: int) -> str:
     return "SELECT " + pair[0] * depth + "1" + pair[1] * depth
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("pair", DEEP)
 @pytest.mark.parametrize("dialect", sorted({*DIALECTS} - {"sqlite"}))
 def test_what_the_parser_reads_in_many_ways_is_refused_by_counts(dialect: str, pair: tuple[str, str]) -> None:
@@ -95,6 +96,7 @@ def test_patterns_of_format_take_linear_time(body: str) -> None:
     assert isinstance(verdict, Passed) or verdict.rule == "resources", verdict
 
 
+@pytest.mark.heavy
 def test_the_process_ends_at_its_time_and_the_next_one_judges(
     judge: _Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -105,6 +107,7 @@ def test_the_process_ends_at_its_time_and_the_next_one_judges(
     assert isinstance(judge.ask(LONG, "sqlite", None), Passed)
 
 
+@pytest.mark.heavy
 def test_the_process_ends_at_its_memory_and_the_next_one_judges(
     judge: _Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -257,6 +260,7 @@ def test_of_many_unknown_names_only_those_told_are_looked_up(monkeypatch: pytest
     assert len(looked) <= 3
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_short_fuzz_is_judged_within_the_limits_of_the_process(dialect: str) -> None:
     fuzz = Fuzz(dialect, 2)

@@ -70,12 +70,14 @@ def gold(shared: Path) -> Iterator[tuple[str, str, str]]:
                 yield f"defog/{number}", "sqlite", sql
 
 
+@pytest.mark.heavy
 def test_every_gold_query_passes(shared: Path) -> None:
     verdicts = [(name, check(sql, dialect)) for name, dialect, sql in gold(shared)]
     assert len(verdicts) > 900
     assert [item for item in verdicts if isinstance(item[1], Refused)] == []
 
 
+@pytest.mark.heavy
 def test_what_real_models_wrote_passes(shared: Path) -> None:
     paths = sorted((shared / "data" / "candidates").glob("*/*/*.sql"))
     ran = [path for path in paths if path.with_suffix(".csv").exists()]

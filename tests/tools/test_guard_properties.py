@@ -152,6 +152,7 @@ def reads(draw: Callable[..., object], dialect: str, evil: bool = False) -> str:
     return wrap.format(*[query] * wrap.count("{}"))
 
 
+@pytest.mark.heavy
 @settings(max_examples=60)
 @given(st.data(), dialects)
 def test_honest_reads_pass(data: st.DataObject, dialect: str) -> None:
@@ -276,6 +277,7 @@ soup = st.lists(st.sampled_from(WORDS), min_size=1, max_size=14).map(" ".join)
 prefixed = st.tuples(st.sampled_from(["SELECT * FROM orders ", "SELECT 1 ", "WITH w AS (SELECT 1) "]), soup)
 
 
+@pytest.mark.heavy
 @settings(
     max_examples=250, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.filter_too_much]
 )

@@ -298,6 +298,7 @@ ORDER LIMIT 1 'a' "id" = COUNT(*) EXISTS IN NOT NATURAL o.id c.* INSERT INTO DEL
 """
 
 
+@pytest.mark.heavy
 @given(st.lists(st.sampled_from(PIECES.split()), max_size=25))
 def test_any_text_is_linked_or_said_to_be_unreadable(pieces: list[str]) -> None:
     try:

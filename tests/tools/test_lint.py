@@ -339,6 +339,7 @@ def test_names_copied_from_the_schema_text_are_right(dialect: str, name: str) ->
     assert problems(sql, Linter(catalog)) == []
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_no_name_is_misread_for_a_word_of_the_dialect(dialect: str) -> None:
     words = {

@@ -7,6 +7,7 @@ import sqlite3
 from functools import cache
 from pathlib import Path
 
+import pytest
 from sqlglot import exp
 
 from quorum.knowledge.catalog import Catalog
@@ -52,6 +53,7 @@ def broken(tree: exp.Expr, catalog: Catalog, dice: random.Random) -> exp.Expr:
     return tree
 
 
+@pytest.mark.heavy
 def test_agrees_with_sqlite_on_broken_queries(shared: Path) -> None:
     dice = random.Random(20)
     linter = cache(lambda schema: Linter(catalog_of(schema)))

@@ -414,6 +414,7 @@ async def test_silence_is_a_timeout_and_its_calls_are_charged(harness: Make) -> 
     assert recorded == [1, 1]  # a resumed run adds up the events
 
 
+@pytest.mark.heavy
 async def test_an_endless_reply_ends_at_the_wall_clock(harness: Make) -> None:
     one = harness([Answer(b'{"a": "', forever=b"x", pause=0.02)], timeout=1.0, total_timeout=1.5)
     assert "not complete after 1.5 s" in await one.fails()
@@ -588,6 +589,7 @@ async def test_no_parallel_call_overshoots_the_dollars_by_its_prompt(harness: Ma
     assert len(one.server.requests) == 3
 
 
+@pytest.mark.heavy
 async def test_refused_parallel_calls_wait_together_and_come_back_one_by_one() -> None:
     """Twenty-four at once, twenty more than the endpoint takes: it must not be stormed."""
     with ChatServer([say("fine", delay=0.05)], capacity=4) as server:

@@ -96,6 +96,7 @@ def test_an_alias_does_not_stand_for_the_column_of_its_name_in_where() -> None:
     assert found.order == ("UPPER(a)",)
 
 
+@pytest.mark.heavy
 def test_columns_that_double_at_every_level_end() -> None:
     levels = ", ".join(f"c{n} AS (SELECT x + x + x AS x FROM c{n - 1})" for n in range(1, 30))
     assert summarise(f"WITH c0 AS (SELECT x FROM t), {levels} SELECT x FROM c29", "duckdb") is not None

@@ -39,6 +39,7 @@ def content_hash(path: Path) -> str:
     return hashlib.sha256(dump.encode()).hexdigest()
 
 
+@pytest.mark.heavy
 def test_two_builds_have_the_same_content(shop: Path, tmp_path: Path) -> None:
     build_sample(tmp_path / "again.db")
     assert content_hash(tmp_path / "again.db") == content_hash(shop)
@@ -92,6 +93,7 @@ def test_the_gold_answers_answer(connection: sqlite3.Connection, sample: SampleQ
     assert all(value is not None for row in rows for value in row)
 
 
+@pytest.mark.heavy
 def test_a_current_database_is_reused(tmp_path: Path) -> None:
     path = sample_database(tmp_path)
     before = path.stat()
@@ -100,6 +102,7 @@ def test_a_current_database_is_reused(tmp_path: Path) -> None:
     assert path.stat().st_mtime_ns == before.st_mtime_ns
 
 
+@pytest.mark.heavy
 def test_an_outdated_database_is_rebuilt(tmp_path: Path) -> None:
     path = sample_database(tmp_path)
     fresh = content_hash(path)

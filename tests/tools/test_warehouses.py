@@ -22,6 +22,7 @@ for package, extra in (
     pytest.importorskip(package, reason=f"the extra quorum-sql[{extra}] is not installed")
 
 
+@pytest.mark.heavy
 async def test_every_gold_query_passes_guard_and_lint_and_runs() -> None:
     with ExitStack() as stack:
         for question in questions(stack):

@@ -184,6 +184,7 @@ async def test_no_attack_runs_above_the_guard(target: Target, tmp_path: Path, li
     )
 
 
+@pytest.mark.heavy
 async def test_no_attack_leaves_anything_behind_below_the_guard(
     target: Target, tmp_path: Path, lists: Path | None
 ) -> None:

@@ -153,6 +153,7 @@ async def test_a_catalog_asks_no_query(odd: Connector, bigquery: BigqueryServer)
     assert len(bigquery.jobs) == before
 
 
+@pytest.mark.heavy
 async def test_all_datasets_of_a_project(bigquery: BigqueryServer, odd_name: str) -> None:
     url = bigquery.url(odd_name).replace(f"/{odd_name}", "", 1)
     async with connect(url) as connector:

@@ -123,6 +123,7 @@ SILENT = {
 }
 
 
+@pytest.mark.heavy
 @pytest.mark.usefixtures("hasty")
 @pytest.mark.parametrize("url", SILENT)
 async def test_a_server_that_says_nothing_is_not_waited_for(url: str, silent: int) -> None:

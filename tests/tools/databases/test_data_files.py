@@ -43,6 +43,7 @@ async def answer(path: Path | str, sql: str) -> list[tuple[object, ...]]:
         return rows(await connector.run(sql, Limits()))
 
 
+@pytest.mark.heavy
 async def test_a_folder_of_every_kind(tmp_path: Path) -> None:
     orders = "id,amount,day\n1,10.5,2024-01-31\n2,20,2024-02-01\n"
     folder = fill(tmp_path / "data", orders__csv=orders, people__jsonl='{"id": 1, "tags": ["x"]}\n')
@@ -66,6 +67,7 @@ async def test_a_folder_of_every_kind(tmp_path: Path) -> None:
     assert await answer(folder, "SELECT sum(n) FROM visits WHERE year = 2024") == [(2,)]
 
 
+@pytest.mark.heavy
 async def test_a_single_file_by_path_and_by_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(tmp_path, **{"it's 5%?__csv": '"it\'s","x\'}); drop"\n1,2\n'})
     path = tmp_path / "it's 5%?.csv"
@@ -76,6 +78,7 @@ async def test_a_single_file_by_path_and_by_url(tmp_path: Path, monkeypatch: pyt
     assert (await catalog_of("files:///it's%205%25%3F.csv")).hash == catalog.hash
 
 
+@pytest.mark.heavy
 async def test_names_that_clash(tmp_path: Path) -> None:
     folder = fill(tmp_path, orders__csv="a\n1\n", orders__json='[{"a": 2}]', ORDERS__tsv="a\n3\n")
     fill(folder, **{"orders csv__csv": "a\n4\n"})
@@ -87,6 +90,7 @@ async def test_names_that_clash(tmp_path: Path) -> None:
         assert await answer(folder, f'SELECT a FROM "{names[shown]}"') == [(value,)]
 
 
+@pytest.mark.heavy
 async def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
     folder = fill(tmp_path / "data", good__csv="a,b\n1,2\n", empty__csv="", broken__parquet="PAR1xx")
     fill(folder, broken__json='{"a": [1,', book__xlsx="PK", ragged__csv="a,b\n1,2\n3\n4,5,6\n" * 50)
@@ -113,6 +117,7 @@ async def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
     assert all(len(sentence) < 250 and "\n" not in sentence for sentence in catalog.left_out)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
@@ -190,6 +195,7 @@ async def test_a_file_without_a_header_is_said(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.heavy
 async def test_uneven_lines_are_read_and_said(tmp_path: Path) -> None:
     fill(tmp_path, foot__csv='id,v\n1,"a\nb"\n2,3\nTotal\n', long__csv="id,v\n1,2\n2,3\n3,4,5\n")
     fill(tmp_path, ends__csv="id,v\r\n1,a\n2,b\r\n")
@@ -205,6 +211,7 @@ async def test_uneven_lines_are_read_and_said(tmp_path: Path) -> None:
         assert rows(await connector.run("FROM ends", Limits())) == [(1, "a"), (2, "b")]
 
 
+@pytest.mark.heavy
 async def test_the_user_says_where_the_header_is(tmp_path: Path) -> None:
     folder = fill(
         tmp_path / "data", a__csv="x,y\nid,v\n1,2\n", b__csv="x,y\nid,v\n1,2\n", c__csv="T\nn,m\n1,2\n"
@@ -233,6 +240,7 @@ async def test_only_the_first_lines_are_looked_at_for_a_header(
     assert read == [duckdb_files.HEAD]
 
 
+@pytest.mark.heavy
 async def test_a_fault_is_said_once_until_its_file_changes(tmp_path: Path) -> None:
     folder = fill(tmp_path / "data", good__csv="a\n1\n", one__json="{", two__json="{")
     keeping, first = Keeping(tmp_path / "home", 0.0), "one.json is left out"
@@ -271,6 +279,7 @@ async def test_a_fault_of_one_of_several_databases_is_said_again_when_its_file_c
         assert connector.stamp(sentence) != before
 
 
+@pytest.mark.heavy
 async def test_types_hold_for_rows_far_beyond_a_sample(tmp_path: Path) -> None:
     lines = "".join(f"{n},{n % 5}\n" for n in range(60_000))
     fill(tmp_path, late__csv=f"id,grade\n{lines}60000,n/a\n")
@@ -290,6 +299,7 @@ async def test_a_file_too_large_to_look_through_is_sampled_and_that_is_said(
     assert catalog.left_out == ()
 
 
+@pytest.mark.heavy
 async def test_other_encodings(tmp_path: Path) -> None:
     text = "n,city\n1,Zürich\n"
     fill(tmp_path, old__csv=text.encode("latin-1"), wide__csv=text.encode("utf-16"))

@@ -284,6 +284,7 @@ async def test_a_query_over_both(both: ManyConnector) -> None:
     assert "note" not in outcome.parts[1].sql, "a column that nobody asked for"
 
 
+@pytest.mark.heavy
 async def test_duckdb_and_data_files_are_read_where_they_are_without_a_bound(
     urls: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -301,6 +302,7 @@ async def test_duckdb_and_data_files_are_read_where_they_are_without_a_bound(
             assert problem.kind in (ErrorKind.TABLE_NOT_FOUND, ErrorKind.COLUMN_NOT_FOUND)
 
 
+@pytest.mark.heavy
 async def test_a_duckdb_whose_views_read_files_is_read_in_parts(urls: list[str], tmp_path: Path) -> None:
     (tmp_path / "cities.csv").write_text("customer,city\n1,Ghent\n2,Lyon\n")
     place = tmp_path / "lake.duckdb"
@@ -470,6 +472,7 @@ async def test_a_database_that_cannot_be_opened_is_named(urls: list[str], tmp_pa
     assert children() == []
 
 
+@pytest.mark.heavy
 async def test_a_part_whose_process_is_stopped_ends_in_time_and_the_next_query_runs(urls: list[str]) -> None:
     async with connect_all(urls) as connector:
         joined = "SELECT count(*) FROM orders AS o JOIN customers AS c ON o.customer = c.id"
@@ -484,6 +487,7 @@ async def test_a_part_whose_process_is_stopped_ends_in_time_and_the_next_query_r
         assert rows(await connector.run(joined, Limits())) == [(3,)]
 
 
+@pytest.mark.heavy
 async def test_a_part_that_fails_ends_the_others(
     both: ManyConnector, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -219,6 +219,7 @@ def queries(draw: st.DrawFn, tables: tuple[str, ...]) -> str:
     return f"SELECT {', '.join(shown)} FROM {source} WHERE {where}"
 
 
+@pytest.mark.heavy
 @settings(max_examples=400)
 @given(data=st.data())
 def test_a_query_gives_the_same_rows(bench: Bench, data: st.DataObject) -> None:

@@ -73,6 +73,7 @@ async def told(shop: Connector, sql: str) -> Estimate:
     return found
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("sql", "parts"),
     [

@@ -311,6 +311,7 @@ async def test_an_error_after_many_rows(odd: Connector) -> None:
 # Limits
 
 
+@pytest.mark.heavy
 async def test_ten_million_rows_are_not_fetched(odd: Connector) -> None:
     outcome = await odd.run("SELECT i, 'text' AS t FROM generate_series(1, 10000000) AS i", Limits(rows=1000))
     assert isinstance(outcome, QueryResult)

@@ -124,6 +124,7 @@ async def test_rows_are_the_planners(shop: Connector) -> None:
     assert (await told(shop, "SELECT * FROM small")).rows == 100
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("sql", "why"),
     [

@@ -70,6 +70,7 @@ async def test_the_system_is_told_to_watch_idle_connections(far: Connector) -> N
         assert line.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 20_000
 
 
+@pytest.mark.heavy
 @pytest.mark.usefixtures("hasty")
 async def test_a_half_open_connection_is_noticed_before_a_query_and_replaced(
     far: Connector, proxy: Proxy
@@ -98,6 +99,7 @@ async def test_a_connection_that_freezes_in_mid_query_costs_the_querys_own_time(
     assert rows(await far.run("SELECT 1", Limits())) == [(1,)]
 
 
+@pytest.mark.heavy
 @pytest.mark.usefixtures("hasty")
 async def test_a_server_that_accepts_and_says_nothing(proxy: Proxy) -> None:
     proxy.freeze()
@@ -121,6 +123,7 @@ async def test_connections_that_are_reset_in_mid_query(
     await until(lambda: not working(postgres, "WITH RECURSIVE spin"))
 
 
+@pytest.mark.heavy
 async def test_an_answer_that_trickles_is_cut_at_the_limit(far: Connector, proxy: Proxy) -> None:
     proxy.slow(512)
     started = time.monotonic()

@@ -145,6 +145,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("what", CHANGES)
 async def test_what_changed_is_read_again_and_nothing_else(what: str, shop: Shop) -> None:
     statements, expected = CHANGES[what]
@@ -167,6 +168,7 @@ SOME = settings(
 )
 
 
+@pytest.mark.heavy
 @SOME
 @given(steps=st.lists(st.lists(STEPS, max_size=4), min_size=1, max_size=3))
 async def test_whatever_changes_a_renewed_catalog_is_the_one_that_reading_all_gives(
@@ -191,6 +193,7 @@ GRANT SELECT (a) ON plain TO {role};
 """
 
 
+@pytest.mark.heavy
 async def test_grants_and_policies_count_at_the_next_renewal(shop: Shop) -> None:
     role = f"{shop.name}_renewer"
     shop.change(READER.format(role=role, password=PASSWORD))

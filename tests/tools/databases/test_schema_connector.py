@@ -140,6 +140,7 @@ async def test_samples_are_few_short_and_never_private(tmp_path: Path) -> None:
             assert any("privacy" in note and "PASSWORD" in note for note in catalog.notes) == (samples > 0)
 
 
+@pytest.mark.heavy
 async def test_the_largest_schema_does_not_hold_up_the_event_loop(shared: Path) -> None:
     folder = shared / "data" / "spider2-snow" / "resource" / "databases" / "COVID19_USA"
     turns = 0

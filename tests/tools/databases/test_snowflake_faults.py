@@ -74,6 +74,7 @@ def logins(snowflake: SnowflakeServer) -> int:
     return len(snowflake.control()["logins"])
 
 
+@pytest.mark.heavy
 def test_the_longest_silence() -> None:
     """A dead peer costs an answer on an open session, the end of that, and a login: two connects of two."""
     waits = snowflake_session.BEGIN_SECONDS + 3 * CANCEL_SECONDS
@@ -148,6 +149,7 @@ async def test_who_is_not_let_in_any_more_is_told(near: Connector, snowflake: Sn
 # Networks
 
 
+@pytest.mark.heavy
 @pytest.mark.usefixtures("hasty")
 async def test_a_half_open_connection_is_noticed_before_a_query_and_replaced(
     far: Connector, proxy: Proxy
@@ -230,6 +232,7 @@ async def test_a_service_that_is_not_to_be_had_for_a_moment_is_asked_again(
     assert "The server does not answer: HTTP 503: Service Unavailable" in outcome.message
 
 
+@pytest.mark.heavy
 async def test_an_answer_that_trickles_is_cut_at_the_limit(far: Connector, proxy: Proxy) -> None:
     proxy.slow(512)
     started = time.monotonic()
@@ -241,6 +244,7 @@ async def test_an_answer_that_trickles_is_cut_at_the_limit(far: Connector, proxy
     assert rows(await far.run("SELECT 1", Limits())) == [(1,)]
 
 
+@pytest.mark.heavy
 async def test_a_server_that_dies_in_mid_query(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(snowflake_session, "AGAIN", (0, 0, 0))
     with running_snowflake() as doomed:

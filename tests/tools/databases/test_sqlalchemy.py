@@ -380,6 +380,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.heavy
 def test_a_driver_that_hangs_holds_up_nothing(tmp_path: Path, root: Path) -> None:
     sqlite3.connect(tmp_path / "a.db").close()
     command = [sys.executable, "-c", HANGS, str(tmp_path / "a.db")]

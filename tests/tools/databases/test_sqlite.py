@@ -159,6 +159,7 @@ async def test_huge_value_is_refused_by_the_engine(odd: Connector) -> None:
     assert outcome.kind is ErrorKind.RESOURCES
 
 
+@pytest.mark.heavy
 async def test_function_call_that_never_ends_is_stopped(odd: Connector) -> None:
     """Inside of one call SQLite looks at no clock: only killing the process helps."""
     await only(odd, "SELECT 1")
@@ -222,6 +223,7 @@ async def test_a_message_that_quotes_a_huge_value_is_cut(odd: Connector) -> None
 # The file's state
 
 
+@pytest.mark.heavy
 async def test_locked(tmp_path: Path) -> None:
     path = tmp_path / "busy.db"
     build(path, "CREATE TABLE t (x);")

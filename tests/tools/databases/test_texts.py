@@ -108,6 +108,7 @@ def ask_mariadb(mariadb: MariadbServer) -> Iterator[object]:
         yield ask
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("dialect", ["postgres", "mysql"])
 def test_a_word_is_found_exactly_where_the_engine_reads_it(
     request: pytest.FixtureRequest, dialect: str

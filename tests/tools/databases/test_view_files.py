@@ -83,6 +83,7 @@ async def test_views_below_the_databases_folder_are_read(shop: Connector) -> Non
     assert rows(listed) == [(1, None), (2, None)]
 
 
+@pytest.mark.heavy
 async def test_relative_names_start_where_the_process_does_or_else_at_the_database(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -118,6 +119,7 @@ async def test_what_is_left_out_is_said_with_the_reason(shop: Connector, project
     assert "cannot be read" in said(catalog, "built")
 
 
+@pytest.mark.heavy
 async def test_a_folder_that_the_user_names_is_read_too(project: Path) -> None:
     for named in (project.parent / "outside", "../outside", "../outside/secret.csv"):
         async with connect(f"duckdb:///{project}/shop.duckdb?files={named}") as connector:
@@ -200,6 +202,7 @@ async def test_a_view_is_not_left_out_because_time_is_up(
     assert "orders" in names
 
 
+@pytest.mark.heavy
 async def test_a_view_that_cannot_be_read_is_said_again_once_a_file_changes(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("n\n1\n")
     with duckdb.connect(str(tmp_path / "shop.duckdb")) as made:

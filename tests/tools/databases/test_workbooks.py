@@ -35,6 +35,7 @@ def workbook(path: Path, **sheets: list[list[Any]]) -> Path:
 ORDERS = [["id", "city"], [1, "Bern"], [2, "Basel"]]
 
 
+@pytest.mark.heavy
 async def test_values_have_their_types(tmp_path: Path) -> None:
     days = [datetime(2024, 5, 1), datetime(2024, 5, 2)]
     sheet = [
@@ -81,6 +82,7 @@ async def test_times_and_moments(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.heavy
 async def test_sheets_are_tables(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     many = workbook(folder / "shop 1.xlsx", Orders=ORDERS, Empty=[], Hidden=ORDERS)
@@ -95,6 +97,7 @@ async def test_sheets_are_tables(tmp_path: Path) -> None:
     assert await answer(folder, "SELECT city FROM shop_1_Orders WHERE id = 2") == [("Basel",)]
 
 
+@pytest.mark.heavy
 async def test_the_user_says_where_a_sheets_header_is(tmp_path: Path) -> None:
     path = workbook(tmp_path / "a.xlsx", One=ORDERS, Two=ORDERS)
     catalog = await catalog_of(f"{path}?skip=One:no-header&skip=Two:1")
@@ -123,6 +126,7 @@ def test_a_workbook_that_would_unpack_to_more_than_a_bound_is_not_unpacked(
         session.WorkbookSession(str(path), 2**31).run("", 10, 2**20, 1.0)
 
 
+@pytest.mark.heavy
 async def test_what_is_no_workbook_is_said_in_one_line(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     good = workbook(folder / "good.xlsx", One=ORDERS)
@@ -163,6 +167,7 @@ async def test_without_the_extra_the_way_to_it_is_said(
     assert said.endswith(install_hint("xlsx"))
 
 
+@pytest.mark.heavy
 async def test_a_workbook_is_what_it_was_when_it_was_opened(tmp_path: Path) -> None:
     path = workbook(tmp_path / "a.xlsx", One=ORDERS)
     async with connect(str(path)) as connector:

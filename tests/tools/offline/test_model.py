@@ -171,6 +171,7 @@ def test_every_role_that_has_a_template_can_be_played(root: Any) -> None:
     assert RULES.keys() <= templates
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("role", FORMS)
 def test_every_role_is_answered_in_its_form(role: str, context: PromptContext) -> None:
     form, variables = FORMS[role]

@@ -205,6 +205,8 @@ def trust(answer: dict[str, Any]) -> tuple[str, Tone]:
     """The confidence in words, ``likely right (76 %)``, and its tone: not good where a check warns."""
     if (answer.get("vote") or {}).get("settled") == "verified":
         return "verified", "good"
+    if answer.get("demonstration"):  # the fit is of language models' votes
+        return "not judged", "warn"
     confidence = float(answer.get("confidence") or 0.0)
     low, high = confidence < LOW, confidence >= GOOD
     word = "probably wrong" if low else "likely right" if high else "may be right"
@@ -220,6 +222,8 @@ def grounds(answer: dict[str, Any]) -> str:
     vote, voted = answer.get("vote") or {}, clusters_of(answer)
     if vote.get("settled") == "verified":
         return "a person verified the query"
+    if answer.get("demonstration"):
+        return "rules wrote the query, no language model"
     doubts, shown = answer.get("doubts") or [], readings_of(answer)[0]
     differ = sum(len(each["candidates"]) for each in voted[1:])
     winner: dict[str, Any] = next(

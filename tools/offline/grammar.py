@@ -61,22 +61,25 @@ class Reading:
     Attributes:
         hits: What its words name, in their order.
         unread: Whether most words that could name something name nothing.
+        ignored: Words that could name something and name nothing: the query goes without them.
     """
 
     tables: list[Table]
     words: list[str]
     hits: list[Hit] = field(default_factory=list)
     unread: bool = False
+    ignored: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        unknown, at = 0, 0
+        at = 0
         while at < len(self.words):
             width, hit = next(self._named(at), (1, None))
             if hit is not None:
                 self.hits.append(hit)
-            unknown += hit is None and self._could_name(self.words[at])
+            elif self._could_name(self.words[at]):
+                self.ignored.append(self.words[at])
             at += width
-        self.unread = all(hit.score == _GUESS for hit in self.hits) or unknown > 2 * len(self.hits)
+        self.unread = all(hit.score == _GUESS for hit in self.hits) or len(self.ignored) > 2 * len(self.hits)
         if self.hits:
             reached, hits = self.paths(self.main), [self._nearest(hit) for hit in self.hits]
             self.hits = [hit for hit in hits if id(hit.table) in reached]

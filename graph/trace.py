@@ -75,10 +75,12 @@ def plain(value: Any, change: Callable[[str], Any] = str) -> Any:
     """
     kind = type(value)
     if kind is str:
-        return change(value)
+        return value if change is str else change(value)
     if kind is int or kind is bool or value is None:
         return value
     if kind is dict:
+        if change is str:
+            return {str(key): plain(item) for key, item in value.items()}
         return {_key(change, str(key)): plain(item, change) for key, item in value.items()}
     if kind is list or kind is tuple:
         return [plain(item, change) for item in value]
@@ -242,8 +244,11 @@ class Trace(RunFolder):
         if self._closed:  # a cancelled task's last words: recorders never raise
             return
         event = plain(moment | fields, self._clean if self.redact else str)
-        whole = {name: event[name] for name in _WHOLE if kind == "model_call" and name in event}
-        self._writer.append(_LINE.encode(plain(event, self._stored) | whole))
+        line = _LINE.encode(event)
+        if len(line) > LONG:  # else no text in it is longer
+            whole = {name: event[name] for name in _WHOLE if kind == "model_call" and name in event}
+            line = _LINE.encode(plain(event, self._stored) | whole)
+        self._writer.append(line)
         if self.listener is not None:
             self.listener(event)
 

@@ -188,7 +188,8 @@ class BigqueryServer:
             raise ApiError(401, "authError", "Request had invalid authentication credentials.")
         match (method, *path):
             case ("GET", "datasets"):
-                return {"datasets": [_dataset(name) for name in self.engine.datasets()]}
+                shown = [name for name in self.engine.datasets() if name not in self.engine.closed]
+                return {"datasets": [_dataset(name) for name in shown]}
             case ("GET", "datasets", dataset):
                 self.engine.tables(dataset)
                 return _dataset(dataset)

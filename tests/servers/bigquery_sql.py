@@ -68,6 +68,10 @@ class Engine:
         self.lock = threading.RLock()
         self.described: dict[tuple[str, str], dict[str, Any]] = {}
         """What DuckDB does not know of a table: partitions, clusters, descriptions."""
+        self.closed: set[str] = set()
+        """Datasets that the account may not look into."""
+        self.unread: set[str] = set()
+        """Datasets of which the account may list the tables and read none."""
 
     def execute(self, script: str, dataset: str) -> list[tuple[Any, ...]]:
         """Run DuckDB's own SQL in a dataset, which is made if it is not there."""
@@ -81,6 +85,10 @@ class Engine:
 
     def tables(self, dataset: str) -> dict[str, str]:
         """Kind by name."""
+        if dataset in self.closed:
+            name = f"{PROJECT}:{dataset}"
+            message = f"Dataset {name}: Permission bigquery.datasets.get denied on dataset {name}"
+            raise ApiError(403, "accessDenied", f"Access Denied: {message} (or it may not exist).")
         if dataset not in self.datasets():
             raise ApiError(404, "notFound", f"Not found: Dataset {PROJECT}:{dataset}")
         of = "WHERE schema_name = ? AND NOT internal"
@@ -96,6 +104,10 @@ class Engine:
         kind = self.tables(dataset).get(table)
         if kind is None:
             raise ApiError(404, "notFound", f"Not found: Table {PROJECT}:{dataset}.{table}")
+        if dataset in self.unread:
+            name = f"{PROJECT}:{dataset}.{table}"
+            message = f"Table {name}: Permission bigquery.tables.get denied on table {name}"
+            raise ApiError(403, "accessDenied", f"Access Denied: {message} (or it may not exist).")
         with self.lock:
             cursor = self.connection.cursor()
             try:

@@ -328,6 +328,8 @@ async def control(request: Request) -> JSONResponse:
     elif what == "cluster":
         sql = "INSERT OR REPLACE INTO _fs_global.main.described VALUES (?, ?)"
         engine.fakesnow.duck_conn.execute(sql, [body["path"], body["key"]])
+    elif what == "close":
+        engine.fakesnow.duck_conn.execute("INSERT INTO _fs_global.main.closed VALUES (?)", [body["schema"]])
     elif what == "secrets":
         STATE.secrets |= body
     elif what == "end_sessions":

@@ -44,6 +44,7 @@ TABLES = """
         LEFT JOIN _fs_global._fs_information_schema._fs_tables_ext e
         ON (ext_table_catalog, ext_table_schema, ext_table_name) = (database_name, schema_name, table_name)
     WHERE database_name = '{database}' AND schema_name != '_fs_information_schema'
+        AND schema_name NOT IN (FROM _fs_global.main.closed)
     UNION ALL
     SELECT database_name, schema_name, view_name, 'VIEW', comment, NULL, NULL, NULL, NULL FROM duckdb_views()
     WHERE database_name = '{database}' AND schema_name != '_fs_information_schema' AND NOT internal
@@ -130,17 +131,23 @@ class Engine:
         self.policies: dict[str, list[str]] = {}
         self.user, self.role = "ANALYST", "READER"
         self.fakesnow.duck_conn.execute(
-            "CREATE TABLE _fs_global.main.described (path VARCHAR PRIMARY KEY, clustering VARCHAR)"
+            "CREATE TABLE _fs_global.main.described (path VARCHAR PRIMARY KEY, clustering VARCHAR);"
+            "CREATE TABLE _fs_global.main.closed (name VARCHAR)"
         )
         for database in DATABASES:
             self.fakesnow.connect(database, "PUBLIC").close()
             self.fakesnow.duck_conn.execute(TABLES.format(database=database))
 
     def exists(self, database: str, schema: str | None) -> bool:
-        """Whether a schema is there, by its exact name."""
-        sql = "SELECT schema_name FROM duckdb_schemas() WHERE database_name = ?"
-        found = [row[0] for row in self._asked(sql, [database])]
+        """Whether a schema is there and open, by its exact name."""
+        found = self.schemas(database)
         return schema in found if schema else bool(found)
+
+    def schemas(self, database: str) -> list[str]:
+        """Those that the role may use."""
+        sql = """SELECT schema_name FROM duckdb_schemas() WHERE database_name = ?
+            AND schema_name NOT IN (FROM _fs_global.main.closed)"""
+        return [row[0] for row in self._asked(sql, [database])]
 
     def administer(self, sql: str, database: str, schema: str) -> list[list[Any]]:
         """Run statements as somebody who may do everything; the rows of the last one."""
@@ -208,6 +215,8 @@ class Engine:
         if found := re.fullmatch(rf"SHOW GRANTS TO ROLE {name}", sql):
             names = ["privilege", "granted_on", "name"]
             return _texts(names, self.grants.get(found[1], []))
+        if found := re.fullmatch(rf"SHOW SCHEMAS IN DATABASE {name}", sql):
+            return _texts(["name"], [[each] for each in self.schemas(found[1]) if each.isupper()])
         if found := re.fullmatch(rf"SHOW ROW ACCESS POLICIES IN DATABASE {name}", sql):
             paths = [policy.split(".") for policy in self.policies if policy.startswith(f"{found[1]}.")]
             return _texts(["database_name", "schema_name", "name"], paths)

@@ -15,6 +15,7 @@ from quorum.tools.databases.base import Account, Snapshot
 from quorum.tools.databases.bigquery_errors import client_errors, failure, query_error
 from quorum.tools.databases.bigquery_session import REFUSED, BigqueryLink, client_of
 from quorum.tools.databases.bigquery_url import Target
+from quorum.tools.databases.introspection import nothing_to_read
 from quorum.tools.databases.postgres_errors import sentence
 from quorum.tools.databases.server import Gone, Link, Refusal, ServerConnector, aside
 from quorum.tools.databases.texts import unsendable
@@ -29,6 +30,11 @@ HINTS = (
         "Log in with `gcloud auth application-default login`, or name a key file with ?credentials=FILE.",
     ),
     ("(?i)not found", "Check the project's and the dataset's name, and ?location=."),
+    (
+        "bigquery.jobs.create",
+        "Whoever asks needs roles/bigquery.jobUser on the project that pays: gcloud projects "
+        "add-iam-policy-binding PROJECT --member=user:NAME --role=roles/bigquery.jobUser",
+    ),
     (
         "(?i)access denied|permission",
         "The account needs bigquery.jobUser, and bigquery.dataViewer on the data.",
@@ -143,9 +149,9 @@ class BigqueryConnector(ServerConnector):
                     self._client = await aside(client_of, self._target)
                 link = BigqueryLink(self._client, self._target)
                 if not self._opened:
-                    for place in self._target.places:
-                        await aside(self._client.get_dataset, ".".join(place))
                     self._user = await link.in_thread(link.user)
+                    for place in self._target.places:
+                        await aside(self._look_into, self._client, *place)
         except TimeoutError:
             raise self.unreachable(Gone("it does not answer")) from None
         except (Gone, Refusal) as error:
@@ -153,6 +159,36 @@ class BigqueryConnector(ServerConnector):
         except client_errors() as error:
             raise self.unreachable(failure(error)) from None
         return link
+
+    def _look_into(self, client: Client, project: str, dataset: str) -> None:
+        from google.api_core.exceptions import Forbidden, NotFound
+
+        try:
+            client.get_dataset(f"{project}.{dataset}")
+        except (Forbidden, NotFound) as error:
+            raise self.missing_right(client, project, dataset, failure(error)) from None
+
+    def missing_right(
+        self, client: Client, project: str, dataset: str, why: Gone | Refusal, tables: int = 0
+    ) -> DatabaseUnavailable:
+        """Why a dataset shows nothing: it is absent, closed, or holds ``tables`` that may not be read."""
+        try:
+            known = [item.dataset_id for item in client.list_datasets(project)]
+        except client_errors():  # it may not look
+            known = []
+        forbidden = isinstance(why, Refusal) and why.state == "accessDenied"
+        schemas = dict.fromkeys(known, (True, 0)) | ({dataset: (True, tables)} if tables else {})
+        if dataset in known and not tables:
+            schemas[dataset] = (False, 0)
+        who = self._user or "the account"
+        kind = "serviceAccount" if who.endswith(".gserviceaccount.com") else "user"
+        grants = {"read": f'GRANT `roles/bigquery.dataViewer` ON SCHEMA {{}} TO "{kind}:{who}";'}
+        problem = nothing_to_read(
+            self.place, who, (dataset,), schemas, grants, lambda name: f"`{project}.{name}`", hides=forbidden
+        )
+        assert problem is not None
+        said = self.scrubbed(why.message if isinstance(why, Refusal) else str(why))
+        return DatabaseUnavailable(str(problem), hint=f"{said} {problem.hint}")
 
     def unreachable(self, why: Gone | Refusal) -> DatabaseUnavailable:
         """The error that the database cannot be asked."""

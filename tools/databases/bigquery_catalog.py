@@ -56,12 +56,16 @@ async def introspect(connector: BigqueryConnector, before: Snapshot | None, samp
             names = await asyncio.to_thread(_datasets, client, connector.project)
             places = tuple((connector.project, name) for name in names)
         listed = await asyncio.gather(
-            *(asyncio.to_thread(_listed, client, ".".join(place)) for place in places)
+            *(asyncio.to_thread(_listed, connector, client, *place) for place in places)
         )
         groups = [group for found in listed for group in _shards(found)]
         tables = [table for found in await asyncio.gather(*map(one, groups)) for table in found]
     except client_errors() as error:
         raise connector.unreachable(failure(error)) from None
+    if not tables and look.left_out:
+        place, found = next((place, found) for place, found in zip(places, listed, strict=True) if found)
+        why = Refusal("accessDenied", look.left_out[0])
+        raise await asyncio.to_thread(connector.missing_right, client, *place, why, len(found))
     return look.snapshot(tables)
 
 
@@ -69,8 +73,13 @@ def _datasets(client: Client, project: str) -> list[str]:
     return [item.dataset_id for item in client.list_datasets(project)]
 
 
-def _listed(client: Client, dataset: str) -> list[Any]:
-    return list(client.list_tables(dataset))
+def _listed(connector: BigqueryConnector, client: Client, project: str, dataset: str) -> list[Any]:
+    from google.api_core.exceptions import Forbidden
+
+    try:
+        return list(client.list_tables(f"{project}.{dataset}"))
+    except Forbidden as error:
+        raise connector.missing_right(client, project, dataset, failure(error)) from None
 
 
 def _shards(listed: Sequence[Any]) -> Iterator[list[Any]]:

@@ -360,34 +360,51 @@ def nothing_to_read(
     wanted: Sequence[str],
     schemas: Mapping[str, tuple[bool, int]],
     grants: Mapping[str, str],
+    written: Callable[[str], str],
+    *,
+    hides: bool = False,
 ) -> DatabaseUnavailable | None:
     """Why an account sees no table: the first schema that is absent, closed, or full of unreadable tables.
 
     Args:
         wanted: The schemas that the URL names; all where it names none.
         schemas: Those that the engine shows: whether the account may use it, and how many tables it holds.
-        grants: The statement that gives the right, by "use" and "read", with {} for the schema. Without "use"
-            the engine hides what an account has no right to.
+        grants: The statements that give the rights, by "use" and "read", with {} for the schema.
+        written: A schema's name as SQL.
+        hides: Whether the engine hides what an account has no right to.
 
     Returns:
         None where the schemas are simply empty.
     """
     for name in sorted(wanted or schemas, key=schemas.__contains__):
+        usable, tables = schemas.get(name, (False, 0))
+        all_rights = " ".join(grant.format(written(name)) for grant in grants.values())
         if name not in schemas:
-            known = sorted(schemas, key=lambda other: -SequenceMatcher(None, name, other).ratio())
-            there = f"There are: {listed(known)}." if known else f"{who} sees no schema at all."
-            if "use" in grants:
+            there = (
+                f"There are: {listed(nearest(name, schemas))}."
+                if schemas
+                else f"{who} sees no schema at all."
+            )
+            if not hides:
                 return DatabaseUnavailable(f"{place} holds no schema {name}.", hint=there)
-            hint = f"{there} If it is there: {grants['read'].format(name)}"
-            return DatabaseUnavailable(f"{place} holds no schema {name}, or hides it from {who}.", hint=hint)
-        usable, tables = schemas[name]
+            message = f"{place} holds no schema {name}, or hides it from {who}."
+            return DatabaseUnavailable(message, hint=f"{there} If it is there: {all_rights}")
         if not usable:
             message = f"{who} has no right to use the schema {name} of {place}."
-            return DatabaseUnavailable(message, hint=" ".join(g.format(name) for g in grants.values()))
+            return DatabaseUnavailable(message, hint=all_rights)
         if tables:
             message = f"{who} may read none of the {tables} tables of the schema {name} of {place}."
-            return DatabaseUnavailable(message, hint=grants["read"].format(name))
-    return None
+            return DatabaseUnavailable(message, hint=grants["read"].format(written(name)))
+    if not hides:
+        return None
+    rights = [grants["read"].format(written(name)) for name in list(wanted or schemas)[:NAMED]]
+    message = f"{place} holds no table, or hides all from {who}."
+    return DatabaseUnavailable(message, hint=f"If it holds any: {' '.join(rights)}")
+
+
+def nearest(name: str, known: Iterable[str]) -> list[str]:
+    """The names, those that are most like ``name`` first."""
+    return sorted(known, key=lambda other: -SequenceMatcher(None, name, other).ratio())
 
 
 def quoted(*names: str) -> str:

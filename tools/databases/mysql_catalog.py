@@ -107,7 +107,8 @@ async def introspect(connector: MysqlConnector, before: Snapshot | None, samples
         who = "@".join(f"'{part}'" for part in rows[0]["account"].rsplit("@", 1)) if rows else "the account"
         grants = {"read": f"GRANT SELECT ON {{}}.* TO {who};"}
         found = {row["name"]: (True, row["tables"]) for row in rows}
-        if problem := nothing_to_read(connector.place, who, connector.schemas, found, grants):
+        problem = nothing_to_read(connector.place, who, connector.schemas, found, grants, quoted, hides=True)
+        if problem:
             raise problem
     return look.snapshot(await with_values(look, sources, samples))
 

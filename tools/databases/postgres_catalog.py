@@ -149,7 +149,7 @@ async def _check_rights(connector: PostgresConnector, look: Introspection) -> No
         "read": f"GRANT SELECT ON ALL TABLES IN SCHEMA {{}} TO {who};",
     }
     schemas = {row["name"]: (row["usable"], row["tables"]) for row in rows}
-    if problem := nothing_to_read(connector.place, who, connector.schemas, schemas, grants):
+    if problem := nothing_to_read(connector.place, who, connector.schemas, schemas, grants, quoted):
         raise problem
 
 

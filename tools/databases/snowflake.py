@@ -16,7 +16,7 @@ from quorum.tools.databases.postgres_errors import sentence
 from quorum.tools.databases.server import Gone, Link, Refusal, ServerConnector
 from quorum.tools.databases.snowflake_errors import driver_errors, failure, query_error
 from quorum.tools.databases.snowflake_session import Session, SnowflakeLink
-from quorum.tools.databases.snowflake_url import Target, together
+from quorum.tools.databases.snowflake_url import Place, Target, together
 from quorum.tools.databases.texts import unsendable
 from quorum.tools.query import Estimate, Limits, QueryError
 
@@ -125,7 +125,20 @@ class SnowflakeConnector(ServerConnector):
         except Gone as error:
             raise self._unreachable(error) from None
         except driver_errors() as error:
+            if "requested schema" in str(error) and self.target.places:
+                raise await self._schema_hidden() from None
             raise self._unreachable(failure(error)) from None
+
+    async def _schema_hidden(self) -> DatabaseUnavailable:
+        """Why there is no session in the schema that the URL names, as a session without it tells."""
+        from quorum.tools.databases.snowflake_catalog import missing_right
+
+        wanted = self.target.current
+        async with SnowflakeConnector(replace(self.target, places=(Place(wanted.database),))) as database:
+            try:
+                return await missing_right(database, self.place, (wanted,), {})
+            except (Gone, Refusal, TimeoutError) as error:
+                return self._unreachable(error if isinstance(error, Refusal) else Gone(str(error)))
 
     async def _logged_in(self) -> Link:
         """A link on the session that is there, or on a new one."""

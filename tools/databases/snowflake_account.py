@@ -53,7 +53,7 @@ RUNS = ("PROCEDURE",)
 
 async def identity_of(connector: SnowflakeConnector) -> tuple[str, ...]:
     """See ``Connector.identity``; policies may hang on any role of a session."""
-    who = await _who(connector)
+    who = await who_asks(connector)
     known = ("account", "host", "port")
     where = [f"{name}: {connector.target.parameters.get(name)}" for name in known]
     places = [f"place: {place.database} {place.schemas}" for place in connector.target.places]
@@ -62,7 +62,7 @@ async def identity_of(connector: SnowflakeConnector) -> tuple[str, ...]:
 
 async def account_of(connector: SnowflakeConnector) -> Account:
     """See ``Connector.account``; roles that a role holds count as its own."""
-    who = await _who(connector)
+    who = await who_asks(connector)
     try:
         roles = await _roles(connector, [who["ROLE"], *_others(who["OTHERS"])])
     except (Gone, TimeoutError) as error:
@@ -73,7 +73,7 @@ async def account_of(connector: SnowflakeConnector) -> Account:
     return Account(name, (*powers, *_sentences(roles)), sealed=False)
 
 
-async def _who(connector: SnowflakeConnector) -> dict[str, Any]:
+async def who_asks(connector: SnowflakeConnector) -> dict[str, Any]:
     """User and roles, by the names in ``WHO``.
 
     Raises:

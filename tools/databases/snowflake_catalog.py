@@ -8,17 +8,25 @@ does, so the first ones of each table are all that is read, and none of views.
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from quorum.knowledge.catalog import Column, ForeignKey, Table
 from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases.base import Snapshot
 from quorum.tools.databases.batches import texts
-from quorum.tools.databases.introspection import CATALOG_SECONDS, TEXT_CHARACTERS, Introspection, listed
+from quorum.tools.databases.introspection import (
+    CATALOG_SECONDS,
+    TEXT_CHARACTERS,
+    Introspection,
+    listed,
+    nothing_to_read,
+)
 from quorum.tools.databases.server import Gone, Refusal
+from quorum.tools.databases.snowflake_account import who_asks
 from quorum.tools.databases.snowflake_url import Place, quoted
 from quorum.tools.query import ErrorKind, Limits, QueryError
 
@@ -72,7 +80,11 @@ async def introspect(connector: SnowflakeConnector, before: Snapshot | None, sam
     try:
         told = await asyncio.gather(*(_listed(connector, place) for place in places))
         marks = {table.full_name: mark for found in told for table, mark in found}
-        tables = await _readable(connector, look, [table for found in told for table, _ in found])
+        known = [table for found in told for table, _ in found]
+        tables = await _readable(connector, look, known)
+        if not tables and not look.left_out:
+            counts = Counter((table.database, table.schema) for table in known)
+            raise await missing_right(connector, connector.place, places, counts)
         policies = await asyncio.gather(*(_filtered(connector, place.database) for place in places))
     except (Gone, Refusal, TimeoutError) as error:
         reason = error.message if isinstance(error, Refusal) else str(error) or "it takes too long"
@@ -90,6 +102,35 @@ async def introspect(connector: SnowflakeConnector, before: Snapshot | None, sam
     if filtered:
         look.notes.append(f"Row access policies may hide rows of: {listed(filtered)}.")
     return look.snapshot(filled, filtered)
+
+
+async def missing_right(
+    connector: SnowflakeConnector, place: str, wanted: Sequence[Place], tables: Mapping[Name, int]
+) -> DatabaseUnavailable:
+    """Why the role sees no table; Snowflake does not tell what is absent from what it may not see.
+
+    Args:
+        place: Where the URL points, for people.
+        wanted: What the URL names.
+        tables: How many the role may know of, by database and schema.
+
+    Raises:
+        Gone, Refusal, TimeoutError, DatabaseUnavailable: Snowflake does not answer.
+    """
+    problems = []
+    for database, names in ((each.database, each.schemas) for each in wanted):
+        limits = Limits(rows=10_000, seconds=CATALOG_SECONDS)
+        rows = await connector.ask(f"SHOW SCHEMAS IN DATABASE {quoted(database)}", limits)
+        shown = [row["name"] for row in rows if row["name"] != "INFORMATION_SCHEMA"]
+        schemas = {name: (True, tables.get((database, name), 0)) for name in shown}
+        who = (await who_asks(connector))["ROLE"]
+        grants = {
+            "use": f"GRANT USAGE ON SCHEMA {{}} TO ROLE {quoted(who)};",
+            "read": f"GRANT SELECT ON ALL TABLES IN SCHEMA {{}} TO ROLE {quoted(who)};",
+        }
+        written = partial(quoted, database)
+        problems.append(nothing_to_read(place, who, names, schemas, grants, written, hides=True))
+    return next(filter(None, problems))
 
 
 async def _listed(connector: SnowflakeConnector, place: Place) -> list[tuple[Table, str]]:

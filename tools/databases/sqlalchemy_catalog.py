@@ -8,12 +8,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from quorum.knowledge.catalog import Catalog, Column, ForeignKey, Table
-from quorum.tools.databases.introspection import SAMPLE_ROWS, TEXT_CHARACTERS, Introspection, is_unread
+from quorum.tools.databases.introspection import (
+    SAMPLE_ROWS,
+    TEXT_CHARACTERS,
+    Introspection,
+    is_unread,
+    nothing_to_read,
+)
 from quorum.tools.databases.postgres_errors import sentence
 from quorum.tools.databases.sqlalchemy_errors import refusal_of
 from quorum.tools.query import ErrorKind, QueryError
@@ -39,25 +46,32 @@ class Reflected:
         sources: The same as SQLAlchemy has them, by full name.
         unread: Their columns of bytes.
         left_out: What it could not tell of, with the reason.
+        schemas: Those of the database; only where no table was found in those that the URL names.
     """
 
     tables: list[Table] = field(default_factory=list)
     sources: dict[str, sqlalchemy.FromClause] = field(default_factory=dict)
     unread: dict[str, set[str]] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
+    schemas: list[str] = field(default_factory=list)
 
 
 async def introspect(connector: SqlalchemyConnector, samples: int) -> Catalog:
     """See ``Connector.catalog``."""
     found = await connector.read(lambda opened: reflect(opened, connector.schemas), INSPECT_SECONDS)
+    known = dict.fromkeys(found.schemas, (True, 0))
+    if known and (
+        problem := nothing_to_read(connector.place, "the account", connector.schemas, known, {}, str)
+    ):
+        raise problem
     look = Introspection(connector)
     look.left_out += found.left_out
     tables = []
     for table in found.tables:
         source = found.sources[table.full_name]
         if table.kind == "view":
-            if problem := await _problem(connector, look, source):
-                look.left_out.append(f"The view {table.full_name} cannot be read and is left out: {problem}")
+            if why := await _problem(connector, look, source):
+                look.left_out.append(f"The view {table.full_name} cannot be read and is left out: {why}")
             else:
                 tables.append(table)
         elif connector.bills:
@@ -68,13 +82,16 @@ async def introspect(connector: SqlalchemyConnector, samples: int) -> Catalog:
     return look.catalog(tables)
 
 
-def reflect(connection: sqlalchemy.Connection, schemas: Iterable[str]) -> Reflected:
+def reflect(connection: sqlalchemy.Connection, schemas: Sequence[str]) -> Reflected:
     """All tables and views of the schemas, or of the default one."""
     import sqlalchemy
 
     found = Reflected()
-    for schema in tuple(schemas) or (sqlalchemy.inspect(connection).default_schema_name,):
+    for schema in schemas or (sqlalchemy.inspect(connection).default_schema_name,):
         _schema(_Reader(connection, schema, found), schema, found)
+    if schemas and not found.tables:
+        with suppress(NotImplementedError):  # the dialect knows of none
+            found.schemas += sqlalchemy.inspect(connection).get_schema_names()
     return found
 
 

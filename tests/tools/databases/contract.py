@@ -111,6 +111,43 @@ def at_work(connector: Connector) -> int:
     return sum(child.ready and child not in pool._idle for child in pool._children)
 
 
+class RightsContract:
+    """What an account without tables is told: the schema is absent or closed, or its tables may not be read."""
+
+    hides: ClassVar[bool] = True  # whether the engine shows no schema that the account may not use
+
+    def urls(self) -> tuple[dict[str, str], dict[str, str]]:
+        """URL and schema's name by "absent" (spelt nearly as "unread"), "closed" and "unread"."""
+        raise NotImplementedError
+
+    def grants(self, schema: str) -> tuple[str, ...]:
+        """The statements that let the account use a schema, and last the one that lets it read the tables."""
+        raise NotImplementedError
+
+    async def test_three_ways_to_see_no_table(self) -> None:
+        urls, names = self.urls()
+        found = {}
+        for case, url in urls.items():
+            with pytest.raises(DatabaseUnavailable) as caught:
+                async with connect(url) as connector:
+                    await connector.catalog()
+            found[case] = (str(caught.value), caught.value.hint)
+        (absent, there), (closed, open_it), (unread, grant) = (
+            found[c] for c in ("absent", "closed", "unread")
+        )
+        assert f"holds no schema {names['absent']}" in absent
+        assert f"There are: {names['unread']}" in there, "the nearest first"
+        if self.hides:
+            assert f"holds no schema {names['closed']}, or hides it from " in closed
+        else:
+            assert f"has no right to use the schema {names['closed']} of" in closed
+        assert all(statement in open_it for statement in self.grants(names["closed"]))
+        assert f"may read none of the 1 tables of the schema {names['unread']} of" in unread
+        *others, read = self.grants(names["unread"])
+        assert read in grant
+        assert not any(other in grant for other in others)
+
+
 class ConnectorContract:
     """Subclass it per engine; test functions get an open connector on the shop."""
 

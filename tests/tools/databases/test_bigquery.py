@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
@@ -24,7 +25,16 @@ from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.lint import Linter
 from quorum.tools.query import ErrorKind, Estimate, Limits, QueryError, QueryResult
 from tests.servers.bigquery_server import BigqueryServer, running_bigquery
-from tests.tools.databases.contract import ENDLESS, SOON, ConnectorContract, error, rows, table
+from tests.servers.bigquery_sql import PROJECT, ApiError
+from tests.tools.databases.contract import (
+    ENDLESS,
+    SOON,
+    ConnectorContract,
+    RightsContract,
+    error,
+    rows,
+    table,
+)
 from tests.waiting import until
 
 pytest.importorskip("google.cloud.bigquery", reason="the extra quorum-sql[bigquery] is not installed")
@@ -91,6 +101,31 @@ class TestBigquery(ConnectorContract):
         assert isinstance(outcome, QueryResult)
         assert (outcome.truncated, outcome.table.nbytes <= 10_000) == ("bytes", True)
         assert self.server.pages - before <= 3
+
+
+class TestRights(RightsContract):
+    @pytest.fixture(autouse=True)
+    def _server(self, bigquery: BigqueryServer) -> None:
+        self.server = bigquery
+
+    def urls(self) -> tuple[dict[str, str], dict[str, str]]:
+        mine, theirs = (self.server.new_dataset("CREATE TABLE t (x INT)") for _ in range(2))
+        self.server.engine.closed.add(theirs)
+        self.server.engine.unread.add(mine)
+        names = {"absent": f"{mine}x", "closed": theirs, "unread": mine}
+        return {case: self.server.url(dataset) for case, dataset in names.items()}, names
+
+    def grants(self, schema: str) -> tuple[str, ...]:
+        grant = f"GRANT `roles/bigquery.dataViewer` ON SCHEMA `{PROJECT}.{schema}`"
+        return (f'{grant} TO "user:analyst@example.com";',)
+
+    async def test_a_project_may_forbid_queries(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        message = "Access Denied: Project p: User does not have bigquery.jobs.create permission in project p."
+        refused = ApiError(403, "accessDenied", message)
+        monkeypatch.setattr(self.server, "_insert", Mock(side_effect=refused))
+        with pytest.raises(DatabaseUnavailable, match=r"bigquery\.jobs\.create") as caught:
+            await connect(self.server.url("any")).open()
+        assert "roles/bigquery.jobUser" in caught.value.hint
 
 
 ODD = """
@@ -311,7 +346,7 @@ async def test_fifty_queries_at_once(odd: Connector) -> None:
 async def test_what_cannot_be_opened(
     bigquery: BigqueryServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    with pytest.raises(DatabaseUnavailable, match="Not found: Dataset"):
+    with pytest.raises(DatabaseUnavailable, match="holds no schema nowhere"):
         await connect(bigquery.url("nowhere")).open()
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "none.json"))

@@ -21,7 +21,7 @@ from quorum.tools.lint import Linter
 from quorum.tools.query import ErrorKind, Limits, QueryError
 from tests.servers.mariadb_server import MariadbServer
 from tests.servers.postgres_server import PostgresServer
-from tests.tools.databases.contract import error, rows
+from tests.tools.databases.contract import RightsContract, error, rows
 from tests.waiting import PATIENCE
 
 pytest.importorskip("psycopg", reason="the extra quorum-sql[postgres] is not installed")
@@ -362,50 +362,48 @@ async def test_what_does_not_stop_is_said_and_counted(
         )
 
 
-async def test_three_ways_to_see_no_table(postgres: PostgresServer) -> None:
-    role = f"clerk{postgres.databases}"
-    name = postgres.new_database(
-        f"CREATE SCHEMA finance; CREATE SCHEMA hr; CREATE SCHEMA void; CREATE TABLE finance.a (x int);"
-        f"CREATE TABLE hr.b (x int); CREATE ROLE {role} LOGIN PASSWORD 'pw';"
-        f"GRANT USAGE ON SCHEMA hr, void TO {role}"
-    )
-    found = {}
-    for schema in ("financ", "finance", "hr", "void"):
-        async with connect(
-            f"postgresql://{role}:pw@127.0.0.1:{postgres.port}/{name}?schema={schema}"
-        ) as connector:
-            with pytest.raises(DatabaseUnavailable) as caught:
+class TestRights(RightsContract):
+    hides = False
+
+    @pytest.fixture(autouse=True)
+    def _server(self, postgres: PostgresServer) -> None:
+        self.server, self.role = postgres, f"clerk{postgres.databases}"
+
+    def urls(self) -> tuple[dict[str, str], dict[str, str]]:
+        name = self.server.new_database(
+            f'CREATE SCHEMA "Finance"; CREATE SCHEMA hr1; CREATE TABLE "Finance".a (x int);'
+            f"CREATE TABLE hr1.b (x int); CREATE ROLE {self.role} LOGIN PASSWORD 'pw';"
+            f"GRANT USAGE ON SCHEMA hr1 TO {self.role}"
+        )
+        start = f"postgresql://{self.role}:pw@127.0.0.1:{self.server.port}/{name}?schema="
+        names = {"absent": "hr", "closed": "Finance", "unread": "hr1"}
+        return {case: start + schema for case, schema in names.items()}, names
+
+    def grants(self, schema: str) -> tuple[str, ...]:
+        return (
+            f'GRANT USAGE ON SCHEMA "{schema}" TO {self.role};',
+            f'GRANT SELECT ON ALL TABLES IN SCHEMA "{schema}" TO {self.role};',
+        )
+
+    async def test_a_schema_may_be_empty(self) -> None:
+        async with connect(f"{self.server.admin_url}/{self.server.new_database()}") as connector:
+            with pytest.raises(DatabaseUnavailable, match="holds no table"):
                 await connector.catalog()
-            found[schema] = (str(caught.value), caught.value.hint)
-    assert "holds no schema financ." in found["financ"][0]
-    assert found["financ"][1] == "There are: finance, public, void, hr."
-    assert f"{role} has no right to use the schema finance of" in found["finance"][0]
-    assert found["finance"][1] == (
-        f"GRANT USAGE ON SCHEMA finance TO {role}; GRANT SELECT ON ALL TABLES IN SCHEMA finance TO {role};"
-    )
-    assert f"{role} may read none of the 1 tables of the schema hr" in found["hr"][0]
-    assert found["hr"][1] == f"GRANT SELECT ON ALL TABLES IN SCHEMA hr TO {role};"
-    assert "holds no table" in found["void"][0]
 
 
-async def test_mysql_hides_what_an_account_may_not_see(mariadb: MariadbServer) -> None:
-    mine, theirs = (
-        mariadb.new_database("CREATE TABLE a (x int)"),
-        mariadb.new_database("CREATE TABLE b (x int)"),
-    )
-    mariadb.execute(
-        f"CREATE USER clerk@'127.0.0.1' IDENTIFIED BY 'pw'; GRANT INSERT ON {mine}.* TO clerk@'127.0.0.1'"
-    )
-    start = f"mysql://clerk:pw@127.0.0.1:{mariadb.port}/{mine}?schema="
-    found = {}
-    for schema in (mine, theirs, "marketing"):
-        async with connect(start + schema) as connector:
-            with pytest.raises(DatabaseUnavailable) as caught:
-                await connector.catalog()
-            found[schema] = (str(caught.value), caught.value.hint)
-    assert "'clerk'@'127.0.0.1' may read none of the 1 tables" in found[mine][0]
-    assert found[mine][1] == f"GRANT SELECT ON {mine}.* TO 'clerk'@'127.0.0.1';"
-    for schema in (theirs, "marketing"):
-        assert f"holds no schema {schema}, or hides it from 'clerk'@'127.0.0.1'." in found[schema][0]
-        assert f"There are: {mine}" in found[schema][1]
-        assert f"GRANT SELECT ON {schema}.* TO" in found[schema][1]
+class TestMysqlRights(RightsContract):
+    @pytest.fixture(autouse=True)
+    def _server(self, mariadb: MariadbServer) -> None:
+        self.server = mariadb
+
+    def urls(self) -> tuple[dict[str, str], dict[str, str]]:
+        mine, theirs = (self.server.new_database(f"CREATE TABLE {x} (x int)") for x in "ab")
+        self.server.execute(
+            f"CREATE USER clerk@'127.0.0.1' IDENTIFIED BY 'pw'; GRANT INSERT ON {mine}.* TO clerk@'127.0.0.1'"
+        )
+        start = f"mysql://clerk:pw@127.0.0.1:{self.server.port}/{mine}?schema="
+        names = {"absent": mine[:-1], "closed": theirs, "unread": mine}
+        return {case: start + schema for case, schema in names.items()}, names
+
+    def grants(self, schema: str) -> tuple[str, ...]:
+        return (f"GRANT SELECT ON `{schema}`.* TO 'clerk'@'127.0.0.1';",)

@@ -14,6 +14,7 @@ import pytest
 import sqlglot
 
 from quorum.knowledge.catalog import ForeignKey
+from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.server import Refusal
@@ -28,7 +29,7 @@ from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.lint import Linter
 from quorum.tools.query import ErrorKind, Estimate, Limits, QueryError, QueryResult
 from tests.servers.snowflake_server import SnowflakeServer
-from tests.tools.databases.contract import SOON, ConnectorContract, error, rows, table
+from tests.tools.databases.contract import SOON, ConnectorContract, RightsContract, error, rows, table
 
 pytest.importorskip("snowflake.connector", reason="the extra quorum-sql[snowflake] is not installed")
 
@@ -75,6 +76,37 @@ class TestSnowflake(ConnectorContract):
         return self.server.execute('SELECT * FROM "customers"', name), self.server.execute(
             f"SELECT table_name FROM SHOP.INFORMATION_SCHEMA.TABLES WHERE table_schema = '{name}' ORDER BY 1"
         )
+
+
+class TestRights(RightsContract):
+    @pytest.fixture(autouse=True)
+    def _server(self, snowflake: SnowflakeServer) -> None:
+        self.server = snowflake
+
+    def urls(self) -> tuple[dict[str, str], dict[str, str]]:
+        mine, theirs = (self.server.new_schema("CREATE TABLE t (x INT)") for _ in range(2))
+        self.server.control("close", {"schema": theirs})
+        self.server.control("engine", {"denied": [f"SHOP.{mine}.T"]})
+        names = {"absent": f"{mine}X", "closed": theirs, "unread": mine}
+        return {case: self.server.url(f"shop/{schema}") for case, schema in names.items()}, names
+
+    def grants(self, schema: str) -> tuple[str, ...]:
+        return (
+            f'GRANT USAGE ON SCHEMA "SHOP"."{schema}" TO ROLE "READER";',
+            f'GRANT SELECT ON ALL TABLES IN SCHEMA "SHOP"."{schema}" TO ROLE "READER";',
+        )
+
+    async def test_tables_may_be_hidden_and_so_may_the_second_schema(self) -> None:
+        empty, other = self.server.new_schema(), self.server.new_schema("CREATE TABLE t (x INT)")
+        self.server.control("close", {"schema": other})
+        for path, message in (
+            (f"shop/{empty}", "holds no table, or hides all from READER."),
+            (f"shop/{empty},{other}", f"holds no schema {other}, or hides it from READER."),
+        ):
+            async with connect(self.server.url(path)) as connector:
+                with pytest.raises(DatabaseUnavailable, match=message) as caught:
+                    await connector.catalog()
+            assert self.grants(other if "," in path else empty)[-1] in caught.value.hint
 
 
 ODD = """

@@ -358,7 +358,7 @@ async def test_all_links_share_one_login(snowflake: SnowflakeServer) -> None:
 async def test_what_cannot_be_opened(snowflake: SnowflakeServer) -> None:
     for url, words in (
         (snowflake.url("nowhere"), "requested database does not exist"),
-        (snowflake.url("shop/nowhere"), "requested schema does not exist"),
+        (snowflake.url("shop/nowhere"), "holds no schema NOWHERE, or hides it from READER"),
         (snowflake.url("shop", who="analyst@"), "Password is empty"),
         (snowflake.url("shop", who=""), "User is empty"),
     ):

@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from quorum.tools.guard.vocabulary import function_names
+from quorum.tools.guard.vocabulary import function_names, words
 from quorum.tools.query import ErrorKind, QueryError
 
 FIRST_OWN = 16384
@@ -151,6 +151,10 @@ UNSAFE = r"""
     SELECT 'relation', n.nspname::text, c.relname::text, c.oid::bigint, u.code, pg_table_is_visible(c.oid), ''
     FROM unsafe u JOIN pg_class c ON c.oid = u.id JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE u.class = 'pg_class'::regclass AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+    UNION ALL
+    SELECT 'closed', 'pg_catalog', relname::text, oid::bigint, relname::text, true, '' FROM pg_class
+    WHERE relnamespace = 'pg_catalog'::regnamespace AND relkind IN ('r', 'v')
+        AND relname <> ALL (string_to_array('{open}', ' '))
 """
 POLICED = """
     WITH RECURSIVE reach AS (
@@ -212,7 +216,8 @@ class OwnCode:
 
     Attributes:
         unsafe: By kind (function, operator, type, relation; value and row for functions that a field's name
-            calls), then by name: ``name`` where the search path finds it, and ``schema.name``.
+            calls; closed for the server's own tables of accounts, files and sessions), then by name:
+            ``name`` where the search path finds it, and ``schema.name``.
         relations: Functions that reading a table or view calls, by its number.
         anywhere: The function that any query might call, by a cast or an order of a built-in type.
         mark: The server's answer to ``MARK`` that this was read at.
@@ -271,6 +276,9 @@ class OwnCode:
                 yield from self._named("type", key)
             if dotted or before[1] in BEFORE_TABLES:
                 yield from self._named("relation", key)
+                if closed := self.unsafe.get("closed", {}).get(key):
+                    message = f"{closed} is the engine's own and describes no data."
+                    yield QueryError(ErrorKind.PERMISSION, message)
 
     def _named(self, kind: str, key: str) -> Iterator[QueryError]:
         if code := self.unsafe.get(kind, {}).get(key):
@@ -287,7 +295,8 @@ def unsafe_query() -> str:
     """The question whose rows ``OwnCode.of`` reads."""
     harmless = " ".join(sorted(function_names("postgres")))
     edges = _EDGES.format(first=FIRST_OWN)
-    return UNSAFE.format(first=FIRST_OWN, harmless=harmless, edges=edges)
+    opened = " ".join(sorted(words("postgres_catalog")))
+    return UNSAFE.format(first=FIRST_OWN, harmless=harmless, edges=edges, open=opened)
 
 
 def _refused(what: str, code: str) -> QueryError:

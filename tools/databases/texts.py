@@ -14,7 +14,15 @@ from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from quorum.tools.guard.vocabulary import FIELD_CALLS, NAMESPACES, function_names, is_open, is_system, words
+from quorum.tools.guard.vocabulary import (
+    FIELD_CALLS,
+    NAMESPACES,
+    SETTINGS,
+    function_names,
+    is_open,
+    is_system,
+    words,
+)
 from quorum.tools.query import ErrorKind, QueryError
 
 QUERIES = ("SELECT", "WITH")
@@ -268,6 +276,19 @@ def _refusals(found: Sequence[Token], dialect: str) -> Iterator[QueryError]:
             yield _refused(
                 f"The function {full} is not on the list of functions known to have no side effects."
             )
+    if found[0].upper == "SHOW":
+        said = [token.text.lower() for token in found[1:] if token.upper != ";"]
+        if dialect == "mysql" and not {
+            "user",
+            "for",
+            "processlist",
+            "variables",
+            "binlog",
+            "relaylog",
+        }.isdisjoint(said):
+            yield _refused("SHOW tells of no account, setting or session.")
+        if dialect == "postgres" and " ".join(said) not in SETTINGS:
+            yield _refused(f"The setting {' '.join(said)} is not on the list of those that tell no secret.")
     for before, token, following in zip(found, found[1:], [*found[2:], None], strict=False):
         if dialect == "postgres" and before.upper == "." and FIELD_CALLS.fullmatch(token.text.lower()):
             yield _refused(f"The field {token.text} may call a function.")

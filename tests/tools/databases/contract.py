@@ -112,7 +112,7 @@ def at_work(connector: Connector) -> int:
 
 
 class RightsContract:
-    """What an account without tables is told: the schema is absent or closed, or its tables may not be read."""
+    """What an account that sees no table reads: the schema is absent or closed, or the tables are."""
 
     hides: ClassVar[bool] = True  # whether the engine shows no schema that the account may not use
 

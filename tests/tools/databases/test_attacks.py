@@ -202,3 +202,35 @@ async def test_no_attack_leaves_anything_behind_below_the_guard(
         assert after == before, sql
     assert rows(await target.database.connector.run("SELECT 1", Limits())) == [(1,)]
     print(target.dialect, counts)
+
+
+ACCOUNTS = {
+    "postgres": (
+        "SELECT rolpassword FROM pg_authid",
+        'SELECT 1 FROM t, pg_catalog."pg_shadow"',
+        "SELECT * FROM (pg_hba_file_rules CROSS JOIN t)",
+        "TABLE pg_user_mappings",
+        "SELECT query FROM pg_stat_activity",
+        "SHOW primary_conninfo",
+        "SHOW ALL",
+    ),
+    "mysql": (
+        "SELECT * FROM mysql.global_priv",
+        "SHOW CREATE USER root@localhost",
+        "SHOW GRANTS FOR root@localhost",
+        "SHOW FULL PROCESSLIST",
+        "SHOW BINLOG EVENTS",
+    ),
+}
+"""Reads of accounts, settings and other sessions."""
+
+
+@pytest.mark.parametrize("target", ["postgresql", "mysql"], indirect=True)
+async def test_no_account_is_read_below_the_guard(target: Target) -> None:
+    for sql in ACCOUNTS[target.dialect]:
+        outcome = await target.database.connector.run(sql, SOON)
+        assert isinstance(outcome, QueryError), sql
+        assert outcome.kind is ErrorKind.PERMISSION, (sql, outcome)
+    for sql in ("SHOW TIME ZONE", "SELECT pg_type.typname FROM pg_type JOIN pg_class ON true LIMIT 1"):
+        if target.dialect == "postgres":
+            assert len(rows(await target.database.connector.run(sql, Limits()))) == 1

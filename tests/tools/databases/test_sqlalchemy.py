@@ -186,6 +186,15 @@ def test_schemas_are_ours_and_the_rest_is_the_drivers() -> None:
     assert "pw" not in repr(Target.of("mssql+pyodbc://u:pw@dsn"))
 
 
+async def test_a_schema_that_is_absent_is_said_with_those_there_are(postgres: PostgresServer) -> None:
+    name = postgres.new_database("CREATE SCHEMA sales")
+    url = f"sqlalchemy+postgresql+psycopg://quorum_admin@127.0.0.1:{postgres.port}/{name}?quorum_schema=sale"
+    async with connect(url) as connector:
+        with pytest.raises(DatabaseUnavailable, match="holds no schema sale") as caught:
+            await connector.catalog()
+    assert "There are: sales, " in caught.value.hint
+
+
 async def test_no_error_tells_a_password(postgres: PostgresServer) -> None:
     postgres.execute("DROP ROLE IF EXISTS alchemist; CREATE ROLE alchemist LOGIN PASSWORD 'right'")
     who = f"alchemist:{quote(PASSWORD, safe='')}"

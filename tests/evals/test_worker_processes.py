@@ -121,20 +121,16 @@ async def test_what_a_killed_worker_had_under_way_another_one_goes_on_with(
     suite: Suite, workers: Workers, tmp_path: Path
 ) -> None:
     (gone, _) = await processes_of(workers)
-    killed: list[str] = []
-
-    def kill(_: Record) -> None:
-        if not killed:
-            killed.extend(path.name for path in (tmp_path / "out" / "runs").iterdir())
-            os.kill(gone, signal.SIGKILL)
-
-    records = await run_evaluation(
-        evaluation(suite, tmp_path / "out", latency=0.2), workers=workers, on_record=kill
+    asked = asyncio.ensure_future(
+        run_evaluation(evaluation(suite, tmp_path / "out", latency=3), workers=workers)
     )
-    assert killed
+    while len(list((tmp_path / "out").glob("runs/*/checkpoint.sqlite"))) < 4:  # each waits for its model
+        await asyncio.sleep(0.02)
+    os.kill(gone, signal.SIGKILL)
+    records = await asked
     assert len(records) == 12
     assert all(record.match for record in records.values())
-    # what had come to no checkpoint on a busy machine is begun anew, and says so
+    # a question whose checkpoint held nothing yet is begun anew, and says so
     assert any(record.resumed or record.discarded for record in records.values())
     assert gone not in await processes_of(workers)
 

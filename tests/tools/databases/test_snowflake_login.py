@@ -352,7 +352,7 @@ async def test_all_links_share_one_login(snowflake: SnowflakeServer) -> None:
         assert [rows(outcome) for outcome in outcomes] == [[(i,)] for i in range(50)]
         assert snowflake.control()["sessions"] <= earlier + 1  # earlier tests' may end meanwhile
     assert len(snowflake.control()["logins"]) == before + 1
-    assert snowflake.control()["sessions"] == 0, "it has logged out"
+    assert snowflake.control()["sessions"] <= earlier, "it has logged out"
 
 
 async def test_what_cannot_be_opened(snowflake: SnowflakeServer) -> None:

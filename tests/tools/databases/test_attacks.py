@@ -106,7 +106,6 @@ async def target(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
         name = server.new_database(POSTGRES)
         url = f"{engine}://{server.admin_url.partition('://')[2]}/{name}"
         other = psycopg.connect(f"{server.admin_url}/{name}", autocommit=True)
-        other.execute("SELECT pg_switch_wal()")  # what the server writes by itself fits into a new segment
         pid = other.info.backend_pid
         other.execute("LISTEN held")
 

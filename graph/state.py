@@ -498,6 +498,6 @@ def branch_input(state: RunState, start: CandidateInput) -> CandidateState:
 
 
 def set_fields(state: Known) -> dict[str, Any]:
-    """What is not at its default: each checkpoint holds every field that was ever written."""
+    """Return the fields that differ from their defaults. A checkpoint keeps every field ever written."""
     default = vars(type(state)())
     return {name: value for name, value in vars(state).items() if value != default[name]}

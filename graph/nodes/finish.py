@@ -63,7 +63,7 @@ async def answer(state: RunState, context: Context) -> Update:
 
 
 def _unsaid(context: Context) -> list[str]:
-    """What of the database is left out, as far as no earlier answer has said so."""
+    """Return the warnings about left-out tables that no earlier answer gave."""
     where, resources = locations(context.options.database), context.resources
     return keeping(context.options).unsaid(where, resources.connector, resources.catalog.left_out)
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 
 from quorum.knowledge.catalog import Catalog, Table
-from quorum.knowledge.definitions import DeclaredKey, contradiction
+from quorum.knowledge.definitions.model import DeclaredKey, contradiction
 from quorum.knowledge.naming import write_full_name, write_name
 from quorum.tools.admission import fits
 from quorum.tools.databases.base import Connector

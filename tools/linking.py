@@ -16,7 +16,7 @@ from quorum.tools.sql import SyntaxProblem, dialect_name, parse_statements, tabl
 
 if TYPE_CHECKING:
     from quorum.knowledge.catalog import Catalog, ForeignKey, Table
-from quorum.knowledge.layouts import signature
+from quorum.knowledge.schema.layouts import signature
 from quorum.knowledge.verified import VerifiedPair
 
 

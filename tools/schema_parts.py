@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from quorum.knowledge.compress import render
-from quorum.knowledge.layouts import find_layouts
+from quorum.knowledge.schema.layouts import find_layouts
+from quorum.knowledge.schema.render import render
 from quorum.tools.linking import Linked
 
 if TYPE_CHECKING:

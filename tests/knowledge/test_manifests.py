@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quorum.knowledge.catalog import Catalog, Column, ForeignKey, Metric, Table
-from quorum.knowledge.compress import render
-from quorum.knowledge.dbt_formulas import MAX_FORMULA
-from quorum.knowledge.dbt_manifest import NEWEST
-from quorum.knowledge.definitions import DeclaredKey, Definitions, table_names, with_definitions
-from quorum.knowledge.manifests import read_definitions
+from quorum.knowledge.definitions.dbt import NEWEST
+from quorum.knowledge.definitions.dbt_metrics import MAX_FORMULA
+from quorum.knowledge.definitions.files import read_definitions
+from quorum.knowledge.definitions.model import DeclaredKey, Definitions, table_names, with_definitions
+from quorum.knowledge.schema.render import render
 from tests.schema_reader import parse_schema
 
 CUSTOMERS = Table("customers", (Column("id", "INT", "the key"), Column("region", "TEXT")), "main", "prod")

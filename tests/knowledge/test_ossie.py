@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from quorum.knowledge.catalog import Catalog, Column, ForeignKey, Metric, Table
-from quorum.knowledge.definitions import Definitions, with_definitions
-from quorum.knowledge.documents import Documents
-from quorum.knowledge.manifests import read_definitions
+from quorum.knowledge.definitions.files import read_definitions
+from quorum.knowledge.definitions.model import Definitions, with_definitions
+from quorum.knowledge.documents.search import Documents
 
 SHOP = Catalog(
     "shop",

@@ -1,7 +1,7 @@
 """Link ``quorum/agents`` to ``agents``, and so each floor, when a checkout is installed to be edited.
 
-``agents/planner.py`` is ``quorum.agents.planner``. The wheel maps the folders (``pyproject.toml``); an editable
-install needs links, which Python, pytest, mypy, import-linter and editors follow.
+``agents/planner.py`` is ``quorum.agents.planner``. The wheel maps the folders (``pyproject.toml``). An
+editable install needs links, which Python, pytest, mypy, import-linter and editors follow.
 """
 
 from __future__ import annotations

@@ -25,8 +25,8 @@ from quorum.knowledge.column_index import ColumnIndex
 from quorum.knowledge.compress import render
 from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.knowledge.index import Embedder
-from quorum.tools.linking import Linked, prune
 from quorum.tools.models.embedding_cache import CachedEmbedder
+from quorum.tools.sql.linking import Linked, prune
 
 if TYPE_CHECKING:
     from quorum.knowledge.index import Vectors

@@ -2,7 +2,8 @@
 
 The results say what differs (``quorum.tools.results.differences``), the queries why
 (``quorum.tools.sql.summary``). What made no difference is left out: equal results, columns with the same
-values, grouping that leaves the rows the same. The same rows in another order differ where the question asks for one.
+values, grouping that leaves the rows the same. The same rows in another order differ where the question
+asks for one.
 """
 
 from __future__ import annotations

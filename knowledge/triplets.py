@@ -17,8 +17,8 @@ from typing import Literal, TypeAlias
 
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import ConfigurationError
-from quorum.knowledge.index import Embedder, TextIndex
-from quorum.knowledge.lexical import distinctive, terms
+from quorum.knowledge.search.index import Embedder, TextIndex
+from quorum.knowledge.search.lexical import distinctive, terms
 
 Outcome: TypeAlias = Literal[
     "worked", "failed", "empty", "trivial", "known", "pointless", "personal", "unusable"

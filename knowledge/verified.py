@@ -22,11 +22,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from quorum.knowledge.chunks import Chunk
 from quorum.knowledge.demonstrations import Demonstrations
-from quorum.knowledge.documents import Documents
+from quorum.knowledge.documents.chunks import Chunk
+from quorum.knowledge.documents.search import Documents
 from quorum.knowledge.errors import ConfigurationError
-from quorum.knowledge.index import Embedder
+from quorum.knowledge.search.index import Embedder
 
 QUESTIONS, NOTES = "questions", "notes"
 LONGEST_FILE, LONGEST_HEAD = 1 << 16, 10_000

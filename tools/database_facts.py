@@ -11,9 +11,9 @@ import time
 from collections.abc import Iterator, Sequence
 
 from quorum.knowledge.catalog import Catalog, Column, Table
-from quorum.knowledge.definitions import DeclaredKey, contradiction
+from quorum.knowledge.definitions.model import DeclaredKey, contradiction
 from quorum.knowledge.naming import write_full_name, write_name
-from quorum.knowledge.value_index import Place, ValueIndex
+from quorum.knowledge.search.values import Place, ValueIndex
 from quorum.tools.admission import fits
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.introspection import is_private

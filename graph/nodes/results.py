@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from quorum.agents.validator import SAMPLE_ROWS, ColumnSummary, ResultSummary, shown
 from quorum.graph.context import Context
 from quorum.graph.state import PREVIEW_ROWS, Result
-from quorum.knowledge.compress import render
+from quorum.knowledge.schema.render import render
 from quorum.tools.query import QueryResult
 from quorum.tools.results.canonical import canonical, has_blank_column, is_blank
 from quorum.tools.results.compare import fingerprint

@@ -15,8 +15,8 @@ from quorum.graph.nodes.routes import halted, unrepairable
 from quorum.graph.nodes.step import Step, Update, ask_role, record, try_role
 from quorum.graph.state import CandidateState, Failure, Grounding, Remarks
 from quorum.knowledge.catalog import Catalog, Table
-from quorum.knowledge.column_index import table_names, units
-from quorum.knowledge.compress import render
+from quorum.knowledge.schema.render import render
+from quorum.knowledge.search.columns import table_names, units
 from quorum.knowledge.triplets import Example, Place
 from quorum.tools.query import ErrorKind
 from quorum.tools.sql import SyntaxProblem

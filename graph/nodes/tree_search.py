@@ -18,7 +18,7 @@ from quorum.graph.nodes.step import Step, Update, record, try_role
 from quorum.graph.state import Known, gather
 from quorum.graph.tree_search import Checked, SearchTree
 from quorum.knowledge.catalog import Catalog
-from quorum.knowledge.compress import render
+from quorum.knowledge.schema.render import render
 from quorum.knowledge.triplets import Expansion, Outcome, Place, Triplet
 from quorum.tools.execute import execute
 from quorum.tools.masking import about_persons, looks_personal, masked, masked_rows, without_personal

@@ -27,8 +27,8 @@ from quorum.evals.suites import load_suite
 from quorum.graph.nodes.narrowing import used_by
 from quorum.graph.options import RunOptions
 from quorum.knowledge.catalog import Catalog
-from quorum.knowledge.compress import render
-from quorum.knowledge.documents import Documents
+from quorum.knowledge.documents.search import Documents
+from quorum.knowledge.schema.render import render
 from quorum.knowledge.tokens import estimate_tokens
 from quorum.tools.databases import connect
 from quorum.tools.lint import Linter

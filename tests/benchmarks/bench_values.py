@@ -21,7 +21,7 @@ from sqlglot import exp
 
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.suites import load_suite
-from quorum.knowledge.value_index import ValueIndex
+from quorum.knowledge.search.values import ValueIndex
 from quorum.tools.database_facts import read_values
 from quorum.tools.databases import connect
 from quorum.tools.sql import SyntaxProblem, dialect_name, parse_statements

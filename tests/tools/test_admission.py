@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from quorum.knowledge.catalog import ForeignKey
-from quorum.knowledge.definitions import DeclaredKey
+from quorum.knowledge.definitions.model import DeclaredKey
 from quorum.knowledge.errors import BudgetExceeded
 from quorum.tools.admission import Proposal
 from quorum.tools.database_facts import contradicted, read_values

@@ -12,7 +12,7 @@ import pytest
 from quorum.graph.options import RunOptions
 from quorum.graph.resources import open_resources, read_catalog
 from quorum.knowledge.catalog import Catalog
-from quorum.knowledge.documents import Documents
+from quorum.knowledge.documents.search import Documents
 from quorum.tools import database_facts
 from quorum.tools.databases import connect
 

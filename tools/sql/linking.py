@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from quorum.knowledge.compress import render
-from quorum.knowledge.layouts import find_layouts, signature
+from quorum.knowledge.schema.layouts import find_layouts, signature
+from quorum.knowledge.schema.render import render
 from quorum.knowledge.verified import VerifiedPair
 from quorum.tools.sql import SyntaxProblem, dialect_name, parse_statements, tables_in
 

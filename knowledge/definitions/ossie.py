@@ -22,17 +22,21 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from quorum.knowledge.definitions import (
+from quorum.knowledge.definitions.descriptions import joined, listed
+from quorum.knowledge.definitions.model import (
     COLUMN,
     DefinedMetric,
     DefinedTable,
     Definitions,
     Relationship,
     column_name,
+    mapping,
+    mappings,
+    named,
     table_names,
+    text,
+    texts,
 )
-from quorum.knowledge.described import joined, listed
-from quorum.knowledge.shapes import mapping, mappings, named, text, texts
 
 KNOWN = ("0.1", "0.2")
 """The versions whose form is known, by their beginnings."""

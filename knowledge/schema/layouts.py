@@ -16,8 +16,8 @@ from math import floor
 from typing import TypeAlias
 
 from quorum.knowledge.catalog import Catalog, Column, Field, Table
-from quorum.knowledge.name_ranges import fold_names
-from quorum.knowledge.variant import merge_fields
+from quorum.knowledge.schema.inferred import merge_fields
+from quorum.knowledge.schema.name_ranges import fold_names
 
 Key: TypeAlias = tuple[str, str, bool]
 """A column's name, type and whether it may be NULL."""

@@ -14,12 +14,12 @@ from functools import cached_property
 from getopt import GetoptError, gnu_getopt
 
 from quorum.knowledge.catalog import Catalog
-from quorum.knowledge.compress import FULL
-from quorum.knowledge.layouts import Layout, find_layouts
 from quorum.knowledge.naming import write_name
-from quorum.knowledge.schema_grammar import one_line
-from quorum.knowledge.schema_headers import full_name
-from quorum.knowledge.schema_writer import Writer
+from quorum.knowledge.schema.blocks import full_name
+from quorum.knowledge.schema.grammar import one_line
+from quorum.knowledge.schema.layouts import Layout, find_layouts
+from quorum.knowledge.schema.render import FULL
+from quorum.knowledge.schema.writer import Writer
 
 MAX_CHARS = 8_000
 """Characters that a command prints; a cut is marked."""

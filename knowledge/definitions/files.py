@@ -6,11 +6,10 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from quorum.knowledge.dbt_manifest import is_manifest, read_manifest
-from quorum.knowledge.dbt_semantics import is_semantic_manifest, read_semantics
-from quorum.knowledge.definitions import Definitions
-from quorum.knowledge.ossie import is_ossie, looks_like_ossie, read_ossie
-from quorum.knowledge.shapes import mapping
+from quorum.knowledge.definitions.dbt import is_manifest, read_manifest
+from quorum.knowledge.definitions.dbt_metrics import is_semantic_manifest, read_semantics
+from quorum.knowledge.definitions.model import Definitions, mapping
+from quorum.knowledge.definitions.ossie import is_ossie, looks_like_ossie, read_ossie
 
 ARTIFACTS = ("manifest.json", "semantic_manifest.json")
 """The names of dbt's files."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from quorum.knowledge.catalog import Column, Field
 from quorum.knowledge.naming import reserved
-from quorum.knowledge.schema_grammar import BARE_NAME
+from quorum.knowledge.schema.grammar import BARE_NAME
 
 _STRUCT = re.compile(r"(ARRAY<)?STRUCT<.*>", re.S)
 

@@ -105,12 +105,11 @@ from functools import cache
 from itertools import groupby
 
 from quorum.knowledge.catalog import Column, Field, ForeignKey, Table
-from quorum.knowledge.layouts import Layout
 from quorum.knowledge.naming import write_full_name, write_name, write_names
-from quorum.knowledge.nested_text import spell
-from quorum.knowledge.schema_grammar import one_line, write_expression, write_path, write_type, write_values
-from quorum.knowledge.schema_headers import facts, full_name, members
-from quorum.knowledge.schema_rows import Contents
+from quorum.knowledge.schema.blocks import Contents, facts, full_name, members
+from quorum.knowledge.schema.grammar import one_line, write_expression, write_path, write_type, write_values
+from quorum.knowledge.schema.layouts import Layout
+from quorum.knowledge.schema.nested import spell
 
 LINE_CHARS = 200
 """Names that share a type are wrapped at this many characters."""

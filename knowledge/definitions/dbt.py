@@ -1,26 +1,95 @@
-"""What dbt writes beside what it runs: ``manifest.json``, with what is said of all tables.
+"""Read what dbt's files say of tables: property files (``schema.yml``) and ``manifest.json``.
 
-The form is that of schemas.getdbt.com/dbt/manifest/v12.json and of the versions before it. Read are models,
-seeds, snapshots and sources, by the names that they have in the database; what ``relationships`` tests and
-``foreign_key`` constraints say (docs.getdbt.com/reference/resource-properties: data-tests, constraints); and
-the semantic models and metrics (``quorum.knowledge.dbt_semantics``).
+Property files (docs.getdbt.com/reference/configs-and-properties): ``models``, ``seeds``, ``snapshots`` and
+the ``tables`` of ``sources``; ``{{ doc('name') }}`` is a block of that name in one of the Markdown files.
+
+``manifest.json`` (schemas.getdbt.com/dbt/manifest/v12.json and versions before it): models, seeds,
+snapshots and sources, by their names in the database; ``relationships`` tests and ``foreign_key`` constraints
+(docs.getdbt.com/reference/resource-properties: data-tests, constraints); semantic models and metrics
+(``quorum.knowledge.definitions.dbt_metrics``).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-from quorum.knowledge.dbt_semantics import read_semantics
-from quorum.knowledge.definitions import (
+from quorum.knowledge.catalog import Catalog
+from quorum.knowledge.definitions.dbt_metrics import read_semantics
+from quorum.knowledge.definitions.model import (
     DefinedTable,
     Definitions,
     Relationship,
     column_name,
+    describe,
+    mapping,
+    mappings,
+    named,
     table_names,
+    text,
+    texts,
 )
-from quorum.knowledge.shapes import mapping, mappings, named, text, texts
+from quorum.knowledge.schema.grammar import one_line
+
+SUFFIXES = (".yml", ".yaml")
+_BLOCK = re.compile(r"{%-?\s*docs\s+(\w+)\s*-?%}(.*?){%-?\s*enddocs\s*-?%}", re.DOTALL)
+_DOC = re.compile(r"{{\s*doc\(\s*(?:[\"']\w+[\"']\s*,\s*)?[\"'](\w+)[\"']\s*\)\s*}}")
+
+
+def with_properties(catalog: Catalog, documents: Mapping[str, str]) -> Catalog:
+    """The catalog with the descriptions in those of the documents that are dbt's; its own come first.
+
+    The catalog's notes name what describes no table or column, or is no YAML.
+
+    Args:
+        documents: Texts by file name.
+    """
+    blocks = {name: text for document in documents.values() for name, text in _BLOCK.findall(document)}
+    for file, document in documents.items():
+        notes: list[str] = []
+        tables = list(_tables(file, document, blocks, notes))
+        catalog = describe(replace(catalog, notes=(*catalog.notes, *notes)), file, tables)
+    return catalog
+
+
+def _tables(file: str, document: str, blocks: Mapping[str, str], notes: list[str]) -> Iterator[DefinedTable]:
+    """The tables that a document describes; none if it is not dbt's."""
+    if not file.lower().endswith(SUFFIXES):
+        return
+    import yaml
+
+    try:
+        content = yaml.safe_load(document)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date such as 2024-13-45 is a ValueError
+        mark = getattr(error, "problem_mark", None)
+        where = f", line {mark.line + 1}" if mark else ""
+        notes.append(f"{file} is no YAML{where}: it describes no column.")
+        return
+    for kind in ("models", "seeds", "snapshots"):
+        for item in named(content, kind):
+            alias = str(item.get("alias") or mapping(item.get("config")).get("alias") or item["name"])
+            yield _described((alias,), item, blocks)
+    for source in named(content, "sources"):
+        schema = str(source.get("schema") or source["name"])
+        for item in named(source, "tables"):
+            name = str(item.get("identifier") or item["name"])
+            yield _described((f"{schema}.{name}", name), item, blocks)
+
+
+def _described(names: tuple[str, ...], item: dict[str, Any], blocks: Mapping[str, str]) -> DefinedTable:
+    columns = {
+        str(column["name"]).strip().casefold(): said
+        for column in named(item, "columns")
+        if (said := _text(column, blocks))
+    }
+    return DefinedTable(names, _text(item, blocks), columns)
+
+
+def _text(item: Mapping[str, Any], blocks: Mapping[str, str]) -> str:
+    return one_line(_DOC.sub(lambda found: blocks.get(found[1], ""), text(item.get("description"))))
+
 
 NEWEST = 12
 """The latest version of the artifact whose form is known."""

@@ -19,7 +19,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TypeAlias
 
-from quorum.knowledge.lexical import COMMON, STOPWORDS, WORD, stem, terms
+from quorum.knowledge.search.lexical import COMMON, STOPWORDS, WORD, stem, terms
 
 SHOWN = 20
 """Values shown for one question; ``OF_COLUMN`` of one column."""

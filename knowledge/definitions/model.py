@@ -1,7 +1,7 @@
-"""What a team has defined already, and how a catalog takes it in: descriptions, relationships, metrics.
+"""Add what a team has defined to a catalog: descriptions, relationships, metrics.
 
-Readers of files make ``Definitions`` (``quorum.knowledge.manifests``); ``with_definitions`` finds their
-tables in a catalog. Names are compared without case, and a table may be qualified.
+Readers of files (``quorum.knowledge.definitions.files``) make ``Definitions``; ``with_definitions`` finds
+their tables in a catalog. Names are compared without case, and a table may be qualified.
 """
 
 from __future__ import annotations
@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from quorum.knowledge.catalog import Catalog, ForeignKey, Metric, Table
-from quorum.knowledge.described import joined, listed, with_texts
+from quorum.knowledge.definitions.descriptions import joined, listed, with_texts
+from quorum.knowledge.schema.grammar import one_line
 
 _PART = r'"[^"]+"|`[^`]+`|\[[^\]]+\]|[\w$-]+'
 _DOTTED = re.compile(rf"(?:{_PART})(?:\.(?:{_PART}))*")
@@ -229,3 +231,29 @@ def _side(table: str, columns: Iterable[str]) -> str:
 
 def _ref(declared: DeclaredKey) -> str:
     return _side(declared.key.ref_table, declared.key.ref_columns)
+
+
+def mapping(value: Any) -> dict[str, Any]:
+    """The mapping itself."""
+    return value if isinstance(value, dict) else {}
+
+
+def mappings(value: Any) -> list[dict[str, Any]]:
+    """The mappings in a list, or among the values of a mapping."""
+    found = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [item for item in found if isinstance(item, dict)]
+
+
+def named(content: Any, name: str) -> list[dict[str, Any]]:
+    """The things that have a name in a list (or a mapping) of a mapping."""
+    return [item for item in mappings(mapping(content).get(name)) if text(item.get("name"))]
+
+
+def text(value: Any) -> str:
+    """A text or a number on one line. Nothing else: written out, a few nested lists could fill the memory."""
+    return one_line(str(value)) if isinstance(value, str | int | float) else ""
+
+
+def texts(value: Any) -> list[str]:
+    """The texts in a list, without empty ones."""
+    return list(filter(None, map(text, value))) if isinstance(value, list) else []

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from quorum.knowledge.chunks import Chunk, split
-from quorum.knowledge.definitions import Definitions
-from quorum.knowledge.document_files import read_folder
-from quorum.knowledge.index import Embedder, TextIndex
-from quorum.knowledge.lexical import distinctive, terms
+from quorum.knowledge.definitions.model import Definitions
+from quorum.knowledge.documents.chunks import Chunk, split
+from quorum.knowledge.documents.files import read_folder
+from quorum.knowledge.search.index import Embedder, TextIndex
+from quorum.knowledge.search.lexical import distinctive, terms
 
 BYTES_PER_TOKEN = 4  # of English in common tokenisers; others are estimated too high
 LEAST_SHARED = 2  # evidence that a chunk needs, see Documents.search
@@ -43,7 +43,7 @@ class Documents:
 
     @classmethod
     def load(cls, folder: Path, *, cache: Path | None = None) -> Documents:
-        """Read a folder (see ``quorum.knowledge.document_files.read_folder``).
+        """Read a folder (see ``quorum.knowledge.documents.files.read_folder``).
 
         Raises:
             ConfigurationError: The folder does not exist, or has no file that can be read.

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from quorum.knowledge.catalog import Catalog, Table
-from quorum.knowledge.schema_grammar import one_line
+from quorum.knowledge.schema.grammar import one_line
 
 FOLDER = "database_description"
 """What BIRD calls the folder, beside the database's file."""

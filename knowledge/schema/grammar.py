@@ -1,4 +1,4 @@
-"""The tokens of schema text (``quorum.knowledge.schema_writer``): names, types, values and descriptions."""
+"""The tokens of schema text (``quorum.knowledge.schema.writer``): names, types, values and descriptions."""
 
 from __future__ import annotations
 

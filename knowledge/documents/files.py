@@ -1,4 +1,4 @@
-"""A folder's documents as text, and what its files define for tools (``quorum.knowledge.manifests``)."""
+"""Read a folder's documents as text, and what its files define for tools (``definitions.files``)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from quorum.knowledge.definitions import Definitions
+from quorum.knowledge.definitions.files import ARTIFACTS, MAX_BYTES, read_definitions
+from quorum.knowledge.definitions.model import Definitions
 from quorum.knowledge.errors import ConfigurationError, install_hint
-from quorum.knowledge.manifests import ARTIFACTS, MAX_BYTES, read_definitions
 
 PLAIN = frozenset({".md", ".markdown", ".txt", ".rst", ".yml", ".yaml", ".csv"})
 PDF, JSON = ".pdf", ".json"

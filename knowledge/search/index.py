@@ -16,7 +16,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
 from quorum.knowledge.errors import ConfigurationError, QuorumError, is_installed, missing_extra
-from quorum.knowledge.lexical import Bm25, terms
+from quorum.knowledge.search.lexical import Bm25, terms
 
 if TYPE_CHECKING:
     import numpy as np

@@ -16,10 +16,10 @@ from typing import TypeAlias
 
 from quorum.knowledge.catalog import Catalog, Column, Table
 from quorum.knowledge.errors import ConfigurationError
-from quorum.knowledge.index import Embedder, TextIndex
-from quorum.knowledge.layouts import select_groups
-from quorum.knowledge.lexical import Bm25, distinctive, terms
-from quorum.knowledge.name_ranges import fold_names
+from quorum.knowledge.schema.layouts import select_groups
+from quorum.knowledge.schema.name_ranges import fold_names
+from quorum.knowledge.search.index import Embedder, TextIndex
+from quorum.knowledge.search.lexical import Bm25, distinctive, terms
 
 RANK_CONSTANT = 60  # reciprocal rank fusion (Cormack et al., 2009)
 NEIGHBOURS = 1_000

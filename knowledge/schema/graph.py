@@ -15,7 +15,7 @@ from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
 from quorum.knowledge.catalog import Catalog, Column, Table
-from quorum.knowledge.layouts import select_groups, signature
+from quorum.knowledge.schema.layouts import select_groups, signature
 
 _NOT_XML = re.compile("[\x00-\x08\x0b-\x1f\ud800-\udfff\ufffe\uffff]")
 

@@ -1,7 +1,7 @@
 """A catalog as schema text under a token budget, without losing a name, type or nested path.
 
-Shared field groups are written once, near relatives as differences (``quorum.knowledge.layouts``). What is
-left of the budget goes to descriptions and sample values, one level of detail for the whole text;
+Shared field groups are written once, near relatives as differences (``quorum.knowledge.schema.layouts``).
+What is left of the budget goes to descriptions and sample values, one level of detail for the whole text;
 what did not fit is stated in the text and in the result.
 """
 
@@ -11,10 +11,10 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 
 from quorum.knowledge.catalog import Catalog
-from quorum.knowledge.layouts import Layout, find_layouts
 from quorum.knowledge.naming import write_name
-from quorum.knowledge.schema_grammar import one_line
-from quorum.knowledge.schema_writer import Detail, Writer
+from quorum.knowledge.schema.grammar import one_line
+from quorum.knowledge.schema.layouts import Layout, find_layouts
+from quorum.knowledge.schema.writer import Detail, Writer
 from quorum.knowledge.tokens import estimate_tokens
 
 FULL = Detail(samples=12, sample_chars=60, description_chars=None, contents=True)
@@ -87,7 +87,7 @@ class SchemaText:
     """A catalog as text.
 
     Attributes:
-        text: In the format that ``quorum.knowledge.schema_writer`` defines.
+        text: In the format that ``quorum.knowledge.schema.writer`` defines.
         tokens: Estimated (``quorum.knowledge.tokens``).
         whole: Tokens of the text with every description and sample value, like tables grouped.
         left_out: What did not fit, and by how much the names alone exceed the budget if they do, one

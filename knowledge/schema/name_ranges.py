@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import date, timedelta
 
 from quorum.knowledge.naming import write_name
-from quorum.knowledge.schema_grammar import BARE_NAME
+from quorum.knowledge.schema.grammar import BARE_NAME
 
 _DIGITS = re.compile(r"([0-9]+)")
 ITEM = re.compile(r"""(["`]?)([\w$-]*)\{([0-9]+(?:\.\.[0-9]+)?(?:, [0-9]+(?:\.\.[0-9]+)?)*)\}([\w$-]*)\1""")

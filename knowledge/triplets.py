@@ -63,7 +63,7 @@ class Triplet:
     Attributes:
         id: Of the expansion that it comes from.
         shape: Equal for queries that differ in literals, white space and names of their own only.
-        tables: Of S, each with a mark of its columns' names and types (``quorum.tools.linking.table_marks``).
+        tables: Of S, each with a hash of its columns' names and types (``sql.linking.table_marks``).
         columns: Of S.
     """
 

@@ -14,9 +14,9 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from quorum.tools.canonical import Canonical, canonical
-from quorum.tools.cells import Cells, Keys, agree, mix
-from quorum.tools.compare import Relation, Result, relation
+from quorum.tools.results.canonical import Canonical, canonical
+from quorum.tools.results.cells import Cells, Keys, agree, mix
+from quorum.tools.results.compare import Relation, Result, relation
 
 BETA = 2.0
 """A missing column weighs twice what an extra one does (van Rijsbergen's F): it cannot be overlooked."""
@@ -40,7 +40,7 @@ class Overlap:
     """How far two results, ``a`` and ``b``, agree.
 
     Attributes:
-        relation: Of ``a`` to ``b`` (``quorum.tools.compare.relation``).
+        relation: Of ``a`` to ``b`` (``quorum.tools.results.compare.relation``).
         columns: Number of columns of each.
         matched: Paired columns, each counted with the share of rows (of the longer result) that
             agree in it and in the pairs before it. A column that is all NULL has no partner.
@@ -85,7 +85,7 @@ def overlap(a: Result, b: Result, *, ordered: bool = False) -> Overlap:
 
     The order of columns does not count. That of rows counts with ``ordered`` for the relation, and
     for the support of results that differ in nothing else but columns that one has more.
-    Numbers agree within the tolerance of ``quorum.tools.cells.agree``. ``overlap(b, a)`` is the same,
+    Numbers agree within the tolerance of ``quorum.tools.results.cells.agree``. ``overlap(b, a)`` is the same,
     reversed.
     """
     first, second = canonical(a), canonical(b)

@@ -1,4 +1,4 @@
-"""Schema linking by parsing: the tables and columns that a query uses, and a catalog of only those.
+"""Schema linking: the tables and columns that queries use or a model judges needed, and a catalog of those.
 
 SSEV links the schema with the union of what all experts' first queries use (paper 004, section 3.1.1). It
 proposes regular expressions; here the lint's resolver reads the tree, so that aliases, CTEs, stars and
@@ -12,12 +12,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+from quorum.knowledge.schema.layouts import find_layouts, signature
+from quorum.knowledge.schema.render import render
+from quorum.knowledge.verified import VerifiedPair
 from quorum.tools.sql import SyntaxProblem, dialect_name, parse_statements, tables_in
 
 if TYPE_CHECKING:
     from quorum.knowledge.catalog import Catalog, ForeignKey, Table
-from quorum.knowledge.schema.layouts import signature
-from quorum.knowledge.verified import VerifiedPair
+
+UNIT_TOKENS = 4_000
+"""Budget for the descriptions and samples of one unit; names and types are never cut."""
+
+CHUNK_TOKENS = 20_000
+"""Tokens of schema that a draft is written against at a time."""
 
 
 @dataclass(frozen=True)
@@ -235,3 +242,51 @@ def _named(table: Table, names: Iterable[str]) -> Iterator[tuple[str, str]]:
     for name in names:
         if column := table.column(name):
             yield table.full_name, column.name
+
+
+def units(catalog: Catalog) -> dict[str, Catalog]:
+    """Each table by itself, tables of one layout (shards) together, by the first one's full name."""
+    layouts = find_layouts(catalog)
+    return {la.tables[0].full_name: replace(catalog, tables=la.tables, notes=()) for la in layouts}
+
+
+def unit_texts(parts: Mapping[str, Catalog]) -> dict[str, str]:
+    """The units as schema text."""
+    return {name: render(part, budget=UNIT_TOKENS).text for name, part in parts.items()}
+
+
+def chunks(catalog: Catalog, tokens: int = CHUNK_TOKENS) -> list[Catalog]:
+    """The whole catalog in parts of at most ``tokens`` each, tables of one layout together.
+
+    A unit that is larger by itself is a part of its own.
+    """
+    parts: list[list[Catalog]] = []
+    room = 0
+    for unit in units(catalog).values():
+        size = render(unit, budget=UNIT_TOKENS).tokens
+        if not parts or size > room:
+            parts.append([])
+            room = tokens
+        parts[-1].append(unit)
+        room -= size
+    return [replace(catalog, tables=tuple(t for unit in part for t in unit.tables)) for part in parts]
+
+
+def needed(parts: Mapping[str, Catalog], wanted: Mapping[str, Iterable[str] | None]) -> Linked:
+    """What judged units leave of the catalog they were cut from.
+
+    Args:
+        parts: The units, by name.
+        wanted: By unit, the columns to keep in each of its tables; None for all of them. Names that
+            no column has are passed over; a unit of which none is left keeps all.
+    """
+    tables = [table for name in parts if name in wanted for table in parts[name].tables]
+    columns = tuple(
+        (table.full_name, column.name)
+        for name, names in wanted.items()
+        if name in parts and names is not None
+        for table in parts[name].tables
+        for name in names
+        if (column := table.column(name.rpartition(".")[2].strip('"`[] ')))
+    )
+    return Linked(tuple(table.full_name for table in tables), columns)

@@ -1,7 +1,4 @@
-"""A query's rows on their way out: CSV, files; and whether they say anything.
-
-What ``quorum.tools.compare`` and ``quorum.tools.values`` do can be had from here as well.
-"""
+"""Results on disk, and as CSV."""
 
 from __future__ import annotations
 
@@ -16,63 +13,10 @@ from typing import Any
 import pyarrow as pa
 
 from quorum.knowledge.errors import QuorumError
-from quorum.tools.canonical import Canonical, canonical
-from quorum.tools.compare import cluster_keys, equal, fingerprint, relation
-from quorum.tools.values import plain_column, plain_rows
-
-__all__ = [
-    "blank_reason",
-    "cluster_keys",
-    "csv_lines",
-    "equal",
-    "fingerprint",
-    "has_blank_column",
-    "is_blank",
-    "plain_column",
-    "plain_rows",
-    "read_result",
-    "relation",
-    "write_result",
-]
+from quorum.tools.results.values import plain_column, plain_rows
 
 SUFFIX = ".parquet"
-HEAD_ROWS = 100
 BATCH_ROWS = 10_000
-
-
-def blank_reason(table: pa.Table, form: Canonical | None = None) -> str:
-    """Why a result says nothing: ``empty``, ``all NULL``, ``all empty text`` or ``all zero``; else empty.
-
-    Such results do not vote (ReFoRCE's first version, paper 003, section 3.2.4, of self-consistency). NaN
-    counts as NULL, numeric text as its number; a zero among the others makes it ``all zero``. A boolean is
-    an answer, never blank.
-
-    Args:
-        form: Of the table, where it is at hand.
-    """
-    if table.num_rows == 0 or table.num_columns == 0:
-        return "empty"
-    if any(pa.types.is_boolean(column.type) and column.null_count < len(column) for column in table.columns):
-        return ""
-    for rows in (HEAD_ROWS, table.num_rows):  # most results speak in their first rows
-        whole = rows >= table.num_rows
-        columns = (form if form and whole else canonical(table.slice(0, rows))).columns
-        if not all(cells.blank for cells in columns):
-            return ""
-    if all(cells.null for cells in columns):
-        return "all NULL"
-    return "all zero" if any(cells.is_number.any() for cells in columns) else "all empty text"
-
-
-def is_blank(table: pa.Table, form: Canonical | None = None) -> bool:
-    """Whether a result is empty, or all NULL, empty text or zero (see ``blank_reason``)."""
-    return bool(blank_reason(table, form))
-
-
-def has_blank_column(table: pa.Table, form: Canonical | None = None) -> bool:
-    """Whether some column holds nothing but NULL, empty text or zero; of booleans, nothing but NULL."""
-    columns = zip(table.columns, canonical(form or table).columns, strict=True)
-    return any(cells.null if pa.types.is_boolean(column.type) else cells.blank for column, cells in columns)
 
 
 def write_result(table: pa.Table, folder: Path) -> Path:

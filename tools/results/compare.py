@@ -1,7 +1,7 @@
 """Comparing results: fingerprints, equality within a tolerance, clusters, relations.
 
 Column names, the order of columns and (unless it was asked for) the order of rows do not count;
-what a cell means is ``quorum.tools.canonical``'s. A fingerprint is a key: equal fingerprints mean equal
+``canonical`` decides what a cell means. A fingerprint is a key: equal fingerprints mean equal
 results. Results that differ by rounding at an unlucky edge of the grid may have different
 fingerprints; ``equal`` and ``cluster`` see them together.
 """
@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from quorum.tools.canonical import Canonical, canonical
-from quorum.tools.cells import Cells, Keys, Mask, agree, mix
+from quorum.tools.results.canonical import Canonical, canonical
+from quorum.tools.results.cells import Cells, Keys, Mask, agree, mix
 
 Result: TypeAlias = pa.Table | Canonical
 Relation: TypeAlias = Literal["equal", "contains", "within", "overlaps", "differs"]
@@ -62,7 +62,7 @@ def row_hashes(form: Canonical, columns: Sequence[np.uint64] = ()) -> Keys:
 
 
 def equal(a: Result, b: Result, *, ordered: bool = False) -> bool:
-    """Whether two results say the same, numbers within the tolerance of ``quorum.tools.cells.agree``.
+    """Whether two results say the same, numbers within the tolerance of ``quorum.tools.results.cells.agree``.
 
     Not transitive, as no tolerance is. Where many columns hold the same values, only the first
     ``MAX_PAIRINGS`` ways to pair them are tried.

@@ -12,7 +12,7 @@ DIGITS = 6
 
 
 def readable(value: Any) -> str:
-    """A value of ``quorum.tools.values``: ``257624.1`` for 257624.10000000003, ``5`` for 5.0, ``NULL``.
+    """Return a value as text: ``257624.1`` for 257624.10000000003, ``5`` for 5.0, ``NULL`` for None.
 
     Numbers inside nested values, which are JSON, are rounded alike.
     """

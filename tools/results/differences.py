@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from quorum.tools.canonical import Canonical, canonical
-from quorum.tools.cells import agree
-from quorum.tools.compare import Relation, column_pairs, relation, row_hashes
-from quorum.tools.values import plain_column
+from quorum.tools.results.canonical import Canonical, canonical
+from quorum.tools.results.cells import agree
+from quorum.tools.results.compare import Relation, column_pairs, relation, row_hashes
+from quorum.tools.results.values import plain_column
 
 EXAMPLES = 3
 MAX_COLUMNS = 30
@@ -31,7 +31,7 @@ class Differences:
     """How two results, the first and the second, differ.
 
     Attributes:
-        relation: ``quorum.tools.compare.relation`` of the first to the second.
+        relation: ``quorum.tools.results.compare.relation`` of the first to the second.
         rows: Row counts.
         agreeing: Places of columns with the same values, in both results; by the key, in the rows of both.
         differing: Places of the columns without such a partner, per result.

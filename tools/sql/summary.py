@@ -16,7 +16,7 @@ from sqlglot.optimizer.scope import Scope, traverse_scope
 from sqlglot.optimizer.simplify import simplify
 
 from quorum.tools.sql import SyntaxProblem, dialect_name, parse_one_statement
-from quorum.tools.writing import write
+from quorum.tools.sql.writing import write
 
 MAX_DEPTH, MAX_STEPS = 8, 500
 """Levels of subqueries that a column is followed through, and columns that are followed in all."""

@@ -3,8 +3,8 @@
 Every cell becomes a 64-bit key, and a double where it is a number. Cells that mean the same have
 the same key: ``1``, ``1.0``, ``Decimal('1.00')`` and ``'1'``; a date, its midnight and their ISO
 text; NULL and NaN; a struct and its JSON text. Numbers share a key when they fall into the same
-cell of a grid that is never coarser than the tolerance of ``quorum.tools.cells.agree``, so that equal keys
-always mean agreement; the reverse is ``quorum.tools.compare``'s work, since no key can know its neighbours.
+cell of a grid that is never coarser than the tolerance of ``cells.agree``, so that equal keys always
+mean agreement; the reverse is the work of ``compare``, since no key can know its neighbours.
 
 A few words mean something by the company of their column alone: ``true`` and ``false`` are truth values
 where the column has nothing else but NULL, and TRUE is 1; ``NaN`` and ``inf`` are numbers where all else is
@@ -30,8 +30,20 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quorum.tools.cells import EXACT, MOMENT, NULL, NUMBER, Cells, Keys, Mask, Numbers, grid, hash_texts, mix
-from quorum.tools.values import plain_column
+from quorum.tools.results.cells import (
+    EXACT,
+    MOMENT,
+    NULL,
+    NUMBER,
+    Cells,
+    Keys,
+    Mask,
+    Numbers,
+    grid,
+    hash_texts,
+    mix,
+)
+from quorum.tools.results.values import plain_column
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -41,6 +53,8 @@ ISO = r"^\s*\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}([.,]\d{1,9})?)?( ?(Z|UTC|[+
 NESTED = r"^\s*[\[{]"
 TRUTH = r"(?i)^\s*(true|false)\s*$"
 NO_DIGITS = r"(?i)^\s*(nan|[+-]?inf(inity)?)\s*$"
+HEAD_ROWS = 100
+"""Rows that show of most results that they are not blank."""
 FEW = 50
 """Texts that are matched one by one: Arrow compiles a pattern again for each call."""
 
@@ -58,6 +72,41 @@ def canonical(result: pa.Table | Canonical) -> Canonical:
     if isinstance(result, Canonical):
         return result
     return Canonical(result.num_rows, tuple(_cells(column.combine_chunks()) for column in result.columns))
+
+
+def blank_reason(table: pa.Table, form: Canonical | None = None) -> str:
+    """Return ``empty``, ``all NULL``, ``all empty text`` or ``all zero`` for a blank result, else "".
+
+    Such results do not vote (ReFoRCE's first version, paper 003, section 3.2.4, of self-consistency). NaN
+    counts as NULL, numeric text as its number; a zero among the others makes it ``all zero``. A boolean is
+    an answer, never blank.
+
+    Args:
+        form: Of the table, where it is at hand.
+    """
+    if table.num_rows == 0 or table.num_columns == 0:
+        return "empty"
+    if any(pa.types.is_boolean(column.type) and column.null_count < len(column) for column in table.columns):
+        return ""
+    for rows in (HEAD_ROWS, table.num_rows):  # most results speak in their first rows
+        whole = rows >= table.num_rows
+        columns = (form if form and whole else canonical(table.slice(0, rows))).columns
+        if not all(cells.blank for cells in columns):
+            return ""
+    if all(cells.null for cells in columns):
+        return "all NULL"
+    return "all zero" if any(cells.is_number.any() for cells in columns) else "all empty text"
+
+
+def is_blank(table: pa.Table, form: Canonical | None = None) -> bool:
+    """True if a result is empty, or all NULL, empty text or zero (see ``blank_reason``)."""
+    return bool(blank_reason(table, form))
+
+
+def has_blank_column(table: pa.Table, form: Canonical | None = None) -> bool:
+    """True if a column holds nothing but NULL, empty text or zero; of booleans, nothing but NULL."""
+    columns = zip(table.columns, canonical(form or table).columns, strict=True)
+    return any(cells.null if pa.types.is_boolean(column.type) else cells.blank for column, cells in columns)
 
 
 def _cells(array: pa.Array) -> Cells:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quorum.tools.query import QueryResult
-from quorum.tools.results import csv_lines
+from quorum.tools.results.files import csv_lines
 from quorum.tools.sql import SyntaxProblem, dialect_name, parse_one_statement
 
 MAX_ROWS = 100

@@ -17,8 +17,8 @@ from quorum.knowledge.catalog import Catalog, Column, Table
 from quorum.knowledge.naming import write_full_name, write_name, write_names
 from quorum.knowledge.search.columns import units
 from quorum.knowledge.triplets import Expansion, Place, Triplet
-from quorum.tools.linking import Linked, prune
 from quorum.tools.masking import about_persons
+from quorum.tools.sql.linking import Linked, prune
 
 MAX_DEPTH = 8
 """Actions of one query: longer ones are nobody's examples."""

@@ -16,7 +16,7 @@ from quorum.knowledge.schema.grammar import write_row
 from quorum.tools.databases.introspection import is_private
 from quorum.tools.execute import Database, execute
 from quorum.tools.query import QueryError
-from quorum.tools.writing import write
+from quorum.tools.sql.writing import write
 
 if TYPE_CHECKING:
     from quorum.knowledge.catalog import Catalog, Table

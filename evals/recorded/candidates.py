@@ -23,13 +23,14 @@ from quorum.graph.ballots import Ballot
 from quorum.graph.result_overlaps import ResultOverlaps
 from quorum.graph.runs import RunFolder
 from quorum.knowledge.errors import ConfigurationError
+from quorum.tools.results.canonical import Canonical, canonical, is_blank
+from quorum.tools.results.compare import cluster_keys, equal, fingerprint
+from quorum.tools.results.files import read_result
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from quorum.evals.scorers.spider2 import Spider2Gold
-    from quorum.tools.canonical import Canonical
-
 FINAL = "final"
 SHAPE = "<model>/<question>/<number>.sql and .csv"
 
@@ -276,8 +277,6 @@ def ballots_of(
     Results are read and scored once. Two share a cluster if they agree within the tolerance, as in a run
     (``quorum.tools.results.cluster_keys``). A question that the gold does not know has no right candidate.
     """
-    from quorum.tools.results import equal
-
     scorer = gold if gold and question in gold.files else None
     answers = [asked[question] for asked in recorded.models.values() if question in asked]
     read = [_read(candidate, scorer) for answer in answers for candidate in answer.candidates]
@@ -299,9 +298,6 @@ def ballots_of(
 
 def _read(candidate: RecordedCandidate, gold: Spider2Gold | None) -> tuple[Ballot, Canonical | None, bool]:
     """The candidate's ballot, its result (None if it failed), and whether that meets the gold."""
-    from quorum.tools.canonical import canonical
-    from quorum.tools.results import fingerprint, is_blank
-
     right = gold is not None and gold.score(candidate.question, candidate.path).match
     ballot = Ballot(_id(candidate), candidate.model, candidate.sql)
     table = candidate.table
@@ -317,8 +313,6 @@ def _id(candidate: RecordedCandidate) -> str:
 
 def _clustered(ballots: Sequence[Ballot], forms: Mapping[str, Canonical]) -> tuple[Ballot, ...]:
     """The ballots with what they vote for."""
-    from quorum.tools.results import cluster_keys
-
     marks = sorted({ballot.fingerprint for ballot in ballots if ballot.fingerprint})
     clusters = dict(zip(marks, cluster_keys([forms[mark] for mark in marks]), strict=True))
     return tuple(replace(ballot, cluster=clusters.get(ballot.fingerprint, "")) for ballot in ballots)
@@ -396,9 +390,6 @@ def _ballots(record: Record, answer: Answer, run: Path) -> RecordedBallots:
     Raises:
         QuorumError: A result is damaged.
     """
-    from quorum.tools.canonical import canonical
-    from quorum.tools.results import fingerprint, is_blank, read_result
-
     files = _results(answer, run)
     # where all results are the same, nothing hangs on what they hold
     tables = {mark: read_result(file) for mark, file in files.items() if len(files) > 1}

@@ -61,7 +61,7 @@ from quorum.evals.scorers.base import (
 from quorum.evals.scorers.gold_check import check_queries
 from quorum.evals.scorers.rows import NoRows, given_rows, run_rows, whole
 from quorum.evals.tables import NULLS, Frame, cells, frame_of, read_frame
-from quorum.tools.results import csv_lines
+from quorum.tools.results.files import csv_lines
 
 EXACT = "exact"
 """Name of the metric that wants the same result, without a column more."""

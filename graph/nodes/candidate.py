@@ -16,10 +16,10 @@ from quorum.graph.state import Candidate, CandidateState, Failure, Remarks, RunS
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.schema.render import SchemaText, render
 from quorum.tools.execute import execute
-from quorum.tools.linking import named, prune
 from quorum.tools.models import Model
 from quorum.tools.near_misses import near_misses
 from quorum.tools.query import ErrorKind, QueryError
+from quorum.tools.sql.linking import named, prune
 
 NO_PLAN = ["Answer the question with one query."]
 """What Action and its critics are shown where nobody planned."""

@@ -31,10 +31,9 @@ from quorum.knowledge.documents.search import Documents
 from quorum.knowledge.schema.render import render
 from quorum.knowledge.tokens import estimate_tokens
 from quorum.tools.databases import connect
-from quorum.tools.linking import Linked, prune, union
 from quorum.tools.lint import Linter
-from quorum.tools.schema_parts import needed, units
 from quorum.tools.sql import dialect_name, parse_statements
+from quorum.tools.sql.linking import Linked, needed, prune, union, units
 from tests.schema_reader import parse_schema
 
 SUITES = ("spider2-snow", "spider2-lite")

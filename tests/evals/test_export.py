@@ -28,7 +28,7 @@ from quorum.evals.submissions import (
     read_bird,
 )
 from quorum.knowledge.errors import ConfigurationError
-from quorum.tools.results import write_result
+from quorum.tools.results.files import write_result
 from tests.evals.recordings import write_gold
 from tests.evals.small_suite import small_suite
 

@@ -467,7 +467,7 @@ async def test_a_full_disk_ends_the_run_and_spoils_no_record(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr("quorum.tools.results.write_result", full)
+        patch.setattr("quorum.tools.results.files.write_result", full)
         with pytest.raises(MachineFailed, match="No space left"):
             await unbroken(tmp_path, questions(3))
     assert lines(tmp_path) == []

@@ -92,8 +92,7 @@ class Prompts:
             LookupError: There is no template for the role, it lacks a variable, or it does not use one that
                 is given; the message names it.
         """
-        used = self._variables(f"{role.name}.md")
-        if unused := sorted(variables.keys() - used):
+        if unused := sorted(variables.keys() - self.variables(role.name)):
             raise LookupError(f"The prompt template {role.name}.md does not use {', '.join(unused)}.")
         shared = {name: value for name, value in vars(context).items() if name != "schema"}
         system = self.system(context if role.schema else context.dialect, role.sql)
@@ -107,15 +106,15 @@ class Prompts:
             parts.append(self.render("context", {**vars(shown), "card": card(dialect)}))
         return "\n\n".join(parts)
 
-    def _variables(self, template: str) -> frozenset[str]:
-        """Return the variables that a template and those that it includes use."""
-        if template not in self._used:
-            tree = self._environment.parse(self._sources.get(template, ""))
+    def variables(self, name: str) -> frozenset[str]:
+        """Return the variables that a template, and those that it includes, use."""
+        if name not in self._used:
+            tree = self._environment.parse(self._sources.get(f"{name}.md", ""))
             names = meta.find_undeclared_variables(tree)
             for included in meta.find_referenced_templates(tree):
-                names |= self._variables(str(included))
-            self._used[template] = frozenset(names)
-        return self._used[template]
+                names |= self.variables(str(included).removesuffix(".md"))
+            self._used[name] = frozenset(names)
+        return self._used[name]
 
     def render(self, name: str, variables: Mapping[str, Any]) -> str:
         """Return one template as text."""

@@ -17,7 +17,7 @@ from pydantic import Field, model_validator
 
 from quorum.agents.base import PromptContext, ask, ask_each
 from quorum.agents.role import Form, Role
-from quorum.knowledge.schema_files import SchemaFiles
+from quorum.knowledge.schema.files import SchemaFiles
 from quorum.tools.models import Model
 
 MAX_LINK_STEPS = 30  # ReCAPAgent-SQL, section 3.3.4

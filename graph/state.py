@@ -21,8 +21,7 @@ from typing_extensions import TypedDict  # Python < 3.12: typing's own lacks wha
 from quorum.agents.explorers import ExplorationQuery
 from quorum.agents.writers import Reading
 from quorum.graph.ballots import Cluster, Vote
-from quorum.knowledge.errors import ConfigurationError
-from quorum.knowledge.validation import first_in_words
+from quorum.knowledge.errors import ConfigurationError, first_in_words
 
 PREVIEW_ROWS = 20
 

@@ -14,8 +14,8 @@ from quorum.agents.prompting import prompts
 from quorum.graph.context import Context
 from quorum.graph.nodes.step import Update
 from quorum.graph.state import RunState
-from quorum.knowledge.documents import Documents
-from quorum.knowledge.index import Embedder
+from quorum.knowledge.documents.search import Documents
+from quorum.knowledge.search.index import Embedder
 from quorum.knowledge.tokens import estimate_tokens
 from quorum.knowledge.triplets import Triplet
 from quorum.knowledge.verified import VerifiedPair

@@ -19,9 +19,9 @@ from quorum.graph.nodes.results import keep_result
 from quorum.graph.nodes.routes import halted, unavailable
 from quorum.graph.nodes.step import Update, record, tell
 from quorum.graph.state import CandidateState, Failure, Remarks, Turn, repeats
-from quorum.tools.excerpt import excerpt, row_limit
 from quorum.tools.execute import execute
 from quorum.tools.query import ErrorKind, QueryError
+from quorum.tools.results.excerpt import excerpt, row_limit
 
 AGENT = TOOL_USER.name
 SHOWN_ROWS = 50

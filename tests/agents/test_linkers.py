@@ -11,7 +11,7 @@ from quorum.agents.linkers import Drafting, TableLinking, draft_chunks, link_fil
 from quorum.agents.prompting import PromptContext
 from quorum.knowledge.catalog import Catalog, Column, Table
 from quorum.knowledge.errors import ModelUnavailable
-from quorum.knowledge.schema_files import SchemaFiles
+from quorum.knowledge.schema.files import SchemaFiles
 from quorum.tools.models import make_model
 from quorum.tools.models.scripted import Prompt, scripted
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field
 
+from quorum.agents.base import PromptContext, ask
 from quorum.agents.role import Form, Role, SqlText, usable
 from quorum.knowledge import syntax
+from quorum.tools.models import Model
 from quorum.tools.query import ErrorKind
 
 MAX_QUERIES = 10  # ReFoRCE, Appendix C
@@ -42,15 +44,20 @@ class Exploration(Form):
         default=[], description="From simple to nested."
     )
 
-    def distinct(self, most: int = MAX_QUERIES) -> list[ExplorationQuery]:
-        """Return the first ``most`` queries of which no two are the same."""
-        first = {" ".join(query.sql.split()): query for query in reversed(self.queries)}
-        return list(reversed(first.values()))[:most]
-
 
 COLUMN_EXPLORER = Role(
     "column_explorer", "ColumnExplorer", "wants to run {queries:query|queries}", Exploration
 )
+
+
+async def write_queries(
+    model: Model, context: PromptContext, *, max_queries: int = MAX_QUERIES, **variables: Any
+) -> Exploration:
+    """Ask for queries; at most ``max_queries`` are returned, of which no two are the same."""
+    limits = {"max_queries": max_queries, "row_limit": ROW_LIMIT}
+    written = await ask(model, COLUMN_EXPLORER, context, **limits, **variables)
+    distinct = {" ".join(query.sql.split()): query for query in reversed(written.queries)}
+    return Exploration(queries=list(reversed(distinct.values()))[:max_queries])
 
 
 def hints(dialect: str, *, nested: bool, plain: Sequence[str] = PLAIN_TOPICS) -> str:

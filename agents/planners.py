@@ -62,17 +62,16 @@ PLAN_CRITIQUE = Role(
 )
 
 
+def _first_topics(features: list[str]) -> list[str]:
+    return [feature for feature in features if feature.strip()][:MAX_TOPICS]
+
+
 class SyntaxRequest(Form):
     """Topics to look up in the dialect's reference."""
 
-    features: list[str] = Field(
+    features: Annotated[list[str], AfterValidator(_first_topics)] = Field(
         default=[], description="At most three topics, written as in the list; empty if none is needed."
     )
-
-    @property
-    def wanted(self) -> list[str]:
-        """The first ``MAX_TOPICS`` topics."""
-        return [feature for feature in self.features if feature.strip()][:MAX_TOPICS]
 
 
 SYNTAX_RETRIEVER = Role(

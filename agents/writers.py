@@ -165,13 +165,17 @@ class Reading(Form):
     )
 
 
+def _first_readings(readings: list[Reading]) -> list[Reading]:
+    return readings[:MAX_READINGS]
+
+
 class Readings(Form):
     """The readings that are open."""
 
     reasoning: str = Field(
         default="", description="Which words leave what open, or why nothing is; three sentences at most."
     )
-    readings: Annotated[list[Reading], usable(Reading)] = Field(
+    readings: Annotated[list[Reading], usable(Reading), AfterValidator(_first_readings)] = Field(
         default_factory=list,
         description=f"The likeliest first, {MAX_READINGS} at most; empty if nothing is open.",
     )

@@ -20,8 +20,8 @@ from quorum.agents.explorers import (
     EXPLORATION_CORRECTOR,
     MAX_QUERIES,
     MAX_TRIES,
-    ROW_LIMIT,
     ExplorationQuery,
+    write_queries,
 )
 from quorum.graph.close_rivals import close_rivals, sides
 from quorum.graph.context import Context
@@ -76,16 +76,16 @@ async def begin(state: Exploring, context: Context, *, max_queries: int = MAX_QU
             context,
             COLUMN_EXPLORER,
             "exploration",
+            by=write_queries,
             about=about,
             syntax=await hints(context),
             rivals=dict(zip(ascii_uppercase, about["rivals"], strict=False)),
             differences=about["differences"],
             max_queries=max_queries,
-            row_limit=ROW_LIMIT,
         )
     except (MalformedReply, ModelUnavailable) as error:
         return {**_ended(state, context, str(error)), **begun}
-    return {"exploration": Exploration(waiting=written.distinct(max_queries)), **begun}
+    return {"exploration": Exploration(waiting=written.queries), **begun}
 
 
 async def run_query(state: Exploring, context: Context) -> Update:

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 
 from langgraph.types import Send
 
-from quorum.agents.writers import MAX_READINGS, READING_WRITER, Reading
+from quorum.agents.writers import READING_WRITER, Reading
 from quorum.graph.ballots import Cluster, Vote
 from quorum.graph.confidence import USUAL_DOUBT
 from quorum.graph.context import Context
@@ -61,7 +61,7 @@ async def write_readings(state: RunState, context: Context, *, most: int) -> Upd
         return {"batch": [], "warnings": [f"Other readings were not looked at: {error.limit} was reached."]}
     if found is None:
         return {"batch": [], "warnings": lost(READING_WRITER)}
-    readings = [each for each in found.readings[:MAX_READINGS] if not known(each.sql, [winner.sql])][:most]
+    readings = [each for each in found.readings if not known(each.sql, [winner.sql])][:most]
     if not readings:
         return {"batch": [], "readings": [], "vote": changed(state, vote, doubt=0.0)}
     batch = []

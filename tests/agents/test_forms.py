@@ -15,9 +15,9 @@ import pytest
 from pydantic import BaseModel
 
 from quorum.agents.critics import Judgement, SqlReview
-from quorum.agents.explorers import Correction, Exploration, ExplorationQuery
+from quorum.agents.explorers import Correction, ExplorationQuery
 from quorum.agents.linkers import LinkStep
-from quorum.agents.planners import AnswerFormat, Plan
+from quorum.agents.planners import AnswerFormat, Plan, SyntaxRequest
 from quorum.agents.refiners import Refinement, Repair, Revision, StageReview
 from quorum.agents.role import roles
 from quorum.agents.writers import Action, Draft, Readings, ToolStep
@@ -160,6 +160,7 @@ READING = {"meaning": "How many sales were shipped to each city?", "sql": SQL}
         (ToolStep, {"action": "answer", "sql": SQL, "command": "ls"}, "text", SQL),
         (ToolStep, {"action": "answer", "sql": " ", "command": None}, "text", ""),
         (Refinement, {"sql": None}, "sql", None),
+        (SyntaxRequest, {"features": ["A", " ", "B", "C", "D"]}, "features", ["A", "B", "C"]),
     ],
 )
 def test_what_a_reply_comes_to(form: type[BaseModel], given: dict[str, Any], field: str, kept: Any) -> None:
@@ -200,13 +201,6 @@ def test_a_reading_has_its_query_and_how_likely_it_is() -> None:
         (SQL, "less"),
         (SQL, "more"),
         (SQL, "less"),
-    ]
-
-
-def test_exploration_is_bounded_and_repeats_nothing() -> None:
-    queries = [ExplorationQuery(sql=f"SELECT {n // 2}") for n in range(30)]
-    assert [each.sql for each in Exploration(queries=queries).distinct()] == [
-        f"SELECT {n}" for n in range(10)
     ]
 
 

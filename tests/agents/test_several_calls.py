@@ -1,4 +1,4 @@
-"""Roles that take several calls: the SchemaLinker's loop, tables and parts of a schema side by side."""
+"""Roles with a function of their own: the SchemaLinker's loop, tables and parts side by side, exploration."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from quorum.agents.explorers import hints
+from quorum.agents.explorers import hints, write_queries
 from quorum.agents.linkers import Drafting, TableLinking, draft_chunks, link_files, link_tables
 from quorum.agents.prompting import PromptContext
 from quorum.knowledge.catalog import Catalog, Column, Table
@@ -58,6 +58,12 @@ async def test_an_endpoint_that_fails_ends_the_linking_with_its_own_error() -> N
     model = make_model(scripted(lambda _: ModelUnavailable("No endpoint answers.")))
     with pytest.raises(ModelUnavailable, match="No endpoint answers"):
         await link_tables(model, CONTEXT, tables={"a": "table a", "b": "table b"})
+
+
+async def test_exploration_is_bounded_and_repeats_nothing() -> None:
+    queries = [{"sql": f"SELECT {n // 2}"} for n in range(30)]
+    written = await write_queries(make_model(scripted({"column_explorer": {"queries": queries}})), CONTEXT)
+    assert [query.sql for query in written.queries] == [f"SELECT {n}" for n in range(10)]
 
 
 @pytest.mark.parametrize("nested", [False, True])

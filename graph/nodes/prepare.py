@@ -51,9 +51,9 @@ async def retrieve_syntax(state: RunState, context: Context) -> Update:
     found = await try_tell(state, context, SYNTAX_RETRIEVER, "syntax", topics=topics, steps=steps)
     if found is None:
         return {"warnings": lost(SYNTAX_RETRIEVER)}
-    sections = (
-        await asyncio.to_thread(syntax.lookup, context.dialect, found.features) if found.features else []
-    )
+    if not found.features:
+        return {}
+    sections = await asyncio.to_thread(syntax.lookup, context.dialect, found.features)
     text = "\n\n".join(section.text for section in sections)
     return {"syntax_ref": context.put(text) if text else ""}
 

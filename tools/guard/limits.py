@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from math import prod
 
@@ -203,6 +203,13 @@ def constant(node: exp.Expr) -> float | None:
         return float("inf")
 
 
+def makes_rows(node: exp.Expr) -> bool:
+    """True for what has rows without a table: a series, VALUES, MariaDB's ``seq_1_to_9``."""
+    if isinstance(node, exp.Func):
+        return _series_arguments(node) is not None
+    return isinstance(node, exp.Values) or node.name[:4].lower() == "seq_"
+
+
 def combined_series(tree: exp.Expr) -> Refused | None:
     """Return a refusal if generated series are combined without a condition that joins them."""
     series = _Series(tree)
@@ -310,12 +317,12 @@ def _sequence(name: str) -> float:
     return _series_rows([exp.Literal.number(part) if part else None for part in found.groups()]) or 1.0
 
 
-def endless_recursion(tree: exp.Expr, dialect: str) -> Refused | None:
-    """Return a refusal if a recursive step has no condition, no join to other data and no LIMIT.
+def endless_recursion(clauses: Iterable[exp.Expr], dialect: str) -> Refused | None:
+    """Return a refusal if a step of a recursive WITH has no condition, no join to other data and no LIMIT.
 
     This finds the plain forms; a condition that never becomes false is left to the time limit.
     """
-    for clause in tree.find_all(exp.With):
+    for clause in clauses:
         if not (clause.args.get("recursive") or dialect in _RECURSES_UNSAID):
             continue
         for cte in clause.expressions:
@@ -324,8 +331,13 @@ def endless_recursion(tree: exp.Expr, dialect: str) -> Refused | None:
                     f"The recursion of {cte.alias} has no end: give its recursive part a WHERE or a LIMIT."
                 )
                 return Refused(reason, "recursion")
-    for connect in tree.find_all(exp.Connect):
-        condition = connect.args["connect"]
+    return None
+
+
+def endless_hierarchy(clauses: Iterable[exp.Expr]) -> Refused | None:
+    """Return a refusal of CONNECT BY that neither follows the data (PRIOR) nor has an upper bound."""
+    for clause in clauses:
+        condition = clause.args["connect"]
         if condition.find(exp.Prior) is None and not any(map(_is_bound, condition.find_all(exp.Predicate))):
             reason = "CONNECT BY has no end: it needs PRIOR or an upper bound of LEVEL."
             return Refused(reason, "recursion")

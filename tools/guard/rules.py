@@ -14,7 +14,13 @@ from functools import cache
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token
 
-from quorum.tools.guard.limits import combined_series, endless_recursion, too_big
+from quorum.tools.guard.limits import (
+    combined_series,
+    endless_hierarchy,
+    endless_recursion,
+    makes_rows,
+    too_big,
+)
 from quorum.tools.guard.text import Refused
 from quorum.tools.guard.vocabulary import (
     DESCRIBED,
@@ -33,7 +39,6 @@ from quorum.tools.guard.vocabulary import (
 from quorum.tools.sql import STRICT_DIALECTS, sqlglot_dialect
 from quorum.tools.sql.writing import write
 
-_BY_NAME = (exp.Anonymous, exp.AnonymousAggFunc, exp.ParameterizedAgg)
 Rule = Callable[["exp.Expr", str], "Refused | None"]
 
 _FILE = re.compile(
@@ -67,20 +72,32 @@ def judge(tree: exp.Expr, dialect: str, local_functions: frozenset[str] = frozen
     Args:
         local_functions: Lower-case names that the script itself defined.
     """
-    nodes, typed, strict = words("nodes"), words("typed"), dialect in STRICT_DIALECTS
+    nodes, strict = words("nodes"), dialect in STRICT_DIALECTS
+    withs: list[exp.Expr] = []
+    connects: list[exp.Expr] = []
+    series = False
     for node in tree.walk():
         if strict and (problem := strict_node(node, dialect)):
             return problem
-        if isinstance(node, exp.Func):
-            problem = _function(node, dialect, typed, local_functions) or too_big(node)
-        elif type(node).__name__ in nodes:
-            rule = _RULES.get(type(node).__name__)
+        name = type(node).__name__
+        if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc | exp.ParameterizedAgg):
+            problem = _named_function(node, dialect, local_functions) or too_big(node)
+        elif isinstance(node, exp.Func):
+            problem = _typed_function(node, dialect) or too_big(node)
+        elif name in nodes:
+            rule = _RULES.get(name)
             problem = rule(node, dialect) if rule else None
         else:
             problem = _foreign(node)
         if problem:
             return problem
-    return endless_recursion(tree, dialect) or combined_series(tree)
+        if name == "With":
+            withs.append(node)
+        elif name == "Connect":
+            connects.append(node)
+        series = series or (isinstance(node, exp.Func | exp.Table | exp.Values) and makes_rows(node))
+    problem = endless_recursion(withs, dialect) or endless_hierarchy(connects)
+    return problem or (combined_series(tree) if series else None)
 
 
 def _foreign(node: exp.Expr) -> Refused:
@@ -103,11 +120,8 @@ def _refuse_function(name: str) -> Refused:
     )
 
 
-def _function(
-    node: exp.Func, dialect: str, typed: frozenset[str], local_functions: frozenset[str]
-) -> Refused | None:
-    if not isinstance(node, _BY_NAME):
-        return _typed_function(node, dialect, typed)
+def _named_function(node: exp.Func, dialect: str, local_functions: frozenset[str]) -> Refused | None:
+    """Judge a function that the parser has by its name only."""
     identifier = node.this if isinstance(node.this, exp.Identifier) else None
     written = node.name
     name = written.lower()
@@ -134,10 +148,10 @@ def _is_asked_for(node: exp.Func, names: frozenset[str]) -> bool:
     return isinstance(first, exp.Literal) and first.name.lower() in names
 
 
-def _typed_function(node: exp.Func, dialect: str, typed: frozenset[str]) -> Refused | None:
-    """A function that the parser knows; behind a schema's name the same word is another function."""
+def _typed_function(node: exp.Func, dialect: str) -> Refused | None:
+    """Judge a function that the parser knows; behind a schema's name the same word is another function."""
     name, qualifier = node.sql_name(), _qualifier(node)
-    if type(node).__name__ not in typed:
+    if type(node).__name__ not in words("typed"):
         return _refuse_function(name)
     full = f"{qualifier}.{name}".lower()
     if not qualifier or _is_own(qualifier, dialect) or full in listed(dialect):

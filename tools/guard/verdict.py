@@ -41,6 +41,8 @@ _PRAGMA = re.compile(
     r"(?: \( (?P<argument>[\w.]+|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|\[[^\]]*\]) \))?(?: ;)*",
     re.IGNORECASE,
 )
+_UNREADABLE = (SyntaxProblem, TokenError, RecursionError, TypeError, ValueError, AttributeError, LookupError)
+"""What is raised where the parser meets a form that it cannot read, or half knows."""
 _SHOW = re.compile(r"(?P<what>[\w ]+?)(?: ;)*", re.IGNORECASE)
 
 
@@ -55,84 +57,95 @@ def verdict_on(sql: str, dialect: str) -> Passed | Refused:
         scanned = scan(sql, dialect)
         if isinstance(scanned, Refused):
             return scanned
+        first = scanned.tokens[0].text.upper()
         try:
+            explain = ""
             if dialect in STRICT_DIALECTS:
-                special: Passed | Refused | None = strict_text(scanned.sql, scanned.tokens, dialect)
+                if problem := strict_text(scanned.sql, scanned.tokens, dialect):
+                    return problem
             else:
-                special = _inspection(scanned, dialect)
-            return special or _statements(scanned, dialect)
-        except TooComplex as problem:
-            reason = f"The SQL cannot be judged: {problem.message}"
-            return Refused(reason, "too_complex", problem.line, problem.column)
-        except SyntaxProblem as problem:
-            word = scanned.tokens[0].text.upper()
-            if word in words("writes"):
-                return Refused(f"{word} is not a query; only pure reads may run.", "statement")
-            reason = f"The SQL cannot be read as {dialect}: {problem.message}"
-            return Refused(reason, "syntax", problem.line, problem.column)
-        except TokenError:  # in rebuilt text: sqlglot forgets escapes in some texts
-            reason = "The SQL holds a text that cannot be written faithfully; write it simpler."
-            return Refused(reason, "rendering")
-        except RecursionError:
-            return Refused("The SQL nests too deeply to be judged.", "nesting")
-        except (TypeError, ValueError, AttributeError, LookupError):  # a form that the parser half knows
-            return Refused(f"The SQL holds a form of {dialect} that cannot be judged.", "syntax")
+                inspected = _inspection(scanned, dialect)
+                if isinstance(inspected, Passed | Refused):
+                    return inspected
+                explain, scanned = inspected
+            trees = [without_hints(tree) for tree in parse_statements(scanned.sql, dialect, scanned.tokens)]
+            functions = _functions_defined(trees, dialect)
+            if isinstance(functions, Refused):
+                return functions
+            *before, last = trees
+            if problem := judge(last, dialect, functions):
+                return problem
+            text: str | Refused | None = rebuild(scanned.sql, scanned.tokens, trees, dialect)
+            if text is None and dialect == "mysql" and readable(scanned.tokens, dialect) != scanned.tokens:
+                return Refused(
+                    "ON EMPTY and ON ERROR cannot be rendered; write the rest simpler.", "rendering"
+                )
+            text = text or render(trees, dialect)
+            if isinstance(text, Refused):
+                return text
+            kind = "query" if isinstance(last, exp.Query | exp.Values | exp.Pivot) else "inspection"
+            if explain and (before or kind != "query"):
+                return Refused("EXPLAIN may only explain a query.", "statement")
+            last.meta["variables"] = _variables(before)
+            return Passed(
+                f"{explain} {text}".lstrip(), dialect, last, "explain" if explain else kind, tuple(before)
+            )
+        except _UNREADABLE as error:
+            return _unreadable(error, first, dialect)
 
 
-def _statements(scanned: Scanned, dialect: str) -> Passed | Refused:
-    """Judge a query, a DESCRIBE or MySQL's and Snowflake's SHOW, or a script."""
-    trees = [without_hints(tree) for tree in parse_statements(scanned.sql, dialect, scanned.tokens)]
+def _unreadable(error: Exception, word: str, dialect: str) -> Refused:
+    """Return the refusal of a text, by its first ``word``, that the parser does not read or write again."""
+    if isinstance(error, TooComplex):
+        reason = f"The SQL cannot be judged: {error.message}"
+        return Refused(reason, "too_complex", error.line, error.column)
+    if isinstance(error, SyntaxProblem):
+        if word in words("writes"):
+            return Refused(f"{word} is not a query; only pure reads may run.", "statement")
+        return Refused(
+            f"The SQL cannot be read as {dialect}: {error.message}", "syntax", error.line, error.column
+        )
+    if isinstance(error, TokenError):  # in rebuilt text: sqlglot forgets escapes in some texts
+        reason = "The SQL holds a text that cannot be written faithfully; write it simpler."
+        return Refused(reason, "rendering")
+    if isinstance(error, RecursionError):
+        return Refused("The SQL nests too deeply to be judged.", "nesting")
+    return Refused(f"The SQL holds a form of {dialect} that cannot be judged.", "syntax")
+
+
+def _functions_defined(trees: list[exp.Expr], dialect: str) -> frozenset[str] | Refused:
+    """Check every statement's form; return the lower-case names of the functions that a script defines.
+
+    All but the last must be BigQuery's DECLARE, SET of a variable, or a SQL-language TEMP FUNCTION;
+    the last must be a query or an inspection.
+    """
     if not trees:
         return Refused("The SQL holds no statement.", "empty")
     if len(trees) > 1 and dialect != "bigquery":
         return Refused(f"There are {len(trees)} statements; only one may run at a time.", "statements")
+    names: set[str] = set()
     *before, last = trees
-    functions: set[str] = set()
     for tree in before:
-        if problem := _preparation(tree, dialect, functions):
-            return problem
-    if not isinstance(last, exp.Query | exp.Values | exp.Pivot | exp.Summarize | exp.Describe | exp.Show):
-        named = isinstance(last, exp.Command | exp.Column | exp.Alias)
-        what = last.name.upper() if named else last.key.upper()
-        return Refused(f"{what} is not a query; only pure reads may run.", "statement")
-    if problem := judge(last, dialect, frozenset(functions)):
-        return problem
-    text: str | Refused | None = rebuild(scanned.sql, scanned.tokens, trees, dialect)
-    if text is None and dialect == "mysql" and readable(scanned.tokens, dialect) != scanned.tokens:
-        return Refused("ON EMPTY and ON ERROR cannot be rendered; write the rest simpler.", "rendering")
-    text = text or render(trees, dialect)
-    if isinstance(text, Refused):
-        return text
-    declared = [item.this for tree in before if isinstance(tree, exp.Declare) for item in tree.expressions]
-    last.meta["variables"] = [  # to the lint they are no columns
-        name.name for names in declared for name in (names if isinstance(names, list) else [names])
-    ]
-    kind = "query" if isinstance(last, exp.Query | exp.Values | exp.Pivot) else "inspection"
-    return Passed(text, dialect, last, kind, tuple(before))
-
-
-def _preparation(tree: exp.Expr, dialect: str, names: set[str]) -> Refused | None:
-    """Judge a statement before the query: DECLARE, SET of a variable or a SQL-language TEMP FUNCTION.
-
-    Args:
-        names: Lower-case names of the functions that the script defines; a TEMP FUNCTION is added.
-    """
-    if isinstance(tree, exp.Declare):
-        parts = [item.args.get("default") for item in tree.expressions]
-    elif isinstance(tree, exp.Set) and len(tree.expressions) == 1 and _sets_variable(tree.expressions[0]):
-        parts = [tree.expressions[0].this.expression]
-    elif isinstance(tree, exp.Create) and _temporary_sql_function(tree):
-        parts = [tree.expression]
-        names.add(tree.this.this.name.lower())
-    else:
-        return Refused(
-            f"A script may prepare its query with DECLARE, SET of a variable and SQL TEMP FUNCTIONs, not with"
-            f" {tree.key.upper()}.",
-            "script",
-        )
-    local_functions = frozenset(names)
-    problems = (judge(part, dialect, local_functions) for part in parts if isinstance(part, exp.Expr))
-    return next(filter(None, problems), None)
+        if isinstance(tree, exp.Declare):
+            parts = [item.args.get("default") for item in tree.expressions]
+        elif isinstance(tree, exp.Set) and len(tree.expressions) == 1 and _sets_variable(tree.expressions[0]):
+            parts = [tree.expressions[0].this.expression]
+        elif isinstance(tree, exp.Create) and _temporary_sql_function(tree):
+            parts = [tree.expression]
+            names.add(tree.this.this.name.lower())
+        else:
+            return Refused(
+                "A script may prepare its query with DECLARE, SET of a variable and SQL TEMP FUNCTIONs, not"
+                f" with {tree.key.upper()}.",
+                "script",
+            )
+        for part in parts:
+            if isinstance(part, exp.Expr) and (problem := judge(part, dialect, frozenset(names))):
+                return problem
+    if isinstance(last, exp.Query | exp.Values | exp.Pivot | exp.Summarize | exp.Describe | exp.Show):
+        return frozenset(names)
+    what = last.name.upper() if isinstance(last, exp.Command | exp.Column | exp.Alias) else last.key.upper()
+    return Refused(f"{what} is not a query; only pure reads may run.", "statement")
 
 
 def _sets_variable(item: exp.Expr) -> bool:
@@ -163,19 +176,40 @@ def _temporary_sql_function(tree: exp.Create) -> bool:
     )
 
 
-def _inspection(scanned: Scanned, dialect: str) -> Passed | Refused | None:
-    """Judge PRAGMA, EXPLAIN, and SHOW where the parser does not read it; None for other statements."""
+def _variables(statements: list[exp.Expr]) -> list[str]:
+    """Return the names that a script declares; to the lint they are no columns."""
+    items = [item.this for tree in statements if isinstance(tree, exp.Declare) for item in tree.expressions]
+    return [name.name for names in items for name in (names if isinstance(names, list) else [names])]
+
+
+def _inspection(scanned: Scanned, dialect: str) -> Passed | Refused | tuple[str, Scanned]:
+    """Judge PRAGMA, and SHOW where the parser does not read it; else return what is to be judged.
+
+    That is EXPLAIN with its options and its query, or "" and the text itself.
+    """
     first = scanned.tokens[0]
     word = first.text.upper()
     if word == "PRAGMA":
         return _pragma(plain(scanned), dialect)
     explains = dialect == "mysql" and word in ("EXPLAIN", "DESCRIBE", "DESC")
     if not explains and not is_command(scanned.tokens, dialect):
-        return None
+        return "", scanned
     rest = scan(scanned.sql[first.end + 1 :], dialect)
     if isinstance(rest, Refused):
         return rest
-    return _show(plain(rest), dialect) if word == "SHOW" else _explain(plain(rest), dialect)
+    text = plain(rest)
+    if word == "SHOW":
+        return _show(text, dialect)
+    pattern = _EXPLAIN.get(dialect)
+    if pattern is None:
+        return Refused(f"{dialect} has no EXPLAIN; ask for the query itself.", "statement")
+    found = pattern.match(text)
+    options, query = (found.group(), text[found.end() :]) if found else ("", text)
+    if _QUERY.match(query):
+        return f"EXPLAIN {options}".strip(), _tokenized(query, dialect)
+    if dialect == "mysql" and not options:  # it names a table
+        return "", scanned
+    return Refused("EXPLAIN may only explain a query.", "statement")
 
 
 def _pragma(text: str, dialect: str) -> Passed | Refused:
@@ -190,36 +224,17 @@ def _pragma(text: str, dialect: str) -> Passed | Refused:
     return Passed(f"PRAGMA {schema}{found['name']}{argument}", dialect, kind="inspection")
 
 
-def _show(text: str, dialect: str) -> Passed | Refused:
+def _show(text: str, dialect: str) -> Passed | Refused | tuple[str, Scanned]:
     """Judge what follows SHOW: a setting or a list; on DuckDB else a table, which is described."""
     found = _SHOW.fullmatch(text)
     if not found:
         return Refused("SHOW may name one thing, without any clause.", "statement")
     what = found["what"]
     if dialect == "duckdb" and what.upper() not in SHOWN["duckdb"]:
-        return _statements(_tokenized(f"DESCRIBE {text}", dialect), dialect)  # SHOW also names settings
+        return "", _tokenized(f"DESCRIBE {text}", dialect)  # SHOW would also tell the setting of that name
     if dialect == "postgres" and what.lower() not in SETTINGS:
         return Refused(f"SHOW {what} is a setting that describes no data.", "statement")
     return Passed(f"SHOW {what}", dialect, kind="inspection")
-
-
-def _explain(text: str, dialect: str) -> Passed | Refused | None:
-    """Judge what follows EXPLAIN: its options and a query; None on MySQL if it names a table."""
-    pattern = _EXPLAIN.get(dialect)
-    if pattern is None:
-        return Refused(f"{dialect} has no EXPLAIN; ask for the query itself.", "statement")
-    found = pattern.match(text)
-    options, query = (found.group(), text[found.end() :]) if found else ("", text)
-    if not _QUERY.match(query):
-        if dialect == "mysql" and not options:
-            return None
-        return Refused("EXPLAIN may only explain a query.", "statement")
-    inner = _statements(_tokenized(query, dialect), dialect)
-    if isinstance(inner, Refused):
-        return inner
-    if inner.kind != "query" or inner.script:
-        return Refused("EXPLAIN may only explain a query.", "statement")
-    return Passed(f"{f'EXPLAIN {options}'.strip()} {inner.sql}", dialect, inner.tree, "explain")
 
 
 def _tokenized(sql: str, dialect: str) -> Scanned:

@@ -9,7 +9,7 @@ import pytest
 
 from quorum.evals.records import CandidateRow, Course, Effort
 from quorum.evals.reports.courses import courses
-from quorum.evals.running.run_events import course_of
+from quorum.evals.running.run_events import RunEvents
 from quorum.graph.runs import RunFolder
 from tests.engines import start_no_process
 from tests.evals.evaluations import record
@@ -27,7 +27,10 @@ async def course(folder: Path, said: Any, **given: Any) -> Course:
     ran = await run_graph(
         folder / "home", f"sqlite:///{make_shop(folder / 'shop.db')}", said, recipe="reforce", **given
     )
-    return course_of(RunFolder(Path(ran.answer.trace)))
+    events = RunEvents()
+    for event in RunFolder(Path(ran.answer.trace)).events():
+        events.learn(event)
+    return events.course
 
 
 async def test_a_run_that_explored(tmp_path: Path) -> None:

@@ -11,7 +11,9 @@ from quorum.agents.knowledge_retriever import Passages
 from quorum.graph.context import Context
 from quorum.graph.nodes.candidate import NO_PLAN, link_schema, linked_part
 from quorum.graph.nodes.narrowing import is_long, show
+from quorum.graph.nodes.recall import recall
 from quorum.graph.nodes.step import Update, lost, try_role
+from quorum.graph.nodes.voting import begins_alone
 from quorum.graph.state import RunState, fresh
 from quorum.knowledge import syntax
 from quorum.knowledge.documents.search import Documents
@@ -44,8 +46,21 @@ async def open_run(state: RunState, context: Context) -> Update:
         notes=list(context.resources.catalog.notes),
         ref=schema_ref,
     )
-    new, before = fresh(state.question, context.trace.run_id, schema_ref=schema_ref), vars(state)
+    about: dict[str, Any] = {"alone": begins_alone(context), "asks": context.options.clarify}
+    new, before = fresh(state.question, context.trace.run_id, schema_ref=schema_ref, **about), vars(state)
     return {name: value for name, value in new.items() if (value or before[name]) and value != before[name]}
+
+
+async def retrieve_knowledge(state: RunState, context: Context) -> Update:
+    """Answer a question that a person has verified; else retrieve what helps to answer it."""
+    verified = await recall(state, context)
+    if "vote" in verified:
+        return verified
+    found = await retrieve_documents(state, context)
+    documents = await context.text(found.get("documents_ref", ""))
+    long = context.resources.schema.whole + estimate_tokens(documents) > context.options.link_above
+    warnings = [*verified.get("warnings", ()), *found.get("warnings", ())]
+    return found | ({"long": long} if long else {}) | ({"warnings": warnings} if warnings else {})
 
 
 async def retrieve_documents(state: RunState, context: Context) -> Update:

@@ -22,13 +22,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from quorum.agents.knowledge_retriever import TRIPLETS
-from quorum.agents.sql_writer import Style
+from quorum.agents.writers import Style
 from quorum.graph.ballots import FIRST, Vote
 from quorum.graph.close_rivals import close_rivals
-from quorum.graph.nodes import checking, narrowing, planning, readings, tie_breaking, voting, winner
-from quorum.graph.nodes.narrowing import Linking
+from quorum.graph.nodes import checking, planning, readings, schema_linking, tie_breaking, voting, winner
 from quorum.graph.nodes.planning import Planning
+from quorum.graph.nodes.retrieval import TRIPLETS
+from quorum.graph.nodes.schema_linking import Linking
 from quorum.graph.nodes.writing import take_query, write_sql
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.branch import ENDS, LINKERS, Paths, RecipeGraph, fan_out, run_graph, wire_branch
@@ -101,10 +101,9 @@ def wire(recipe: Quorum, options: type[RunOptions] = RunOptions) -> RecipeGraph:
     before = ([LINKERS[recipe.linking]] if links else []) + (["Planner"] if plans else [])
     graph.add_beginning(*before, "send_candidates", skips=begins_at_once(recipe) if before else None)
     if links:
-        graph.add_step(before[0], partial(narrowing.link_schema, linking=recipe.linking))
+        graph.add_step(before[0], partial(schema_linking.link_schema, linking=recipe.linking))
     if plans:
         graph.add_step("Planner", partial(planning.plan_if_needed, when=recipe.plan))
-        graph.add_edge("Planner", "send_candidates")
     write = partial(write_sql, styles=STYLES if recipe.styles else UNSTYLED)
     graph.add_batch(voting.dispatch, wire_branch(recipe, write, max_refinements=recipe.max_refinements))
     graph.add_edge("candidate", "Consensus")

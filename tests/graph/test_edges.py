@@ -68,7 +68,8 @@ class Scenario:
 
 def replies(**roles: Any) -> Callable[[Prompt], Any]:
     """A model that does everything right, but for the roles given."""
-    return usual_replies(**{"planner": PLAN, "validator": FINE, **roles})
+    linker = script()["schema_linker"]
+    return usual_replies(**{"planner": PLAN, "validator": FINE, "schema_linker": linker, **roles})
 
 
 def each(**by_candidate: Any) -> Callable[[Prompt], Any]:

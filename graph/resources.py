@@ -42,8 +42,7 @@ from quorum.tools.ledger import Budget
 from quorum.tools.linking import marks_hold
 from quorum.tools.lint import Linter
 from quorum.tools.models import Model, ModelSettings, check_priced, make_models
-from quorum.tools.models.embedding_cache import CachedEmbedder
-from quorum.tools.models.embeddings import make_embedder
+from quorum.tools.models.embeddings import CachedEmbedder, make_embedder
 from quorum.tools.sample import sample_database, sample_documents
 from quorum.tools.triplet_store import load_explored
 from quorum.tools.urls import SAMPLE, locations, url_secrets

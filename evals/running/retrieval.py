@@ -26,7 +26,7 @@ from quorum.knowledge.compress import render
 from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.knowledge.index import Embedder
 from quorum.tools.linking import Linked, prune
-from quorum.tools.models.embedding_cache import CachedEmbedder
+from quorum.tools.models.embeddings import CachedEmbedder
 
 if TYPE_CHECKING:
     from quorum.knowledge.index import Vectors

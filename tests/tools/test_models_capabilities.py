@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import BaseModel
 
-from quorum.tools.models.base import ModelSettings
+from quorum.tools.models.backend import ModelSettings
 from quorum.tools.models.capabilities import Capabilities, blamed
 from quorum.tools.models.failures import Failure, FailureKind
 from quorum.tools.models.openai_chat import OpenAIBackend

@@ -12,9 +12,9 @@ from typing_extensions import override
 
 from quorum.knowledge.errors import ModelUnavailable
 from quorum.tools.ledger import Ledger
-from quorum.tools.models import Model, ModelSettings, base, make_models
-from quorum.tools.models.call import REFUSED_SECONDS
+from quorum.tools.models import Model, ModelSettings, backend, make_models
 from quorum.tools.models.failures import Failure, FailureKind
+from quorum.tools.models.model import REFUSED_SECONDS
 from quorum.tools.models.scripted import ScriptedChatModel
 from quorum.tools.record import no_record
 from tests.servers.clock import VirtualClock
@@ -49,7 +49,7 @@ class Endpoint(ScriptedChatModel):
         return await super()._agenerate(*given, **more)
 
 
-class Backend(base.Backend):
+class Backend(backend.Backend):
     errors = (Refused,)
     endpoint = "http://endpoint"
     retry_after: float | None = None

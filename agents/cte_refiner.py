@@ -1,7 +1,7 @@
 """CteRefiner: judges a query stage by stage (ReFoRCE's first version, paper 003, 3.2.4).
 
-The query is split into its CTEs (``quorum.tools.stages``), each is run, and the model accepts its result or
-rewrites the stage: an error is found where it begins.
+The query is split into its CTEs (``quorum.tools.sql.stages``), each is run, and the model accepts its
+result or rewrites the stage: an error is found where it begins.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from quorum.agents.prompting import prompts
-from quorum.knowledge.documents import Documents
-from quorum.knowledge.index import Embedder
+from quorum.knowledge.documents.search import Documents
+from quorum.knowledge.search.index import Embedder
 from quorum.knowledge.triplets import Triplet
 from quorum.knowledge.verified import VerifiedPair
 

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from quorum.agents.base import ask
 from quorum.agents.role import Form, Role
-from quorum.knowledge.schema_files import SchemaFiles
+from quorum.knowledge.schema.files import SchemaFiles
 from quorum.tools.models import Model
 
 MAX_STEPS = 30  # ReCAPAgent-SQL, section 3.3.4

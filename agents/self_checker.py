@@ -52,7 +52,7 @@ async def answer_again(
     """Show a query's result and ask for the query that answers the question.
 
     Args:
-        result: What ``sql`` returned as text, which says what is not shown (``quorum.tools.excerpt``).
+        result: What ``sql`` returned, as the text of ``quorum.tools.results.excerpt``.
         earlier: Queries before this one, oldest first.
         findings, differences: As ``quorum.agents.sql_writer.write_sql``.
     """

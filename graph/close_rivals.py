@@ -10,7 +10,7 @@ from quorum.graph.ballots import Cluster, Vote
 from quorum.graph.disagreement import Side
 from quorum.graph.state import Candidate, order_counts
 from quorum.graph.strategies import CLOSE, RIVALS
-from quorum.tools.results import read_result
+from quorum.tools.results.files import read_result
 
 
 def close_rivals(vote: Vote | None) -> list[Cluster]:

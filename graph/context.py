@@ -28,11 +28,11 @@ from quorum.graph.values import ALWAYS, NEVER
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.admission import tells
 from quorum.tools.databases.base import Connector
-from quorum.tools.excerpt import MAX_ROWS
 from quorum.tools.execute import Database, QueryCache
 from quorum.tools.experts import ExpertLedger
 from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.models import Model
+from quorum.tools.results.excerpt import MAX_ROWS
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel

@@ -32,7 +32,7 @@ from quorum.graph.runs import Event
 from quorum.graph.tree_search import SearchTree
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.ledger import Usage
-from quorum.tools.linking import marks_hold
+from quorum.tools.sql.linking import marks_hold
 from quorum.tools.triplet_store import TripletStore
 
 

@@ -22,8 +22,7 @@ from quorum.agents.exploration_corrector import FailedTry
 from quorum.agents.reading_writer import Reading
 from quorum.agents.turns import Attempt, ExplorationQuery, Turn
 from quorum.graph.ballots import Cluster, Vote
-from quorum.knowledge.errors import ConfigurationError
-from quorum.knowledge.validation import first_in_words
+from quorum.knowledge.errors import ConfigurationError, first_in_words
 
 PREVIEW_ROWS = 20
 

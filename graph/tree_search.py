@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from quorum.agents.explorer import Action, StateText
 from quorum.agents.role import sentence
 from quorum.knowledge.catalog import Catalog, Column, Table
-from quorum.knowledge.column_index import units
 from quorum.knowledge.naming import write_full_name, write_name, write_names
+from quorum.knowledge.search.columns import units
 from quorum.knowledge.triplets import Expansion, Place, Triplet
-from quorum.tools.linking import Linked, prune
 from quorum.tools.masking import about_persons
+from quorum.tools.sql.linking import Linked, prune
 
 MAX_DEPTH = 8
 """Actions of one query: longer ones are nobody's examples."""

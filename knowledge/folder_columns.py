@@ -20,8 +20,8 @@ from typing import Any
 
 from quorum.knowledge.catalog import Column, Field
 from quorum.knowledge.ddl import DdlColumn, nested_fields
-from quorum.knowledge.schema_grammar import one_line
-from quorum.knowledge.variant import infer_fields, parse_nested
+from quorum.knowledge.schema.grammar import one_line
+from quorum.knowledge.schema.inferred import infer_fields, parse_nested
 
 SAMPLES = 3
 """Distinct sample values kept of a column."""

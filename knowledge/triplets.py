@@ -17,8 +17,8 @@ from typing import Literal, TypeAlias
 
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import ConfigurationError
-from quorum.knowledge.index import Embedder, TextIndex
-from quorum.knowledge.lexical import distinctive, terms
+from quorum.knowledge.search.index import Embedder, TextIndex
+from quorum.knowledge.search.lexical import distinctive, terms
 
 Outcome: TypeAlias = Literal[
     "worked", "failed", "empty", "trivial", "known", "pointless", "personal", "unusable"
@@ -63,7 +63,7 @@ class Triplet:
     Attributes:
         id: Of the expansion that it comes from.
         shape: Equal for queries that differ in literals, white space and names of their own only.
-        tables: Of S, each with a mark of its columns' names and types (``quorum.tools.linking.table_marks``).
+        tables: Of S, each with a hash of its columns' names and types (``sql.linking.table_marks``).
         columns: Of S.
     """
 

@@ -22,11 +22,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from quorum.knowledge.chunks import Chunk
 from quorum.knowledge.demonstrations import Demonstrations
-from quorum.knowledge.documents import Documents
+from quorum.knowledge.documents.chunks import Chunk
+from quorum.knowledge.documents.search import Documents
 from quorum.knowledge.errors import ConfigurationError
-from quorum.knowledge.index import Embedder
+from quorum.knowledge.search.index import Embedder
 
 QUESTIONS, NOTES = "questions", "notes"
 LONGEST_FILE, LONGEST_HEAD = 1 << 16, 10_000
@@ -49,7 +49,7 @@ class VerifiedPair:
         database: Name of the catalog that it was asked of; empty for any.
         dialect: sqlglot's name; empty for any.
         tables, marks: That the query reads, and what their columns' names and types were then, as
-            ``quorum.tools.linking.table_marks`` says; no marks where that is not known.
+            ``quorum.tools.sql.linking.table_marks`` says; no marks where that is not known.
         by, date: Who stands for it, and since when (ISO 8601).
         note: What settled its reading, in words; later questions see it.
         instead_of: The wrong query that it corrects; empty if it was kept as it was.

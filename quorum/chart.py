@@ -20,7 +20,7 @@ from quorum.evals.reports.charts import BAR, HUES, LABEL
 from quorum.evals.reports.figures import empty_figure
 from quorum.evals.reports.plots import LOOK, WIDTH
 from quorum.text import cell, cells, count
-from quorum.tools.values import plain_column
+from quorum.tools.results.values import plain_column
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -18,7 +18,7 @@ from quorum.tools.urls import SAMPLE, mask_url
 
 if TYPE_CHECKING:
     from quorum.knowledge.catalog import Catalog
-    from quorum.knowledge.documents import Documents
+    from quorum.knowledge.documents.search import Documents
     from quorum.tools.databases.base import Account, Connector
 
 EXTRAS = {
@@ -272,7 +272,7 @@ def _account(account: Account) -> Iterator[Check]:
 
 def _documents(folder: Path | None, read: list[Documents]) -> Iterator[Check]:
     """The documents as a question would find them, which are added to ``read``, and what is left out."""
-    from quorum.knowledge.documents import Documents
+    from quorum.knowledge.documents.search import Documents
 
     if folder is None:
         return

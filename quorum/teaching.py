@@ -24,15 +24,15 @@ from quorum.knowledge.triplets import Explored
 from quorum.knowledge.verified import KnowledgeBase, VerifiedPair
 from quorum.resume import resumed_options
 from quorum.settings import NO_DATABASE, Settings
-from quorum.tools.canonical import canonical
 from quorum.tools.databases import connect_all
 from quorum.tools.execute import Database, execute
 from quorum.tools.ledger import Ledger
-from quorum.tools.linking import changed_tables, marks_hold, table_marks
 from quorum.tools.lint import Linter
 from quorum.tools.query import QueryError, QueryResult
-from quorum.tools.results import blank_reason, cluster_keys
+from quorum.tools.results.canonical import blank_reason, canonical
+from quorum.tools.results.compare import cluster_keys
 from quorum.tools.sql import fixed_dates
+from quorum.tools.sql.linking import changed_tables, marks_hold, table_marks
 from quorum.tools.urls import REDACTED
 
 

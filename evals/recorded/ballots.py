@@ -13,7 +13,7 @@ from quorum.knowledge.errors import ConfigurationError
 if TYPE_CHECKING:
     from quorum.evals.recorded.candidates import RecordedCandidate, RecordedCandidates
     from quorum.evals.scorers.spider2_rules import Spider2Gold
-    from quorum.tools.canonical import Canonical
+    from quorum.tools.results.canonical import Canonical
 
 POOLED = "pooled"
 """The candidates of all models together."""
@@ -149,7 +149,7 @@ def ballots_of(
     Results are read and scored once. Two share a cluster if they agree within the tolerance, as in a run
     (``quorum.tools.results.cluster_keys``). A question that the gold does not know has no right candidate.
     """
-    from quorum.tools.results import equal
+    from quorum.tools.results.compare import equal
 
     scorer = gold if gold and question in gold.files else None
     answers = [asked[question] for asked in recorded.models.values() if question in asked]
@@ -172,8 +172,8 @@ def ballots_of(
 
 def _read(candidate: RecordedCandidate, gold: Spider2Gold | None) -> tuple[Ballot, Canonical | None, bool]:
     """The candidate's ballot, its result (None if it failed), and whether that meets the gold."""
-    from quorum.tools.canonical import canonical
-    from quorum.tools.results import fingerprint, is_blank
+    from quorum.tools.results.canonical import canonical, is_blank
+    from quorum.tools.results.compare import fingerprint
 
     right = gold is not None and gold.score(candidate.question, candidate.path).match
     ballot = Ballot(_id(candidate), candidate.model, candidate.sql)
@@ -190,7 +190,7 @@ def _id(candidate: RecordedCandidate) -> str:
 
 def _clustered(ballots: Sequence[Ballot], forms: Mapping[str, Canonical]) -> tuple[Ballot, ...]:
     """The ballots with what they vote for."""
-    from quorum.tools.results import cluster_keys
+    from quorum.tools.results.compare import cluster_keys
 
     marks = sorted({ballot.fingerprint for ballot in ballots if ballot.fingerprint})
     clusters = dict(zip(marks, cluster_keys([forms[mark] for mark in marks]), strict=True))

@@ -85,8 +85,9 @@ def _ballots(record: Record, answer: Answer, run: Path) -> RecordedBallots:
     Raises:
         QuorumError: A result is damaged.
     """
-    from quorum.tools.canonical import canonical
-    from quorum.tools.results import fingerprint, is_blank, read_result
+    from quorum.tools.results.canonical import canonical, is_blank
+    from quorum.tools.results.compare import fingerprint
+    from quorum.tools.results.files import read_result
 
     files = _results(answer, run)
     # where all results are the same, nothing hangs on what they hold

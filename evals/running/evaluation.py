@@ -17,7 +17,7 @@ from quorum.evals.records import Asked, Manifest
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import recipe_of
 from quorum.graph.values import NEVER
-from quorum.knowledge.documents import Documents
+from quorum.knowledge.documents.search import Documents
 from quorum.knowledge.errors import ConfigurationError
 from quorum.knowledge.verified import KnowledgeBase
 from quorum.tools.triplet_store import FILE as TRIPLETS

@@ -19,7 +19,7 @@ from quorum.graph.answer import Answer, AnswerCandidate, AnswerReading
 from quorum.knowledge.errors import DatabaseUnavailable, QuorumError
 from quorum.tools.guard import allowed
 from quorum.tools.query import QueryResult
-from quorum.tools.results import read_result
+from quorum.tools.results.files import read_result
 
 NOT_HERE = "Only the schema of its database is here."
 

@@ -36,7 +36,7 @@ from quorum.evals.scorers.reproduction import check_queries
 from quorum.evals.scorers.rows import NoRows, given_rows, run_rows, whole
 from quorum.evals.tabular.frames import frame_of, read_frame
 from quorum.evals.tabular.tables import NULLS
-from quorum.tools.results import csv_lines
+from quorum.tools.results.files import csv_lines
 
 EXACT = "exact"
 """Name of the metric that wants the same result, without a column more."""

@@ -9,7 +9,8 @@ from sqlglot import exp
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.scorers.base import GoldCheck, GoldState, Prediction, Rerun, RunSql, Scorer
 from quorum.tools.query import QueryError, QueryResult
-from quorum.tools.results import blank_reason, equal
+from quorum.tools.results.canonical import blank_reason
+from quorum.tools.results.compare import equal
 from quorum.tools.sql import SyntaxProblem, parse_one_statement
 
 NOW, CHANCE = "the current date or time", "chance"

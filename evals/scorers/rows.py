@@ -27,7 +27,7 @@ from quorum.evals.questions import EvalQuestion
 from quorum.evals.scorers.base import Prediction, RunSql, Scorer, Verdict, predicted_by, unscorable
 from quorum.evals.tabular.frames import UnreadableCsv
 from quorum.tools.query import QueryError, QueryResult
-from quorum.tools.results import plain_column
+from quorum.tools.results.values import plain_column
 
 Rows: TypeAlias = list[tuple[Any, ...]]
 

@@ -26,7 +26,7 @@ from quorum.evals.reports.evaluations import Opened, shards_of
 from quorum.evals.submissions.predictions import BIRD_MARK
 from quorum.evals.tabular.frames import pandas_csv
 from quorum.knowledge.errors import ConfigurationError, QuorumError
-from quorum.tools.results import read_result
+from quorum.tools.results.files import read_result
 
 Format: TypeAlias = Literal["spider2-csv", "spider2-sql", "bird"]
 NOTE = ".quorum-export"

@@ -29,7 +29,7 @@ def read_csv(path: Path) -> pa.Table:
     """The table in a CSV file. Only empty fields are NULL.
 
     A column whose cells are of several kinds is one of texts, as they are in the file: comparing results
-    (``quorum.tools.compare``) sees numbers in texts, too.
+    (``quorum.tools.results.compare``) sees numbers in texts, too.
 
     Raises:
         UnreadableCsv: It is no CSV (``quorum.evals.tabular.frames``).

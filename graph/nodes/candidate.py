@@ -14,12 +14,12 @@ from quorum.graph.nodes.step import Update, ask_role, known, record, try_role
 from quorum.graph.nodes.writing import explored
 from quorum.graph.state import Candidate, CandidateState, Failure, Remarks, RunState
 from quorum.knowledge.catalog import Catalog
-from quorum.knowledge.compress import SchemaText, render
+from quorum.knowledge.schema.render import SchemaText, render
 from quorum.tools.execute import execute
-from quorum.tools.linking import named, prune
 from quorum.tools.models import Model
 from quorum.tools.near_misses import near_misses
 from quorum.tools.query import ErrorKind, QueryError
+from quorum.tools.sql.linking import named, prune
 
 NO_PLAN = ["Answer the question with one query."]
 """What Action and its critics are shown where nobody planned."""

@@ -22,10 +22,11 @@ from quorum.graph.nodes import candidate, writing
 from quorum.graph.nodes.routes import MAX_EMPTY, Routes, halted
 from quorum.graph.nodes.step import Update, ask_role, known, record
 from quorum.graph.state import PREVIEW_ROWS, CandidateState, Result
-from quorum.tools.canonical import canonical
-from quorum.tools.excerpt import excerpt, row_limit
 from quorum.tools.query import QueryResult
-from quorum.tools.results import equal, read_result
+from quorum.tools.results.canonical import canonical
+from quorum.tools.results.compare import equal
+from quorum.tools.results.excerpt import excerpt, row_limit
+from quorum.tools.results.files import read_result
 
 EARLIER_ROWS = 3
 """Rows shown of a result that a later query has replaced."""

@@ -26,10 +26,10 @@ from quorum.graph.nodes.writing import items
 from quorum.graph.state import CandidateState, Exploration, Failure, Finding, PromptExtras, RunState
 from quorum.graph.strategies import RIVALS
 from quorum.knowledge.errors import MalformedReply, ModelUnavailable
-from quorum.tools.excerpt import excerpt, row_limit
 from quorum.tools.execute import execute
 from quorum.tools.models import Model
 from quorum.tools.query import ErrorKind, QueryError
+from quorum.tools.results.excerpt import excerpt, row_limit
 
 Exploring: TypeAlias = RunState | CandidateState
 """Who explores."""

@@ -26,9 +26,9 @@ from quorum.graph.state import Candidate, Remarks, RunState, order_counts
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import QuorumError
 from quorum.tools.experts import Feedback
-from quorum.tools.linking import table_marks, used
 from quorum.tools.query import ErrorKind
 from quorum.tools.sql import SyntaxProblem
+from quorum.tools.sql.linking import table_marks, used
 from quorum.tools.urls import locations
 
 INCOMPLETE = "The trace is incomplete: {}"

@@ -12,11 +12,10 @@ from quorum.graph.context import Context
 from quorum.graph.nodes.step import Update, ask_role
 from quorum.graph.state import RunState
 from quorum.knowledge.catalog import Catalog
-from quorum.knowledge.compress import SchemaText, render, render_plain
+from quorum.knowledge.schema.render import SchemaText, render, render_plain
 from quorum.knowledge.tokens import estimate_tokens
-from quorum.tools.linking import Linked, prune, union, used
-from quorum.tools.schema_parts import chunks, needed, unit_texts, units
 from quorum.tools.sql import SyntaxProblem
+from quorum.tools.sql.linking import Linked, chunks, needed, prune, union, unit_texts, units, used
 
 Linking: TypeAlias = Literal["tables", "drafts", "none"]
 """Ask of each table whether it is needed, draft SQL against each part, or leave the schema as it is."""

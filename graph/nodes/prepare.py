@@ -14,7 +14,7 @@ from quorum.graph.nodes.narrowing import is_long, show
 from quorum.graph.nodes.step import Update, lost, try_role
 from quorum.graph.state import RunState, fresh
 from quorum.knowledge import syntax
-from quorum.knowledge.documents import Documents
+from quorum.knowledge.documents.search import Documents
 from quorum.knowledge.tokens import estimate_tokens
 from quorum.knowledge.triplets import Triplet
 from quorum.knowledge.verified import VerifiedPair

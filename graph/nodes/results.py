@@ -15,12 +15,13 @@ import pyarrow.compute as pc
 from quorum.agents.validator import SAMPLE_ROWS, ColumnSummary, ResultSummary, shown
 from quorum.graph.context import Context
 from quorum.graph.state import PREVIEW_ROWS, Result
-from quorum.knowledge.compress import render
-from quorum.tools.canonical import canonical
-from quorum.tools.linking import Linked, prune, used
+from quorum.knowledge.schema.render import render
 from quorum.tools.query import QueryResult
-from quorum.tools.results import fingerprint, has_blank_column, is_blank, write_result
+from quorum.tools.results.canonical import canonical, has_blank_column, is_blank
+from quorum.tools.results.compare import fingerprint
+from quorum.tools.results.files import write_result
 from quorum.tools.sql import SyntaxProblem
+from quorum.tools.sql.linking import Linked, prune, used
 
 SCHEMA_TOKENS = 2_000
 """Budget for descriptions and samples of the tables that the Validator sees."""

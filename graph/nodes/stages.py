@@ -16,11 +16,11 @@ from quorum.graph.nodes import writing
 from quorum.graph.nodes.routes import halted, unrepairable
 from quorum.graph.nodes.step import Update, ask_role, record
 from quorum.graph.state import CandidateState, Failure
-from quorum.tools.excerpt import excerpt, row_limit
 from quorum.tools.execute import execute
 from quorum.tools.query import ErrorKind, QueryError
+from quorum.tools.results.excerpt import excerpt, row_limit
 from quorum.tools.sql import SyntaxProblem
-from quorum.tools.stages import replace_stage, split_stages
+from quorum.tools.sql.stages import replace_stage, split_stages
 
 STAGE_ROWS = 20
 """Rows of a stage that are shown."""

@@ -15,12 +15,12 @@ from quorum.graph.nodes.routes import halted, unrepairable
 from quorum.graph.nodes.step import Step, Update, ask_role, record, try_role
 from quorum.graph.state import CandidateState, Failure, Grounding, Remarks
 from quorum.knowledge.catalog import Catalog, Table
-from quorum.knowledge.column_index import table_names, units
-from quorum.knowledge.compress import render
+from quorum.knowledge.schema.render import render
+from quorum.knowledge.search.columns import table_names, units
 from quorum.knowledge.triplets import Example, Place
-from quorum.tools.linking import Linked, prune, used
 from quorum.tools.query import ErrorKind
 from quorum.tools.sql import SyntaxProblem
+from quorum.tools.sql.linking import Linked, prune, used
 
 Knowledge: TypeAlias = Literal["triplets", "trajectories", "static", "none"]
 """What the GenAgent is shown of the exploration (paper 001, Tables 3, 12 and 15)."""

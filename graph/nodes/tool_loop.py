@@ -20,9 +20,9 @@ from quorum.graph.nodes.results import keep_result
 from quorum.graph.nodes.routes import halted, unavailable
 from quorum.graph.nodes.step import Update, ask_role, record
 from quorum.graph.state import CandidateState, Failure, Remarks
-from quorum.tools.excerpt import excerpt, row_limit
 from quorum.tools.execute import execute
 from quorum.tools.query import ErrorKind, QueryError
+from quorum.tools.results.excerpt import excerpt, row_limit
 
 AGENT = tool_user.ROLE.name
 SHOWN_ROWS = 50

@@ -18,15 +18,16 @@ from quorum.graph.nodes.step import Step, Update, record, try_role
 from quorum.graph.state import Known, gather
 from quorum.graph.tree_search import Checked, SearchTree
 from quorum.knowledge.catalog import Catalog
-from quorum.knowledge.compress import render
+from quorum.knowledge.schema.render import render
 from quorum.knowledge.triplets import Expansion, Outcome, Place, Triplet
 from quorum.tools.execute import execute
-from quorum.tools.linking import marks_of, used
 from quorum.tools.masking import about_persons, looks_personal, masked, masked_rows, without_personal
 from quorum.tools.query import QueryError, QueryResult
-from quorum.tools.results import blank_reason, plain_rows
+from quorum.tools.results.canonical import blank_reason
+from quorum.tools.results.values import plain_rows
+from quorum.tools.sql.linking import marks_of, used
+from quorum.tools.sql.writing import shape
 from quorum.tools.triplet_store import TripletStore
-from quorum.tools.writing import shape
 
 SCHEMA_TOKENS, FRAGMENT_TOKENS = 3_000, 2_000
 """Budgets of what the Explorer sees, and of a schema fragment."""

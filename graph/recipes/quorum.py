@@ -34,7 +34,7 @@ from quorum.graph.options import RunOptions
 from quorum.graph.recipes.branch import LINKERS, Paths, RecipeGraph, fan_out, run_graph, wire_branch
 from quorum.graph.recipes.recipe import Count, Recipe, switch
 from quorum.graph.state import RunState
-from quorum.knowledge.value_index import SHOWN
+from quorum.knowledge.search.values import SHOWN
 
 STYLES: tuple[Style, ...] = ("direct", "decomposed", "plan-led")
 """How the candidates of the first batch are written; later ones take turns."""

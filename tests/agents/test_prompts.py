@@ -22,7 +22,7 @@ from quorum.agents import (
 from quorum.agents.base import PromptContext
 from quorum.agents.turns import Turn
 from quorum.knowledge.catalog import Catalog, Column, Table
-from quorum.knowledge.schema_files import SchemaFiles
+from quorum.knowledge.schema.files import SchemaFiles
 from quorum.tools.models import Model, make_model
 from quorum.tools.models.scripted import Prompt, scripted
 from quorum.tools.query import ErrorKind

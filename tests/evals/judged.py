@@ -15,7 +15,7 @@ from quorum.evals.running.databases import Databases, OpenDatabase
 from quorum.evals.running.judging import judge
 from quorum.evals.scorers.base import Scorer
 from quorum.graph.answer import Answer, AnswerCandidate
-from quorum.tools.results import write_result
+from quorum.tools.results.files import write_result
 from tests.evals.running import GOLD, Knowing, ShopConnector, evaluation, questions
 from tests.evals.small_suite import SumScorer
 

@@ -20,7 +20,7 @@ from quorum.evals.submissions.export import BIRD_FILE, NO_ANSWER, NOTE, Format, 
 from quorum.evals.submissions.predictions import BIRD_MARK, find_predictions, read_bird
 from quorum.evals.submissions.scoring import score_results
 from quorum.knowledge.errors import ConfigurationError
-from quorum.tools.results import write_result
+from quorum.tools.results.files import write_result
 from tests.evals.recordings import write_gold
 from tests.evals.small_suite import small_suite
 

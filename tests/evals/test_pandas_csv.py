@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from quorum.evals.tabular.frames import UnreadableCsv, frame_of, pandas_csv
 from quorum.evals.tabular.vectors import match, vectors
 from quorum.knowledge.errors import ConfigurationError
-from quorum.tools.results import csv_lines
+from quorum.tools.results.files import csv_lines
 
 DAY = datetime(2020, 1, 1)
 

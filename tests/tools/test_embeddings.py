@@ -18,7 +18,7 @@ from pydantic import SecretStr
 from quorum.graph.options import RunOptions
 from quorum.graph.resources import open_embedder
 from quorum.knowledge.errors import ConfigurationError, ModelUnavailable
-from quorum.knowledge.index import SentenceTransformerEmbedder, VectorIndex
+from quorum.knowledge.search.index import SentenceTransformerEmbedder, VectorIndex
 from quorum.tools.models import ModelSettings
 from quorum.tools.models.embeddings import CachedEmbedder, OpenAIEmbedder, make_embedder
 from tests.servers.chat_server import Answer, ChatServer, Request, Script, closed_port, status

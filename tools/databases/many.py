@@ -35,7 +35,7 @@ from quorum.tools.query import (
     bytes_scanned,
     timed_out,
 )
-from quorum.tools.readable import size_text
+from quorum.tools.results.readable import size_text
 
 if TYPE_CHECKING:
     import pyarrow as pa

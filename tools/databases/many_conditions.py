@@ -19,7 +19,7 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from quorum.tools.databases.many_types import Comparable, comparable
-from quorum.tools.writing import write
+from quorum.tools.sql.writing import write
 
 DIGITS = 15
 """Most digits of a number that is handed down: a double holds them all."""

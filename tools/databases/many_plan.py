@@ -18,7 +18,7 @@ from quorum.tools.databases.many_conditions import Condition, Found, Junction, R
 from quorum.tools.guard.rules import is_cte
 from quorum.tools.query import ErrorKind, QueryError
 from quorum.tools.sql import SyntaxProblem, parse_one_statement, sqlglot_dialect
-from quorum.tools.writing import write
+from quorum.tools.sql.writing import write
 
 MOST_PARTS = 60
 ALIAS = "p"

@@ -17,7 +17,7 @@ from quorum.tools.databases.server import Refusal
 from quorum.tools.databases.snowflake_errors import REFUSED
 from quorum.tools.guard.vocabulary import function_names, words
 from quorum.tools.sql import SyntaxProblem, parse_statements, sqlglot_dialect
-from quorum.tools.writing import write
+from quorum.tools.sql.writing import write
 
 if TYPE_CHECKING:
     from sqlglot import exp

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from quorum.knowledge.errors import ConfigurationError, ModelUnavailable
-from quorum.knowledge.index import Embedder, SentenceTransformerEmbedder
+from quorum.knowledge.search.index import Embedder, SentenceTransformerEmbedder
 from quorum.tools.models.backend import ModelSettings
 
 if TYPE_CHECKING:
     import sqlite3
 
-    from quorum.knowledge.index import Vectors
+    from quorum.knowledge.search.index import Vectors
 
 T = TypeVar("T")
 

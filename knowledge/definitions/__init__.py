@@ -1,0 +1,1 @@
+"""What a team has defined beside its database: descriptions, keys, metrics."""

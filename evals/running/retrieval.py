@@ -22,17 +22,11 @@ from quorum.evals.running.databases import catalog_of
 from quorum.evals.running.linking import golds_of
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import DatabaseUnavailable
-<<<<<<< HEAD
-from quorum.knowledge.index import Embedder
-from quorum.tools.linking import Linked, prune
-from quorum.tools.models.embeddings import CachedEmbedder
-=======
 from quorum.knowledge.schema.render import render
 from quorum.knowledge.search.columns import ColumnIndex
 from quorum.knowledge.search.index import Embedder
-from quorum.tools.models.embedding_cache import CachedEmbedder
+from quorum.tools.models.embeddings import CachedEmbedder
 from quorum.tools.sql.linking import Linked, prune
->>>>>>> int
 
 if TYPE_CHECKING:
     from quorum.knowledge.search.index import Vectors

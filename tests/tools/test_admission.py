@@ -200,7 +200,7 @@ class Answers:
     def answered(self, sql: str) -> bool | None:
         return None
 
-    def told(self, sql: str) -> bool:
+    def was_recorded(self, sql: str) -> bool:
         return False
 
     def approves(self, proposal: Proposal) -> bool:
@@ -214,7 +214,7 @@ async def test_what_is_not_approved_does_not_run(database: Database, server: Big
     assert (error.kind, error.by) == (ErrorKind.NOT_APPROVED, "user")
     assert len(server.jobs) == before
     (proposal,) = no.proposals
-    assert (proposal.sql, proposal.estimate, proposal.telling) == (
+    assert (proposal.sql, proposal.estimate, proposal.estimable) == (
         SECONDS,
         Estimate(800_000, billed=True),
         True,

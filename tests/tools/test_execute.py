@@ -187,7 +187,7 @@ async def test_one_asker_may_leave(database: Database, events: Events) -> None:
     await until(lambda: at_work(database.connector))
     (shared,) = database.cache._running.values()
     second = asyncio.create_task(run(database, sql, "refiner"))
-    await until(lambda: shared.askers == 2)
+    await until(lambda: shared.callers == 2)
     first.cancel()
     outcome = await second
     assert outcome.table[0][0].as_py() == 10_000_000
@@ -261,7 +261,7 @@ async def test_cache_forgets_the_oldest() -> None:
         return QueryError(ErrorKind.OTHER, sql)
 
     for i in [*range(KEPT_OUTCOMES + 1), KEPT_OUTCOMES, 0]:
-        await cache.recall(str(i), lambda i=i: answer(str(i)))
+        await cache.outcome(str(i), lambda i=i: answer(str(i)))
     assert ran == [*map(str, range(KEPT_OUTCOMES + 1)), "0"]
 
 
@@ -275,7 +275,7 @@ async def test_failure_of_an_execution_reaches_all_and_is_not_remembered() -> No
         raise BudgetExceeded("Too late.", limit="deadline")
 
     for expected in (1, 2):
-        asking = (cache.recall("q", answer) for _ in range(3))
+        asking = (cache.outcome("q", answer) for _ in range(3))
         outcomes = await asyncio.gather(*asking, return_exceptions=True)
         assert [type(outcome) for outcome in outcomes] == [BudgetExceeded] * 3
         assert tries == expected

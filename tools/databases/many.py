@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Self, TypeVar, cast
 
 from quorum.knowledge.catalog import Catalog, Table
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
-from quorum.tools.admission import UNTOLD, estimated, tells
+from quorum.tools.admission import UNKNOWN, estimate, estimates_bytes
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.duckdb import DuckdbConnector
 from quorum.tools.databases.embedded import with_beside
@@ -199,7 +199,7 @@ class ManyConnector(Connector):
         if problem := await self._wrong(plan, sql, limits):
             return problem
         needs = [need for need in plan.needs if not self._in_place(need)]
-        found = await asyncio.gather(*(estimated(need.held.owner, need.sql, limits) for need in needs))
+        found = await asyncio.gather(*(estimate(need.held.owner, need.sql, limits) for need in needs))
         lines = [_read_in_place(need).describe() for need in plan.needs if self._in_place(need)]
         size, unknown = 0, ""
         for need, each in zip(needs, found, strict=True):
@@ -209,10 +209,10 @@ class ManyConnector(Connector):
             read = "" if each.bytes is None else f", {size_text(each.bytes)} to be read"
             lines.append(f"{database}{read}: {need.sql}")
             size += each.bytes or 0
-            if each.bytes is None and tells(need.held.owner):
+            if each.bytes is None and estimates_bytes(need.held.owner):
                 unknown = f"{database}: {each.unknown}"
         billed = any(isinstance(each, Estimate) and each.billed for each in found)
-        unknown = unknown or ("" if self.estimates else UNTOLD)
+        unknown = unknown or ("" if self.estimates else UNKNOWN)
         told = None if unknown else size
         return Estimate(told, billed=billed, unknown=unknown, parts=tuple(lines))
 

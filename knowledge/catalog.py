@@ -40,7 +40,7 @@ class Column:
 
     ``samples`` holds a few distinct values as text, most telling first; None where NULL. ``complete`` says
     that they are all its values but NULL, each of them whole: without samples, that rows were read and had
-    only NULL. False where unknown. ``nulls`` says that some rows have no value, beside others that have one.
+    only NULL. False where unknown. ``nulls`` says that some rows have no value, while others have one.
 
     ``cells`` holds the column's values in all rows of a small table, in the rows' order (see ``with_cells``);
     empty where the table is not known whole, or the values are withheld.
@@ -84,7 +84,7 @@ class ForeignKey:
 
 @dataclass(frozen=True)
 class Metric:
-    """A figure that a team has defined, beside the table that it is computed from.
+    """A figure that a team has defined, at the table that it is computed from.
 
     ``expression`` is its formula, in SQL as far as its definition is; empty where unknown.
     """
@@ -138,7 +138,7 @@ class Catalog:
         notes: What the reader of the catalog should know: what was skipped, cut or repaired
             while it was built (a missing file, descriptions that did not line up, ...).
         left_out: Those of the notes that name a table, a view or a file of the user's that is not
-            in the catalog, or not read as it stands: warnings of ``doctor`` and of the first answer.
+            in the catalog, or is read in part: warnings of ``doctor`` and of the first answer.
         filtered: Full names of tables of which the database may show this user some rows only.
     """
 

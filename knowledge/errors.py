@@ -68,7 +68,7 @@ DISTRIBUTION = "quorum-sql"
 
 
 def is_installed(module: str) -> bool:
-    """Whether a module can be imported. The parents of a dotted name are imported to find out."""
+    """True if a module can be imported. The parents of a dotted name are imported to find out."""
     try:
         return find_spec(module) is not None
     except ModuleNotFoundError:  # a parent is missing
@@ -84,7 +84,7 @@ def install_command(*requirements: str) -> str:
 
 
 def install_hint(extra: str) -> str:
-    """How to install an optional part: by its packages, for Quorum itself is on no package index."""
+    """Return how to install an extra: by its packages, because Quorum is on no package index."""
     from importlib.metadata import PackageNotFoundError, requires  # 20 ms, for the few who need them
 
     try:
@@ -128,8 +128,8 @@ def in_words(problem: ErrorDetails) -> str:
     if problem["type"] == "missing":
         return "missing"
     message = problem["msg"].removeprefix("Value error, ")
-    told = _KIND.sub(lambda kind: _KINDS[kind[0]], message.replace("Input should", "must", 1))
-    return re.split(", unable to | or (?:an )?instance of ", told)[0]
+    text = _KIND.sub(lambda kind: _KINDS[kind[0]], message.replace("Input should", "must", 1))
+    return re.split(", unable to | or (?:an )?instance of ", text)[0]
 
 
 def first_in_words(error: ValidationError, name: str = "") -> str:

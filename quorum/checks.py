@@ -226,8 +226,8 @@ def _together(settings: Settings, found: list[tuple[Connector, Catalog]]) -> Ite
     """How queries read several databases that can each be opened."""
     from quorum.graph.resources import database_urls
     from quorum.tools.databases import connect_all
-    from quorum.tools.databases.many import ManyConnector
-    from quorum.tools.databases.many_catalog import united
+    from quorum.tools.databases.many.catalog import united
+    from quorum.tools.databases.many.connector import ManyConnector
 
     connector = connect_all(database_urls(settings.database, settings.home))
     how = f"{found[0][1].dialect} joins them itself"

@@ -38,7 +38,7 @@ from quorum.tools.urls import REDACTED
 
 @dataclass(frozen=True)
 class Taught:
-    """What was kept.
+    """The outcome of ``keep`` or ``correct``.
 
     Attributes:
         file: The pair's.
@@ -62,7 +62,7 @@ class Taught:
 
 @dataclass(frozen=True)
 class Intake:
-    """What became of pairs that were taken in.
+    """The outcome of an import.
 
     Attributes:
         known: Pairs that are there already.
@@ -251,7 +251,7 @@ def _answer(folder: RunFolder) -> Answer:
 
 
 def _user(given: str) -> str:
-    """Who stands for it; empty where nobody is named and the system knows no name."""
+    """Return the name given, else the login's; "" if the system knows none."""
     try:
         return given.strip() or getpass.getuser()
     except (KeyError, OSError, ImportError):

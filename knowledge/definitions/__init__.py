@@ -1,1 +1,1 @@
-"""What a team has defined beside its database: descriptions, keys, metrics."""
+"""Definitions that a team keeps outside its database: descriptions, keys, metrics."""

@@ -102,12 +102,12 @@ _TARGET = re.compile(r"(?:references\s+)?([^()]+?)\s*\(([^()]*)\)", re.IGNORECAS
 
 
 def is_manifest(content: Mapping[str, Any]) -> bool:
-    """Whether a JSON object is dbt's manifest, of any version."""
+    """True if a JSON object is dbt's manifest, of any version."""
     return "nodes" in content and bool(_VERSION.search(_version(content)))
 
 
 def read_manifest(file: str, content: Mapping[str, Any]) -> Definitions:
-    """What a manifest defines; a note says so where it is newer than ``NEWEST``."""
+    """Read a manifest; a note says so if it is newer than ``NEWEST``."""
     version = _VERSION.search(_version(content))
     notes = []
     if version and int(version[1]) > NEWEST:
@@ -151,7 +151,7 @@ class _Project:
             self._by_reference.setdefault((source, text(self.nodes[key].get("name"))), []).append(key)
 
     def described(self) -> Iterator[DefinedTable]:
-        """The tables that have a description, or a column that has one."""
+        """Yield the tables with a description of their own or of a column."""
         for key, names in self.names.items():
             node = self.nodes[key]
             columns = {
@@ -164,7 +164,7 @@ class _Project:
                 yield DefinedTable(names, description, columns)
 
     def tested(self) -> Iterator[Relationship]:
-        """What the tests of relationships say; one with a condition is partial."""
+        """Yield the relationships that tests declare; one with a condition is partial."""
         for key, node in self.nodes.items():
             test = mapping(node.get("test_metadata"))
             if not key.startswith("test.") or test.get("name") != "relationships":
@@ -186,7 +186,7 @@ class _Project:
                 )
 
     def constrained(self) -> Iterator[Relationship]:
-        """What the constraints on tables and columns say, whether the database enforces them or not."""
+        """Yield the relationships that constraints declare, whether or not the database enforces them."""
         for key, names in self.names.items():
             node = self.nodes[key]
             own = [(texts(item.get("columns")), item) for item in mappings(node.get("constraints"))]
@@ -200,7 +200,7 @@ class _Project:
                     yield Relationship(names, tuple(map(column_name, columns)), *target)
 
     def _target(self, constraint: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-        """The names and the columns that a constraint refers to; before dbt 1.9 in SQL's words alone."""
+        """Return the names and columns that a constraint refers to; before dbt 1.9 they are SQL text only."""
         to, columns = text(constraint.get("to")), texts(constraint.get("to_columns"))
         if not to and (found := _TARGET.fullmatch(text(constraint.get("expression")))):
             to, columns = found[1], found[2].split(",")
@@ -208,7 +208,7 @@ class _Project:
         return (names, tuple(map(column_name, columns))) if names else None
 
     def _referred(self, written: str, among: Collection[str]) -> str:
-        """The id that ``ref('…')`` or ``source('…', '…')`` means, rather one of ``among``; empty if none."""
+        """Return the id of ``ref('…')`` or ``source('…', '…')`` means, if possible of ``among``, else ""."""
         found = _REFERENCE.search(written)
         words = _QUOTED.findall(found[2]) if found else []
         if not found or not words:

@@ -2,7 +2,7 @@
 
 The form is that of dbt-semantic-interfaces (see docs.getdbt.com/reference/artifacts/sl-manifest).
 Descriptions of models, entities and dimensions become those of tables and columns; a dimension that is
-computed is told in its table's description. An entity that is ``foreign`` in one model and ``primary`` (or
+computed goes into its table's description. An entity that is ``foreign`` in one model and ``primary`` (or
 else ``unique``) in one other relates the two. Metrics have formulas of SQL over the models' columns
 (``Formulas``: what MetricFlow would compute) and belong to the table of their first measure; so do measures
 that no metric uses. A metric of other metrics has their formulas inside its own. A filter follows as
@@ -32,7 +32,7 @@ from quorum.knowledge.definitions.model import (
 
 @dataclass(frozen=True)
 class Semantics:
-    """What semantic models and metrics define, as ``Definitions`` have it."""
+    """Tables, relationships and notes of semantic models, as in ``Definitions``."""
 
     tables: tuple[DefinedTable, ...]
     relationships: tuple[Relationship, ...]
@@ -40,12 +40,12 @@ class Semantics:
 
 
 def is_semantic_manifest(content: Mapping[str, Any]) -> bool:
-    """Whether a JSON object is dbt's semantic manifest."""
+    """True if a JSON object is dbt's semantic manifest."""
     return "semantic_models" in content and "metrics" in content and "nodes" not in content
 
 
 def read_semantics(file: str, content: Mapping[str, Any]) -> Semantics:
-    """What the models and metrics in a manifest define; a note names metrics that rest on no model."""
+    """Read the models and metrics of a manifest; a note names metrics without a model."""
     models = {text(model["name"]): model for model in named(content, "semantic_models")}
     metrics: dict[str, list[DefinedMetric]] = {name: [] for name in models}
     homeless = []
@@ -66,7 +66,7 @@ def _tells(table: DefinedTable) -> bool:
 def _metrics(
     content: Mapping[str, Any], models: Mapping[str, dict[str, Any]]
 ) -> Iterator[tuple[str, DefinedMetric]]:
-    """Metrics with the name of the model beside whose table they belong, and measures that none uses."""
+    """Yield metrics, and measures that no metric uses, each with the name of its model."""
     formulas = Formulas(models, {text(metric["name"]): metric for metric in named(content, "metrics")})
     for name, metric in formulas.metrics.items():
         if not mapping(metric.get("type_params")).get("is_private"):
@@ -100,7 +100,7 @@ def _table(model: Mapping[str, Any], metrics: tuple[DefinedMetric, ...]) -> Defi
 
 
 def _relationships(models: Mapping[str, dict[str, Any]]) -> Iterator[Relationship]:
-    """Where an entity is foreign, and one other model has it as its key."""
+    """Yield a relationship for each entity that is foreign here and the key of one other model."""
     keys: dict[tuple[str, str], list[tuple[dict[str, Any], str]]] = {}
     for model in models.values():
         for entity in named(model, "entities"):
@@ -296,7 +296,7 @@ def _parameters(metric: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _aggregation(metric: Mapping[str, Any]) -> dict[str, Any]:
-    """How a metric that has no measure aggregates, since dbt 1.12."""
+    """Return how a metric without a measure aggregates (dbt 1.12 and newer)."""
     return mapping(_parameters(metric).get("metric_aggregation_params"))
 
 

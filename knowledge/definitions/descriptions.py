@@ -1,4 +1,4 @@
-"""Descriptions that someone wrote beside a database: one CSV file per table, as BIRD ships them.
+"""Read descriptions kept next to a database: one CSV file per table, as BIRD ships them.
 
     FOLDER/<table>.csv   original_column_name, column_name, column_description, data_format, value_description
 
@@ -19,7 +19,7 @@ from quorum.knowledge.catalog import Catalog, Table
 from quorum.knowledge.schema.grammar import one_line
 
 FOLDER = "database_description"
-"""What BIRD calls the folder, beside the database's file."""
+"""BIRD's name for the folder, next to the database's file."""
 
 ENCODINGS = ("utf-8-sig", "cp1252", "latin-1")
 """Tried in turn; the last one reads any bytes."""

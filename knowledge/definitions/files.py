@@ -23,7 +23,7 @@ Reader = Callable[[str, Mapping[str, Any]], Definitions]
 
 
 def read_definitions(file: str, written: str) -> Definitions | None:
-    """What a file defines; None where it is no such file, and so perhaps a document.
+    """Read what a file defines; return None if it is no such file, and so perhaps a document.
 
     A file that bears the name of one of dbt's and cannot be read defines nothing; its notes say why. Other
     files that cannot be read are none of these.

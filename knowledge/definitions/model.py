@@ -60,7 +60,7 @@ class Relationship:
 
 @dataclass(frozen=True)
 class Definitions:
-    """What one file defines.
+    """Tables and relationships that one file defines.
 
     Attributes:
         by: Whose kind of file it is, for people: ``dbt``, ``OSI``.
@@ -86,7 +86,7 @@ class DeclaredKey:
 
 
 def table_names(written: str) -> tuple[str, ...]:
-    """The names that a dotted name may stand for: itself, and without its first parts; none if it is none."""
+    """Return the names that ``a.b.c`` can mean: ``a.b.c``, ``b.c``, ``c``; () if it is not a dotted name."""
     if not _DOTTED.fullmatch(written.strip()):
         return ()
     parts = re.sub(r'["`\[\]]', "", written.strip()).split(".")
@@ -115,8 +115,8 @@ def with_definitions(
         new = [key for key, partial in keys if not _known(catalog, key)]
         catalog = _with_keys(catalog, new)
         if new:
-            told = listed(dict.fromkeys(f"{_side(k.table, k.key.columns)} -> {_ref(k)}" for k in new))
-            note = f"Keys that {each.by} declares ({each.file}), not the database: {told}."
+            names = listed(dict.fromkeys(f"{_side(k.table, k.key.columns)} -> {_ref(k)}" for k in new))
+            note = f"Keys that {each.by} declares ({each.file}), not the database: {names}."
             catalog = replace(catalog, notes=(*catalog.notes, note))
         declared |= dict.fromkeys(key for key, partial in keys if not partial)
     return catalog, tuple(declared)
@@ -134,13 +134,13 @@ def describe(catalog: Catalog, file: str, defined: Iterable[DefinedTable]) -> Ca
     for each, found in zip(given, _found(catalog, [each.names for each in given]), strict=True):
         strange += [] if found else [each.names[0]]
         for table in found:
-            told, others = with_texts(tables[table.full_name], each.columns)
-            metrics = _metrics(told, each, catalog.dialect)
-            description = joined(told.description, each.description)
-            tables[table.full_name] = replace(told, description=description, metrics=metrics)
+            known, others = with_texts(tables[table.full_name], each.columns)
+            metrics = _metrics(known, each, catalog.dialect)
+            description = joined(known.description, each.description)
+            tables[table.full_name] = replace(known, description=description, metrics=metrics)
             strange += [f"{table.name}.{name}" for name in others]
-    told_of = f"{file} describes what is not in the database: {listed(dict.fromkeys(strange))}."
-    notes = (*catalog.notes, told_of) if strange else catalog.notes
+    note = f"{file} describes what is not in the database: {listed(dict.fromkeys(strange))}."
+    notes = (*catalog.notes, note) if strange else catalog.notes
     return replace(catalog, tables=tuple(tables.values()), notes=notes)
 
 
@@ -205,7 +205,7 @@ def _key(relationship: Relationship, mine: Table, theirs: Table) -> ForeignKey |
 
 
 def _known(catalog: Catalog, declared: DeclaredKey) -> bool:
-    """Whether the catalog has a key of these columns to that table."""
+    """True if the catalog has a key of these columns to that table."""
     table, target = catalog.table(declared.table), catalog.table(declared.key.ref_table)
     return table is not None and any(
         sorted(map(str.casefold, key.columns)) == sorted(map(str.casefold, declared.key.columns))

@@ -5,9 +5,9 @@ The form is that of github.com/apache/ossie, core-spec/spec.md and osi-schema.js
 drafts of 0.2 are read too: they add ``datatype``, and the later ones have one model at the root of the file.
 
 - A dataset is the table that its ``source`` names. One that is a query is no table, and so is not read.
-- A field that is a column's name describes that column; one that is computed is told in the table's
+- A field that is a column's name describes that column; one that is computed is described in the table's
   description.
-- A metric stands at the table of the first dataset that its expression names, or of the only one that has a
+- A metric belongs to the table of the first dataset that its expression names, or of the only one that has a
   field it names. Datasets and fields become tables and columns in it.
 - ``ai_context`` (instructions, synonyms, examples), ``custom_extensions`` and fields that the specification
   does not have follow the description of what they belong to, those of a relationship that of its first
@@ -53,17 +53,17 @@ _FLAT = (re.compile(r"^version\s*:\s*[\"']?0\.\d", re.MULTILINE), re.compile(r"^
 
 
 def looks_like_ossie(written: str) -> bool:
-    """Whether a YAML text has the keys of a semantic model at its root."""
+    """True if a YAML text has the keys of a semantic model at its root."""
     return bool(_YAML.search(written)) or all(key.search(written) for key in _FLAT)
 
 
 def is_ossie(content: Mapping[str, Any]) -> bool:
-    """Whether the content of a file is a semantic model, of any version."""
+    """True if the content of a file is a semantic model, of any version."""
     return bool(_models(content))
 
 
 def read_ossie(file: str, content: Mapping[str, Any]) -> Definitions:
-    """What semantic models define; a note says so where the version is not one of ``KNOWN``."""
+    """Read semantic models; a note says so if the version is not one of ``KNOWN``."""
     version, notes = text(content.get("version")), list[str]()
     if not version.startswith(tuple(f"{known}." for known in KNOWN)) and version not in KNOWN:
         known = " and ".join(KNOWN)
@@ -71,7 +71,7 @@ def read_ossie(file: str, content: Mapping[str, Any]) -> Definitions:
             f"{file} is of OSI version {version or 'unknown'}, not {known}: it was read as far as it fits."
         )
     models = [_Model(model) for model in _models(content)]
-    told = [(model.name, _told({**model.content, "custom_extensions": None})) for model in models]
+    texts_of = [(model.name, _told({**model.content, "custom_extensions": None})) for model in models]
     homeless = [name for model in models for name in model.homeless]
     notes += [f"{file} has metrics of no dataset that is a table: {listed(homeless)}."] if homeless else []
     return Definitions(
@@ -80,7 +80,7 @@ def read_ossie(file: str, content: Mapping[str, Any]) -> Definitions:
         tuple(table for model in models for table in model.tables),
         tuple(each for model in models for each in model.relationships),
         tuple(notes),
-        tuple(f"{file}, model {name}: {said}" for name, said in told if said),
+        tuple(f"{file}, model {name}: {said}" for name, said in texts_of if said),
     )
 
 
@@ -173,7 +173,7 @@ class _Model:
         )
 
     def _column(self, dataset: str) -> Callable[[str], str]:
-        """What gives the column that a relationship means by a name: a field's, or its own."""
+        """Return a function from a name in a relationship to the column: the field's, or the name itself."""
         sources = self._sources.get(dataset, {})
 
         def column(name: str) -> str:
@@ -189,7 +189,7 @@ def _key(name: Any) -> str:
 
 
 def _expressions(item: Mapping[str, Any]) -> dict[str, str]:
-    """The expressions of a field or metric by dialect; one that stands alone has none."""
+    """The expressions of a field or metric by dialect; one without a dialect has ""."""
     given = item.get("expression")
     found = {
         text(each.get("dialect")) or "ANSI_SQL": _as_written(each.get("expression"))
@@ -199,7 +199,7 @@ def _expressions(item: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _as_written(expression: Any) -> str:
-    """On one line, unless a comment would swallow what follows it."""
+    """Put an expression on one line, unless a comment in it would swallow the rest."""
     return expression.strip() if isinstance(expression, str) and "--" in expression else text(expression)
 
 
@@ -223,7 +223,7 @@ def _told(item: Mapping[str, Any]) -> str:
     for extension in mappings(item.get("custom_extensions")):
         said = text(extension.get("data"))
         parts.append(f"{text(extension.get('vendor_name'))}: {said}" if said else "")
-    told = ""
+    whole = ""
     for part in parts:
-        told = joined(told, part)
-    return told
+        whole = joined(whole, part)
+    return whole

@@ -145,7 +145,7 @@ def _pdf_text(path: Path, name: str, notes: list[str]) -> str | None:
     except ImportError:
         notes.append(f"{name} was left out: PDFs need the package pypdf. {install_hint('pdf')}")
         return None
-    logging.getLogger("pypdf").setLevel(logging.ERROR)  # what it mends in silence is nobody's concern
+    logging.getLogger("pypdf").setLevel(logging.ERROR)  # it reports what it has repaired already
     try:
         pages = [page.extract_text() for page in PdfReader(path).pages]
     # pypdf raises Python's own errors too where a file is damaged

@@ -66,7 +66,7 @@ class Documents:
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 (hex) over names and texts, and over what is defined beside them."""
+        """SHA-256 (hex) over names, texts and definitions."""
         said = repr(sorted(self.texts.items())) + "".join(map(repr, self.definitions))
         return hashlib.sha256(said.encode(errors="surrogatepass")).hexdigest()
 

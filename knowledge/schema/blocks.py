@@ -33,7 +33,7 @@ def members(layout: Layout, dialect: str) -> tuple[str, list[Table], bool]:
 
 
 def facts(tables: Sequence[Table]) -> list[str]:
-    """Kind, number of tables, row counts: what stands in the header's brackets."""
+    """Return kind, number of tables and row counts, for the header's brackets."""
     first = tables[0]
     found = [write_name(first.kind)] if first.kind != "table" else []
     if len(tables) == 1:
@@ -56,14 +56,14 @@ def _count(table: Table) -> str:
 
 
 def _name_parts(table: Table) -> tuple[str, ...]:
-    """The parts of a table's full name; an empty schema is kept where a database stands before it."""
+    """The parts of a table's full name; an empty schema is kept after a database."""
     if table.database and not table.schema:
         return table.database, "", table.name
     return (*(part for part in (table.database, table.schema) if part), table.name)
 
 
 MOST_MEMBERS = 12
-"""Tables of a group up to which each shows what it holds; of more, one stands for all."""
+"""Tables of a group up to which each shows its own values; of more, only one does."""
 
 MEMBER_SAMPLES, SHARD_SAMPLES = 3, 1
 """Sample values of a column for each table of a group, and for numbered ones, which are much alike."""
@@ -73,10 +73,10 @@ ROWS_CHARS = 1_500
 
 
 class Contents:
-    """What the tables of a layout hold, as far as lines of their own show it.
+    """Lines that show rows and samples of a layout's tables.
 
     Attributes:
-        told: Names of the columns of which these lines tell everything, so that they need no samples.
+        shown: Names of the columns whose values these lines show completely, so that they need no samples.
     """
 
     def __init__(self, layout: Layout, chars: int) -> None:
@@ -85,7 +85,7 @@ class Contents:
         few = layout.tables if len(layout.tables) <= MOST_MEMBERS else ()
         self._columns = {id(table): {c.name: c for c in table.columns} for table in few}
         self._rows = {id(table): self._rows_of(table) for table in few}
-        self.told = {
+        self.shown = {
             column.name
             for column in layout.columns
             if any(self._rows.values()) and all(self._tells(table, column.name) for table in few)

@@ -267,7 +267,7 @@ def _names(columns: Sequence[str], dialect: str) -> str:
 
 
 class _CommandError(Exception):
-    """What is wrong with a command, for the model that wrote it."""
+    """A wrong command; the message is for the model that wrote it."""
 
 
 def search(

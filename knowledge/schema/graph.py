@@ -31,7 +31,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Relationship:
-    """From node to node, by their ids; ``type`` is one of Table 5."""
+    """An edge between two nodes, by their ids; ``type`` is one of Table 5."""
 
     start: int
     type: str

@@ -116,7 +116,7 @@ def _note_pair(node: _Node, item: dict[str, Any]) -> None:
 
 
 def _is_map(node: _Node) -> bool:
-    """Whether the keys are data: by how they look, or for they are very many and alike inside."""
+    """True if the keys are data: by their form, or because they are very many and alike inside."""
     if node.keys and all(map(_DATA_KEY.fullmatch, node.keys)):
         return True
     if len(node.keys) <= _MANY_KEYS:

@@ -99,20 +99,20 @@ def find_layouts(catalog: Catalog) -> tuple[Layout, ...]:
 
 
 def _shards(tables: Sequence[Table]) -> bool:
-    """Whether the names are numbered copies of few, and not things that happen to look alike."""
+    """True if the names are numbered copies (``t_1``, ``t_2``), not different things that look alike."""
     names = list(dict.fromkeys(table.name for table in tables))
     return len(fold_names(names)) <= len(names) / 2
 
 
 def _refined(table: Table) -> tuple[object, ...]:
-    """What members of one signature must agree on besides names and types."""
+    """Return the properties that members of one signature must share besides names and types."""
     required = frozenset(c.name for c in table.columns if not c.nullable)
     nested = frozenset((c.name, declared) for c in table.columns if (declared := _declared(c)))
     return required, nested, *_common(table)
 
 
 def _common(table: Table) -> tuple[object, ...]:
-    """What a block says once for all of its tables, and for those that are like it."""
+    """Return the properties that a block gives once for all of its tables and their variants."""
     return table.primary_key, table.foreign_keys, table.kind, table.metrics
 
 
@@ -135,8 +135,8 @@ def _merged(tables: Sequence[Table]) -> Layout:
         complete = all(_completes(c, samples) for c in same)
         fields = _union(c.fields for c in same)
         nulls = bool(samples) and any(map(_lacks_values, same))
-        told = replace(first, description=description, samples=samples, complete=complete, nulls=nulls)
-        columns.append(replace(told, fields=fields, cells=()))
+        merged = replace(first, description=description, samples=samples, complete=complete, nulls=nulls)
+        columns.append(replace(merged, fields=fields, cells=()))
     return Layout(tuple(tables), tuple(columns), disputed=disputed)
 
 
@@ -222,10 +222,10 @@ def _absorb(column: Column, other: Column | None) -> Column:
 
 
 def _lacks_values(column: Column) -> bool:
-    """Whether rows are known that have none."""
+    """True if some rows are known to have no value."""
     return column.nulls or (column.complete and not column.samples)
 
 
 def _completes(column: Column, samples: Sequence[str]) -> bool:
-    """Whether these are known to be all values of the column."""
+    """True if these are known to be all values of the column."""
     return column.complete and {*column.samples} == {*samples}

@@ -39,7 +39,7 @@ reader (the first one names the database and its dialect, ``# note: ...`` are th
 ``# left out: ...`` says what detail did not fit).
 
 Names
-    A name stands as a query in the database's dialect must spell it (``quorum.knowledge.naming``): bare, or
+    A name is spelt as a query in the database's dialect must (``quorum.knowledge.naming``): bare, or
     in the dialect's quotes (``"`` or a backtick), a quote inside doubled, with ``\\n``, ``\\r``, ``\\t``,
     ``\\\\`` and ``\\uXXXX`` escapes. The case is the catalog's. A table's full name is its parts
     joined by dots: ``database.schema.name``.
@@ -49,7 +49,7 @@ Block header
     ``like BASE``, ``-- description``.
     MEMBERS is one or more lists ``QUALIFIER: item, item`` joined by ``; `` (without
     ``QUALIFIER: `` where the engine has no schemas). An item is a name or ``prefix{1..3, 7}suffix``
-    (in quotes where the names need them), that stands for every value in the braces. Both ends of a range
+    (in quotes where the names need them), that means every value in the braces. Both ends of a range
     have the same number of digits (zeros kept); where both are eight digits and valid calendar dates, the
     range runs over days.
     FACTS are joined by ``; ``: the kind when it is not a table (``view``), the number of tables,
@@ -77,13 +77,13 @@ Body lines, indented by two spaces
     ``foreign key (a, b) -> table (x, y)`` where it has several columns, or one column has several.
     ``-- NAME: description`` describes one member of a group.
     ``| a, NULL, *``: a row, one value for each column in their order; ``*`` where values are withheld. Such
-    lines are all rows of a table, and the samples of its columns are not repeated beside them.
+    lines are all rows of a table, and the samples of its columns are not repeated.
     ``metric: NAME [= EXPRESSION] [-- description]``: a figure that a team has defined, and its formula, in
     double quotes where it could be misread; without room for any description formulas are left out too.
     A block's metrics are those of all of its tables, and of those that are ``like`` them.
     ``= NAME: column [samples], ...``: what one member of a group holds and the columns' own samples do not
     show; ``= NAME``: the rows that follow are this member's.
-    ``(columns unknown)`` stands for a table whose columns no source has.
+    ``(columns unknown)``: no source has the table's columns.
 
 Nested paths, indented by four spaces below their column, ``path[, path...] TYPE [-- description]``
     ``column.a.b``: a declared path, spelt from the column's name on; that a part is repeated is
@@ -92,7 +92,7 @@ Nested paths, indented by four spaces below their column, ``path[, path...] TYPE
     ``.path``: a declared path relative to the column, where the form above would not say it exactly.
     ``~path``: a path seen in sample values, relative to the column: ``[]`` is any element of an
     array, ``*`` any key of a map whose keys are data.
-    ``STRUCT`` or ``ARRAY<STRUCT>`` as the type of a column or path in the first form stands for
+    ``STRUCT`` or ``ARRAY<STRUCT>`` as the type of a column or path in the first form means
     the structure of the paths below it.
 """
 
@@ -119,7 +119,7 @@ _SHORT = 12  # a description up to this long is repeated rather than referred to
 
 @dataclass(frozen=True)
 class Detail:
-    """How much is shown beyond names and types.
+    """The level of detail beyond names and types.
 
     Attributes:
         samples: Sample values of a column.
@@ -167,7 +167,7 @@ class Writer:
         self.used: set[str] = set()
         self._counts: Counter[str] = Counter()
         self._last: dict[str, str] = {}  # the last description of each name
-        self._told: set[str] = set()  # columns of the block whose values its rows show
+        self._in_rows: set[str] = set()  # columns of the block whose values its rows show
 
     def write(self, detail: Detail) -> list[str]:
         """One block for each layout."""
@@ -175,7 +175,7 @@ class Writer:
         return ["\n".join(self._block(layout)) for layout in self.layouts]
 
     def left_out(self) -> tuple[str, ...]:
-        """What the last text leaves out, one part each; empty when nothing."""
+        """Return what the last text leaves out, one sentence part each; () if nothing."""
         count = self._counts
         parts = {
             "omitted": f"{count['omitted']:,} of {count['descriptions']:,} descriptions",
@@ -197,7 +197,7 @@ class Writer:
                 if text := self._cut(table.description):
                     yield f"  -- {self._full_name(table)}: {text}"
         contents = self._contents(layout)
-        self._told = contents.told if contents else set()
+        self._in_rows = contents.shown if contents else set()
         if layout.base is not None:
             yield from self._packed("  - ", [self._name(name) for name in layout.removed], "")
             for line in self._columns(layout.added, tables[0]):
@@ -214,7 +214,7 @@ class Writer:
             yield line
 
     def _contents(self, layout: Layout) -> Contents | None:
-        """What stands below the columns; nothing where blocks share them by ``like``."""
+        """Return the lines below the columns; None where blocks share them by ``like``."""
         if self.detail.contents and id(layout) not in self._related:
             return Contents(layout, self.detail.sample_chars)
         if not self.detail.contents:
@@ -298,8 +298,8 @@ class Writer:
         return marks
 
     def _filled(self, column: Column) -> str:
-        """Whether rows must have a value, or some are known to have none."""
-        if column.nulls and self.detail.contents and column.name not in self._told:
+        """Return the mark for columns that must have a value, or of which some rows have none."""
+        if column.nulls and self.detail.contents and column.name not in self._in_rows:
             self.used.add(":NULLs")
             return f"{'' if column.nullable else ' NOT NULL'} :NULLs"
         return "" if column.nullable else " NOT NULL"
@@ -328,7 +328,7 @@ class Writer:
         return write_full_name(key.ref_table.split("."), self.dialect)
 
     def _samples(self, column: Column) -> str:
-        if column.name in self._told:
+        if column.name in self._in_rows:
             return ""
         if not column.samples and not column.complete:
             self.used.add("no []")
@@ -370,7 +370,7 @@ class Writer:
                 yield from row.below
 
     def _packed(self, indent: str, names: Sequence[str], rest: str) -> Iterator[str]:
-        """Names that share what follows them, wrapped; a prefix (``.`` or ``~``) stands once in a line."""
+        """Names that share what follows them, wrapped; a prefix (``.`` or ``~``) is written once a line."""
         if len(names) > 1:
             self.used.add(",")
         prefix = names[0][0] if names and names[0][0] in "~." else ""

@@ -182,7 +182,7 @@ class ColumnIndex:
 
     @cached_property
     def _joined(self) -> dict[int, set[int]]:
-        """For the numbers of fields, those that a foreign key joins to them."""
+        """Numbers of the fields that a foreign key joins, by number."""
         number_of = {id(table): n for n, fields in enumerate(self.fields) for table in fields.tables}
         joined: dict[int, set[int]] = {}
         for table in self._catalog.tables:

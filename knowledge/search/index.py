@@ -94,7 +94,7 @@ def _sentence_transformer(name: str) -> Any:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What an index on disk was made from, and of what its file consists.
+    """The source and the format of an index on disk.
 
     Attributes:
         content: SHA-256 over the indexed texts, in order.
@@ -222,7 +222,7 @@ class TextIndex:
         return self._vectors[embedder.name]
 
     def nearest(self, query: str, k: int, embedder: Embedder) -> list[tuple[int, float]]:
-        """As ``VectorIndex.search``; raises as ``VectorIndex.open``."""
+        """Search as ``VectorIndex.search``; raise as ``VectorIndex.open``."""
         return self.vectors(embedder).search(query, k, embedder)
 
 

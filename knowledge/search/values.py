@@ -164,7 +164,7 @@ class ValueIndex:
                 yield from (Match(*place, shared * coverage, whole) for place in self._forms[form])
 
     def _rarity(self, word: str) -> float:
-        """In nats; numbers and stop words count little, for people leave them out."""
+        """Return a word's rarity in nats. Numbers and stop words count little: people leave them out."""
         weight = math.log(1 + len(self._forms) / len(self._postings[word]))
         return weight / 4 if word in STOPWORDS or word.isdigit() else weight
 

@@ -82,7 +82,7 @@ async def _by_database(
     from quorum.settings import Settings
     from quorum.tools.admission import estimate
     from quorum.tools.databases import connect_all
-    from quorum.tools.databases.many import ManyConnector
+    from quorum.tools.databases.many.connector import ManyConnector
     from quorum.tools.guard import Passed, allowed, check
     from quorum.tools.lint import Linter
     from quorum.tools.query import Limits, QueryError

@@ -1,4 +1,4 @@
-"""Admission of queries: the bytes that one would read are estimated, held to limits, and shown to the user."""
+"""Admission of queries: the bytes that one would read are estimated, limited, and shown to the user."""
 
 from __future__ import annotations
 

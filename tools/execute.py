@@ -135,7 +135,7 @@ class Database:
 
     @property
     def estimates_first(self) -> bool:
-        """True if bytes are estimated before a query runs: bytes are limited, or the user approves queries."""
+        """True if a query is estimated before it runs: bytes are limited, or the user approves queries."""
         limited = self.limits.scan is not None or self.ledger.budget.read_bytes is not None
         return self.connector.live and (limited or self.approver is not None)
 
@@ -247,11 +247,10 @@ async def _run(event: _QueryEvent, sql: str) -> Outcome:
             outcome = replace(outcome, file=file)
     finally:
         event.record(outcome, executed=sql, usage=usage.as_dict(), request=request, **more)
-    if isinstance(outcome, QueryError) and outcome.kind is ErrorKind.TIMEOUT:
-        if ledger.remaining_seconds() == 0.0:  # the run's deadline stopped it, not its own limit
-            seconds = ledger.budget.seconds
-            text = f"The deadline of {seconds:g} s passed while a query ran; it was stopped."
-            raise BudgetExceeded(text, limit="deadline")
+    timed_out = isinstance(outcome, QueryError) and outcome.kind is ErrorKind.TIMEOUT
+    if timed_out and ledger.remaining_seconds() == 0.0:  # the run's deadline stopped it, not its own limit
+        text = f"The deadline of {ledger.budget.seconds:g} s passed while a query ran; it was stopped."
+        raise BudgetExceeded(text, limit="deadline")
     return outcome
 
 

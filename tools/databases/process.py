@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from quorum.tools.children import environment
-from quorum.tools.databases.session import HEAD, pack
+from quorum.tools.databases.worker import HEAD, pack
 
 START_SECONDS = 30.0
 """Time for a child to start and open its database, even on a slow disk."""

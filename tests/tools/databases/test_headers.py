@@ -6,7 +6,7 @@ from datetime import date
 
 import pytest
 
-from quorum.tools.databases.headers import Header, find, split
+from quorum.tools.databases.duckdb.headers import Header, find, split
 
 FOUND = {
     "plain": ("id,name\n1,a\n", Header(0)),

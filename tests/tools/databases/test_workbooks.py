@@ -120,7 +120,7 @@ def test_a_workbook_that_would_unpack_to_more_than_a_bound_is_not_unpacked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = workbook(tmp_path / "good.xlsx", One=ORDERS)
-    session = import_module("quorum.tools.databases.workbook_session")
+    session = import_module("quorum.tools.databases.duckdb.workbook")
     monkeypatch.setattr(session, "UNPACKED", 1000)
     monkeypatch.setattr("python_calamine.CalamineWorkbook", None)
     with pytest.raises(DatabaseUnavailable, match="it unpacks to"):

@@ -16,9 +16,9 @@ from typing import Any, ClassVar, Self
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases.base import GROUPING
+from quorum.tools.databases.duckdb.views import VIEWS, ViewFiles, files_of, named_files
 from quorum.tools.databases.embedded import EmbeddedConnector, file_of
 from quorum.tools.databases.process import EngineFailed
-from quorum.tools.databases.view_files import VIEWS, ViewFiles, files_of, named_files
 from quorum.tools.query import ErrorKind, Limits, QueryError
 from quorum.tools.urls import options_of
 
@@ -74,7 +74,7 @@ class DuckdbConnector(EmbeddedConnector):
     """``duckdb:///relative.duckdb``, ``duckdb:////absolute.duckdb``.
 
     ``?files=PATH`` names a file or folder that its views may read, beside what lies below its own folder
-    (``quorum.tools.databases.view_files``); a relative one starts there.
+    (``quorum.tools.databases.duckdb.views``); a relative one starts there.
     """
 
     dialect = "duckdb"

@@ -14,20 +14,20 @@ from urllib.parse import quote
 
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable, is_installed, missing_extra
-from quorum.tools.databases.data_files import PACKED, Source, named, sources_of
 from quorum.tools.databases.duckdb.connector import DuckdbConnector, brief, marks_of
+from quorum.tools.databases.duckdb.headers import FOUND, SEPARATORS, Header, Lines, find, split
+from quorum.tools.databases.duckdb.sources import PACKED, Source, named, sources_of
+from quorum.tools.databases.duckdb.views import text
 from quorum.tools.databases.embedded import file_of
-from quorum.tools.databases.headers import FOUND, SEPARATORS, Header, Lines, find, split
 from quorum.tools.databases.introspection import quoted
 from quorum.tools.databases.process import EngineDied, EngineFailed, EngineTimeout, Pool
-from quorum.tools.databases.view_files import text
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
 from quorum.tools.urls import options_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-WORKBOOKS = "quorum.tools.databases.workbook_session:WorkbookSession"
+WORKBOOKS = "quorum.tools.databases.duckdb.workbook:WorkbookSession"
 SHEET_BYTES = 256 * 2**20
 """Bytes of a sheet's values in memory."""
 BUILDER = "quorum.tools.databases.duckdb.session:BuildingSession"
@@ -54,7 +54,7 @@ class Unreadable(str):
 
 
 class FilesConnector(DuckdbConnector):
-    """``files:///relative/orders.csv``, ``files:////absolute/folder``: a file is a table (``data_files``).
+    """``files:///relative/orders.csv``, ``files:////absolute/folder``: a file is a table (``sources``).
 
     Queries read those files and no other. What is there when the database is opened counts.
     ``?skip=2`` says that two lines stand above the header, ``?skip=no-header`` that there is none;

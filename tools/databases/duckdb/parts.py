@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from quorum.tools.databases.duckdb.session import DuckdbSession, _connect, _prove_closed
+from quorum.tools.databases.duckdb.views import text
 from quorum.tools.databases.introspection import quoted
-from quorum.tools.databases.session import Fetched
-from quorum.tools.databases.view_files import text
+from quorum.tools.databases.worker import Fetched
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,7 +39,7 @@ MOST_DIGITS = 38
 
 
 class PartsSession(DuckdbSession):
-    """See ``quorum.tools.databases.session.Loading``; ``path`` is JSON: DuckDB files by their names here."""
+    """See ``quorum.tools.databases.worker.Loading``; ``path`` is JSON: DuckDB files by their names here."""
 
     def __init__(self, path: str, memory: int, files: Sequence[str] = ()) -> None:
         attached = [
@@ -54,6 +54,7 @@ class PartsSession(DuckdbSession):
         self._prove_kept()
 
     def warm_up(self) -> None:
+        super().warm_up()
         import pyarrow as pa
 
         self._connection.register("incoming", pa.table({"c0": [1]}))  # loads what scans of Arrow need

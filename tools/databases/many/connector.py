@@ -21,10 +21,10 @@ from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
 from quorum.tools.admission import UNKNOWN, estimate, estimates_bytes
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.duckdb.connector import DuckdbConnector
-from quorum.tools.databases.embedded import with_beside
+from quorum.tools.databases.embedded import with_file_descriptions
 from quorum.tools.databases.many.catalog import Held, united
 from quorum.tools.databases.many.types import duckdb_type
-from quorum.tools.databases.session import Load
+from quorum.tools.databases.worker import Load
 from quorum.tools.query import (
     ErrorKind,
     Estimate,
@@ -143,7 +143,7 @@ class ManyConnector(Connector):
     def _taken(self, catalogs: Sequence[Catalog]) -> Catalog:
         from quorum.tools.databases.many.plan import Holdings
 
-        described = map(with_beside, self.members, catalogs)
+        described = map(with_file_descriptions, self.members, catalogs)
         catalog, held = united(list(zip(self.members, described, strict=True)))
         self._holdings, self._held = Holdings(held), {each.table.full_name: each for each in held}
         return replace(catalog, notes=(*catalog.notes, NOTE))

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quorum.knowledge.errors import DatabaseUnavailable
-from quorum.tools.databases.files import check
-from quorum.tools.databases.session import Fetched
+from quorum.tools.databases.worker import Fetched, check
 
 BUSY_SECONDS = 1.0
 """Seconds to wait for a locked database."""
@@ -46,7 +45,7 @@ FORBIDDEN_FUNCTIONS = {"load_extension", "fts3_tokenizer"}
 
 
 class SqliteSession:
-    """See ``quorum.tools.databases.session.Session``."""
+    """See ``quorum.tools.databases.worker.Session``."""
 
     def __init__(self, path: str, memory: int, files: Sequence[str] = ()) -> None:
         del memory, files  # SQLite has no limit per connection, the process has; it reads no other file

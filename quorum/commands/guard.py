@@ -97,7 +97,7 @@ async def _by_database(
         if isinstance(wrong := await allowed(sql, linter), QueryError):
             return verdict, wrong
         if isinstance(connector, ManyConnector):
-            return verdict, await connector.told(verdict.sql, Limits())
+            return verdict, await connector.estimate_parts(verdict.sql, Limits())
         return verdict, await estimate(connector, verdict.sql, Limits())
 
 

@@ -20,7 +20,7 @@ from quorum.tools.databases.base import Connector
 from quorum.tools.databases.many import connector as many
 from quorum.tools.databases.many.catalog import united
 from quorum.tools.databases.many.connector import ManyConnector
-from quorum.tools.databases.many.plan import Holdings, Plan, split
+from quorum.tools.databases.many.plan import Plan, UnionTables, split
 from quorum.tools.query import ErrorKind, Estimate, Limits, QueryError, QueryResult
 from tests.engines import start_no_process
 from tests.tools.databases import test_duckdb, test_sqlite
@@ -111,9 +111,9 @@ def parts_of(sql: str, dialect: str, rows: int = 100) -> list[str]:
     mine = Catalog("db", dialect, (Table("t", columns, schema="s"),))
     other = Catalog("other", "duckdb", (Table("u", (Column("n", "BIGINT"),), schema="main"),))
     _, held = united([(Told(dialect), mine), (Told("duckdb"), other)])
-    plan = split(sql, Holdings(held), rows)
+    plan = split(sql, UnionTables(held), rows)
     assert isinstance(plan, Plan), plan
-    return [need.sql for need in plan.needs]
+    return [part.sql for part in plan.parts]
 
 
 def conditions_of(where: str, dialect: str) -> str:
@@ -384,9 +384,9 @@ def test_names_that_duckdb_takes_for_one_differ_and_keys_follow() -> None:
     assert catalog.tables[0].foreign_keys == (ForeignKey(("ID_2",), "main_db.public.Users_2", ("id",)),)
     assert catalog.tables[0].columns[2].fields == (), "it arrives as text"
     assert (catalog.notes, catalog.left_out) == (("main_db: n",), ("main_db: n",))
-    plan = split('SELECT "ID_2" FROM "Users_2"', Holdings(held), 10)
+    plan = split('SELECT "ID_2" FROM "Users_2"', UnionTables(held), 10)
     assert isinstance(plan, Plan)
-    assert plan.needs[0].sql == 'SELECT "p"."ID" FROM "public"."Users" AS "p" LIMIT 11'
+    assert plan.parts[0].sql == 'SELECT "p"."ID" FROM "public"."Users" AS "p" LIMIT 11'
 
 
 async def test_a_part_beyond_the_bounds_is_an_error_and_never_cut(

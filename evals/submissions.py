@@ -16,15 +16,16 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from quorum.evals.paths import check_folder
+from quorum.evals.questions import EvalQuestion
 from quorum.evals.records import Record
 from quorum.evals.reports.evaluations import Opened, shards_of
-from quorum.evals.submissions.predictions import BIRD_MARK
-from quorum.evals.tabular.frames import pandas_csv
+from quorum.evals.tables import pandas_csv
 from quorum.knowledge.errors import ConfigurationError, QuorumError
 from quorum.tools.results.files import read_result
 
@@ -189,3 +190,141 @@ def _write(found: Opened, out: Path, kind: Format) -> Exported:
         (out / BIRD_FILE).write_text(text + "\n", encoding="utf-8")
     efforts = tuple(id for id in written if found.records[id].status != "answered")
     return Exported(tuple(written), left_out, efforts)
+
+
+BIRD_MARK = "\t----- bird -----\t"
+"""Stands between a query and the name of its database."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """The prediction for a question.
+
+    Attributes:
+        sql: Empty if there is none; it counts where both are there.
+        csv: The result's file; None if there is none.
+    """
+
+    sql: str = ""
+    csv: Path | None = None
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """The predictions in a folder or a file.
+
+    Attributes:
+        found: By question id.
+        unknown: Names of files, or keys of BIRD's JSON, that belong to no question; sorted.
+        unread: Names of files that are no predictions of these kinds; sorted.
+        remarks: What else there is to know, for people.
+    """
+
+    found: dict[str, Found]
+    unknown: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+def find_predictions(folder: Path, ids: Collection[str], *, sql: bool = False) -> Predictions:
+    """The predictions in a folder; its subfolders and hidden files do not count.
+
+    Args:
+        ids: Of all questions that there are.
+        sql: ``<id>.sql`` is read as well.
+
+    Raises:
+        ConfigurationError: There is no such folder, or a query cannot be read.
+    """
+    check_folder(folder, hint="Name the folder of predictions with --pred.")
+    kinds = {".csv", ".sql"} if sql else {".csv"}
+    files = sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
+    own = [path for path in files if path.suffix in kinds]
+    results = {path.stem: path for path in own if path.suffix == ".csv" and path.stem in ids}
+    queries = {path.stem: read_sql(path) for path in own if path.suffix == ".sql" and path.stem in ids}
+    both = sum(bool(text) for id, text in queries.items() if id in results)
+    return Predictions(
+        {id: Found(queries.get(id, ""), results.get(id)) for id in [*results, *queries]},
+        tuple(path.name for path in own if path.stem not in ids),
+        tuple(path.name for path in files if path.suffix not in kinds),
+        (f"{both} questions have both a query and a result: the query counts.",) if both else (),
+    )
+
+
+def read_sql(path: Path) -> str:
+    """The query in a file.
+
+    Raises:
+        ConfigurationError: It cannot be read, or is no UTF-8 text.
+    """
+    try:
+        return path.read_text(encoding="utf-8-sig").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(
+            f"The query {path} cannot be read: {error}.", hint="It must be UTF-8 text."
+        ) from error
+
+
+def bird_file(pred: Path) -> Path | None:
+    """BIRD's JSON file, if ``pred`` is one or a folder that holds one and no other predictions.
+
+    Raises:
+        ConfigurationError: The folder holds several.
+    """
+    if pred.is_file():
+        return pred
+    if not pred.is_dir() or any(path.suffix in (".csv", ".sql") for path in pred.iterdir()):
+        return None
+    files = sorted(pred.glob("*.json"))
+    if len(files) > 1:
+        raise ConfigurationError(
+            f"{pred} holds several JSON files: {', '.join(path.name for path in files)}.",
+            hint="Name one of them with --pred.",
+        )
+    return files[0] if files else None
+
+
+def read_bird(path: Path, questions: Sequence[EvalQuestion]) -> Predictions:
+    """The predictions of BIRD's JSON file.
+
+    An entry without a database is taken for a query, and one that is no text for no prediction, as BIRD's
+    program does; that also runs every query on its question's database, whatever the entry names.
+
+    Args:
+        questions: All of the suite, in its order: ``"0"`` is the first.
+
+    Raises:
+        ConfigurationError: The file is no JSON object.
+    """
+    entries = _entries(path)
+    found, unknown, elsewhere = {}, [], []
+    for key, entry in entries.items():
+        place = int(key) if key.isascii() and key.isdigit() else -1
+        if not 0 <= place < len(questions):
+            unknown.append(key)
+            continue
+        question = questions[place]
+        sql, _, database = entry.partition(BIRD_MARK) if isinstance(entry, str) else ("", "", "")
+        found[question.id] = Found(sql.strip())
+        if database.strip() not in ("", question.database):
+            elsewhere.append(f"{key} ({database.strip()}, not {question.database})")
+    remark = (
+        f"{len(elsewhere)} entries of {path.name} name another database than their question has, and ran on "
+        f"the question's: {', '.join(elsewhere)}. Is the file one of these questions?"
+    )
+    return Predictions(found, tuple(unknown), remarks=(remark,) if elsewhere else ())
+
+
+def _entries(path: Path) -> dict[str, object]:
+    try:
+        entries = json.loads(path.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(
+            f"{path} is no JSON: {error}.", hint="Give BIRD's predict_dev.json."
+        ) from error
+    if not isinstance(entries, dict):
+        raise ConfigurationError(
+            f"{path} is no JSON object.",
+            hint='BIRD\'s file is {"0": "SQL\\t----- bird -----\\tdatabase", …}.',
+        )
+    return entries

@@ -1,9 +1,10 @@
-"""From an answer to its record: the verdicts on it and on its candidates, its linking, its cost."""
+"""From an answer to its record: verdicts on it and on its candidates, and why there is no answer."""
 
 from __future__ import annotations
 
 import asyncio
 import dataclasses
+import traceback
 from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
@@ -11,12 +12,17 @@ from typing import NamedTuple
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.records import Asking, CandidateRow, ReadingRow, Record
 from quorum.evals.running.databases import Known, OpenDatabase, run_on
-from quorum.evals.running.failures import FAULT, message_of, why
 from quorum.evals.running.linking import linking_of
 from quorum.evals.scorers.base import Prediction, Scorer, Verdict, predicted_by, unscorable
-from quorum.evals.tabular.frames import NoPandas
+from quorum.evals.tables import NoPandas
 from quorum.graph.answer import Answer, AnswerCandidate, AnswerReading
-from quorum.knowledge.errors import DatabaseUnavailable, QuorumError
+from quorum.knowledge.errors import (
+    BudgetExceeded,
+    DatabaseUnavailable,
+    MalformedReply,
+    ModelUnavailable,
+    QuorumError,
+)
 from quorum.tools.guard import allowed
 from quorum.tools.query import QueryResult
 from quorum.tools.results.files import read_result
@@ -40,7 +46,7 @@ async def judge(
 
     Args:
         folder: Of the evaluation; the run lies in ``runs/<question>/`` there.
-        refusals: Why model calls failed, see ``quorum.evals.running.failures.wanted``.
+        refusals: Why model calls failed, see ``quorum.evals.running.verdicts.wanted``.
         asking: A simulated user, with the choices that they had.
 
     Raises:
@@ -232,3 +238,85 @@ async def _valid(sql: str, database: OpenDatabase, *, ran: bool) -> bool:
     if ran:
         return True
     return isinstance(await allowed(sql, database.resources.linter), str)
+
+
+ENDPOINT, DATABASE = "endpoint", "database"
+FAULT = "fault"
+"""Quorum itself is at fault; the message is the traceback."""
+
+REQUEST = "request"
+"""The endpoint refused the request because of its content (400, 413, 422) or length; it is available."""
+
+REFUSALS = {"request", "too_long"}
+"""Values of ``quorum.tools.models.base.FailureKind`` that say so."""
+
+OUTSIDE = (ModelUnavailable, DatabaseUnavailable, MalformedReply, BudgetExceeded)
+"""Errors outside of Quorum: starting the run over would not help."""
+
+
+def kind_of(error: Exception, refusals: Collection[str] = ()) -> str:
+    """The kind of an error that ended a run without an answer.
+
+    Args:
+        refusals: Why model calls of the run failed (``quorum.tools.models.base.FailureKind``).
+    """
+    match error:
+        case ModelUnavailable():
+            return REQUEST if refusals and REFUSALS.issuperset(refusals) else ENDPOINT
+        case DatabaseUnavailable():
+            return DATABASE
+        case MalformedReply():
+            return "malformed_reply"
+        case BudgetExceeded():
+            return error.limit
+        case QuorumError():
+            return "no_answer"
+    return FAULT
+
+
+def message_of(error: Exception) -> str:
+    """The error in words; of a fault of ours its traceback."""
+    return str(error) if isinstance(error, QuorumError) else "".join(traceback.format_exception(error))
+
+
+def wanted(answer: Answer, refusals: Collection[str] = (), *, live: bool = True) -> str:
+    """What was unavailable, so that there is no answer: ``endpoint``, ``database``, or empty.
+
+    Set if a candidate got no reply or no connection and no other candidate has a result.
+
+    Args:
+        refusals: As in ``kind_of``.
+        live: Whether queries can run at all.
+    """
+    if answer.status != "no_answer" or answer.result_file:
+        return ""
+    kinds = {candidate.error_kind for candidate in answer.candidates}
+    if "model_unavailable" in kinds:
+        return "" if refusals and REFUSALS.issuperset(refusals) else ENDPOINT
+    return DATABASE if live and "unavailable" in kinds else ""
+
+
+def why(answer: Answer, refusals: Collection[str] = (), *, live: bool = True) -> tuple[str, str]:
+    """Why there is no answer, by kind and in words; both empty if there is one."""
+    if answer.status == "stopped":
+        return answer.stopped_by, f"The run was stopped by {answer.stopped_by}."
+    if answer.status == "answered":
+        return "", ""
+    if answer.status == "unanswerable":
+        return "unanswerable", answer.missing
+    if answer.result_file:
+        return "abstained", "Its confidence is too low."
+    failed = [candidate for candidate in answer.candidates if candidate.error_kind]
+    if not failed:
+        return _nothing_to_show(answer)
+    if kind := wanted(answer, refusals, live=live):
+        lost = {ENDPOINT: "model_unavailable", DATABASE: "unavailable"}[kind]
+        return kind, next(each.error for each in failed if each.error_kind == lost)
+    refused = bool(REFUSALS.intersection(refusals)) and failed[0].error_kind == "model_unavailable"
+    return REQUEST if refused else failed[0].error_kind, failed[0].error
+
+
+def _nothing_to_show(answer: Answer) -> tuple[str, str]:
+    if any(candidate.sql for candidate in answer.candidates):
+        return "empty_result", "The queries ran, and none of their results says anything."
+    return "no_sql", "No candidate wrote SQL."

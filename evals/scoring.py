@@ -1,22 +1,40 @@
-"""Scores of predictions that others made, by each benchmark's own rules."""
+"""Predictions that others made, and gold, on live databases: scored by each benchmark's own rules."""
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeAlias, TypeVar
 
 from quorum.evals.paths import check_folder
 from quorum.evals.questions import EvalQuestion, Suite
 from quorum.evals.reports.statistics import Mean, mean_of
-from quorum.evals.scorers.base import EX, Metric, Prediction, RunSql, Scorer, Verdict, unscorable, wrong
-from quorum.evals.scorers.spider2 import Spider2Scorer
-from quorum.evals.scorers.spider2_rules import Score, Spider2Gold, load_gold
-from quorum.evals.submissions.predictions import Found, Predictions, bird_file, find_predictions, read_bird
-from quorum.evals.submissions.sweep import sweep
-from quorum.evals.tabular.frames import UnreadableCsv, read_frame
-from quorum.knowledge.errors import ConfigurationError
+from quorum.evals.running.databases import GOLD_LIMITS, GoldRun
+from quorum.evals.scorers.base import (
+    EX,
+    GoldCheck,
+    GoldState,
+    Metric,
+    Prediction,
+    RunSql,
+    Scorer,
+    Verdict,
+    unscorable,
+    wrong,
+)
+from quorum.evals.scorers.spider2 import Score, Spider2Gold, Spider2Scorer, load_gold
+from quorum.evals.submissions import Found, Predictions, bird_file, find_predictions, read_bird
+from quorum.evals.tables import UnreadableCsv, read_frame
+from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable, QuorumError
+from quorum.tools.databases import connect
+from quorum.tools.execute import Database
+from quorum.tools.ledger import Ledger
+from quorum.tools.lint import Linter
 from quorum.tools.query import QueryError
 
 GOLD_FOLDER = Path("evaluation_suite", "gold")
@@ -213,3 +231,159 @@ async def judged(question: EvalQuestion, found: Found, scorer: Scorer, run: RunS
 def _because(verdict: Verdict, reason: str) -> Verdict:
     """The verdict with the reason why nothing was compared, unless the gold is at fault."""
     return dataclasses.replace(verdict, reason=reason) if verdict.match is False else verdict
+
+
+T = TypeVar("T")
+
+DATABASES_AT_ONCE = 2
+"""A large one may take a gigabyte for its results."""
+
+
+Work: TypeAlias = Callable[[EvalQuestion, RunSql | None], Awaitable[T]]
+"""Is given a question and what runs SQL on its database; None where that is not live."""
+
+
+async def sweep(
+    questions: Sequence[EvalQuestion],
+    work: Work[T],
+    unavailable: Callable[[EvalQuestion, str], T],
+    *,
+    on_done: Callable[[int], None] = lambda _: None,
+) -> dict[str, T]:
+    """The results of ``work`` by question id, in the order of ``questions``.
+
+    Args:
+        unavailable: Makes the value for a question whose database cannot be opened or fails, from the reason.
+        on_done: Told how many questions are done.
+
+    Raises:
+        ConfigurationError: A database's URL is malformed or its driver is missing, or ``work`` says so.
+    """
+    groups: dict[str, list[EvalQuestion]] = {}
+    for question in questions:
+        groups.setdefault(question.url if question.live else "", []).append(question)
+    found: dict[str, T] = {}
+    places = asyncio.Semaphore(DATABASES_AT_ONCE)
+
+    async def each(members: Sequence[EvalQuestion], database: Database | None) -> None:
+        for question in members:
+            run = GoldRun(database, known={}) if database else None
+            try:
+                found[question.id] = await work(question, run)
+            except DatabaseUnavailable as error:
+                found[question.id] = unavailable(question, str(error))
+            on_done(len(found))
+
+    async def group(url: str, members: Sequence[EvalQuestion]) -> None:
+        """The questions of one database; of none where ``url`` is empty."""
+        async with places:
+            try:
+                async with open_database(url) if url else nullcontext() as database:
+                    await each(members, database)
+            except DatabaseUnavailable as error:
+                found.update((member.id, unavailable(member, str(error))) for member in members)
+                on_done(len(found))
+
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            for url, members in groups.items():
+                tasks.create_task(group(url, members))
+    except* QuorumError as raised:
+        raise raised.exceptions[0] from None
+    return {question.id: found[question.id] for question in questions}
+
+
+@asynccontextmanager
+async def open_database(url: str) -> AsyncIterator[Database]:
+    """Open a database for gold queries and for those that are judged.
+
+    Raises:
+        ConfigurationError: The URL is malformed, or its driver is missing.
+        DatabaseUnavailable: It cannot be opened, or holds no table.
+    """
+    async with await asyncio.to_thread(connect, url) as connector:
+        catalog = await connector.catalog(samples=0)
+        yield Database(connector, catalog, Linter(catalog), GOLD_LIMITS, Ledger())
+
+
+MEANINGS: dict[GoldState, str] = {
+    "ok": "runs, and is as published",
+    "differs": "is not as published",
+    "fails": "does not run",
+    "empty": "has no row",
+    "missing": "is not there, or not as SQL that could be run",
+    "not_live": "cannot run: its database is not here",
+}
+"""What is the matter with a gold in each state, in the order of reports."""
+
+UNCHECKED: tuple[GoldState, ...] = ("missing", "not_live")
+"""States of gold that could not be run."""
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The outcome of each question's gold.
+
+    Attributes:
+        checks: By question id, in the suite's order.
+    """
+
+    checks: dict[str, GoldCheck]
+
+    @property
+    def counts(self) -> dict[GoldState, int]:
+        """Questions in each state that occurs."""
+        found = Counter(check.state for check in self.checks.values())
+        return {state: found[state] for state in MEANINGS if found[state]}
+
+    @property
+    def reproduces(self) -> bool:
+        """Whether all gold that could be checked here is as published."""
+        return all(check.state in ("ok", *UNCHECKED) for check in self.checks.values())
+
+    def apart(self) -> dict[GoldState, dict[str, GoldCheck]]:
+        """The questions whose gold is not ok, by its state."""
+        return {
+            state: {id: check for id, check in self.checks.items() if check.state == state}
+            for state in self.counts
+            if state != "ok"
+        }
+
+    def remarks(self) -> dict[str, str]:
+        """What is to be known of gold that is ok, e.g. that it depends on the date; by question."""
+        return {id: check.reason for id, check in self.checks.items() if check.state == "ok" and check.reason}
+
+    def as_json(self) -> dict[str, dict[str, Any]]:
+        return {
+            id: {"state": check.state, "reason": check.reason, "rows": check.rows}
+            for id, check in self.checks.items()
+        }
+
+
+async def verify_gold(
+    suite: Suite,
+    questions: Sequence[EvalQuestion],
+    *,
+    on_done: Callable[[int, int], None] = lambda *_: None,
+) -> Verification:
+    """Run the gold of ``questions`` and compare it with what is published; no model is asked.
+
+    A database that cannot be opened has no gold that runs: its questions are in the state ``fails``.
+
+    Args:
+        on_done: Told how many questions are done, of how many.
+
+    Raises:
+        ConfigurationError: A database's URL is malformed, or its driver is missing.
+    """
+
+    async def check(question: EvalQuestion, run: RunSql | None) -> GoldCheck:
+        return await suite.scorer.verify(question, run)
+
+    checks = await sweep(
+        questions,
+        check,
+        lambda _, reason: GoldCheck("fails", reason),
+        on_done=lambda done: on_done(done, len(questions)),
+    )
+    return Verification(checks)

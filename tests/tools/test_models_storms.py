@@ -94,13 +94,6 @@ async def test_a_storm_of_minutes_is_outlived_with_few_tries() -> None:
     assert clock.now() < 180 + 60
 
 
-async def test_a_single_caller_outlives_it_too() -> None:
-    there, clock = await storm(1, 1, capacity=8, opens=180.0)
-    assert there._served == 1
-    assert there._refused < 25
-    assert clock.now() < 180 + 30
-
-
 async def test_an_endpoint_that_refuses_for_ever_is_reported() -> None:
     clock = VirtualClock()
     there = Endpoint(script=lambda _: "", clock=clock, capacity=0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorum.tools.databases.sqlite.comments import comments_of
+from quorum.tools.databases.sqlite.catalog import comments_of
 
 
 def test_comments_find_their_columns() -> None:
@@ -25,8 +25,8 @@ def test_comments_find_their_columns() -> None:
             FOREIGN KEY (id) REFERENCES others (id) -- not a column
         ) -- the end"""
     )
-    assert found.table == "what was bought the end"
-    assert found.columns == {
+    assert found == {
+        "": "what was bought the end",
         "id": "the number on the invoice",
         "amount": "in euros, incl. tax",
         "the, day": "local time",
@@ -36,11 +36,11 @@ def test_comments_find_their_columns() -> None:
 
 def test_on_one_line() -> None:
     found = comments_of("CREATE TABLE t (a INT /* first */, [b c] INT -- second\n)")
-    assert found.columns == {"a": "first", "b c": "second"}
-    assert comments_of("CREATE TABLE t (a, b)") == comments_of("")
+    assert found == {"a": "first", "b c": "second"}
+    assert comments_of("CREATE TABLE t (a, b)") == comments_of("") == {}
 
 
 @given(st.text(alphabet="ab(),-/*'\"`[]\n "))
 def test_any_text_is_read(text: str) -> None:
     found = comments_of(f"CREATE TABLE t ({text}")
-    assert all(isinstance(words, str) for words in found.columns.values())
+    assert all(isinstance(words, str) for words in found.values())

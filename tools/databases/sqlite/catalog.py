@@ -134,9 +134,9 @@ def _table(row: Row, columns: Iterable[Row]) -> Table:
 def comments_of(sql: str) -> dict[str, str]:
     """Read the comments of a CREATE TABLE statement, of which SQLite keeps the text, by column in lower case.
 
-    A comment on a line of a column's definition is that column's: ``price INT, -- euros``. A comment on a
-    line of its own belongs to the next column. The table's comments, under the empty name, come before the opening
-    parenthesis or on its line.
+    A comment on a line of a column's definition is that column's: ``price INT, -- euros``. A comment
+    on a line of its own belongs to the next column. The table's comments, under the empty name, come
+    before the opening parenthesis or on its line.
     """
     found: dict[str, list[str]] = defaultdict(list)
     waiting: list[str] = []  # comments on lines of their own

@@ -42,7 +42,7 @@ class QueryCache:
         self._kept: OrderedDict[str, Outcome] = OrderedDict()
         self._kept_bytes = 0
         self._running: dict[str, _Shared] = {}
-        self._estimates: OrderedDict[str, Estimate] = OrderedDict()
+        self._estimates: dict[str, Estimate] = {}
 
     def has(self, sql: str) -> bool:
         """Return True if this SQL has run or is running, so that asking again is free."""
@@ -57,8 +57,6 @@ class QueryCache:
         fresh = await estimate()
         if isinstance(fresh, Estimate):
             self._estimates[sql] = fresh
-            if len(self._estimates) > KEPT_OUTCOMES:
-                self._estimates.popitem(last=False)
         return fresh
 
     async def outcome(self, sql: str, run: Callable[[], Awaitable[Outcome]]) -> tuple[Outcome, bool]:

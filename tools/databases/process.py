@@ -56,8 +56,7 @@ class EngineDied(Exception):
 
     Attributes:
         status: Its exit status; negative for a signal.
-        killed: It was ended from outside (by the system for lack of memory, say), so the query need not be the
-            reason.
+        killed: It was ended from outside (by the system for lack of memory, say): the query need not be why.
     """
 
     def __init__(self, status: int | None) -> None:

@@ -134,8 +134,8 @@ class Explainer:
         """Explain an HTTP status; the client's own class or code counts where it is clearer."""
         from langchain_core.exceptions import ContextOverflowError
 
-        kind, what, hint, wait = FailureKind.REQUEST, "The request was refused", self.address_hint, None
-        code, response = getattr(error, "code", ""), getattr(error, "response", None)
+        code, response, wait = getattr(error, "code", ""), getattr(error, "response", None), None
+        kind, what, hint = FailureKind.REQUEST, "The request was refused", self.address_hint
         if code == "insufficient_quota":  # comes as 429, but waiting does not help
             kind, what, hint = FailureKind.DENIED, "The account has no credit", "Check its plan and billing."
         elif status in (408, 409, 425, 429):

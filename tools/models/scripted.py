@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.messages.ai import InputTokenDetails, UsageMetadata
@@ -67,42 +66,27 @@ class ScriptedChatModel(BaseChatModel):
 
     @override
     def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
     ) -> ChatResult:
-        return self._say(messages, run_manager.metadata if run_manager else None, kwargs)
-
-    @override
-    async def _agenerate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        return self._say(messages, run_manager.metadata if run_manager else None, kwargs)
-
-    def _say(
-        self, messages: list[BaseMessage], metadata: Mapping[str, Any] | None, asked: Mapping[str, Any]
-    ) -> ChatResult:
-        metadata = metadata or {}
+        metadata = (run_manager.metadata if run_manager else None) or {}
         role, candidate = str(metadata.get("role", "")), metadata.get("candidate")
         prompt = Prompt(
             role=role,
             candidate=candidate,
             turn=self._turns[role, candidate],
             messages=tuple((message.type, str(message.text)) for message in messages),
-            temperature=asked.get("temperature"),
-            seed=asked.get("seed"),
+            temperature=kwargs.get("temperature"),
+            seed=kwargs.get("seed"),
         )
         answer = self._answer(prompt)
         self._turns[role, candidate] += 1
         if isinstance(answer, Exception):
             raise answer
         return ChatResult(generations=[ChatGeneration(message=_as_message(answer))])
+
+    @override
+    async def _agenerate(self, *given: Any, **more: Any) -> ChatResult:
+        return self._generate(*given, **more)  # in the event loop: there is nothing to wait for
 
     def _answer(self, prompt: Prompt) -> Answer:
         if callable(self.script):

@@ -89,12 +89,6 @@ async def test_declared_fields(odd: Connector) -> None:
     assert tags.fields == ()
 
 
-async def test_fields_of_json_columns(odd: Connector) -> None:
-    doc = table(await odd.catalog(), "kinds").column("doc")
-    assert doc is not None
-    assert doc.fields == (Field("a", "number", inferred=True),)
-
-
 # Values
 
 
@@ -134,12 +128,6 @@ async def test_sum_of_integers_is_an_integer(odd: Connector) -> None:
     assert isinstance(outcome, QueryResult)
     assert outcome.table.schema.field("s").type == pa.int64()
     assert outcome.column_types == ("HUGEINT",)
-
-
-async def test_rows_keep_their_order(odd: Connector) -> None:
-    sql = "SELECT id, 'x'::ENUM('x') FROM sales.orders ORDER BY id DESC"
-    outcome = await odd.run(sql, Limits(rows=3))
-    assert [row[0] for row in rows(outcome)] == [49_999, 49_998, 49_997]
 
 
 # Errors
@@ -183,12 +171,6 @@ async def test_error_after_many_rows(odd: Connector) -> None:
     outcome = error(await odd.run(sql, Limits(rows=10**6)))
     assert outcome.kind is ErrorKind.TYPE_MISMATCH
     assert outcome.message == "Could not convert string 'x' to INT32."
-
-
-async def test_stops_in_the_middle_of_a_stream(odd: Connector) -> None:
-    sql = "SELECT range, range::VARCHAR FROM range(100000000)"
-    outcome = error(await odd.run(sql, Limits(rows=10**9, bytes=10**9, seconds=0.05)))
-    assert outcome.kind is ErrorKind.TIMEOUT
 
 
 async def test_call_with_wrong_types_suggests_signatures(odd: Connector) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -89,15 +87,9 @@ class Told(Connector):
         raise NotImplementedError
 
 
+NO_ZONE, ZONE = "timestamp without time zone", "timestamp with time zone"
 TYPES = {
-    "postgres": (
-        "integer",
-        "text",
-        "date",
-        "timestamp without time zone",
-        "timestamp with time zone",
-        "real",
-    ),
+    "postgres": ("integer", "text", "date", NO_ZONE, ZONE, "real"),
     "mysql": ("int(11)", "varchar(20)", "date", "datetime(6)", "timestamp", "float"),
     "bigquery": ("INT64", "STRING", "DATE", "DATETIME", "TIMESTAMP", "FLOAT64"),
     "snowflake": ("NUMBER(38,0)", "TEXT", "DATE", "TIMESTAMP_NTZ(9)", "TIMESTAMP_TZ(9)", "FLOAT"),
@@ -440,17 +432,8 @@ async def test_what_is_cut_in_the_only_part_is_cut_in_the_result(
 )
 async def test_nothing_else_is_read_or_written(both: ManyConnector, urls: list[str], sql: str) -> None:
     await both.run("SELECT * FROM orders", Limits())
-    outcome = await both.run(sql, Limits())
-    if sql == "SELECT getenv('HOME')":
-        assert isinstance(outcome, QueryError)
-        return
-    assert error(outcome).kind in (
-        ErrorKind.PERMISSION,
-        ErrorKind.TABLE_NOT_FOUND,
-        ErrorKind.SYNTAX,
-        ErrorKind.FUNCTION,
-        ErrorKind.OTHER,
-    )
+    kind = error(await both.run(sql, Limits())).kind
+    assert kind not in (ErrorKind.UNAVAILABLE, ErrorKind.RESOURCES, ErrorKind.TIMEOUT)
 
 
 async def test_what_an_owner_refuses_stays_refused(
@@ -471,21 +454,6 @@ async def test_a_database_that_cannot_be_opened_is_named(urls: list[str], tmp_pa
     with pytest.raises(DatabaseUnavailable, match=r"nowhere\.db"):
         await connect_all([*urls, f"sqlite:///{tmp_path}/nowhere.db"]).open()
     assert children() == []
-
-
-@pytest.mark.heavy
-async def test_a_part_whose_process_is_stopped_ends_in_time_and_the_next_query_runs(urls: list[str]) -> None:
-    async with connect_all(urls) as connector:
-        joined = "SELECT count(*) FROM orders AS o JOIN customers AS c ON o.customer = c.id"
-        assert rows(await connector.run(joined, Limits())) == [(3,)]
-        assert isinstance(connector, ManyConnector)
-        pool = connector.members[0]._pool  # type: ignore[attr-defined]
-        (child,) = pool._children
-        os.kill(child._process.pid, signal.SIGSTOP)
-        problem = error(await connector.run(joined, Limits(seconds=0.5)))
-        assert problem.kind is ErrorKind.TIMEOUT
-        assert problem.message.startswith("shop: ")
-        assert rows(await connector.run(joined, Limits())) == [(3,)]
 
 
 @pytest.mark.heavy
@@ -599,10 +567,7 @@ def test_snowflake_joins_databases_of_one_login() -> None:
     assert isinstance(apart, ManyConnector)
 
 
-def test_one_database_named_twice_is_one(urls: list[str]) -> None:
+def test_one_database_twice_is_one_and_a_schema_alone_is_not_joined(urls: list[str], tmp_path: Path) -> None:
     assert type(connect_all([urls[0], urls[0]])) is type(connect(urls[0]))
-
-
-def test_a_schema_alone_is_not_joined(urls: list[str], tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="schema without data"):
         connect_all([urls[0], f"schema:///{tmp_path}"])

@@ -13,7 +13,6 @@ from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
-from quorum.tools.databases.kept import Keeping
 from quorum.tools.query import ErrorKind, Limits, QueryError
 from tests.tools.databases.contract import children, error, rows
 
@@ -200,24 +199,3 @@ async def test_a_view_is_not_left_out_because_time_is_up(
     monkeypatch.setattr("quorum.tools.databases.introspection.TABLE_SECONDS", 1e-9)
     names = {table.name for table in (await shop.catalog()).tables}
     assert "orders" in names
-
-
-@pytest.mark.heavy
-async def test_a_view_that_cannot_be_read_is_said_again_once_a_file_changes(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("n\n1\n")
-    with duckdb.connect(str(tmp_path / "shop.duckdb")) as made:
-        made.execute(f"CREATE VIEW a AS FROM '{tmp_path}/a.csv'")
-        (tmp_path / "b.csv").write_text("n\n1\n")
-        made.execute(f"CREATE VIEW b AS FROM '{tmp_path}/b.csv'")
-    (tmp_path / "b.csv").unlink()
-    keeping = Keeping(tmp_path / "home", 0.0)
-    said = []
-    for content in ("n\n1\n", "n\n1\n", "n\n1\n2\n"):
-        if (tmp_path / "a.csv").read_text() != content:
-            (tmp_path / "a.csv").write_text(content)
-        async with connect(str(tmp_path / "shop.duckdb")) as connector:
-            left_out = (await connector.catalog()).left_out
-            said.append(keeping.unsaid("shop", connector, left_out))
-    (sentence,) = left_out
-    assert "The view main.b cannot be read and is left out: there is no file" in sentence
-    assert said == [[sentence], [], [sentence]]

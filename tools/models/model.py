@@ -52,7 +52,7 @@ class Model:
 
     @property
     def name(self) -> str:
-        """As the user named it, e.g. ``openai:gpt-4.1``."""
+        """Return the name as the user wrote it, e.g. ``openai:gpt-4.1``."""
         return self.backend.name
 
     def at(
@@ -128,7 +128,7 @@ class Call:
 
     @cached_property
     def request(self) -> str:
-        """What is asked for, and how; not in which form, which is learned anew in each process."""
+        """Return the hash by which a recorded reply is found; the method of asking does not count."""
         asked = self.model
         output = self.output.__name__ if self.output else ""
         sampling = asked.temperature, asked.seed
@@ -136,16 +136,16 @@ class Call:
 
     @cached_property
     def least(self) -> Usage:
-        """What a try costs at least."""
+        """Return the least that a try costs: its prompt."""
         return usage_of(self.messages, "", self.backend.price)
 
     @property
     def least_usd(self) -> float:
-        """Its dollars, as far as known beforehand."""
+        """Return its dollars, as far as they are known beforehand."""
         return (self.least.usd or 0.0) if self.backend.price else 0.0
 
     async def reply(self) -> Reply:
-        """The reply; see ``Model.complete``."""
+        """Return the reply; see ``Model.complete``."""
         event = self.model.recall(self.request)
         if event and (found := recorded_reply(event, self.output)):
             return found
@@ -191,7 +191,7 @@ class Call:
                 await self.model.paces.timing.sleep(wait)
 
     async def once(self) -> AIMessage | Failure:
-        """One request."""
+        """Send one request."""
         model, most = self.model, self.backend.settings.longest_reply
         self.method = self.backend.learned.method(self.output) if self.output else None
         self.sent = self.with_form()
@@ -213,7 +213,7 @@ class Call:
             self.seconds = time.perf_counter() - start
 
     def with_form(self) -> list[dict[str, str]]:
-        """The messages, the reply's form added to the task where they do not say it.
+        """Return the messages, with the reply's form added to the task if they do not have it.
 
         It goes to the first user message, behind the prefix that all agents share.
         """
@@ -226,14 +226,14 @@ class Call:
         return [*self.messages[:place], asked, *self.messages[place + 1 :]]
 
     def adapted(self, failure: Failure) -> bool:
-        """True if the request was changed so that what was refused is not asked for again."""
+        """Return True if the settings were changed so that the refused parameter is not sent again."""
         if self.adaptations >= MOST_ADAPTATIONS:
             return False
         change = self.backend.learned.adapt(failure, self.arguments, self.output, self.method)
         return self.note_change(change, failure.message)
 
     def wait_after(self, failure: Failure, failed: int, seconds: float, *, answered: bool) -> float:
-        """Seconds to wait before the next try; raises where there is none.
+        """Return the seconds to wait before the next try; raise if there is none.
 
         Args:
             failed, seconds: Tries before this one that failed, and since when there was no success.
@@ -260,7 +260,7 @@ class Call:
         return wait
 
     def charge_lost_try(self) -> dict[str, Any]:
-        """Charge what a try without a reply cost at least; the event's field that says so."""
+        """Charge the least that a try without a reply cost. Return the event's field for it."""
         usage = replace(self.least, model_seconds=self.seconds)
         self.ledger.charge(self.role, usage, model=self.model.name)
         return {"usage": usage.as_dict()}
@@ -271,7 +271,7 @@ class Call:
         return BudgetExceeded(f"The deadline of {limit:g} s ended the run. {message}", limit="deadline")
 
     def finish(self, message: AIMessage) -> Reply:
-        """The message as a reply: judged, charged and recorded."""
+        """Return the message as a reply: judged, charged and recorded."""
         text, found = text_of(message), judge(message, self.output)
         problem = found if isinstance(found, Problem) else None
         parsed = found if isinstance(found, BaseModel) else None

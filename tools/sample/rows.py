@@ -98,23 +98,23 @@ class Dice:
         return self._next() < probability
 
     def between(self, low: int, high: int) -> int:
-        """A whole number from ``low`` to ``high``, both included."""
+        """Return a whole number from ``low`` to ``high``, both included."""
         return low + int(self._next() * (high - low + 1))
 
     def pick(self, items: Sequence[Item]) -> Item:
         return items[int(self._next() * len(items))]
 
     def favour(self, items: Sequence[Item], power: float = 2.5) -> Item:
-        """A pick that prefers the front of ``items``, as customers prefer a few products."""
+        """Return an item, preferably from the front of ``items``, as customers prefer a few products."""
         return items[int(self._next() ** power * len(items))]
 
     def moment(self, start: datetime, end: datetime) -> datetime:
-        """A whole second from ``start`` up to ``end``, excluded."""
+        """Return a whole second from ``start`` up to ``end``, excluded."""
         return start + timedelta(seconds=int(self._next() * (end - start).total_seconds()))
 
 
 def categories() -> Rows:
-    """Main categories first, then their children: ``(id, name, parent)``."""
+    """Return main categories, each before its children: ``(id, name, parent)``."""
     rows: Rows = []
     for main, children in CATEGORIES.items():
         rows.append((len(rows) + 1, main, None))
@@ -151,7 +151,7 @@ def products(dice: Dice, categories: Rows, suppliers: Rows, count: int = 600) ->
 
 
 def customers(dice: Dice, count: int = 3000) -> Rows:
-    """In the order in which they joined."""
+    """Return customers in the order in which they joined."""
     rows: Rows = []
     dates = sorted(dice.moment(OPENED, CLOSE - timedelta(days=60)) for _ in range(count))
     for number, joined in enumerate(dates, 1):
@@ -166,7 +166,7 @@ def customers(dice: Dice, count: int = 3000) -> Rows:
 
 
 def addresses(dice: Dice, customers: Rows) -> Rows:
-    """One shipping address for each customer, with the customer's number; later ones for billing."""
+    """Return one shipping address for each customer, with the customer's number; later ones for billing."""
     places = {country: (code, cities) for country, code, cities in COUNTRIES}
     kinds = [(customer, "shipping") for customer in customers]
     kinds += [(customer, "billing") for customer in customers if dice.chance(0.3)]
@@ -180,7 +180,7 @@ def addresses(dice: Dice, customers: Rows) -> Rows:
 
 
 def employees(dice: Dice, count: int = 45) -> Rows:
-    """The first employee leads the shop, the next four a department each."""
+    """Return employees: the first leads the shop, the next four a department each."""
     departments = ("Management", "Support", "Logistics", "Marketing", "Finance")
     rows: Rows = []
     for number in range(1, count + 1):
@@ -195,7 +195,7 @@ def employees(dice: Dice, count: int = 45) -> Rows:
 
 
 def orders(dice: Dice, customers: Rows, products: Rows, count: int = 13_000) -> tuple[Rows, Rows]:
-    """Orders in the order of their dates, and their items; an order's total is its items' plus the fee."""
+    """Return orders by date, and their items; an order's total is its items' plus the fee."""
     ordered: Rows = []
     items: Rows = []
     joined = [customer[7] for customer in customers]
@@ -220,7 +220,7 @@ def orders(dice: Dice, customers: Rows, products: Rows, count: int = 13_000) -> 
 
 
 def payments(dice: Dice, orders: Rows) -> Rows:
-    """A settled payment for most orders, and now and then a failed attempt before it."""
+    """Return a settled payment for most orders, and now and then a failed attempt before it."""
     rows: Rows = []
     for order in orders:
         method = dice.favour(("card", "paypal", "invoice", "gift card"), 1.7)
@@ -276,7 +276,7 @@ def support_tickets(dice: Dice, orders: Rows, employees: Rows, count: int = 2500
 
 
 def events(dice: Dice, customers: Rows, products: Rows, year: int, month: int) -> Rows:
-    """The web events of one month; a visitor who did not sign in has no customer number."""
+    """Return the web events of one month; a visitor who did not sign in has no customer number."""
     start = datetime(year, month, 1)
     end = datetime(year + month // 12, month % 12 + 1, 1)
     rows: Rows = []

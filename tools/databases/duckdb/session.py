@@ -102,7 +102,7 @@ class DuckdbSession:
         return Fetched(_narrow(table, types), truncated, types)
 
     def _reads(self, sql: str, kind: duckdb.StatementType) -> bool:
-        """True for a query, EXPLAIN of a query, and a pragma that describes."""
+        """Return True for a query, EXPLAIN of a query, and a pragma that describes."""
         inner = EXPLAIN.sub("", sql, count=1)
         if inner != sql:
             inside = self._connection.extract_statements(inner)
@@ -114,11 +114,11 @@ class DuckdbSession:
         return bool(kind == duckdb.StatementType.SELECT)
 
     def _bind(self, sql: str, statement: duckdb.Statement) -> duckdb.DuckDBPyRelation:
-        """The query, bound but not yet run: only as a relation do its rows stream."""
+        """Bind the query without running it: only as a relation do its rows stream."""
         try:
             return self._connection.sql(sql)
         except (duckdb.BinderException, duckdb.CatalogException):
-            self._connection.execute(statement)  # fails likewise, and tells the position as well
+            self._connection.execute(statement)  # fails likewise, with the position
             raise
 
 
@@ -142,7 +142,7 @@ class BuildingSession(DuckdbSession):
 def _connect(
     path: str, memory: int, files: Sequence[str], first: Sequence[str] = (), **changes: str
 ) -> duckdb.DuckDBPyConnection:
-    """A connection that may read ``files`` beside the database, with its settings locked after ``first``.
+    """Connect to a database. The session may also read ``files``; its settings are locked after ``first``.
 
     DuckDB takes ``allowed_paths`` only while it may still read everything: they are set before that is
     forbidden, and before any other statement. It follows links there and then.
@@ -160,7 +160,7 @@ def _connect(
 
 
 def _plain(relation: duckdb.DuckDBPyRelation, types: Sequence[str]) -> duckdb.DuckDBPyRelation:
-    """The relation with every type that Arrow lacks, nested ones included, cast to text."""
+    """Return the relation with every type that Arrow lacks, also nested, cast to text."""
     plain = [_plain_type(kind) for kind in types]
     if plain == list(types):
         return relation
@@ -180,7 +180,7 @@ def _plain_type(kind: str) -> str:
 
 
 def _narrow(table: pa.Table, types: Sequence[str]) -> pa.Table:
-    """HUGEINT, which every sum of integers is, as int64 where all values fit."""
+    """Make HUGEINT, the type of every sum of integers, int64 if all values fit."""
     import pyarrow as pa
 
     for i, kind in enumerate(types):
@@ -191,7 +191,7 @@ def _narrow(table: pa.Table, types: Sequence[str]) -> pa.Table:
 
 
 def _explained(path: str, reason: str) -> DatabaseUnavailable:
-    """Why DuckDB could not open a file that looks like one of its own."""
+    """Explain why DuckDB could not open a file that looks like one of its own."""
     reason = reason.partition("\n")[0].rstrip(".")
     if "Could not set lock" in reason:
         holder = re.search(r"PID \d+", reason)
@@ -207,7 +207,7 @@ def _explained(path: str, reason: str) -> DatabaseUnavailable:
 
 
 def _prove_closed(connection: duckdb.DuckDBPyConnection) -> None:
-    """Raise PermissionError if files can be read that nobody named."""
+    """Raise PermissionError if files can be read that the configuration does not allow."""
     try:
         connection.execute("FROM glob('/*')")
     except duckdb.PermissionException:

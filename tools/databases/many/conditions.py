@@ -169,7 +169,7 @@ def _text(node: exp.Expr, dialect: str) -> str:
         return ""
     if dialect in ("postgres", "mysql") and not text.isascii():  # their own encoding may lack it
         return ""
-    if dialect == "sqlite" and text.startswith("X'"):  # as a blob beside texts arrives
+    if dialect == "sqlite" and text.startswith("X'"):  # a blob among texts arrives like that
         return ""
     return write(exp.Literal.string(text), dialect)
 

@@ -1,6 +1,6 @@
 """SQLite's values to Arrow columns. SQLite types values, not columns, so the column's type is inferred.
 
-One storage class gives its Arrow type. Integers beside reals become double while each integer is exact as
+One storage class gives its Arrow type. Integers among reals become double if each integer is exact as
 one. Any other mixture becomes text, each value as a SQL literal, so that a blob still differs from a text.
 """
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -65,16 +66,9 @@ class Model:
         record: Recorder | None = None,
         recall: Recall | None = None,
     ) -> Model:
-        """A cheap copy with other sampling, or for another run."""
-        return replace(
-            self,
-            temperature=self.temperature if temperature is None else temperature,
-            seed=self.seed if seed is None else seed,
-            candidate=self.candidate if candidate is None else candidate,
-            ledger=self.ledger if ledger is None else ledger,
-            record=self.record if record is None else record,
-            recall=self.recall if recall is None else recall,
-        )
+        """Return a cheap copy with other sampling, or for another run; None leaves a value as it is."""
+        given = {name: value for name, value in locals().items() if name != "self" and value is not None}
+        return replace(self, **given)
 
     async def aclose(self) -> None:
         """Close the connections of the running event loop; the model stays usable."""
@@ -104,7 +98,21 @@ class Model:
             BudgetExceeded: The run's calls, dollars or time are used up.
             ModelUnavailable: No reply: unreachable, denied, or failing after the last try.
         """
-        return await Call(self, [dict(message) for message in messages], role, output, attempt).reply()
+        call = Call(self, [dict(message) for message in messages], role, output, attempt)
+        event = self.recall(call.request)
+        if event and (found := recorded_reply(event, output)):
+            return found
+        self.ledger.check_time()
+        try:
+            async with asyncio.timeout(self.ledger.remaining_seconds()) as deadline:
+                while isinstance(outcome := await call.once(), Failure):
+                    await call.recover(outcome)
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            used = call.charge_lost_try() if call.under_way else {}
+            raise call.out_of_time(f"{self.name} had not replied to the {role}.", used) from None
+        return call.finish(outcome)
 
 
 @dataclass
@@ -121,10 +129,15 @@ class Call:
     arguments: dict[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
     under_way: bool = False  # a request is out, or was when the call was cancelled
+    answered: bool = False  # the last request
+    failed: int = 0  # tries since the last success of any call at the endpoint
     adaptations: int = 0
 
     def __post_init__(self) -> None:
         self.backend, self.ledger, self.sent = self.model.backend, self.model.ledger, self.messages
+        rate = self.backend.settings.requests_per_second if self.backend.endpoint else None
+        self.pace, self.timing = self.model.paces.of(self.backend.endpoint, rate), self.model.paces.timing
+        self.seen, self.since = self.pace.successes, self.timing.now()
 
     @cached_property
     def request(self) -> str:
@@ -144,73 +157,63 @@ class Call:
         """Return its dollars, as far as they are known beforehand."""
         return (self.least.usd or 0.0) if self.backend.price else 0.0
 
-    async def reply(self) -> Reply:
-        """Return the reply; see ``Model.complete``."""
-        event = self.model.recall(self.request)
-        if event and (found := recorded_reply(event, self.output)):
-            return found
-        self.ledger.check_time()
-        try:
-            async with asyncio.timeout(self.ledger.remaining_seconds()) as deadline:
-                message = await self.tries()
-        except TimeoutError:
-            if not deadline.expired():
-                raise
-            used = self.charge_lost_try() if self.under_way else {}
-            raise self.out_of_time(f"{self.model.name} had not replied to the {self.role}.", used) from None
-        return self.finish(message)
-
-    async def tries(self) -> AIMessage:
-        """Try until a message comes, the failure is final, or the tries are used up."""
-        rate = self.backend.settings.requests_per_second if self.backend.endpoint else None
-        pace, now = self.model.paces.of(self.backend.endpoint, rate), self.model.paces.timing.now
-        failed, seen, since = 0, pace.successes, now()
-        while True:
-            self.ledger.reserve_call(self.least_usd)
-            try:
-                await pace.enter()
-                outcome: AIMessage | Failure | None = None
-                try:
-                    outcome = await self.once()
-                    self.under_way = False
-                finally:
-                    pace.leave(succeeded=outcome is not None and not isinstance(outcome, Failure))
-            finally:
-                self.ledger.release_call(self.least_usd)
-            if not isinstance(outcome, Failure):
-                return outcome
-            if self.adapted(outcome):
-                continue
-            if outcome.kind is FailureKind.RATE and pace.successes > seen:
-                failed, seen, since = 0, pace.successes, now()  # others get through: it is a matter of time
-            wait = self.wait_after(outcome, failed, now() - since, answered=pace.successes > 0)
-            failed += 1
-            if outcome.kind is FailureKind.RATE:
-                pace.cool_down(wait)
-            else:
-                await self.model.paces.timing.sleep(wait)
-
     async def once(self) -> AIMessage | Failure:
-        """Send one request."""
+        """Send one request when it is its turn."""
         model, most = self.model, self.backend.settings.longest_reply
-        self.method = self.backend.learned.method(self.output) if self.output else None
-        self.sent = self.with_form()
-        self.arguments = self.backend.arguments(model.temperature, model.seed, self.output, self.method)
-        metadata = {"role": self.role, "candidate": model.candidate, "attempt": self.attempt}
-        config: Any = {"run_name": self.role, "tags": [f"role:{self.role}"], "metadata": metadata}
-        self.under_way, start = True, time.perf_counter()
+        async with self.turn():
+            self.method = self.backend.learned.method(self.output) if self.output else None
+            self.sent = self.with_form()
+            self.arguments = self.backend.arguments(model.temperature, model.seed, self.output, self.method)
+            metadata = {"role": self.role, "candidate": model.candidate, "attempt": self.attempt}
+            config: Any = {"run_name": self.role, "tags": [f"role:{self.role}"], "metadata": metadata}
+            self.under_way, start = True, time.perf_counter()
+            outcome: AIMessage | Failure
+            try:
+                async with asyncio.timeout(most) as limit:
+                    outcome = await self.backend.ask(self.sent, config, self.arguments)
+                self.answered = True
+            except TimeoutError as error:
+                outcome = self.backend.failure(error)
+                if limit.expired():
+                    text = f"The reply was not complete after {most:g} s."
+                    hint = "Allow more time (timeout) or ask for less."
+                    outcome = Failure(FailureKind.ENDLESS, text, hint)
+            except self.backend.errors as error:
+                outcome = self.backend.failure(error)
+            finally:
+                self.seconds = time.perf_counter() - start
+            self.under_way = False
+            return outcome
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Reserve a call in the ledger and a place at the endpoint for one request."""
+        self.ledger.reserve_call(self.least_usd)
+        self.answered = False
         try:
-            async with asyncio.timeout(most) as limit:
-                return await self.backend.ask(self.sent, config, self.arguments)
-        except TimeoutError as error:
-            if not limit.expired():
-                return self.backend.failure(error)
-            text = f"The reply was not complete after {most:g} s."
-            return Failure(FailureKind.ENDLESS, text, "Allow more time (timeout) or ask for less.")
-        except self.backend.errors as error:
-            return self.backend.failure(error)
+            await self.pace.enter()
+            try:
+                yield
+            finally:
+                self.pace.leave(succeeded=self.answered)
         finally:
-            self.seconds = time.perf_counter() - start
+            self.ledger.release_call(self.least_usd)
+
+    async def recover(self, failure: Failure) -> None:
+        """Change the request or wait, so that it can be tried again; raise if there is no further try."""
+        if self.adaptations < MOST_ADAPTATIONS:
+            change = self.backend.learned.adapt(failure, self.arguments, self.output, self.method)
+            if self.note_change(change, failure.message):
+                return
+        refused = failure.kind is FailureKind.RATE
+        if refused and self.pace.successes > self.seen:  # others get through: it is a matter of time
+            self.failed, self.seen, self.since = 0, self.pace.successes, self.timing.now()
+        wait = self.wait_after(failure)
+        self.failed += 1
+        if refused:
+            self.pace.cool_down(wait)
+        else:
+            await self.timing.sleep(wait)
 
     def with_form(self) -> list[dict[str, str]]:
         """Return the messages, with the reply's form added to the task if they do not have it.
@@ -225,31 +228,24 @@ class Call:
         asked["content"] += "\n\n" + form
         return [*self.messages[:place], asked, *self.messages[place + 1 :]]
 
-    def adapted(self, failure: Failure) -> bool:
-        """Return True if the settings were changed so that the refused parameter is not sent again."""
-        if self.adaptations >= MOST_ADAPTATIONS:
-            return False
-        change = self.backend.learned.adapt(failure, self.arguments, self.output, self.method)
-        return self.note_change(change, failure.message)
-
-    def wait_after(self, failure: Failure, failed: int, seconds: float, *, answered: bool) -> float:
-        """Return the seconds to wait before the next try; raise if there is none.
-
-        Args:
-            failed, seconds: Tries before this one that failed, and since when there was no success.
-            answered: The endpoint has answered some request.
-        """
+    def wait_after(self, failure: Failure) -> float:
+        """Return the seconds to wait before the next try; raise if there is none."""
+        failed, answered = self.failed, self.pace.successes > 0
         billed = failure.kind in (FailureKind.TIMEOUT, FailureKind.ENDLESS)  # the provider did its work
         used = self.charge_lost_try() if billed else {}
         too_long = (failure.retry_after or 0.0) > LONGEST_WAIT
         tries = failure.tries(self.backend.settings.max_retries, answered=answered)
-        patient = failure.kind is FailureKind.RATE and tries > 0 and seconds < REFUSED_SECONDS
+        patient = (
+            failure.kind is FailureKind.RATE
+            and tries > 0
+            and self.timing.now() - self.since < REFUSED_SECONDS
+        )
         if too_long or (failed >= tries and not patient):
             self.note_failed(failure.kind.value, failure.message, used)
             more = f" ({failed + 1} tries)" if failed else ""
             more += f" It asks to wait {failure.retry_after:g} s." if too_long else ""
             raise ModelUnavailable(f"{self.model.name}: {failure.message}{more}", hint=failure.hint)
-        wait = failure.retry_after or backoff(failed, self.model.paces.timing.chance())
+        wait = failure.retry_after or backoff(failed, self.timing.chance())
         left = self.ledger.remaining_seconds()
         if left is not None and wait >= left:
             raise self.out_of_time(

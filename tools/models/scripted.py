@@ -85,8 +85,10 @@ class ScriptedChatModel(BaseChatModel):
         return ChatResult(generations=[ChatGeneration(message=_as_message(answer))])
 
     @override
-    async def _agenerate(self, *given: Any, **more: Any) -> ChatResult:
-        return self._generate(*given, **more)  # in the event loop: there is nothing to wait for
+    async def _agenerate(
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> ChatResult:
+        return self._generate(messages, stop, run_manager, **kwargs)  # in the loop: nothing to wait for
 
     def _answer(self, prompt: Prompt) -> Answer:
         if callable(self.script):

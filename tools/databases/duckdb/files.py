@@ -211,7 +211,7 @@ class FilesConnector(DuckdbConnector):
         return f"read_{source.reader}({files}, {parts}, sample_size={-1 if small else SAMPLE})"
 
     async def _csv(self, source: Source) -> str | Unreadable:
-        """Return the call that reads a CSV file in the form that was found, so that queries need not look for it.
+        """Return the call that reads a CSV file in the form that was found, so that queries need not find it.
 
         If DuckDB cannot read it otherwise, lines may have several lengths, and a warning says so.
         """

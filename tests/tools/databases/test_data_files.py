@@ -14,8 +14,8 @@ from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
 from quorum.tools.databases import connect
 from quorum.tools.databases.kept import Keeping
 from quorum.tools.query import ErrorKind, Limits
+from tests.tools.databases.cases import cases
 from tests.tools.databases.contract import children, error, rows, table
-from tests.tools.databases.test_view_files import ATTACKS
 
 
 def fill(folder: Path, **texts: str | bytes) -> Path:
@@ -285,8 +285,8 @@ async def test_no_other_file_is_read_and_nothing_written(tmp_path: Path) -> None
     (data / "link.csv").symlink_to(data / "other.csv")
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     async with connect(str(data / "orders.csv")) as connector:
-        for attack in (*ATTACKS, "INSERT INTO orders VALUES (1)"):
-            failed = error(await connector.run(attack.format(data=data), Limits()))
+        for (attack,) in (*cases("files_refused", 1), ("INSERT INTO orders VALUES (1)",)):
+            failed = error(await connector.run(attack.replace("{data}", str(data)), Limits()))
             assert failed.kind in (ErrorKind.PERMISSION, ErrorKind.OTHER), (attack, failed)
         assert rows(await connector.run("SELECT * FROM orders", Limits())) == [(1,)]
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before

@@ -19,6 +19,7 @@ from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.sqlite.catalog import comments_of
 from quorum.tools.query import ErrorKind, Limits, QueryResult
+from tests.tools.databases.cases import cases
 from tests.tools.databases.contract import FileContract, error, rows, table
 
 ODD = """
@@ -163,39 +164,10 @@ async def test_function_call_that_never_ends_is_stopped(odd: Connector) -> None:
 
 
 async def test_errors(odd: Connector) -> None:
-    for sql, kind, place in (
-        ("SELECT a\nFORM children", ErrorKind.SYNTAX, (2, 6)),
-        ("SELECT 'open", ErrorKind.SYNTAX, (1, 8)),
-        ("SELECT (", ErrorKind.SYNTAX, None),
-        ("", ErrorKind.SYNTAX, None),
-        ("SELECT 1\0", ErrorKind.SYNTAX, None),
-        ("SELECT 1\nFROM nowhere", ErrorKind.TABLE_NOT_FOUND, (2, 6)),
-        ("SELECT nope FROM children", ErrorKind.COLUMN_NOT_FOUND, (1, 8)),
-        ("SELECT nope FROM children WHERE nope > 1", ErrorKind.COLUMN_NOT_FOUND, None),
-        ("SELECT a FROM children c, children d", ErrorKind.AMBIGUOUS_COLUMN, (1, 8)),
-        ("SELECT year(a) FROM children", ErrorKind.FUNCTION, (1, 8)),
-        ("SELECT abs(1, 2)", ErrorKind.FUNCTION, (1, 8)),
-        ("SELECT a FROM children WHERE ORDER", ErrorKind.SYNTAX, (1, 30)),
-        ("SELECT a FROM children WHERE sum(a) > 1", ErrorKind.GROUPING, None),
-        ("SELECT sum(count(*)) FROM children", ErrorKind.GROUPING, None),
-        ("SELECT a FROM children GROUP BY sum(a)", ErrorKind.GROUPING, None),
-        ("SELECT a FROM children GROUP BY 5", ErrorKind.GROUPING, None),
-        ("SELECT a FROM children HAVING a > 1", ErrorKind.GROUPING, None),
-        ("SELECT a FROM children WHERE row_number() OVER () > 1", ErrorKind.FUNCTION, None),
-        ("SELECT json_extract('{', '$')", ErrorKind.TYPE_MISMATCH, None),
-        ("SELECT sum(9223372036854775807) FROM children", ErrorKind.TYPE_MISMATCH, None),
-        ("PRAGMA writable_schema = 1", ErrorKind.PERMISSION, None),
-        ("PRAGMA journal_mode = WAL", ErrorKind.PERMISSION, None),
-        ("PRAGMA query_only = OFF", ErrorKind.PERMISSION, None),
-        ("SELECT load_extension('x')", ErrorKind.PERMISSION, None),
-        ("SELECT fts3_tokenizer('simple')", ErrorKind.PERMISSION, None),
-        ("INSERT INTO docs(docs) VALUES ('rebuild')", ErrorKind.PERMISSION, None),
-        ("SELECT (SELECT a, b FROM children)", ErrorKind.OTHER, None),
-        ("SELECT zeroblob(900000000)", ErrorKind.RESOURCES, None),
-    ):
+    for kind, place, sql in cases("sqlite_errors", 3):
         outcome = error(await odd.run(sql, Limits()))
-        assert outcome.kind is kind, outcome
-        assert (outcome.line, outcome.column) == (place or (None, None)), outcome
+        assert outcome.kind.value == kind, outcome
+        assert place == (f"{outcome.line}:{outcome.column}" if outcome.line else "-"), outcome
         assert outcome.message.endswith(".")
 
 

@@ -65,7 +65,7 @@ class SampleRows:
 
     @classmethod
     def from_json(cls, text: str) -> SampleRows:
-        """What ``to_json`` wrote, without the notes."""
+        """Read what ``to_json`` wrote, without the notes."""
         return cls(json.loads(text) if text else {})
 
 
@@ -114,12 +114,12 @@ async def sample_rows(
 
 
 def _dialect(database: Database, table: Table) -> str:
-    """Of the database that holds the table."""
+    """Return the dialect of the database that has the table."""
     return database.connector.owner(table)[0].dialect
 
 
 def _apart(catalog: Catalog) -> list[Table]:
-    """One table of each that have the same columns, if it has one that may be shown."""
+    """Return one table of each layout with a column that may be shown."""
     tables = {tuple((c.name, c.type) for c in t.columns): t for t in reversed(catalog.tables) if _shown(t)}
     return list(reversed(tables.values()))
 

@@ -164,7 +164,7 @@ def _is_own(qualifier: str, dialect: str) -> bool:
 
 
 def _qualifier(node: exp.Func) -> str | None:
-    """What stands before the function's name: None if nothing, empty if a value (DuckDB's x.f())."""
+    """Return what is before the function's name: None for nothing, "" for a value (DuckDB's x.f())."""
     parent = node.parent
     if isinstance(parent, exp.Table) and parent.this is node:
         return ".".join(map(_folded, parent.parts[:-1])) or None
@@ -324,7 +324,7 @@ def strict_text(sql: str, tokens: Sequence[Token], dialect: str) -> Refused | No
 
 
 def _begins_clause(name: str, before: Token | None) -> bool:
-    """Whether a word that sqlglot has as a function is CROSS APPLY's, or stands in JSON_TABLE."""
+    """True for a word that sqlglot has as a function, but that is CROSS APPLY's, or is inside JSON_TABLE."""
     earlier = before.text.upper() if before is not None else ""
     return (name == "APPLY" and earlier in ("CROSS", "OUTER")) or (
         name == "COLUMNS" and bool(before) and earlier != ","

@@ -40,11 +40,17 @@ _FILE = re.compile(
 
 
 def judge(tree: exp.Expr, dialect: str, local_functions: frozenset[str] = frozenset()) -> Refused | None:
-    """Walk the whole tree; the first thing that is not known to be harmless is the refusal.
+    """Return the first thing that is not known to be harmless, or makes a query endless.
 
     Args:
         local_functions: Lower-case names that the script itself defined.
     """
+    found = impurity(tree, dialect, local_functions)
+    return found or endless_recursion(tree, dialect) or endless_hierarchy(tree) or too_many_rows(tree)
+
+
+def impurity(tree: exp.Expr, dialect: str, local_functions: frozenset[str] = frozenset()) -> Refused | None:
+    """Walk the whole tree; return the refusal of the first node that no pure read is made of."""
     nodes, typed, strict = words("nodes"), words("typed"), dialect in STRICT_DIALECTS
     for node in tree.walk():
         if strict and (problem := strict_node(node, dialect)):
@@ -58,7 +64,7 @@ def judge(tree: exp.Expr, dialect: str, local_functions: frozenset[str] = frozen
             problem = _foreign(node)
         if problem:
             return problem
-    return endless_recursion(tree, dialect) or endless_hierarchy(tree) or too_many_rows(tree)
+    return None
 
 
 def _foreign(node: exp.Expr) -> Refused:

@@ -13,7 +13,7 @@ from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
-from quorum.tools.databases.kept import Keeping
+from quorum.tools.databases.catalog_cache import CatalogCache
 from quorum.tools.query import ErrorKind, Limits, QueryError
 from tests.tools.databases.contract import children, error, rows
 
@@ -210,14 +210,14 @@ async def test_a_view_that_cannot_be_read_is_said_again_once_a_file_changes(tmp_
         (tmp_path / "b.csv").write_text("n\n1\n")
         made.execute(f"CREATE VIEW b AS FROM '{tmp_path}/b.csv'")
     (tmp_path / "b.csv").unlink()
-    keeping = Keeping(tmp_path / "home", 0.0)
+    cache = CatalogCache(tmp_path / "home", 0.0)
     said = []
     for content in ("n\n1\n", "n\n1\n", "n\n1\n2\n"):
         if (tmp_path / "a.csv").read_text() != content:
             (tmp_path / "a.csv").write_text(content)
         async with connect(str(tmp_path / "shop.duckdb")) as connector:
             left_out = (await connector.catalog()).left_out
-            said.append(keeping.unsaid("shop", connector, left_out))
+            said.append(cache.new_warnings("shop", connector, left_out))
     (sentence,) = left_out
     assert "The view main.b cannot be read and is left out: there is no file" in sentence
     assert said == [[sentence], [], [sentence]]

@@ -11,7 +11,7 @@ from quorum.evals.records import Linking, Record
 from quorum.evals.reports.format import percent
 from quorum.evals.reports.scores import right, unscorable
 from quorum.evals.reports.statistics import mean_of, share_of
-from quorum.evals.running.failures import FAULT
+from quorum.evals.running.verdicts import FAULT
 from quorum.text import count, dollars, duration, one_line
 
 _SUMS = ("model_calls", "input_tokens", "output_tokens", "cached_tokens", "queries")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quorum.evals.recorded.online import DRAWN_EXPERT, DRAWN_ONCE, OnlineWeights
+from quorum.evals.recorded.weights import DRAWN_EXPERT, DRAWN_ONCE, OnlineWeights
 from quorum.evals.reports.figures import STYLE, empty_figure
 from quorum.evals.reports.format import one_line
 from quorum.knowledge.errors import QuorumError

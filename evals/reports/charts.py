@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from quorum.evals.recorded import curves
-from quorum.evals.recorded.online import BOUNDED, OnlineWeights
+from quorum.evals.recorded.weights import BOUNDED, OnlineWeights
 from quorum.evals.reports.format import amount, count, one_line, percent
 from quorum.evals.reports.scores import Score
 from quorum.evals.reports.statistics import Share

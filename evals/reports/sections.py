@@ -9,8 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from quorum.evals.recorded.learning import Feedback
-from quorum.evals.recorded.online import BOUNDED, DRAWN_EXPERT, DRAWN_ONCE, OnlineWeights
+from quorum.evals.recorded.weights import BOUNDED, DRAWN_EXPERT, DRAWN_ONCE, Feedback, OnlineWeights
 from quorum.evals.reports.calibration import Calibration, RiskPoint
 from quorum.evals.reports.costs import Account, Cost, Session, Throughput
 from quorum.evals.reports.format import (

@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from quorum.evals.folder import EvalFolder, merged
-from quorum.evals.recorded.evaluated import source_of_records
-from quorum.evals.recorded.learning import Feedback, at_once, learn
-from quorum.evals.recorded.online import OnlineWeights
+from quorum.evals.recorded.candidates import source_of_records
+from quorum.evals.recorded.weights import Feedback, OnlineWeights, at_once, learn
 from quorum.evals.records import Asked, Linking, Manifest, Record
 from quorum.evals.reports import taxonomy
 from quorum.evals.reports.asking import OneQuestion, one_question
@@ -161,7 +160,7 @@ class Summary:
         schema_linking: None if no schema was linked.
         one_question: With one question to a simulated user; None where none was simulated.
         learned: Of several experts, by feedback, the weights that they earn where their first candidates
-            vote again afterwards (``quorum.evals.recorded.learning``); empty with a single expert.
+            vote again afterwards (``quorum.evals.recorded.weights``); empty with a single expert.
         missing: What the suite's folder lacked, for people.
         notes: What cannot be measured and why, for people, most important first.
         lines: Every question asked for, in order.

@@ -43,7 +43,7 @@ class Evaluation:
         gold: Show each question only those parts of the schema that its gold needs, where that is known; None
             in all ordinary evaluations.
         simulated: A user who knows the gold is asked where ``options.clarify`` asks one
-            (``quorum.evals.running.asking``).
+            (``quorum.evals.running.attempts``).
         api_key, chat_models: As ``quorum.graph.resources.open_resources``.
     """
 

@@ -33,9 +33,9 @@ from quorum.evals.scorers.base import (
     unscorable,
     wrong,
 )
-from quorum.evals.scorers.reproduction import check_queries
+from quorum.evals.scorers.gold_check import check_queries
 from quorum.evals.scorers.rows import NoRows, whole
-from quorum.evals.tabular.tables import read_csv, read_table
+from quorum.evals.tables import read_csv, read_table
 from quorum.knowledge.errors import QuorumError
 from quorum.tools.results.canonical import canonical
 from quorum.tools.results.compare import equal, relation

@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.scorers.base import Prediction, RunSql, Scorer, Verdict, predicted_by, unscorable
-from quorum.evals.tabular.frames import UnreadableCsv
+from quorum.evals.tables import UnreadableCsv
 from quorum.tools.query import QueryError, QueryResult
 from quorum.tools.results.values import plain_column
 

@@ -17,8 +17,7 @@ from quorum.evals.reports.compare import compare
 from quorum.evals.reports.evaluations import open_evaluation
 from quorum.evals.reports.markdown import report
 from quorum.evals.reports.summary import summaries
-from quorum.evals.running.asking import user_of
-from quorum.evals.running.attempts import Attempts
+from quorum.evals.running.attempts import Attempts, user_of
 from quorum.evals.running.databases import Databases
 from quorum.evals.running.runner import Evaluation, run_evaluation
 from quorum.evals.scorers.ambrosia import AmbrosiaScorer

@@ -9,7 +9,7 @@ import pytest
 
 from quorum.evals.records import CandidateRow, Course, Effort
 from quorum.evals.reports.courses import courses
-from quorum.evals.running.course import course_of
+from quorum.evals.running.run_events import course_of
 from quorum.graph.runs import RunFolder
 from tests.engines import start_no_process
 from tests.evals.evaluations import record

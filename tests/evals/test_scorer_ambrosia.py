@@ -14,7 +14,7 @@ from quorum.evals.reports.evaluations import open_evaluation
 from quorum.evals.reports.markdown import report
 from quorum.evals.reports.summary import summaries
 from quorum.evals.running.databases import OpenDatabase
-from quorum.evals.running.judging import judge
+from quorum.evals.running.verdicts import judge
 from quorum.evals.scorers.ambrosia import AmbrosiaScorer, same
 from quorum.evals.scorers.base import Prediction, Verdict
 from quorum.graph.answer import AnswerReading

@@ -146,7 +146,7 @@ class Connector(ABC):
         """Whatever decides what ``catalog`` shows: which database, who asks, what its session is told.
 
         No secret is among it. Catalogs of another identity are never taken for this one's
-        (``quorum.tools.databases.kept``).
+        (``quorum.tools.databases.catalog_cache``).
 
         Returns:
             Nothing where reading the catalog is so quick that it is not kept.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from quorum.tools.databases.server import Refusal
 from quorum.tools.databases.snowflake.errors import REFUSED
-from quorum.tools.guard.rules import impurity
+from quorum.tools.guard.rules import judge
 from quorum.tools.guard.text import Refused, scan
 from quorum.tools.sql import SyntaxProblem, parse_statements
 from quorum.tools.sql.writing import write
@@ -54,7 +54,7 @@ def check(sql: str, target: Target) -> None:
             raise Refusal(REFUSED, "A name with two dots leaves out its schema; write it.")
         if two.text == "(" and one.text.lower() in TELLING:
             raise Refusal(REFUSED, f"The function {one.text} is not called.")
-    if refused := impurity(trees[0], "snowflake"):
+    if refused := judge(trees[0], "snowflake", endless=False):
         raise Refusal(REFUSED, refused.reason)
     for table in trees[0].find_all(exp.Table):
         for reason in _out_of_scope(table, target):

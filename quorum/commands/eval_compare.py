@@ -12,7 +12,7 @@ import click
 from quorum.commands.traces import write_traces
 
 if TYPE_CHECKING:
-    from quorum.evals.reports.comparison import Comparison, Letter, Link, Side
+    from quorum.evals.reports.compare import Comparison, Letter, Link, Side
 
 FILE = click.Path(path_type=Path)
 
@@ -65,7 +65,7 @@ def _runs(comparison: Comparison, folders: Mapping[Letter, Path]) -> Iterator[tu
 
 def _link(folders: Mapping[Letter, Path], traced: set[Path], file: Path) -> Link:
     """Links to traces relative to the file that holds them."""
-    from quorum.evals.reports.page import TRACE_PAGE, relative_link
+    from quorum.evals.reports.templating import TRACE_PAGE, relative_link
 
     def link(letter: Letter, side: Side) -> str:
         run = folders[letter] / side.run

@@ -23,7 +23,7 @@ def write_traces(runs: Iterable[tuple[str, Path]]) -> set[Path]:
     """
     from quorum.evals.paths import write_text
     from quorum.evals.reports.format import count
-    from quorum.evals.reports.page import TRACE_PAGE
+    from quorum.evals.reports.templating import TRACE_PAGE
     from quorum.graph.runs import RunFolder
     from quorum.page import page_of
     from quorum.render import counting

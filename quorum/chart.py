@@ -144,7 +144,7 @@ class Chart:
             **axis,
             "type": "temporal",
             "scale": {"type": "utc"},
-            "axis": {"values": values, "labelExpr": shown, "labelOverlap": False},
+            "axis": {"values": values, "labelExpr": shown, "labelOverlap": False, "labelFlush": False},
         }
 
     def spec_text(self) -> str:

@@ -267,7 +267,7 @@ class Frame:
         return spread_of(cost_of(record, name) for record in self.records if record.usage)
 
     def declared(self) -> dict[str, tuple[Mapping[str, str], Mean, Mean]]:
-        """Return the scorer's metrics besides EX: declaration, mean over all questions, over answers.
+        """Return the scorer's metrics besides EX: declaration, mean over all, over answers.
 
         Over all questions, what is missing, unanswered or unscorable counts as 0. Answers for which the metric
         is not defined are left out of both.

@@ -248,7 +248,7 @@ def histogram(value: Callable[[Record], float | None], title: str) -> Callable[[
                 "x2": {"field": "high"},
                 "y": _axis("questions", "questions", axis={"tickMinStep": 1}),
                 "order": {"field": "order"},
-                "color": legend("kind", {kind: colours[kind] for kind in kinds}, symbol="square")["color"],
+                "color": legend("kind", {it: colours[it] for it in kinds}, symbol="square")["color"],
             },
         }  # fmt: skip
         means = ", ".join(f"{kind} {amount(sum(own) / len(own))}" for kind, own in kinds.items())

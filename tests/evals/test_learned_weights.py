@@ -251,8 +251,8 @@ async def test_one_expert_has_no_weights(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("shops")
 async def test_the_page_draws_the_curves(tmp_path: Path) -> None:
     pytest.importorskip("vl_convert")
-    from quorum.evals.reports.report import page_of
     from quorum.evals.reports.plots import EXPERTS as CURVES
+    from quorum.evals.reports.report import page_of
 
     _, found = await evaluated(tmp_path / "run", EXPERTS, count=6)
     page = page_of([found], tmp_path)

@@ -176,7 +176,7 @@ def test_every_question_that_went_wrong_has_its_category(found: Opened, tmp_path
     ]
     assert [(row["name"], row["ids"]) for row in wrong(found)] == [("values differ", ["b"])]
     wrongs = [record(f"w{n}", match=False, rows=0) for n in range(7)]
-    text = one(tmp_path, [*wrongs, record("x", match=False), without_answer("u", "fault")])
+    text = one(tmp_path / "more", [*wrongs, record("x", match=False), without_answer("u", "fault")])
     assert rows(text, "Questions without an answer: 1")[1][:3] == ["fault", "1", "100.0"]
     first = rows(text, "Wrong answers: 8")[1]
     assert first[:3] + first[4:] == ["no rows", "7", "87.5", "w0, w1, w2, w3, w4 and 2 more"]
@@ -190,7 +190,7 @@ def test_costs_are_over_the_records_with_a_ledger_and_an_unknown_price_is_none(f
     cells = {row[0]: row[1:] for row in rows(report([found]), "Cost per question")}
     assert cells["over 5 questions"] == ["mean", "p50", "p95", "highest", "total"]
     assert cells["model calls"] == ["3.20", "2.00", "5.60", "6", "16"]
-    assert cells["tokens a model call, in and out"] == ["403", "525", "525", "525", "–"]
+    assert cells["tokens a model call, in and out"] == ["402", "525", "525", "525", "–"]
     assert cells["price"] == ["unknown"] * 5
     assert cells["wall clock, s"][0] == "16.4"
 
@@ -226,9 +226,12 @@ def test_confidence_is_held_against_answers_known_to_be_right_or_wrong(found: Op
     assert fit is not None
     assert (fit.n, fit.brier) == (3, pytest.approx((0.1**2 + 0.8**2 + 0.4**2) / 3))
     answers = [(0.9, True), (0.8, True), (0.7, False), (0.6, False), (0.5, True)]
-    text = one(tmp_path, [record(f"q{n}", confidence=p, match=right) for n, (p, right) in enumerate(answers)])
+    text = one(
+        tmp_path / "more",
+        [record(f"q{n}", confidence=p, match=right) for n, (p, right) in enumerate(answers)],
+    )
     shown = rows(text, "Confidence")
-    assert shown[1] == ["Brier score", "0.238", "0.240 if always 0.600"]
+    assert shown[1] == ["Brier score", "0.230", "0.240 if always 0.600"]
     assert shown[2][:2] == ["AUROC (higher is better)", "0.667"]
     assert shown[-4:] == [
         ["0.800", "40.0", "0.0"],

@@ -10,7 +10,7 @@ from typing import Any, Self
 from pydantic import TypeAdapter, ValidationError
 
 from quorum.graph.options import as_named
-from quorum.knowledge.validation import first_in_words
+from quorum.knowledge.errors import first_in_words
 
 ENDPOINTS = ("endpoint", "database")
 """Kinds of errors that are no answer's fault: the model's endpoint or the database could not be reached.

@@ -163,7 +163,7 @@ class Answer(BaseModel):
         """
         import pyarrow as pa
 
-        from quorum.tools.results import read_result
+        from quorum.tools.results.files import read_result
 
         if self.result_file:
             return read_result(Path(self.result_file))

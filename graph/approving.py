@@ -21,8 +21,8 @@ from quorum.graph.approval import ALL, MAX_ASKED, NO, YES, Approval, read_approv
 from quorum.graph.runs import Event
 from quorum.graph.values import ALWAYS, approval_bytes
 from quorum.tools.admission import Proposal
-from quorum.tools.readable import size_text
 from quorum.tools.record import Recorder, request_of
+from quorum.tools.results.readable import size_text
 
 ASKED, REPLIED = "approval_asked", "approval"
 """Kinds of events."""

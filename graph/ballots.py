@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 from quorum.tools.query import ErrorKind
 
 if TYPE_CHECKING:
-    from quorum.tools.overlap import Overlap
+    from quorum.tools.results.overlap import Overlap
 
 LEAST_WEIGHT = 1e-12
 

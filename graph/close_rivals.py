@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from quorum.agents.judge import LABELS
+from quorum.agents.critics import LABELS
 from quorum.graph.ballots import Cluster, Vote
 from quorum.graph.disagreement import Side
 from quorum.graph.state import Candidate, order_counts
 from quorum.graph.strategies import CLOSE, RIVALS
-from quorum.tools.results import read_result
+from quorum.tools.results.files import read_result
 
 
 def close_rivals(vote: Vote | None) -> list[Cluster]:

@@ -1,8 +1,9 @@
 """How two answers differ, in short sentences.
 
-The results say what differs (``quorum.tools.differences``), the queries why (``quorum.tools.query_summary``).
-What made no difference is left out: equal results, columns with the same values, grouping that leaves the
-rows the same. The same rows in another order differ where the question asks for one.
+The results say what differs (``quorum.tools.results.differences``), the queries why
+(``quorum.tools.sql.summary``). What made no difference is left out: equal results, columns with the same
+values, grouping that leaves the rows the same. The same rows in another order differ where the question
+asks for one.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from quorum.tools.compare import equal
-from quorum.tools.differences import Differences, differences
-from quorum.tools.readable import readable
+from quorum.tools.results.compare import equal
+from quorum.tools.results.differences import Differences, differences
+from quorum.tools.results.readable import readable
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from quorum.tools.query_summary import QuerySummary
+    from quorum.tools.sql.summary import QuerySummary
 
 MAX_PER_KIND = 4  # sentences on columns, on conditions, on rows
 MAX_NAMED = 3  # things named in one sentence
@@ -63,7 +64,7 @@ def disagreement(a: Side, b: Side, dialect: str) -> list[str]:
     Raises:
         ConfigurationError: The dialect is unknown.
     """
-    from quorum.tools.query_summary import summarise
+    from quorum.tools.sql.summary import summarise
 
     first, second = sorted((a, b), key=lambda side: side.label)
     found = differences(first.table, second.table)
@@ -96,7 +97,7 @@ def describe(side: Side, dialect: str) -> str:
     Raises:
         ConfigurationError: The dialect is unknown.
     """
-    from quorum.tools.query_summary import summarise
+    from quorum.tools.sql.summary import summarise
 
     summary = summarise(side.sql, dialect)
     names = [str(name) for name in side.table.column_names]

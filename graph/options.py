@@ -30,8 +30,7 @@ from quorum.agents.role import GROUPS
 from quorum.graph import values
 from quorum.graph.strategies import STRATEGIES
 from quorum.graph.values import AUTO
-from quorum.knowledge.errors import ConfigurationError
-from quorum.knowledge.validation import in_words
+from quorum.knowledge.errors import ConfigurationError, in_words
 from quorum.tools.query import Limits
 from quorum.tools.urls import SAMPLE, anchored, urls_in
 

@@ -21,33 +21,32 @@ from pydantic import SecretStr
 from quorum.agents.role import by_role
 from quorum.graph.options import Options, RunOptions
 from quorum.knowledge.catalog import Catalog
-from quorum.knowledge.column_index import ColumnIndex
-from quorum.knowledge.compress import SchemaText, render
-from quorum.knowledge.dbt import with_properties
-from quorum.knowledge.definitions import DeclaredKey, with_definitions
+from quorum.knowledge.definitions.dbt import with_properties
+from quorum.knowledge.definitions.model import DeclaredKey, with_definitions
 from quorum.knowledge.demonstrations import Demonstrations
-from quorum.knowledge.documents import Documents
-from quorum.knowledge.index import Embedder
+from quorum.knowledge.documents.search import Documents
 from quorum.knowledge.naming import write_full_name
-from quorum.knowledge.schema_files import SchemaFiles
+from quorum.knowledge.schema.files import SchemaFiles
+from quorum.knowledge.schema.render import SchemaText, render
+from quorum.knowledge.search.columns import ColumnIndex
+from quorum.knowledge.search.index import Embedder
+from quorum.knowledge.search.values import Place, ValueIndex
 from quorum.knowledge.triplets import Explored, explored_folder
-from quorum.knowledge.value_index import Place, ValueIndex
 from quorum.knowledge.verified import KnowledgeBase
+from quorum.tools.database_facts import SECONDS, contradicted, read_values
 from quorum.tools.databases import connect_all
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.embedded import with_beside
 from quorum.tools.databases.kept import Keeping
-from quorum.tools.declared_keys import contradicted
 from quorum.tools.ledger import Budget
-from quorum.tools.linking import marks_hold
 from quorum.tools.lint import Linter
 from quorum.tools.models import Model, ModelSettings, check_priced, make_models
 from quorum.tools.models.embedding_cache import CachedEmbedder
 from quorum.tools.models.embeddings import make_embedder
 from quorum.tools.sample import sample_database, sample_documents
+from quorum.tools.sql.linking import marks_hold
 from quorum.tools.triplet_store import load_explored
 from quorum.tools.urls import SAMPLE, locations, url_secrets
-from quorum.tools.value_reading import SECONDS, read_values
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel

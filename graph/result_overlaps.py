@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from quorum.graph.ballots import Ballot
 
 if TYPE_CHECKING:
-    from quorum.tools.canonical import Canonical
-    from quorum.tools.compare import Result
-    from quorum.tools.overlap import Overlap
+    from quorum.tools.results.canonical import Canonical
+    from quorum.tools.results.compare import Result
+    from quorum.tools.results.overlap import Overlap
 
 
 class ResultOverlaps:
@@ -37,7 +37,7 @@ class ResultOverlaps:
     @classmethod
     def from_files(cls, files: Mapping[str, Path], *, ordered: bool = False) -> ResultOverlaps:
         """From results that ``quorum.tools.results.write_result`` kept, by fingerprint."""
-        from quorum.tools.results import read_result
+        from quorum.tools.results.files import read_result
 
         return cls({mark: partial(read_result, path) for mark, path in files.items()}, ordered=ordered)
 
@@ -50,7 +50,7 @@ class ResultOverlaps:
         Raises:
             QuorumError: A result's file is missing or damaged.
         """
-        from quorum.tools.results import cluster_keys
+        from quorum.tools.results.compare import cluster_keys
 
         marks = list(self._loaders)
         if len(marks) < 2:
@@ -77,12 +77,12 @@ class ResultOverlaps:
         return found if a.fingerprint == first else found.reversed
 
     def _compare(self, first: str, second: str) -> Overlap:
-        from quorum.tools.overlap import overlap
+        from quorum.tools.results.overlap import overlap
 
         return overlap(self._form(first), self._form(second), ordered=self._ordered)
 
     def _form(self, mark: str) -> Canonical:
-        from quorum.tools.canonical import canonical
+        from quorum.tools.results.canonical import canonical
 
         if mark not in self._forms:
             self._forms[mark] = canonical(self._loaders[mark]())

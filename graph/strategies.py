@@ -73,7 +73,7 @@ async def sql_majority(ballots: Sequence[Ballot], rules: Rules) -> Tally:
     Raises:
         ConfigurationError: The rules name no known dialect.
     """
-    from quorum.tools.writing import normalise
+    from quorum.tools.sql.writing import normalise
 
     return _by_weight(clusters(ballots, choice=lambda ballot: normalise(ballot.sql, rules.dialect)))
 
@@ -114,8 +114,8 @@ async def mbr(ballots: Sequence[Ballot], rules: Rules) -> Tally:
 
     If every candidate is as likely to be right as its expert's weight says, an answer's expected agreement
     with the truth is the weighted sum of its support by all of them
-    (``quorum.tools.overlap.Overlap.support``): full where results are equal, a little less where it has an
-    additional column, less where it lacks one, little where they agree in part. The unit is one vote.
+    (``quorum.tools.results.overlap.Overlap.support``): full where results are equal, a little less where it
+    has an additional column, less where it lacks one, little where they agree in part. The unit is one vote.
     Clusters then join results that are the same except for such columns. The result that most of them have
     exactly stands for the cluster, so no column of a single candidate is shown; among equals the one with the
     most support.

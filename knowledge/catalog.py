@@ -10,8 +10,9 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Column:
 
     ``samples`` holds a few distinct values as text, most telling first; None where NULL. ``complete`` says
     that they are all its values but NULL, each of them whole: without samples, that rows were read and had
-    only NULL. False where unknown. ``nulls`` says that some rows have no value, beside others that have one.
+    only NULL. False where unknown. ``nulls`` says that some rows have no value, while others have one.
 
     ``cells`` holds the column's values in all rows of a small table, in the rows' order (see ``with_cells``);
     empty where the table is not known whole, or the values are withheld.
@@ -83,7 +84,7 @@ class ForeignKey:
 
 @dataclass(frozen=True)
 class Metric:
-    """A figure that a team has defined, beside the table that it is computed from.
+    """A figure that a team has defined, at the table that it is computed from.
 
     ``expression`` is its formula, in SQL as far as its definition is; empty where unknown.
     """
@@ -137,7 +138,7 @@ class Catalog:
         notes: What the reader of the catalog should know: what was skipped, cut or repaired
             while it was built (a missing file, descriptions that did not line up, ...).
         left_out: Those of the notes that name a table, a view or a file of the user's that is not
-            in the catalog, or not read as it stands: warnings of ``doctor`` and of the first answer.
+            in the catalog, or is read in part: warnings of ``doctor`` and of the first answer.
         filtered: Full names of tables of which the database may show this user some rows only.
     """
 
@@ -184,3 +185,68 @@ class Catalog:
         for table in self.tables:
             for column in table.columns:
                 yield table, column
+
+
+_COLUMN, _TABLE, _CATALOG, _FIELD, _KEY, _METRIC = (
+    tuple(field.name for field in fields(kind))
+    for kind in (Column, Table, Catalog, Field, ForeignKey, Metric)
+)
+
+
+def to_json(catalog: Catalog) -> dict[str, Any]:
+    """The catalog as what ``json`` can write."""
+    numbers: dict[Column, int] = {}
+    for _, column in catalog.columns():
+        numbers.setdefault(column, len(numbers))
+    return {
+        "columns": [_row(column, _COLUMN) for column in numbers],
+        "tables": [_row(table, _TABLE, numbers) for table in catalog.tables],
+        **{name: getattr(catalog, name) for name in _CATALOG if name != "tables"},
+    }
+
+
+def from_json(found: dict[str, Any]) -> Catalog:
+    """The catalog that ``to_json`` wrote.
+
+    Raises:
+        KeyError, TypeError, ValueError, IndexError: It is none.
+    """
+    columns = [_column(row) for row in found["columns"]]
+    tables = tuple(_table(row, columns) for row in found["tables"])
+    rest = {name: found[name] for name in _CATALOG if name != "tables"}
+    rest |= {name: tuple(value) for name, value in rest.items() if isinstance(value, list)}
+    return Catalog(tables=tables, **rest)
+
+
+def _row(thing: Any, names: tuple[str, ...], numbers: dict[Column, int] | None = None) -> list[Any]:
+    return [_plain(getattr(thing, name), numbers) for name in names]
+
+
+def _plain(value: Any, numbers: dict[Column, int] | None) -> Any:
+    if not isinstance(value, tuple) or not value or isinstance(value[0], str):
+        return value
+    if isinstance(value[0], Column) and numbers is not None:
+        return [numbers[column] for column in value]
+    names = {Field: _FIELD, ForeignKey: _KEY, Metric: _METRIC}.get(type(value[0]))
+    return value if names is None else [_row(part, names) for part in value]
+
+
+def _column(row: list[Any]) -> Column:
+    name, kind, description, samples, nested, nullable, complete, nulls, cells = row
+    fields = tuple([Field(*part) for part in nested])
+    return Column(name, kind, description, tuple(samples), fields, nullable, complete, nulls, tuple(cells))
+
+
+def _table(row: list[Any], columns: list[Column]) -> Table:
+    found = dict(zip(_TABLE, row, strict=True))
+    return Table(
+        **found
+        | {
+            "columns": tuple(columns[number] for number in found["columns"]),
+            "primary_key": tuple(found["primary_key"]),
+            "foreign_keys": tuple(
+                ForeignKey(tuple(own), table, tuple(other)) for own, table, other in found["foreign_keys"]
+            ),
+            "metrics": tuple(Metric(*part) for part in found["metrics"]),
+        }
+    )

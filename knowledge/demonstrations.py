@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from quorum.knowledge.errors import ConfigurationError
-from quorum.knowledge.index import Embedder, TextIndex
-from quorum.knowledge.lexical import terms
+from quorum.knowledge.search.index import Embedder, TextIndex
+from quorum.knowledge.search.lexical import terms
 
 SHOTS = 9  # 004, section 4.1.1: all models, 9-shot
 _FORM = 'A line is {"question": "How many orders are there?", "sql": "SELECT COUNT(*) FROM orders"}.'

@@ -10,6 +10,7 @@ import re
 import shlex
 import sys
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 
 class QuorumError(RuntimeError):
@@ -67,7 +68,7 @@ DISTRIBUTION = "quorum-sql"
 
 
 def is_installed(module: str) -> bool:
-    """Whether a module can be imported. The parents of a dotted name are imported to find out."""
+    """True if a module can be imported. The parents of a dotted name are imported to find out."""
     try:
         return find_spec(module) is not None
     except ModuleNotFoundError:  # a parent is missing
@@ -83,7 +84,7 @@ def install_command(*requirements: str) -> str:
 
 
 def install_hint(extra: str) -> str:
-    """How to install an optional part: by its packages, for Quorum itself is on no package index."""
+    """Return how to install an extra: by its packages, because Quorum is on no package index."""
     from importlib.metadata import PackageNotFoundError, requires  # 20 ms, for the few who need them
 
     try:
@@ -103,3 +104,36 @@ def missing_extra(extra: str, what: str, *, needs: str) -> ConfigurationError:
         needs: The package.
     """
     return ConfigurationError(f"{what} needs the package {needs}.", hint=install_hint(extra))
+
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+    from pydantic_core import ErrorDetails
+
+_KINDS = {
+    "a valid string": "a text",
+    "a valid integer": "a whole number",
+    "a valid number": "a number",
+    "a valid boolean": "true or false",
+    "a valid list": "a list",
+    "a valid tuple": "a list",
+    "a valid dictionary": "an object",
+    "a dictionary": "an object",
+}
+_KIND = re.compile("|".join(_KINDS))
+
+
+def in_words(problem: ErrorDetails) -> str:
+    """One of ``ValidationError.errors()``: ``missing``, ``must be a text``, or a validator's own words."""
+    if problem["type"] == "missing":
+        return "missing"
+    message = problem["msg"].removeprefix("Value error, ")
+    text = _KIND.sub(lambda kind: _KINDS[kind[0]], message.replace("Input should", "must", 1))
+    return re.split(", unable to | or (?:an )?instance of ", text)[0]
+
+
+def first_in_words(error: ValidationError, name: str = "") -> str:
+    """The first problem with its place, below ``name``: ``rows.0: must be a list``."""
+    problem = error.errors(include_url=False)[0]
+    where = ".".join(map(str, (*([name] if name else []), *problem["loc"])))
+    return f"{where}: {in_words(problem)}" if where else in_words(problem)

@@ -59,7 +59,7 @@ def _folders(folder: Path) -> list[Path]:
 
 
 def is_described(folder: Path) -> bool:
-    """Whether files that describe tables lie in a folder, and not data."""
+    """True if a folder holds files that describe tables, and no data."""
     if (folder / "DDL.csv").is_file():
         return True
     first = next(folder.glob("*.json"), None)

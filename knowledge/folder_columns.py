@@ -1,6 +1,6 @@
 """The columns of one table of a resource folder, from its DDL and its JSON file together.
 
-Which descriptions stand beside the right column is not certain. Spider 2.0's Snowflake folders were
+Which description belongs to which column is not certain. Spider 2.0's Snowflake folders were
 converted from BigQuery. Each table's JSON pairs the k-th top-level column (in DDL order) with the k-th
 description of the BigQuery schema *flattened*, where every nested field has an entry of its own, and then
 shuffles the pairs. So descriptions are right up to and including the first column that had nested fields,
@@ -20,8 +20,8 @@ from typing import Any
 
 from quorum.knowledge.catalog import Column, Field
 from quorum.knowledge.ddl import DdlColumn, nested_fields
-from quorum.knowledge.schema_grammar import one_line
-from quorum.knowledge.variant import infer_fields, parse_nested
+from quorum.knowledge.schema.grammar import one_line
+from quorum.knowledge.schema.inferred import infer_fields, parse_nested
 
 SAMPLES = 3
 """Distinct sample values kept of a column."""
@@ -60,7 +60,7 @@ def build_columns(
     Args:
         ddl: Without columns where there is none.
         table: The content of the JSON file, empty where there is none.
-        notes: Counts what was dropped or contradictory (``#`` in a key stands for the count).
+        notes: Counts what was dropped or contradictory (``#`` in a key is replaced by the count).
     """
     json_types = dict(zip(table.get("column_names", ()), table.get("column_types", ()), strict=False))
     declared = {column.name: column for column in ddl.columns}
@@ -159,7 +159,7 @@ def _descriptions(
 
     kept = trusted_descriptions(list(values), described, spreads, native=native) if described else {}
     if dropped := len(described) - len(kept):
-        notes["# descriptions were dropped: the source puts them beside the wrong columns"] += dropped
+        notes["# descriptions were dropped: the source gives them to the wrong columns"] += dropped
     return kept
 
 

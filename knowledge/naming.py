@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from functools import cache, lru_cache
 
-from quorum.knowledge.schema_grammar import quote
+from quorum.knowledge.schema.grammar import quote
 
 _PLAIN = {
     **dict.fromkeys(("snowflake", "oracle", "exasol"), re.compile(r"[A-Z_][A-Z0-9_]*")),

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from quorum.knowledge.lexical import Bm25, terms
+from quorum.knowledge.search.lexical import Bm25, terms
 
 FOLDER = Path(__file__).parent / "dialects"
 CARDS = {path.stem: path.read_text(encoding="utf-8").strip() for path in FOLDER.parent.glob("cards/*.md")}

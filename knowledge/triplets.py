@@ -2,7 +2,7 @@
 
 Every expansion of the tree, tried once each, and the triplets of those that worked: a schema fragment S, a
 query Q over it and its description U. Nobody has checked a triplet: a query that ran is an example, never a
-verified answer (``quorum.knowledge.verified``). Indexes over triplets are made anew wherever they do not fit.
+verified answer (``quorum.knowledge.verified``). An index over triplets that does not fit them is rebuilt.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Literal, TypeAlias
 
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import ConfigurationError
-from quorum.knowledge.index import Embedder, TextIndex
-from quorum.knowledge.lexical import distinctive, terms
+from quorum.knowledge.search.index import Embedder, TextIndex
+from quorum.knowledge.search.lexical import distinctive, terms
 
 Outcome: TypeAlias = Literal[
     "worked", "failed", "empty", "trivial", "known", "pointless", "personal", "unusable"
 ]
 """What became of an expansion: a triplet; its query failed; gave no rows or no values; was trivial; asks what
-a triplet asks already; asks what nobody would; holds personal data; its model's reply had no form."""
+a triplet asks already; asks an unlikely question; holds personal data; its model's reply had no form."""
 
 LEAST_SHARED = 2
 """Words that a question and a triplet share at least where the triplet is shown unasked."""
@@ -63,7 +63,7 @@ class Triplet:
     Attributes:
         id: Of the expansion that it comes from.
         shape: Equal for queries that differ in literals, white space and names of their own only.
-        tables: Of S, each with a mark of its columns' names and types (``quorum.tools.linking.table_marks``).
+        tables: Of S, each with a hash of its columns' names and types (``sql.linking.table_marks``).
         columns: Of S.
     """
 
@@ -84,7 +84,7 @@ class Example:
 
 
 def explored_folder(root: Path, catalog: Catalog, where: str, *, static: bool = False) -> Path:
-    """Where a database's triplets lie below ``root``; those that were never executed apart.
+    """Return the folder of a database's triplets below ``root``; unexecuted ones have another.
 
     Args:
         where: The database's location (``quorum.tools.urls.location``): two of one name are two.
@@ -98,7 +98,7 @@ def explored_folder(root: Path, catalog: Catalog, where: str, *, static: bool = 
 
 @dataclass(eq=False)
 class Explored:
-    """What is known of a database from exploring it, for reading.
+    """The results of exploring a database, for reading.
 
     Attributes:
         triplets: Those that may be shown.
@@ -144,7 +144,7 @@ class Explored:
         return self._spread([self.triplets[i] for i in ranked])[:k]
 
     def _spread(self, triplets: list[Triplet]) -> list[Triplet]:
-        """In the same order, but the first of each branch of the tree before all others."""
+        """Keep the order, but put the first of each branch of the tree before all others."""
         parents = {step.id: step.parent for step in self.expansions}
         firsts: dict[int, Triplet] = {}
         for triplet in triplets:

@@ -1,11 +1,11 @@
-"""Verified answers: questions with the SQL that a person stands for, and a team's notes, as files to review.
+"""Verified answers: questions with SQL that a person vouches for, and a team's notes, as files to review.
 
     questions/how-many-orders-are-there-1a2b3c4d.md    a question, its SQL, who verified it and when
     notes/*.md                                         rules and conventions in the team's own words
 
 A question's file is YAML between two lines ``---``, then the SQL in a fence, then perhaps a note, and the
 query that it corrects. What merely ran is never here: only what somebody kept, corrected or imported. The
-files are the only truth, whatever they are called; every run reads them anew, and an index over them can be
+files are the only truth, whatever they are called; every run reads them again, and an index over them can be
 thrown away.
 """
 
@@ -22,11 +22,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from quorum.knowledge.chunks import Chunk
 from quorum.knowledge.demonstrations import Demonstrations
-from quorum.knowledge.documents import Documents
+from quorum.knowledge.documents.chunks import Chunk
+from quorum.knowledge.documents.search import Documents
 from quorum.knowledge.errors import ConfigurationError
-from quorum.knowledge.index import Embedder
+from quorum.knowledge.search.index import Embedder
 
 QUESTIONS, NOTES = "questions", "notes"
 LONGEST_FILE, LONGEST_HEAD = 1 << 16, 10_000
@@ -49,8 +49,8 @@ class VerifiedPair:
         database: Name of the catalog that it was asked of; empty for any.
         dialect: sqlglot's name; empty for any.
         tables, marks: That the query reads, and what their columns' names and types were then, as
-            ``quorum.tools.linking.table_marks`` says; no marks where that is not known.
-        by, date: Who stands for it, and since when (ISO 8601).
+            ``quorum.tools.sql.linking.table_marks`` says; no marks where that is not known.
+        by, date: Who vouches for it, and since when (ISO 8601).
         note: What settled its reading, in words; later questions see it.
         instead_of: The wrong query that it corrects; empty if it was kept as it was.
         run: Id of the run that it comes from; empty if it was imported.
@@ -78,7 +78,7 @@ class VerifiedPair:
 
     @property
     def credit(self) -> str:
-        """Who verified it and when, as a part of a sentence on one line."""
+        """Return ``verified by NAME on DATE``, on one line."""
         who, when = (" ".join(text.split())[:_LONGEST_CREDIT] for text in (self.by, self.date))
         return f"verified by {who or 'somebody'}" + (f" on {when}" if when else "")
 
@@ -96,7 +96,7 @@ class VerifiedPair:
 
     @classmethod
     def of_text(cls, text: str) -> VerifiedPair:
-        """What a file says.
+        """Read a pair from a file's text.
 
         Raises:
             ValueError: It is no such file; the message says why.
@@ -128,7 +128,7 @@ class VerifiedPair:
 
 
 def pairs_in(file: Path) -> list[VerifiedPair]:
-    """The pairs of a file of demonstrations, with what an export says beside them.
+    """The pairs of a file of demonstrations, with the further fields of an export.
 
     Raises:
         ConfigurationError: As ``Demonstrations.load``.
@@ -164,7 +164,7 @@ def _head(text: str) -> dict[str, Any]:
 
 
 def _cut_fence(lines: Sequence[str]) -> tuple[str, list[str]]:
-    """What stands in the fence with which ``lines`` begin, and the lines after it."""
+    """Split ``lines`` into the text in the fence at their beginning and the lines after it."""
     start = next((place for place, line in enumerate(lines) if line.strip()), len(lines))
     opening = _FENCE.fullmatch(lines[start]) if start < len(lines) else None
     if opening is None or opening[1] not in lines[start + 1 :]:
@@ -193,7 +193,7 @@ def _fenced(sql: str) -> str:
 def _wording(question: str) -> tuple[str, tuple[str, ...]]:
     """Equal for texts that ask the same words, whatever their case, blanks and last mark.
 
-    What stands in quotes must be the same letter by letter.
+    Text in quotes must be the same letter by letter.
     """
     text = unicodedata.normalize("NFC", question)
     quoted = tuple(next(filter(None, found.groups())) for found in _QUOTED.finditer(text))
@@ -209,7 +209,7 @@ def _check_text(text: str) -> None:
 
 @dataclass(eq=False)
 class KnowledgeBase:
-    """What a team knows of its databases.
+    """A team's verified questions and notes.
 
     Attributes:
         pairs: Verified questions, in the order of their files' names, each question once.
@@ -258,7 +258,7 @@ class KnowledgeBase:
 
     @property
     def empty(self) -> bool:
-        """Whether there is nothing to show or to say."""
+        """True if there is no pair, note or problem."""
         return not (self.pairs or self.texts or self.problems)
 
     @property
@@ -268,7 +268,7 @@ class KnowledgeBase:
         return hashlib.sha256(said.encode(errors="surrogatepass")).hexdigest()
 
     def of(self, database: str, dialect: str) -> KnowledgeBase:
-        """What concerns one database."""
+        """Return the part that concerns one database."""
         fits = [
             pair
             for pair in self.pairs

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from quorum.evals.reports.vega import BAR, LABEL, LABELS, SCHEMA, WIDTH, Spec, draw
 from quorum.text import cell, cells, count
-from quorum.tools.values import plain_column
+from quorum.tools.results.values import plain_column
 
 BARS, POINTS, LINES, PANELS = 24, 2_000, 8, 3
 """The most bars, points, lines and panels; the chart says which rows are left out."""

@@ -18,7 +18,7 @@ from quorum.tools.urls import SAMPLE, mask_url
 
 if TYPE_CHECKING:
     from quorum.knowledge.catalog import Catalog
-    from quorum.knowledge.documents import Documents
+    from quorum.knowledge.documents.search import Documents
     from quorum.tools.databases.base import Account, Connector
 
 EXTRAS = {
@@ -226,8 +226,8 @@ def _together(settings: Settings, found: list[tuple[Connector, Catalog]]) -> Ite
     """How queries read several databases that can each be opened."""
     from quorum.graph.resources import database_urls
     from quorum.tools.databases import connect_all
-    from quorum.tools.databases.many import ManyConnector
-    from quorum.tools.databases.many_catalog import united
+    from quorum.tools.databases.many.catalog import united
+    from quorum.tools.databases.many.connector import ManyConnector
 
     connector = connect_all(database_urls(settings.database, settings.home))
     how = f"{found[0][1].dialect} joins them itself"
@@ -272,7 +272,7 @@ def _account(account: Account) -> Iterator[Check]:
 
 def _documents(folder: Path | None, read: list[Documents]) -> Iterator[Check]:
     """The documents as a question would find them, which are added to ``read``, and what is left out."""
-    from quorum.knowledge.documents import Documents
+    from quorum.knowledge.documents.search import Documents
 
     if folder is None:
         return

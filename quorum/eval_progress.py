@@ -17,7 +17,7 @@ from quorum.evals.records import Record
 from quorum.evals.reports.format import percent
 from quorum.evals.reports.frame import Frame, right, unscorable
 from quorum.evals.reports.statistics import mean_of
-from quorum.evals.running.failures import FAULT
+from quorum.evals.running.verdicts import FAULT
 from quorum.text import count, dollars, duration, one_line
 
 LINE_SECONDS = 10.0

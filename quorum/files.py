@@ -88,14 +88,14 @@ def _rows(write: Callable[[Answer, pa.Table], bytes]) -> Make:
 
 
 def _csv(answer: Answer, table: pa.Table) -> bytes:  # noqa: ARG001 (the interface's)
-    from quorum.tools.results import csv_lines
+    from quorum.tools.results.files import csv_lines
 
     return "".join(csv_lines(table, end="\n")).encode()
 
 
 def _json(answer: Answer, table: pa.Table) -> bytes:
     """As ``--json``, with all rows."""
-    from quorum.tools.values import plain_rows
+    from quorum.tools.results.values import plain_rows
 
     whole = answer.model_copy(update={"columns": table.column_names, "rows": plain_rows(table)})
     return f"{whole.model_dump_json()}\n".encode()
@@ -142,7 +142,7 @@ def _cells(column: pa.ChunkedArray) -> Iterator[Any]:
     """Values for a sheet: dates that it can hold as dates, all others JSON-ready."""
     import pyarrow as pa
 
-    from quorum.tools.values import plain_column
+    from quorum.tools.results.values import plain_column
 
     plain = plain_column(column)
     kind = column.type

@@ -28,7 +28,7 @@ from quorum.text import (
     trust,
 )
 from quorum.timeline import READ
-from quorum.tools.readable import size_text
+from quorum.tools.results.readable import size_text
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -94,7 +94,7 @@ def page_of(report: Report, *, charts: bool = True) -> str:
 
 def _chart(report: Report) -> Picture:
     from quorum.chart import chart_of, picture
-    from quorum.tools.results import read_result
+    from quorum.tools.results.files import read_result
 
     name = Path(report.answer["result_file"]).name
     try:

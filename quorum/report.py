@@ -16,7 +16,7 @@ from quorum.graph.runs import Event, RunFolder
 from quorum.text import agreement, clusters_of, laid_out, listed, one_line
 from quorum.tools.ledger import usage_dict
 from quorum.tools.sql import is_known
-from quorum.tools.writing import format_sql
+from quorum.tools.sql.writing import format_sql
 
 _GIST = 400  # characters; pages and terminals wrap
 DetailKind = Literal["sql", "diff", "text", "prompt", "table"]

@@ -24,21 +24,21 @@ from quorum.knowledge.triplets import Explored
 from quorum.knowledge.verified import KnowledgeBase, VerifiedPair
 from quorum.resume import resumed_options
 from quorum.settings import NO_DATABASE, Settings
-from quorum.tools.canonical import canonical
 from quorum.tools.databases import connect_all
 from quorum.tools.execute import Database, execute
 from quorum.tools.ledger import Ledger
-from quorum.tools.linking import changed_tables, marks_hold, table_marks
 from quorum.tools.lint import Linter
 from quorum.tools.query import QueryError, QueryResult
-from quorum.tools.results import blank_reason, cluster_keys
+from quorum.tools.results.canonical import blank_reason, canonical
+from quorum.tools.results.compare import cluster_keys
 from quorum.tools.sql import fixed_dates
+from quorum.tools.sql.linking import changed_tables, marks_hold, table_marks
 from quorum.tools.urls import REDACTED
 
 
 @dataclass(frozen=True)
 class Taught:
-    """What was kept.
+    """The outcome of ``keep`` or ``correct``.
 
     Attributes:
         file: The pair's.
@@ -62,7 +62,7 @@ class Taught:
 
 @dataclass(frozen=True)
 class Intake:
-    """What became of pairs that were taken in.
+    """The outcome of an import.
 
     Attributes:
         known: Pairs that are there already.
@@ -251,7 +251,7 @@ def _answer(folder: RunFolder) -> Answer:
 
 
 def _user(given: str) -> str:
-    """Who stands for it; empty where nobody is named and the system knows no name."""
+    """Return the name given, else the login's; "" if the system knows none."""
     try:
         return given.strip() or getpass.getuser()
     except (KeyError, OSError, ImportError):

@@ -14,7 +14,7 @@ from itertools import zip_longest
 from typing import Any, Literal
 
 from quorum.evals.reports.format import count, dollars, one_line, printable
-from quorum.tools.readable import readable, size_text
+from quorum.tools.results.readable import readable, size_text
 
 __all__ = [
     "agreement", "bytes_read", "cell", "cells", "clusters_of", "count", "dollars", "duration", "failures",
@@ -261,7 +261,7 @@ def status_of(answer: dict[str, Any]) -> tuple[str, Tone]:
 def laid_out(sql: str, dialect: str) -> str:
     """SQL of one long line laid out for people; other SQL as its author laid it out."""
     from quorum.tools.sql import is_known
-    from quorum.tools.writing import format_sql
+    from quorum.tools.sql.writing import format_sql
 
     one_long_line = len(sql) > LONG_LINE and "\n" not in sql.strip()
     return format_sql(sql, dialect) if one_long_line and is_known(dialect) else sql

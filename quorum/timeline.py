@@ -14,7 +14,7 @@ from quorum.event_text import title_of
 from quorum.render import STYLES, rows_table, show_answer, sql_text
 from quorum.report import Detail, Entry, Report, Section
 from quorum.text import count, dollars, printable, spent
-from quorum.tools.readable import size_text
+from quorum.tools.results.readable import size_text
 
 _INDENT = 8
 _ROWS = 5

@@ -9,10 +9,10 @@ from datetime import timedelta
 from typing import TypeAlias, TypeVar
 
 from quorum.knowledge.catalog import Catalog, Column, Field, ForeignKey, Metric, Table
-from quorum.knowledge.name_ranges import ITEM, day_of
-from quorum.knowledge.nested_text import rebuild
-from quorum.knowledge.schema_grammar import BARE_NAME, BARE_PATH, Cell, bare_type_end
-from quorum.knowledge.schema_writer import last_segment
+from quorum.knowledge.schema.grammar import BARE_NAME, BARE_PATH, Cell, bare_type_end
+from quorum.knowledge.schema.name_ranges import ITEM, day_of
+from quorum.knowledge.schema.nested import rebuild
+from quorum.knowledge.schema.writer import last_segment
 
 MAX_EXPANSION = 1_000_000
 """Names that one item may stand for: text is data, and may be hostile."""

@@ -74,6 +74,24 @@ def test_a_floor_is_a_package_of_quorum(floor: str, root: Path) -> None:
 
 
 @pytest.mark.heavy
+def test_an_editable_install_makes_the_links_and_says_what_is_in_their_place(
+    root: Path, tmp_path: Path
+) -> None:
+    for name in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "quorum/__init__.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes((root / name).read_bytes())
+    (tmp_path / "quorum" / "tools").mkdir()
+    command = [sys.executable, "-c", "from hatchling.build import build_editable; build_editable('out')"]
+    refused = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "Cannot make the link tools in quorum/: File exists." in refused.stderr
+    (tmp_path / "quorum" / "tools").rmdir()
+    for _ in range(2):
+        subprocess.run(command, cwd=tmp_path, capture_output=True, check=True)
+        made = {path.name: path.readlink() for path in (tmp_path / "quorum").iterdir() if path.is_symlink()}
+        assert made == {floor: Path("..", floor) for floor in FLOORS}
+
+
+@pytest.mark.heavy
 def test_no_other_distribution_owns_our_name() -> None:
     owners = {
         canonicalize_name(distribution.name)

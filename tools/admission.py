@@ -8,7 +8,7 @@ from typing import Protocol
 from quorum.tools.databases.base import Connector
 from quorum.tools.ledger import Ledger
 from quorum.tools.query import ErrorKind, Estimate, Limits, QueryError
-from quorum.tools.readable import size_text
+from quorum.tools.results.readable import size_text
 
 UNTOLD = "the engine does not tell"
 NOT_APPROVED = QueryError(

@@ -269,7 +269,7 @@ async def _kept(outcome: Outcome, folder: Path | None) -> Outcome:
     """The outcome with the file of its result, which is written to ``folder``."""
     if folder is None or isinstance(outcome, QueryError):
         return outcome
-    from quorum.tools.results import write_result
+    from quorum.tools.results.files import write_result
 
     return replace(outcome, file=await asyncio.to_thread(write_result, outcome.table, folder))
 
@@ -281,7 +281,7 @@ def _recorded(event: Mapping[str, Any], folder: Path | None) -> Outcome | None:
     if "error" in event:
         error = _error(event["error"])
         return error if error and error.kind not in PASSING else None
-    from quorum.tools.results import read_result
+    from quorum.tools.results.files import read_result
 
     try:
         file = folder / event["file"]

@@ -20,8 +20,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from quorum.knowledge.errors import ConfigurationError, QuorumError
-from quorum.knowledge.validation import first_in_words
+from quorum.knowledge.errors import ConfigurationError, QuorumError, first_in_words
 
 Feedback = Literal["gold", "user", "execution"]
 """Who says that an expert was wrong: a gold answer, the user, or that its SQL did not run."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from quorum.knowledge.errors import BudgetExceeded
-from quorum.tools.readable import size_text
+from quorum.tools.results.readable import size_text
 
 
 @dataclass

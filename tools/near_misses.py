@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from quorum.tools.execute import Database, execute
 from quorum.tools.query import QueryError
 from quorum.tools.sql import SyntaxProblem, parse_one_statement
-from quorum.tools.writing import write, written
+from quorum.tools.sql.writing import write, written
 
 if TYPE_CHECKING:
     from sqlglot import exp

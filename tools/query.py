@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from quorum.tools.readable import size_text
+from quorum.tools.results.readable import size_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -195,6 +195,6 @@ class QueryResult:
 
     def preview(self, rows: int = 20) -> list[list[Any]]:
         """The first ``rows`` rows as JSON-ready Python values."""
-        from quorum.tools.values import plain_rows
+        from quorum.tools.results.values import plain_rows
 
         return plain_rows(self.table.slice(0, rows))

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from quorum.knowledge.naming import write_name
-from quorum.knowledge.schema_grammar import write_row
-from quorum.knowledge.schema_headers import full_name
+from quorum.knowledge.schema.blocks import full_name
+from quorum.knowledge.schema.grammar import write_row
 from quorum.tools.databases.introspection import is_private
 from quorum.tools.execute import Database, execute
 from quorum.tools.query import QueryError
-from quorum.tools.writing import write
+from quorum.tools.sql.writing import write
 
 if TYPE_CHECKING:
     from quorum.knowledge.catalog import Catalog, Table

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from quorum.evals.recorded.online import DRAWN_EXPERT, DRAWN_ONCE, OnlineWeights
+from quorum.evals.recorded.weights import DRAWN_EXPERT, DRAWN_ONCE, OnlineWeights
 from quorum.evals.reports.format import one_line
 from quorum.evals.reports.vega import WIDTH, Spec, draw, legend
 from quorum.knowledge.errors import QuorumError

@@ -8,7 +8,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import zip_longest
 
-from quorum.evals.recorded.ballots import RecordedBallots
+from quorum.evals.recorded.candidates import RecordedBallots
 from quorum.graph.ballots import Ballot, Rules, Vote
 from quorum.graph.confidence import confidence
 from quorum.graph.consensus import hold_vote

@@ -12,12 +12,11 @@ from statistics import fmean
 
 import numpy as np
 
-from quorum.evals.recorded.ballots import ballots_of
-from quorum.evals.recorded.candidates import RecordedCandidates
+from quorum.evals.recorded.candidates import RecordedCandidates, ballots_of
 from quorum.evals.recorded.expected import arrivals
 from quorum.evals.records import Record
 from quorum.evals.reports.calibration import auroc
-from quorum.evals.scorers.spider2_rules import Spider2Gold
+from quorum.evals.scorers.spider2 import Spider2Gold
 from quorum.graph.ballots import Rules
 from quorum.graph.confidence import FEATURES, Calibration, features, load
 from quorum.graph.consensus import hold_vote

@@ -2,10 +2,10 @@
 
 Strategies that ask one are left out.
 
-Candidates are recorded ones or an evaluation's (``quorum.evals.recorded.ballots.Source``). Each model votes
-by itself; where there are several, all their candidates vote ``pooled`` as well, with weights that are
-learned online (``quorum.evals.recorded.online``) from the questions before, in their ids' order. A model that
-votes by itself is one expert, so that ``wma`` is ``majority`` there and ``rwma`` is ``random``.
+Candidates come from a ``quorum.evals.recorded.candidates.Source``: recorded ones, or an evaluation's. Each
+model votes by itself; where there are several, all their candidates vote ``pooled`` as well, with weights
+that are learned (``quorum.evals.recorded.weights``) from the questions before, in their ids' order. A model
+that votes by itself is one expert, so that ``wma`` is ``majority`` there and ``rwma`` is ``random``.
 
 Every row counts all questions of the folder. One that a model did not answer, or that the gold does not know,
 counts as wrong. Draws and ties count at their expectation, and stopping rules at the mean over random orders
@@ -19,11 +19,9 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
-from quorum.evals.recorded.ballots import POOLED, RecordedBallots, Source
-from quorum.evals.recorded.candidates import FINAL
+from quorum.evals.recorded.candidates import FINAL, POOLED, RecordedBallots, Source
 from quorum.evals.recorded.expected import Outcome, ReplayedVote, arrivals, expected
-from quorum.evals.recorded.learning import NEVER, Feedback, learn_question, start
-from quorum.evals.recorded.online import COMPARED, OnlineWeights
+from quorum.evals.recorded.weights import COMPARED, NEVER, Feedback, OnlineWeights, learn_question, start
 from quorum.evals.reports.statistics import bootstrap_interval
 from quorum.graph.ballots import Rules
 from quorum.graph.stopping import find_stopping

@@ -6,18 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from quorum.evals.folder import MANIFEST, EvalFolder, merged
 from quorum.evals.paths import check_folder
-from quorum.evals.recorded.evaluated import source_of_records
-from quorum.evals.recorded.learning import Feedback, at_once, learn
-from quorum.evals.recorded.online import OnlineWeights
 from quorum.evals.records import Asked, Manifest, Record
 from quorum.evals.reports.calibration import Calibration, calibrate
 from quorum.evals.reports.frame import Frame, answered, right
 from quorum.graph.options import RunOptions
 from quorum.knowledge.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from quorum.evals.recorded.weights import Feedback, OnlineWeights
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,9 @@ class Opened:
 
         Empty with a single expert.
         """
+        from quorum.evals.recorded.candidates import source_of_records  # votes, which only reports need
+        from quorum.evals.recorded.weights import at_once, learn
+
         source = source_of_records({it.id: it for it in self.frame.records}, self.places)
         return at_once(learn(source.as_in_paper()))
 

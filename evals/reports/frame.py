@@ -269,8 +269,8 @@ class Frame:
     def declared(self) -> dict[str, tuple[Mapping[str, str], Mean, Mean]]:
         """Return the scorer's metrics besides EX: declaration, mean over all, over answers.
 
-        Over all questions, what is missing, unanswered or unscorable counts as 0. Answers for which the metric
-        is not defined are left out of both.
+        Over all questions, what is missing, unanswered or unscorable counts as 0. An answer for which the
+        metric is not defined is left out of both.
         """
         measurable, given = self.measurable, [record for record in self.records if answered(record)]
         return {

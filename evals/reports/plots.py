@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any, TypeAlias
 
 from quorum.evals.recorded import curves
-from quorum.evals.recorded.online import OnlineWeights
+from quorum.evals.recorded.weights import OnlineWeights
 from quorum.evals.records import Record
 from quorum.evals.reports import taxonomy
 from quorum.evals.reports.evaluations import Opened
@@ -235,22 +235,20 @@ def histogram(value: Callable[[Record], float | None], title: str) -> Callable[[
             for place, (low, high) in enumerate(pairwise(bins))
             if (number := sum(low <= cost and (cost < high or place == len(bins) - 2) for cost in own))
         ]
+        scale = {"type": "log" if logarithmic else "linear", "nice": False}
         spec: Spec = {
             **_data(rows),
             "width": WIDTH,
             "height": 190,
             "mark": "bar",
             "encoding": {
-                "x": _axis(
-                    "low", title, bin="binned", scale={"type": "log" if logarithmic else "linear", "nice": False},
-                    axis={"values": whole} if whole else {},
-                ),
+                "x": _axis("low", title, bin="binned", scale=scale, axis={"values": whole} if whole else {}),
                 "x2": {"field": "high"},
                 "y": _axis("questions", "questions", axis={"tickMinStep": 1}),
                 "order": {"field": "order"},
                 "color": legend("kind", {it: colours[it] for it in kinds}, symbol="square")["color"],
             },
-        }  # fmt: skip
+        }
         means = ", ".join(f"{kind} {amount(sum(own) / len(own))}" for kind, own in kinds.items())
         return spec, f"mean of {title}: {means}.", f"Means: {means}."
 

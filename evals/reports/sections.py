@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
-from quorum.evals.recorded.learning import Feedback
-from quorum.evals.recorded.online import BOUNDED, DRAWN_EXPERT, DRAWN_ONCE, OnlineWeights
+from quorum.evals.recorded.weights import BOUNDED, DRAWN_EXPERT, DRAWN_ONCE, Feedback, OnlineWeights
 from quorum.evals.records import Effort, Linking, Record
 from quorum.evals.reports import taxonomy
 from quorum.evals.reports.calibration import Calibration, RiskPoint

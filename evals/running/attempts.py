@@ -4,24 +4,35 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import random
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from quorum.evals.folder import RUNS
 from quorum.evals.questions import EvalQuestion
-from quorum.evals.records import ENDPOINTS, Record
-from quorum.evals.running.asking import asked, no_reply, user_of
-from quorum.evals.running.course import course_of
+from quorum.evals.records import ENDPOINTS, Asking, ChoiceRow, Record
 from quorum.evals.running.databases import Databases, OpenDatabase, replace_options
 from quorum.evals.running.evaluation import Evaluation
-from quorum.evals.running.failures import OUTSIDE, kind_of, message_of, wanted
-from quorum.evals.running.judging import judge, judge_nothing, judged, record_of
 from quorum.evals.running.linking import SchemaShown, gold_part, linking_of_schema
-from quorum.evals.running.writer import RUNS
+from quorum.evals.running.run_events import course_of
+from quorum.evals.running.verdicts import (
+    OUTSIDE,
+    judge,
+    judge_nothing,
+    judged,
+    kind_of,
+    message_of,
+    record_of,
+    wanted,
+)
+from quorum.evals.scorers.base import Scorer
 from quorum.graph.answer import Answer
 from quorum.graph.answering import answer_question
+from quorum.graph.clarification import Clarification
 from quorum.graph.context import Context, open_context
 from quorum.graph.machine import check_machine
 from quorum.graph.nodes import voting
@@ -279,3 +290,21 @@ def _usage(found: RunFolder) -> dict[str, Any]:
     except (QuorumError, OSError, KeyError, TypeError):
         return {}
     return usage_dict(spent.total, spent.by_agent, spent.by_model, spent.seconds)
+
+
+def user_of(question: EvalQuestion, scorer: Scorer, seed: int) -> Asking:
+    """The user of a question before they are asked: of several readings they mean one, drawn by the seed."""
+    readings = len(question.gold_sql) if scorer.by_reading else 0
+    intent = random.Random(f"{seed} {question.id}").randrange(readings) if readings else None
+    return Asking(readings, intent)
+
+
+def asked(user: Asking, choices: Sequence[Mapping[str, Any]]) -> Asking:
+    """The user with what the run asked them, as its trace has it; nobody has judged it yet."""
+    rows = (ChoiceRow(str(each["label"]), str(each["says"]), str(each["sql"])) for each in choices)
+    return replace(user, choices=tuple(rows))
+
+
+def no_reply(_: Clarification) -> str:
+    """What the run hears: the vote stands as it is."""
+    return ""

@@ -13,7 +13,7 @@ from quorum.evals.scorers.base import RunSql
 from quorum.graph.options import RunOptions
 from quorum.graph.resources import OpenModels, Resources, open_models, open_resources, read_catalog
 from quorum.knowledge.catalog import Catalog
-from quorum.knowledge.documents import Documents
+from quorum.knowledge.documents.search import Documents
 from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases import connect
 from quorum.tools.execute import Database, QueryCache, execute

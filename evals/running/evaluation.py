@@ -17,7 +17,7 @@ from quorum.evals.records import Asked, Manifest
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import recipe_of
 from quorum.graph.values import NEVER
-from quorum.knowledge.documents import Documents
+from quorum.knowledge.documents.search import Documents
 from quorum.knowledge.errors import ConfigurationError
 from quorum.knowledge.verified import KnowledgeBase
 from quorum.tools.triplet_store import FILE as TRIPLETS
@@ -43,7 +43,7 @@ class Evaluation:
         gold: Show each question only those parts of the schema that its gold needs, where that is known; None
             in all ordinary evaluations.
         simulated: A user who knows the gold is asked where ``options.clarify`` asks one
-            (``quorum.evals.running.asking``).
+            (``quorum.evals.running.attempts``).
         api_key, chat_models: As ``quorum.graph.resources.open_resources``.
     """
 

@@ -11,8 +11,8 @@ from quorum.evals.questions import EvalQuestion, GoldParts
 from quorum.evals.records import Linking
 from quorum.graph.runs import RunFolder
 from quorum.knowledge.catalog import Catalog
-from quorum.tools.linking import Linked, prune, union, used
 from quorum.tools.sql import SyntaxProblem
+from quorum.tools.sql.linking import Linked, prune, union, used
 
 
 @dataclass

@@ -21,15 +21,15 @@ from quorum.evals.questions import EvalQuestion, Suite
 from quorum.evals.running.databases import catalog_of
 from quorum.evals.running.linking import golds_of
 from quorum.knowledge.catalog import Catalog
-from quorum.knowledge.column_index import ColumnIndex
-from quorum.knowledge.compress import render
 from quorum.knowledge.errors import DatabaseUnavailable
-from quorum.knowledge.index import Embedder
-from quorum.tools.linking import Linked, prune
+from quorum.knowledge.schema.render import render
+from quorum.knowledge.search.columns import ColumnIndex
+from quorum.knowledge.search.index import Embedder
 from quorum.tools.models.embedding_cache import CachedEmbedder
+from quorum.tools.sql.linking import Linked, prune
 
 if TYPE_CHECKING:
-    from quorum.knowledge.index import Vectors
+    from quorum.knowledge.search.index import Vectors
 
 TABLES_AT = (1, 3, 5, 10, 20)
 COLUMNS_AT = (10, 30, 100)

@@ -34,9 +34,9 @@ from quorum.evals.scorers.base import (
     Verdict,
     unscorable,
 )
-from quorum.evals.scorers.reproduction import check_queries
+from quorum.evals.scorers.gold_check import check_queries
 from quorum.evals.scorers.rows import NoRows, Pair, Rows, given_by, run_rows
-from quorum.evals.scorers.spider1_rules import order_counts
+from quorum.evals.scorers.spider1 import order_counts
 
 AMBIGUOUS, PLAIN = "ambiguous", "plain"
 """Whether a question has several right readings: its group ``ambiguity``."""

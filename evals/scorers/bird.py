@@ -1,7 +1,8 @@
-"""BIRD's execution accuracy and soft F1.
+"""BIRD's execution accuracy and soft F1, on the rows of two results.
 
-Source: bird-bench/mini_dev (Li et al., 2024), on the rules of ``bird_rules``. What differs from the
-official programs:
+Source: bird-bench/mini_dev (Li et al., 2024), ``evaluation_ex.py`` and ``evaluation_f1.py`` of commit
+2932a2b, which pairs rows by their place; an earlier one took the order of Python's sets, which is chance. Set
+match is that of BIRD's first program (2023) as well. What differs from the official programs:
 
 - They stop gold and prediction after 30 s together, and then score 0; here a query has the limits of
   ``quorum.evals.running.databases.GOLD_LIMITS``, an answer's no more seconds than in its run, and one that is
@@ -26,9 +27,8 @@ from quorum.evals.scorers.base import (
     Verdict,
     unscorable,
 )
-from quorum.evals.scorers.bird_rules import set_difference, soft_f1
-from quorum.evals.scorers.reproduction import check_queries
-from quorum.evals.scorers.rows import Given, NoRows, Pair, given_by
+from quorum.evals.scorers.gold_check import check_queries
+from quorum.evals.scorers.rows import Given, NoRows, Pair, Rows, given_by
 
 SOFT_F1 = "soft_f1"
 
@@ -82,3 +82,37 @@ def _rank(verdict: Verdict) -> tuple[float, ...]:
     """Better verdicts are larger; those that are not defined are the least."""
     values = (verdict.metrics[name] for name in (EX, SOFT_F1))
     return tuple(-1.0 if value is None else value for value in values)
+
+
+def set_difference(gold: Rows, found: Rows) -> str:
+    """How the set of rows differs from the gold's, in words; empty if they are the same.
+
+    Order and repetition of rows do not count; order of columns does, their names do not.
+    """
+    expected, given = set(gold), set(found)
+    if expected == given:
+        return ""
+    missing, surplus = len(expected - given), len(given - expected)
+    return f"{missing} of the gold's {len(expected)} different rows are missing, {surplus} are surplus"
+
+
+def soft_f1(gold: Rows, found: Rows) -> float:
+    """F1 of the cells, rows paired by their place once repeated ones are left out, 0 to 1.
+
+    Within a pair, each value of one row is looked for anywhere in the other, and weighs one part in the
+    number of the gold's columns; a row without a partner weighs 1. Two empty results score 1.
+    """
+    if not gold and not found:
+        return 1.0
+    expected, given = list(dict.fromkeys(gold)), list(dict.fromkeys(found))
+    hits = surplus = missing = 0.0
+    for right, row in zip(expected, given, strict=False):
+        hit = sum(value in right for value in row)
+        hits += hit / len(right)
+        surplus += (len(row) - hit) / len(right)
+        missing += sum(value not in row for value in right) / len(right)
+    surplus += max(0, len(given) - len(expected))
+    missing += max(0, len(expected) - len(given))
+    precision = hits / (hits + surplus) if hits else 0.0
+    recall = hits / (hits + missing) if hits else 0.0
+    return 2 * precision * recall / (precision + recall) if hits else 0.0

@@ -1,18 +1,45 @@
-"""defog's match of results (sql-eval), as a scorer; ``quorum.evals.scorers.defog_rules`` has the rules.
+"""defog's match of results (sql-eval, ``eval/eval.py`` as of 2025), without pandas.
 
-What differs from the official program besides what is said there:
+The rules, as that program applies them to the result of each accepted query:
 
-- It stops a query after 10 s; here a query has the limits of ``quorum.evals.running.databases.GOLD_LIMITS``,
-  an answer's no more seconds than in its run, and one that is cut by them does not match.
-- A prediction that the guard or the lint refuses is wrong; the official program executes whatever it gets.
+1. *Exact*: both results are the same cell by cell; or they are after duplicate rows are taken away, the
+   columns are sorted by name and the rows by all columns. No tolerance. NULL equals NULL, but in a column
+   of numbers only at that second look, for it is NaN at first.
+2. *Subset*: the gold has rows, and each of its columns, sorted by itself, equals a column of the prediction
+   that no gold column before took (the first one that fits, no other is tried); and the columns so paired
+   are the same table after duplicate rows are taken away and the rows are sorted. Names do not count.
+   Numbers may differ by 1e-5 relative or 1e-8 absolute, but for columns of whole numbers without NULL.
+3. Order counts where the question's category is ``order_by`` or its text has the word "order", "sort" or
+   "arrange": rows are not sorted then. In the exact comparison they are sorted even so where the SQL has an
+   ORDER BY: by the columns that the text after its first ORDER BY names, up to a comma, bracket or
+   semicolon, then by all others, all in one direction: ascending if that text says ASC, else descending.
+4. NULL comes last in either direction. Text is compared by code points; numbers come before text.
+
+Integers beside NULL or fractions are doubles, as pandas holds them. Compared with the program on pandas 2.2;
+with pandas 3 that fails on texts beside NULL. Verdicts differ on purpose
+
+- where the program ends with an error and so counts the answer as wrong: at sorting by one of several
+  columns of the same name (here their places are added to the names, as the program does later on), at
+  sorting values of several kinds, and at an accepted query that fails (left out here);
+- where it compares results of different shapes at first look: numpy stretches the one to the shape of the
+  other, so that an empty result is "exactly" any single row of as many columns, and one column is two
+  columns of the same values. Here they are not the same;
+- where a query takes more than 10 s, after which the program stops it: here it has the limits of
+  ``quorum.evals.running.databases.GOLD_LIMITS``, an answer's no more seconds than in its run;
+- where the guard or the lint refuses a prediction, which the program would execute: it is wrong here.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -31,12 +58,10 @@ from quorum.evals.scorers.base import (
     unscorable,
     wrong,
 )
-from quorum.evals.scorers.defog_rules import Grid, asks_for_order, exact, subset
-from quorum.evals.scorers.reproduction import check_queries
+from quorum.evals.scorers.gold_check import check_queries
 from quorum.evals.scorers.rows import NoRows, given_rows, run_rows, whole
-from quorum.evals.tabular.frames import frame_of, read_frame
-from quorum.evals.tabular.tables import NULLS
-from quorum.tools.results import csv_lines
+from quorum.evals.tables import NULLS, Frame, cells, frame_of, read_frame
+from quorum.tools.results.files import csv_lines
 
 EXACT = "exact"
 """Name of the metric that wants the same result, without a column more."""
@@ -155,3 +180,189 @@ def _difference(found: Grid, gold: Grid) -> str:
     if len(gold.names) > len(found.names):
         return f"{count(len(found.names), 'column')}, the gold has {len(gold.names)}"
     return "other values, or another order of rows"
+
+
+Cells: TypeAlias = list[Any]
+"""A column: int, float, bool, str, bytes, and None for NULL."""
+
+RELATIVE, ABSOLUTE = 1e-5, 1e-8  # pandas' assert_series_equal
+ORDER_WORDS = re.compile(r"\b(order|sort|arrange)\b", re.IGNORECASE)
+ORDER_BY = re.compile(r"ORDER BY", re.IGNORECASE)
+ORDER_KEY = re.compile(r"(?<=ORDER BY)(.*?)(?=[;,)]|$)", re.IGNORECASE)
+NO_NAMES = frozenset({"desc", "asc", "nulls", "last", "first", "limit"})
+
+
+def accepted_queries(text: str) -> list[str]:
+    """The queries that a question's ``query`` stands for, in the order in which they are tried.
+
+    They are separated by semicolons. Of the columns in the first pair of braces any subset but the empty
+    one may be shown, smaller ones first, and ``GROUP BY {}`` behind it stands for the same columns.
+    """
+    found: list[str] = []
+    for query in filter(None, map(str.strip, text.split(";"))):
+        start = query.find("{")
+        end = query.find("}", start + 1)
+        if start < 0 or end < 0:
+            found.append(query)
+            continue
+        options = query[start + 1 : end].split(",")
+        for size in range(1, len(options) + 1):
+            for chosen in combinations(options, size):
+                columns = ", ".join(chosen)
+                rest = query[end + 1 :].replace("GROUP BY {}", f"GROUP BY {columns}")
+                found.append(query[:start] + columns + rest)
+    return found
+
+
+def asks_for_order(category: str, question: str) -> bool:
+    """Whether the order of rows counts (rule 3)."""
+    return category == "order_by" or bool(ORDER_WORDS.search(question))
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A result as plain values.
+
+    Attributes:
+        names: Unique.
+        columns: Of equal length.
+    """
+
+    names: tuple[str, ...]
+    columns: tuple[Cells, ...]
+
+    @classmethod
+    def of(cls, names: Sequence[str], columns: Iterable[Sequence[Any]]) -> Grid:
+        """A grid of columns as they come; names may repeat."""
+        return cls(_unique(names), tuple(_as_held(list(column)) for column in columns))
+
+    @classmethod
+    def of_rows(cls, names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> Grid:
+        """A grid of rows as a database gives them."""
+        return cls.of(names, zip(*rows, strict=True) if rows else [() for _ in names])
+
+    @classmethod
+    def of_frame(cls, frame: Frame) -> Grid:
+        """A grid of what was read from a CSV file."""
+        return cls.of(frame.names, map(cells, frame.columns))
+
+    @property
+    def rows(self) -> int:
+        return len(self.columns[0]) if self.columns else 0
+
+
+def exact(gold: Grid, found: Grid, *, ordered: bool, gold_sql: str = "", found_sql: str = "") -> bool:
+    """Whether two results are the same (rule 1).
+
+    Args:
+        ordered: See ``asks_for_order``.
+        gold_sql: The question's ``query``, all that is accepted; its first ORDER BY counts.
+        found_sql: Of the prediction.
+    """
+    if _shape(gold) == _shape(found) and gold.columns == found.columns and not _has_nan(gold):
+        return True
+    first, second = _normalised(gold, ordered, gold_sql), _normalised(found, ordered, found_sql)
+    return _shape(first) == _shape(second) and first.columns == second.columns
+
+
+def subset(gold: Grid, found: Grid, *, ordered: bool) -> bool:
+    """Whether the gold's columns are all in a result (rule 2)."""
+    if not gold.rows:
+        return False
+    free = {index: _sorted(column) for index, column in enumerate(found.columns)}
+    taken: list[Cells] = []
+    for column in gold.columns:
+        wanted = _sorted(column)
+        match = next((index for index, other in free.items() if _agree(wanted, other)), None)
+        if match is None:
+            return False
+        del free[match]
+        taken.append(found.columns[match])
+    first = _normalised(gold, ordered)
+    second = _normalised(Grid(gold.names, tuple(taken)), ordered)
+    return all(_agree(a, b) for a, b in zip(first.columns, second.columns, strict=True))
+
+
+def _shape(grid: Grid) -> tuple[int, int]:
+    return grid.rows, len(grid.columns)
+
+
+def _has_nan(grid: Grid) -> bool:
+    """Whether pandas would hold a NULL as NaN: it stands in a column of numbers."""
+    types = ({type(value) for value in column} for column in grid.columns)
+    return any(type(None) in kinds and float in kinds and str not in kinds for kinds in types)
+
+
+def _as_held(column: Cells) -> Cells:
+    """Whole numbers as doubles where NULL or a double stands among them."""
+    kinds = {type(value) for value in column}
+    if int in kinds and kinds <= {int, float, type(None)} and len(kinds) > 1:
+        return [None if value is None else float(value) for value in column]
+    return column
+
+
+def _unique(names: Sequence[str]) -> tuple[str, ...]:
+    """Names that repeat with their places added."""
+    counts = Counter(names)
+    return tuple(f"{name}_{place}" if counts[name] > 1 else name for place, name in enumerate(names))
+
+
+def _rank(value: Any) -> tuple[int, Any]:
+    kind = 2 if isinstance(value, bytes) else 1 if isinstance(value, str) else 0
+    return kind, value
+
+
+def _sorted(column: Cells) -> Cells:
+    known = sorted((value for value in column if value is not None), key=_rank)
+    return known + [None] * (len(column) - len(known))
+
+
+def _agree(first: Cells, second: Cells) -> bool:
+    """Whether two columns are the same cell by cell, numbers within the tolerance."""
+    if len(first) != len(second):
+        return False
+    if first == second:
+        return True
+    if _whole(first) or _whole(second):
+        return False
+    return all(a == b or _close(a, b) for a, b in zip(first, second, strict=True))
+
+
+def _whole(column: Cells) -> bool:
+    return all(isinstance(value, int) for value in column)
+
+
+def _close(a: Any, b: Any) -> bool:
+    numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in (a, b))
+    return numbers and math.isclose(a, b, rel_tol=RELATIVE, abs_tol=ABSOLUTE)
+
+
+def _normalised(grid: Grid, ordered: bool, sql: str = "") -> Grid:
+    """The grid without duplicate rows, its columns and rows arranged as rules 1 and 3 say."""
+    rows = list(dict.fromkeys(zip(*grid.columns, strict=True)))
+    place = {name: index for index, name in enumerate(grid.names)}
+    by = shown = sorted(grid.names)
+    ascending = True
+    if ordered:
+        words = _order_words(sql)
+        leading = [word for word in words if word in place and word.lower() not in NO_NAMES]
+        others = [name for name in shown if name not in leading]
+        by, shown = (leading + others, others + leading) if ORDER_BY.search(sql) else ([], shown)
+        kinds = {word.upper() for word in words}
+        ascending = "ASC" in kinds and "DESC" not in kinds
+    for name in reversed(by):
+        rows = _arranged(rows, place[name], ascending)
+    return Grid(tuple(shown), tuple([row[place[name]] for row in rows] for name in shown))
+
+
+def _order_words(sql: str) -> list[str]:
+    """The words after the first ORDER BY that something ends, without the tables before the columns."""
+    found = ORDER_KEY.search(sql)
+    return [word.rsplit(".", 1)[-1].replace("(", "") for word in found[1].split()] if found else []
+
+
+def _arranged(rows: list[tuple[Any, ...]], place: int, ascending: bool) -> list[tuple[Any, ...]]:
+    """Rows sorted by one column; those that tie keep their order, NULL comes last."""
+    known = [row for row in rows if row[place] is not None]
+    known.sort(key=lambda row: _rank(row[place]), reverse=not ascending)
+    return known + [row for row in rows if row[place] is None]

@@ -3,7 +3,7 @@
 Names and order of columns do not count. Rows are a multiset, unless the accepted query sorts its result (an
 ORDER BY outside of all brackets): then their order counts, that of rows that tie as well. Numbers agree
 within a hundredth, and within 0.5 % where that is less; whole numbers only if equal
-(``quorum.tools.cells.agree``). An empty result equals an empty gold of as many columns.
+(``quorum.tools.results.cells.agree``). An empty result equals an empty gold of as many columns.
 
 The gold of a question is its result file; without one, the result of any of its accepted queries.
 """
@@ -33,12 +33,12 @@ from quorum.evals.scorers.base import (
     unscorable,
     wrong,
 )
-from quorum.evals.scorers.reproduction import check_queries
+from quorum.evals.scorers.gold_check import check_queries
 from quorum.evals.scorers.rows import NoRows, whole
-from quorum.evals.tabular.tables import read_csv, read_table
+from quorum.evals.tables import read_csv, read_table
 from quorum.knowledge.errors import QuorumError
-from quorum.tools.canonical import canonical
-from quorum.tools.results import equal, relation
+from quorum.tools.results.canonical import canonical
+from quorum.tools.results.compare import equal, relation
 from quorum.tools.sql import SyntaxProblem, parse_statements
 
 if TYPE_CHECKING:

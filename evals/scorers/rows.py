@@ -2,7 +2,7 @@
 
 Those programs compare values with ``==``: 1 equals 1.0, and neither equals the text '1'. An Arrow column
 has one type, so a column of several storage classes arrives as doubles or as text
-(``tools/databases/sqlite_values.py``); for such columns the database is asked once more, with ``typeof``.
+(``tools/databases/sqlite/values.py``); for such columns the database is asked once more, with ``typeof``.
 What cannot be mended:
 
 - Text that is not UTF-8: its bytes come escaped, where Spider's program leaves them out and BIRD's fails.
@@ -25,9 +25,9 @@ import pyarrow as pa
 
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.scorers.base import Prediction, RunSql, Scorer, Verdict, predicted_by, unscorable
-from quorum.evals.tabular.frames import UnreadableCsv
+from quorum.evals.tables import UnreadableCsv
 from quorum.tools.query import QueryError, QueryResult
-from quorum.tools.results import plain_column
+from quorum.tools.results.values import plain_column
 
 Rows: TypeAlias = list[tuple[Any, ...]]
 

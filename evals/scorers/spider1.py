@@ -1,8 +1,8 @@
 """Spider 1.0's execution match, as the official test-suite evaluation judges it.
 
-Source: taoyds/test-suite-sql-eval (Zhong et al., 2020), ``evaluation.py --etype exec`` without
-``--plug_value``. Gold and prediction are executed, DISTINCT taken out of both, and the results compared as
-``spider1_rules.difference`` says. What differs from the official program:
+Source: taoyds/test-suite-sql-eval (Zhong et al., 2020), ``exec_eval.py`` and ``parse.py``, as of 2024:
+``evaluation.py --etype exec`` without ``--plug_value``. Gold and prediction are executed, DISTINCT taken out
+of both, and the results compared (``difference``). What differs from the official program:
 
 - It compares on every SQLite file in the database's folder; here it is the benchmark's own database only.
   Scores on the distilled test suite are lower.
@@ -14,14 +14,18 @@ Source: taoyds/test-suite-sql-eval (Zhong et al., 2020), ``evaluation.py --etype
 from __future__ import annotations
 
 import asyncio
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from quorum.evals.questions import EvalQuestion
+from quorum.evals.reports.format import count
 from quorum.evals.scorers.base import EX, GoldCheck, Metric, Prediction, RunSql, Scorer, Verdict, unscorable
-from quorum.evals.scorers.reproduction import check_queries
-from quorum.evals.scorers.rows import Given, NoRows, given_by
-from quorum.evals.scorers.spider1_rules import difference, executed_text, order_counts
+from quorum.evals.scorers.gold_check import check_queries
+from quorum.evals.scorers.rows import Given, NoRows, Rows, given_by
 
 KEEP_DISTINCT = "ex_keep_distinct"
 """Name of the metric that judges the results as they are."""
@@ -128,3 +132,137 @@ def _reason(official: _Judged, kept: _Judged, *, as_given: bool) -> str:
     else:
         return reason
     return f"{reason} ({note})" if reason else f"a match, {note}"
+
+
+TYPED_APART = (("> =", ">="), ("< =", "<="), ("! =", "!="))
+"""Operators that tokenised predictions write in two, mended wherever they stand (``postprocess``)."""
+
+CURRENT_YEAR = re.compile(r"YEAR\s*\(\s*CURDATE\s*\(\s*\)\s*\)\s*", re.IGNORECASE)
+
+
+def executed_text(sql: str, *, keep_distinct: bool) -> str:
+    """The text that the official program executes for a query.
+
+    Args:
+        keep_distinct: Its flag of that name. Without it every DISTINCT is taken out, and what follows
+            the first statement is left away.
+    """
+    for apart, joined in TYPED_APART:
+        sql = sql.replace(apart, joined)
+    text = sql if keep_distinct else _without_distinct(sql)
+    return CURRENT_YEAR.sub("2020", text)
+
+
+def order_counts(gold: str) -> bool:
+    """Whether the rows' order counts: if the gold's text says so, wherever."""
+    return "order by" in gold.lower()
+
+
+def _without_distinct(sql: str) -> str:
+    """The first statement without the word DISTINCT, quoted names and texts untouched."""
+    from sqlglot.errors import SqlglotError
+    from sqlglot.tokenizer_core import TokenType
+
+    from quorum.tools.sql import sqlglot_dialect
+
+    try:
+        tokens = sqlglot_dialect("sqlite").tokenize(sql)
+    except SqlglotError:  # no query then, and refused when it is run
+        return sql
+    kept: list[str] = []
+    start = 0
+    for token in tokens:
+        if token.token_type == TokenType.SEMICOLON:
+            return "".join([*kept, sql[start : token.end + 1]])
+        if token.token_type == TokenType.DISTINCT:
+            kept.append(sql[start : token.start])
+            start = token.end + 1
+    return "".join([*kept, sql[start:]])
+
+
+def difference(gold: Rows, found: Rows, *, ordered: bool) -> str:
+    """How a result differs from the gold, in words; empty if they are the same (``result_eq``).
+
+    They are if some permutation of the columns makes the same rows, as often each, in the same order if
+    that counts. Names do not count. Two empty results are the same whatever their columns.
+    """
+    if not gold and not found:
+        return ""
+    if len(gold) != len(found):
+        return f"it has {count(len(found), 'row')}, the gold {len(gold)}"
+    if len(gold[0]) != len(found[0]):
+        return f"it has {count(len(found[0]), 'column')}, the gold {len(gold[0])}"
+    if not _quickly_alike(gold, found, ordered):
+        return "its values are not the gold's" + (", or their order is another" if ordered else "")
+    columns, others = list(zip(*gold, strict=True)), list(zip(*found, strict=True))
+    same = Counter(columns) == Counter(others) if ordered else _permuted(columns, others)
+    return "" if same else "its rows pair the gold's values in another way"
+
+
+def _quickly_alike(gold: Rows, found: Rows, ordered: bool) -> bool:
+    """The official program's quick rejection, which decides: each row sorted by its values' text.
+
+    It rejects more than it should where 10 stands beside 10.5 in one result, and 10.0 in the other:
+    equal values whose texts sort another way.
+    """
+    left, right = [_by_text(row) for row in gold], [_by_text(row) for row in found]
+    return left == right if ordered else set(left) == set(right)
+
+
+def _by_text(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(sorted(row, key=lambda value: f"{value}{type(value)}"))
+
+
+def _permuted(gold: Sequence[tuple[Any, ...]], found: Sequence[tuple[Any, ...]]) -> bool:
+    """Whether the columns can be paired so that the rows are the same multiset.
+
+    Columns are paired one by one; each pairing splits the rows into finer classes, which must stay
+    equally large in both results. Equal columns are tried once. Gold columns that few others can be are
+    paired first.
+    """
+    places: dict[frozenset[tuple[Any, int]], list[int]] = {}
+    for i, column in enumerate(found):
+        places.setdefault(_values(column), []).append(i)
+    like = [places.get(_values(column), []) for column in gold]
+    order = sorted(range(len(gold)), key=lambda i: (len(like[i]), -len(set(gold[i]))))
+
+    def choices(depth: int, before: _Classes) -> Iterator[tuple[int, _Classes]]:
+        tried: set[tuple[Any, ...]] = set()
+        for i in like[order[depth]]:
+            if i not in taken and found[i] not in tried:
+                tried.add(found[i])
+                if (classes := _split(before, gold[order[depth]], found[i])) is not None:
+                    yield i, classes
+
+    taken: list[int] = []
+    start = ([0] * len(gold[0]), [0] * len(gold[0]))
+    levels = [choices(0, start)]
+    while levels:  # a loop, because a result may have more columns than Python nests calls
+        step = next(levels[-1], None)
+        if step is None:
+            levels.pop()
+            if taken:
+                taken.pop()
+            continue
+        taken.append(step[0])
+        if len(taken) == len(gold):
+            return True
+        levels.append(choices(len(taken), step[1]))
+    return False
+
+
+def _values(column: tuple[Any, ...]) -> frozenset[tuple[Any, int]]:
+    """Each value and how often it occurs."""
+    return frozenset(Counter(column).items())
+
+
+_Classes = tuple[list[int], list[int]]
+"""The class of each row of the gold, and of each row of the other result."""
+
+
+def _split(before: _Classes, gold: tuple[Any, ...], found: tuple[Any, ...]) -> _Classes | None:
+    """The rows' classes with one more column; None if they are not equally large in both results."""
+    numbers: dict[tuple[int, Any], int] = {}
+    left = [numbers.setdefault(pair, len(numbers)) for pair in zip(before[0], gold, strict=True)]
+    right = [numbers.get(pair, -1) for pair in zip(before[1], found, strict=True)]
+    return (left, right) if Counter(left) == Counter(right) else None

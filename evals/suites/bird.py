@@ -28,8 +28,8 @@ def load(folder: Path) -> Suite:
 
     Questions have ``db_id``, ``question``, ``evidence``, ``SQL`` and ``difficulty``; databases lie in
     ``dev_databases/<db>/<db>.sqlite``, the descriptions of their columns in ``database_description/*.csv``
-    beside them, which whoever opens the database reads (``quorum.knowledge.described``). A question's id is
-    its ``question_id``, or its place where the first release has none.
+    beside them, read when the database is opened (``quorum.knowledge.definitions.descriptions``). A
+    question's id is its ``question_id``, or its place where the first release has none.
 
     Raises:
         ConfigurationError: The questions or every database is missing, or a question is damaged.

@@ -11,8 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from quorum.evals.questions import EvalQuestion, Suite
-from quorum.evals.scorers.defog import DefogScorer
-from quorum.evals.scorers.defog_rules import accepted_queries
+from quorum.evals.scorers.defog import DefogScorer, accepted_queries
 from quorum.evals.suites.files import read_lines, sqlite_url, text_of
 from quorum.knowledge.errors import ConfigurationError
 

@@ -10,7 +10,7 @@ from quorum.graph.context import Context
 from quorum.graph.nodes.step import Update
 from quorum.graph.state import Doubted, RunState
 from quorum.tools.execute import QueryCache
-from quorum.tools.results import read_result
+from quorum.tools.results.files import read_result
 from quorum.tools.silent_errors import suspicions
 
 AGENT = "checks"

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 
 from quorum.agents.role import MAX_ASSUMPTIONS, sentence
-from quorum.agents.turns import MAX_READINGS
+from quorum.agents.writers import MAX_READINGS
 from quorum.graph.answer import (
     Answer,
     AnswerCandidate,
@@ -26,9 +26,9 @@ from quorum.graph.state import Candidate, Remarks, RunState, order_counts
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import QuorumError
 from quorum.tools.experts import Feedback
-from quorum.tools.linking import table_marks, used
 from quorum.tools.query import ErrorKind
 from quorum.tools.sql import SyntaxProblem
+from quorum.tools.sql.linking import table_marks, used
 from quorum.tools.urls import locations
 
 INCOMPLETE = "The trace is incomplete: {}"

@@ -12,15 +12,15 @@ from typing import Literal
 
 from quorum.graph.ballots import UNANSWERABLE
 from quorum.graph.context import Context
-from quorum.graph.nodes.narrowing import show
+from quorum.graph.nodes.schema_linking import show
 from quorum.graph.nodes.step import Update
 from quorum.graph.nodes.voting import candidate_input
 from quorum.graph.state import RunState
 from quorum.knowledge.catalog import Catalog
-from quorum.knowledge.compress import render
-from quorum.tools.linking import Linked, prune, union, used
+from quorum.knowledge.schema.render import render
 from quorum.tools.sample_rows import SampleRows, sample_rows
 from quorum.tools.sql import SyntaxProblem
+from quorum.tools.sql.linking import Linked, prune, union, used
 
 
 async def show_rows(state: RunState, context: Context, *, max_rows: int, max_tables: int) -> Update:

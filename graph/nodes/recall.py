@@ -12,9 +12,9 @@ from quorum.graph.nodes.results import keep_result
 from quorum.graph.nodes.step import Update
 from quorum.graph.state import Candidate, RunState
 from quorum.tools.execute import execute
-from quorum.tools.linking import changed_tables
 from quorum.tools.query import QueryError
 from quorum.tools.sql import fixed_dates
+from quorum.tools.sql.linking import changed_tables
 
 CONFIDENCE = 0.98
 """Of an answer that a person has verified: by rule, for no recorded vote shows it."""

@@ -10,8 +10,7 @@ from typing import Annotated, Any, ClassVar, Self, get_type_hints
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from quorum.graph.options import RunOptions
-from quorum.knowledge.errors import ConfigurationError
-from quorum.knowledge.validation import first_in_words
+from quorum.knowledge.errors import ConfigurationError, first_in_words
 
 MOST = 100
 """No limit of a recipe may be set higher."""

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from quorum.agents.knowledge_retriever import TRIPLETS
+from quorum.graph.nodes.retrieval import TRIPLETS
 from quorum.graph.recipes import recap
 from quorum.graph.recipes.recap import Exploring, Recap
 from quorum.graph.recipes.recipe import switch
-from quorum.knowledge.value_index import SHOWN
+from quorum.knowledge.search.values import SHOWN
 
 
 @dataclass(frozen=True)

@@ -231,7 +231,7 @@ def write_csv(answer: Answer, out: TextIO) -> bool:
     Raises:
         QuorumError: The result's file is gone or damaged.
     """
-    from quorum.tools.results import csv_lines
+    from quorum.tools.results.files import csv_lines
 
     if not answer.columns:
         return False

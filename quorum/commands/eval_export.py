@@ -11,7 +11,7 @@ from quorum.text import count, one_line
 
 if TYPE_CHECKING:
     from quorum.evals.records import Manifest
-    from quorum.evals.submissions.export import Exported, Format
+    from quorum.evals.submissions import Exported, Format
 
 FORMATS = ("spider2-csv", "spider2-sql", "bird")
 SHOWN = 20
@@ -42,7 +42,7 @@ def command(folder: Path, kind: Format, out: Path, force: bool, verbose: bool) -
     """
     from quorum.evals.paths import check_no_file
     from quorum.evals.reports.evaluations import open_evaluation
-    from quorum.evals.submissions.export import export
+    from quorum.evals.submissions import export
 
     check_no_file(out, hint="Give another --out: a folder.")
     found = open_evaluation(folder)

@@ -18,7 +18,7 @@ from quorum.text import count, one_line, printable
 if TYPE_CHECKING:
     from quorum.evals.reports.statistics import Mean
     from quorum.evals.scorers.base import Metric
-    from quorum.evals.submissions.scoring import Scores
+    from quorum.evals.scoring import Scores
     from quorum.render import OnDone
 
 SPIDER2 = {"spider2": "", "spider2-lite": "lite", "spider2-local": "lite", "spider2-snow": "snow"}
@@ -82,7 +82,7 @@ def _scored(
     ids: tuple[str, ...] | None,
     on_done: OnDone,
 ) -> Scores:
-    from quorum.evals.submissions.scoring import open_gold, score_results, score_suite
+    from quorum.evals.scoring import open_gold, score_results, score_suite
     from quorum.evals.suites import part_of
     from quorum.suites import needed, open_suite
 

@@ -15,7 +15,7 @@ from rich.text import Text
 from quorum.text import count, one_line, printable
 
 if TYPE_CHECKING:
-    from quorum.evals.submissions.verification import Verification
+    from quorum.evals.scoring import Verification
 
 NOT_ALL_OK = 1
 
@@ -50,7 +50,7 @@ def command(
     """
     from quorum.evals.paths import write_text
     from quorum.evals.questions import read_ids
-    from quorum.evals.submissions.verification import verify_gold
+    from quorum.evals.scoring import verify_gold
     from quorum.evals.suites import part_of
     from quorum.render import counting
     from quorum.suites import open_suite
@@ -75,7 +75,7 @@ def command(
 
 def _show(name: str, found: Verification) -> None:
     """A table of states with counts, then every question that is not ok, with its reason."""
-    from quorum.evals.submissions.verification import MEANINGS
+    from quorum.evals.scoring import MEANINGS
     from quorum.render import console
 
     out = console()

@@ -82,7 +82,7 @@ async def _by_database(
     from quorum.settings import Settings
     from quorum.tools.admission import estimated
     from quorum.tools.databases import connect_all
-    from quorum.tools.databases.many import ManyConnector
+    from quorum.tools.databases.many.connector import ManyConnector
     from quorum.tools.guard import Passed, allowed, check
     from quorum.tools.lint import Linter
     from quorum.tools.query import Limits, QueryError
@@ -105,7 +105,7 @@ def _show(verdict: Passed | Refused, told: Estimate | QueryError | None, *, as_j
     from quorum.text import printable
     from quorum.tools.guard import Passed
     from quorum.tools.query import QueryError
-    from quorum.tools.readable import size_text
+    from quorum.tools.results.readable import size_text
 
     reason = "" if isinstance(verdict, Passed) else verdict.reason
     wrong = told.describe() if isinstance(told, QueryError) else ""

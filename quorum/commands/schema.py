@@ -17,7 +17,7 @@ from quorum.tools.urls import SAMPLE, mask_url
 
 if TYPE_CHECKING:
     from quorum.knowledge.catalog import Catalog
-    from quorum.knowledge.documents import Documents
+    from quorum.knowledge.documents.search import Documents
     from quorum.tools.databases.kept import Keeping
 
 MEASURES = ("tables", "columns", "nested_paths", "bytes", "tokens", "nodes", "ungrouped")
@@ -43,7 +43,7 @@ def command() -> None:
 @click.option("--json", "as_json", is_flag=True, help="print the catalog as one JSON object")
 def show_command(sources: tuple[str, ...], budget: int | None, as_json: bool) -> None:
     """Print the schema text that goes into prompts."""
-    from quorum.knowledge.compress import render
+    from quorum.knowledge.schema.render import render
     from quorum.text import printable
 
     catalogs = list(catalogs_of(*sources))
@@ -83,7 +83,7 @@ def stats_command(sources: tuple[str, ...], budget: int | None, as_json: bool) -
 def graph_command(sources: tuple[str, ...], form: str, without_groups: bool, out: Path | None) -> None:
     """Write the schema as a graph: database, schemas, tables, shared field groups and fields (SQLAgent)."""
     from quorum.evals.paths import write_text
-    from quorum.knowledge.schema_graph import FORMATS, schema_graph
+    from quorum.knowledge.schema.graph import FORMATS, schema_graph
     from quorum.text import count
 
     catalogs = list(catalogs_of(*sources))
@@ -134,8 +134,8 @@ def stats(catalogs: Iterable[Catalog], *, budget: int | None = None) -> dict[str
         its schema graph, ``ungrouped`` of one without shared field groups; ``seconds``: to group and write
         it, once read), ``left_out`` and ``notes`` (lists of sentence parts).
     """
-    from quorum.knowledge.compress import render
-    from quorum.knowledge.schema_graph import schema_graph
+    from quorum.knowledge.schema.graph import schema_graph
+    from quorum.knowledge.schema.render import render
 
     rows: list[dict[str, Any]] = []
     loading, begun = 0.0, time.perf_counter()

@@ -19,11 +19,10 @@ from quorum.knowledge.errors import ConfigurationError
 from quorum.text import count, one_line
 
 if TYPE_CHECKING:
-    from quorum.evals.recorded.ballots import Source
-    from quorum.evals.recorded.learning import Feedback
-    from quorum.evals.recorded.online import OnlineWeights
+    from quorum.evals.recorded.candidates import Source
     from quorum.evals.recorded.refit import KnownVote, Refit
     from quorum.evals.recorded.replay import Replay, Row
+    from quorum.evals.recorded.weights import Feedback, OnlineWeights
 
 ORDERS = 20
 
@@ -119,11 +118,9 @@ def replay_command(
 
 def _source(folder: Path, gold: Path | None, dialect: str) -> Source:
     """The candidates of an evaluation, or recorded ones."""
-    from quorum.evals.recorded.ballots import source_of
-    from quorum.evals.recorded.candidates import load_candidates
-    from quorum.evals.recorded.evaluated import source_of_records
+    from quorum.evals.recorded.candidates import load_candidates, source_of, source_of_records
     from quorum.evals.reports.evaluations import is_evaluation, open_evaluation
-    from quorum.evals.scorers.spider2_rules import load_gold
+    from quorum.evals.scorers.spider2 import load_gold
 
     if not is_evaluation(folder):
         return source_of(load_candidates(folder), load_gold(gold) if gold else None, dialect=dialect)
@@ -144,7 +141,7 @@ def teach_command(folder: Path, feedback: Feedback, home: str | None) -> None:
     candidate of each expert counts, in the order of the questions' ids; what was learned before stays. An
     evaluation that is taught twice counts twice.
     """
-    from quorum.evals.recorded.learning import at_once, learn, taught
+    from quorum.evals.recorded.weights import at_once, learn, taught
     from quorum.graph.context import experts_in
     from quorum.settings import Settings
 
@@ -205,7 +202,7 @@ def _known_votes(folder: Path, gold: Path | None) -> list[KnownVote]:
     from quorum.evals.recorded.candidates import load_candidates
     from quorum.evals.recorded.refit import votes_of_candidates, votes_of_records
     from quorum.evals.reports.evaluations import is_evaluation, members_of
-    from quorum.evals.scorers.spider2_rules import load_gold
+    from quorum.evals.scorers.spider2 import load_gold
 
     if is_evaluation(folder):
         records = [each for member in members_of(folder) for each in EvalFolder(member).records().values()]
@@ -301,7 +298,7 @@ def _notes(found: Replay, *, known: bool) -> Iterator[str]:
 
 
 def _learned(learned: OnlineWeights) -> Iterator[str]:
-    from quorum.evals.recorded.online import BOUNDED, DRAWN_EXPERT, DRAWN_ONCE
+    from quorum.evals.recorded.weights import BOUNDED, DRAWN_EXPERT, DRAWN_ONCE
 
     votes = {
         "wma": "wma",

@@ -84,9 +84,9 @@ async def read(url: str, folder: Path, age: float) -> dict[str, Any]:
 
 async def use(url: str, folder: Path, age: float) -> dict[str, Any]:
     """Do with the kept catalog what a question does."""
-    from quorum.knowledge.column_index import ColumnIndex
-    from quorum.knowledge.compress import render
-    from quorum.knowledge.schema_files import SchemaFiles
+    from quorum.knowledge.schema.files import SchemaFiles
+    from quorum.knowledge.schema.render import render
+    from quorum.knowledge.search.columns import ColumnIndex
     from quorum.tools.databases import connect
     from quorum.tools.databases.kept import Keeping
     from quorum.tools.guard.process import ask

@@ -94,7 +94,7 @@ async def _in_workers(case: Case, folder: Path) -> Figures:
 
 
 async def _measure(case: Case, folder: Path, workers: Any) -> Figures:
-    from quorum.evals.running.memory import peak_memory
+    from quorum.evals.running.runner import peak_memory
     from tests.evals.simulated import make_suite
 
     at_length = case.recipe.endswith("/plan")

@@ -19,22 +19,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, median
 
-from quorum.agents.table_linker import ABOVE_TOKENS
+from quorum.agents.linkers import ABOVE_TOKENS
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.records import Linking
 from quorum.evals.running.linking import linking_of_schema
 from quorum.evals.suites import load_suite
-from quorum.graph.nodes.narrowing import used_by
+from quorum.graph.nodes.schema_linking import used_by
 from quorum.graph.options import RunOptions
 from quorum.knowledge.catalog import Catalog
-from quorum.knowledge.compress import render
-from quorum.knowledge.documents import Documents
+from quorum.knowledge.documents.search import Documents
+from quorum.knowledge.schema.render import render
 from quorum.knowledge.tokens import estimate_tokens
 from quorum.tools.databases import connect
-from quorum.tools.linking import Linked, prune, union
 from quorum.tools.lint import Linter
-from quorum.tools.schema_parts import needed, units
 from quorum.tools.sql import dialect_name, parse_statements
+from quorum.tools.sql.linking import Linked, needed, prune, union, units
 from tests.schema_reader import parse_schema
 
 SUITES = ("spider2-snow", "spider2-lite")

@@ -14,9 +14,9 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from quorum.tools.canonical import canonical
-from quorum.tools.overlap import overlap
-from quorum.tools.results import equal, fingerprint, relation
+from quorum.tools.results.canonical import canonical
+from quorum.tools.results.compare import equal, fingerprint, relation
+from quorum.tools.results.overlap import overlap
 
 
 def made(rows: int) -> pa.Table:

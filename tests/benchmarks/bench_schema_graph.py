@@ -9,7 +9,7 @@ import time
 import tracemalloc
 
 from quorum.knowledge.catalog import Catalog, Column, Table
-from quorum.knowledge.schema_graph import schema_graph
+from quorum.knowledge.schema.graph import schema_graph
 
 COLUMNS = 20
 

@@ -28,12 +28,12 @@ import pyarrow as pa
 
 from quorum.evals.suites import load_suite
 from quorum.knowledge.catalog import Catalog
-from quorum.tools.compare import equal
 from quorum.tools.databases import connect
 from quorum.tools.execute import Database, QueryCache, execute
 from quorum.tools.ledger import Ledger
 from quorum.tools.lint import Linter
 from quorum.tools.query import Limits, QueryResult
+from quorum.tools.results.compare import equal
 from quorum.tools.silent_errors import Kind, Suspicion, suspicions
 from quorum.tools.silent_errors.doubts import Query
 from quorum.tools.sql import SyntaxProblem

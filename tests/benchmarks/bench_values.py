@@ -21,10 +21,10 @@ from sqlglot import exp
 
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.suites import load_suite
-from quorum.knowledge.value_index import ValueIndex
+from quorum.knowledge.search.values import ValueIndex
+from quorum.tools.database_facts import read_values
 from quorum.tools.databases import connect
 from quorum.tools.sql import SyntaxProblem, dialect_name, parse_statements
-from quorum.tools.value_reading import read_values
 
 SUITES = ("spider1", "defog", "spider2-local")
 COMPARISONS = (exp.EQ, exp.NEQ, exp.In, exp.Like, exp.ILike)

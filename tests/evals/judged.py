@@ -12,10 +12,10 @@ import pytest
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.records import Record
 from quorum.evals.running.databases import Databases, OpenDatabase
-from quorum.evals.running.judging import judge
+from quorum.evals.running.verdicts import judge
 from quorum.evals.scorers.base import Scorer
 from quorum.graph.answer import Answer, AnswerCandidate
-from quorum.tools.results import write_result
+from quorum.tools.results.files import write_result
 from tests.evals.running import GOLD, Knowing, ShopConnector, evaluation, questions
 from tests.evals.small_suite import SumScorer
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from quorum.evals.questions import EvalQuestion
-from quorum.tools.databases.sqlite_values import Collector
+from quorum.tools.databases.sqlite.values import Collector
 from quorum.tools.query import ErrorKind, QueryError, QueryResult
 
 USERS = [(1, "Ada", 36.0, "UK"), (2, "Bob", None, "US"), (3, "Cy", 20.5, None), (4, "Dan", 20.5, "US")]

@@ -22,7 +22,7 @@ from quorum.evals.scorers.base import EX, GoldCheck, Metric, Prediction, RunSql,
 from quorum.evals.suites.files import sqlite_url
 from quorum.tools.models.scripted import Prompt, ScriptedChatModel
 from quorum.tools.query import QueryResult
-from quorum.tools.results import equal
+from quorum.tools.results.compare import equal
 from tests.servers.replies import GOLD, reply_to
 
 CITIES = ("Ghent", "Lyon", "Porto", "Turin", "Graz", "Bern", "Cork", "Vaasa")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from quorum.evals.questions import EvalQuestion
-from quorum.tools.databases.sqlite_values import Collector
+from quorum.tools.databases.sqlite.values import Collector
 from quorum.tools.query import ErrorKind, QueryError, QueryResult
 
 

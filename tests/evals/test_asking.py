@@ -12,8 +12,7 @@ import pytest
 from quorum.evals.folder import EvalFolder
 from quorum.evals.questions import EvalQuestion, Suite
 from quorum.evals.records import Asking, Record
-from quorum.evals.running.asking import user_of
-from quorum.evals.running.attempts import Attempts
+from quorum.evals.running.attempts import Attempts, user_of
 from quorum.evals.running.databases import Databases
 from quorum.evals.running.runner import Evaluation, run_evaluation
 from quorum.evals.scorers.ambrosia import AmbrosiaScorer

@@ -9,7 +9,7 @@ import pytest
 
 from quorum.evals.recorded.candidates import load_candidates
 from quorum.knowledge.errors import ConfigurationError
-from quorum.tools.results import fingerprint
+from quorum.tools.results.compare import fingerprint
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from quorum.evals.records import Course
-from quorum.evals.running.course import course_of
+from quorum.evals.running.run_events import course_of
 from quorum.graph.runs import RunFolder
 from tests.engines import start_no_process
 from tests.graph.reforce_script import BROKEN, OTHER, in_turn, replies, taking_turns

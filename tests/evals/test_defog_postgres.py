@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 from quorum.evals.questions import read_ids
-from quorum.evals.submissions.verification import verify_gold
+from quorum.evals.scoring import verify_gold
 from quorum.evals.suites.defog import PLACE, load_on_server
 from tests.servers.defog_postgres import load, write_ids
 from tests.servers.postgres_server import PostgresServer

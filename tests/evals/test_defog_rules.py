@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorum.evals.scorers.defog_rules import Grid, accepted_queries, asks_for_order, exact, subset
+from quorum.evals.scorers.defog import Grid, accepted_queries, asks_for_order, exact, subset
 
 Rows = list[tuple[Any, ...]]
 

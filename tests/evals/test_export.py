@@ -12,15 +12,23 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from quorum.evals.folder import EvalWriter
 from quorum.evals.records import Asked, Manifest, Record
 from quorum.evals.reports.evaluations import open_evaluation
-from quorum.evals.running.writer import EvalWriter
-from quorum.evals.scorers.spider2_rules import load_gold
-from quorum.evals.submissions.export import BIRD_FILE, NO_ANSWER, NOTE, Format, export
-from quorum.evals.submissions.predictions import BIRD_MARK, find_predictions, read_bird
-from quorum.evals.submissions.scoring import score_results
+from quorum.evals.scorers.spider2 import load_gold
+from quorum.evals.scoring import score_results
+from quorum.evals.submissions import (
+    BIRD_FILE,
+    BIRD_MARK,
+    NO_ANSWER,
+    NOTE,
+    Format,
+    export,
+    find_predictions,
+    read_bird,
+)
 from quorum.knowledge.errors import ConfigurationError
-from quorum.tools.results import write_result
+from quorum.tools.results.files import write_result
 from tests.evals.recordings import write_gold
 from tests.evals.small_suite import small_suite
 

@@ -12,9 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from quorum.evals.folder import MANIFEST, RESULTS, EvalFolder, merged
+from quorum.evals.folder import MANIFEST, RESULTS, EvalFolder, EvalWriter, merged
 from quorum.evals.records import CandidateRow, Linking, Manifest, Record
-from quorum.evals.running.writer import EvalWriter
 from quorum.knowledge.errors import ConfigurationError
 from tests.evals.evaluations import PASSING, asked, differing, manifest, outcome, record, write
 

@@ -22,8 +22,8 @@ from quorum.evals.suites.files import sqlite_url
 from quorum.graph.options import RunOptions
 from quorum.knowledge.catalog import Catalog, Column, Table
 from quorum.knowledge.errors import ConfigurationError
-from quorum.tools.linking import Linked, prune
 from quorum.tools.models.scripted import Prompt, scripted
+from quorum.tools.sql.linking import Linked, prune
 from tests.evals.small_suite import SumScorer
 from tests.graph.reforce_script import replies
 

@@ -10,8 +10,7 @@ import pytest
 
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.running.databases import Databases, OpenDatabase
-from quorum.evals.running.failures import FAULT, kind_of, wanted, why
-from quorum.evals.running.judging import judge_nothing
+from quorum.evals.running.verdicts import FAULT, judge_nothing, kind_of, wanted, why
 from quorum.evals.scorers.base import Prediction, RunSql, Verdict
 from quorum.graph.answer import Answer
 from quorum.graph.machine import check_machine

@@ -10,7 +10,7 @@ import pytest
 
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.running.databases import GOLD_LIMITS, Databases, GoldRun, Known, OpenDatabase, run_on
-from quorum.evals.running.judging import judge_nothing
+from quorum.evals.running.verdicts import judge_nothing
 from quorum.evals.scorers.base import Rerun, Scorer, predicted_by
 from quorum.evals.scorers.bird import BirdScorer
 from quorum.evals.scorers.defog import DefogScorer

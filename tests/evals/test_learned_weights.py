@@ -19,11 +19,9 @@ from hypothesis import strategies as st
 from quorum.cli import cli
 from quorum.evals.folder import EvalFolder
 from quorum.evals.questions import Suite
-from quorum.evals.recorded.ballots import POOLED, RecordedBallots, Source
-from quorum.evals.recorded.evaluated import source_of_records
-from quorum.evals.recorded.learning import at_once, learn
-from quorum.evals.recorded.online import DRAWN_EXPERT, DRAWN_ONCE, OVERRULED, SEVERAL, UNLIKE
+from quorum.evals.recorded.candidates import POOLED, RecordedBallots, Source, source_of_records
 from quorum.evals.recorded.refit import votes_of_records
+from quorum.evals.recorded.weights import DRAWN_EXPERT, DRAWN_ONCE, OVERRULED, SEVERAL, UNLIKE, at_once, learn
 from quorum.evals.records import Record
 from quorum.evals.reports.evaluations import Opened, open_evaluations
 from quorum.evals.reports.report import as_dict, report

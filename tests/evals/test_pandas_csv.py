@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorum.evals.tabular.frames import UnreadableCsv, frame_of, pandas_csv
-from quorum.evals.tabular.vectors import match, vectors
+from quorum.evals.scorers.spider2 import match, vectors
+from quorum.evals.tables import UnreadableCsv, frame_of, pandas_csv
 from quorum.knowledge.errors import ConfigurationError
-from quorum.tools.results import csv_lines
+from quorum.tools.results.files import csv_lines
 
 DAY = datetime(2020, 1, 1)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from quorum.evals.submissions.predictions import BIRD_MARK, Found, bird_file, find_predictions, read_bird
+from quorum.evals.submissions import BIRD_MARK, Found, bird_file, find_predictions, read_bird
 from quorum.knowledge.errors import ConfigurationError
 from tests.evals.small_suite import small_suite
 

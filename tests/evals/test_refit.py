@@ -16,7 +16,7 @@ from quorum.evals.recorded.refit import (
     votes_of_records,
 )  # fmt: skip
 from quorum.evals.records import CandidateRow
-from quorum.evals.scorers.spider2_rules import load_gold
+from quorum.evals.scorers.spider2 import load_gold
 from quorum.graph.confidence import Calibration, features, load
 from quorum.knowledge.errors import ConfigurationError
 from tests.evals.evaluations import record

@@ -12,14 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorum.evals.recorded.ballots import ballots_of, source_of
-from quorum.evals.recorded.candidates import load_candidates
+from quorum.evals.recorded.candidates import ballots_of, load_candidates, source_of
 from quorum.evals.recorded.curves import draw_curves
 from quorum.evals.recorded.expected import ReplayedVote, arrivals
-from quorum.evals.recorded.learning import Feedback
-from quorum.evals.recorded.online import COMPARED, DRAWN_EXPERT, OnlineWeights
 from quorum.evals.recorded.replay import STOPPINGS, Replay, Row, replay
-from quorum.evals.scorers.spider2_rules import load_gold
+from quorum.evals.recorded.weights import COMPARED, DRAWN_EXPERT, Feedback, OnlineWeights
+from quorum.evals.scorers.spider2 import load_gold
 from quorum.graph.consensus import Rules, hold_vote
 from quorum.graph.stopping import find_stopping
 from quorum.graph.strategies import ASKING, STRATEGIES

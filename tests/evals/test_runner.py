@@ -18,14 +18,12 @@ from typing import Any
 
 import pytest
 
-from quorum.evals.folder import EvalFolder, merged
+from quorum.evals.folder import EvalFolder, EvalWriter, merged
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.records import Record
 from quorum.evals.running.attempts import Attempts
 from quorum.evals.running.databases import MOST_OPENINGS, Databases, replace_options
-from quorum.evals.running.memory import peak_memory
-from quorum.evals.running.runner import MAX_IN_A_ROW, Evaluation, GaveUp, run_evaluation
-from quorum.evals.running.writer import EvalWriter
+from quorum.evals.running.runner import MAX_IN_A_ROW, Evaluation, GaveUp, peak_memory, run_evaluation
 from quorum.knowledge.errors import ConfigurationError, MachineFailed, ModelUnavailable
 from quorum.tools.models.scripted import ScriptedChatModel
 from quorum.tools.query import Limits, QueryError
@@ -469,7 +467,7 @@ async def test_a_full_disk_ends_the_run_and_spoils_no_record(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr("quorum.tools.results.write_result", full)
+        patch.setattr("quorum.tools.results.files.write_result", full)
         with pytest.raises(MachineFailed, match="No space left"):
             await unbroken(tmp_path, questions(3))
     assert lines(tmp_path) == []

@@ -13,7 +13,7 @@ from quorum.evals.reports.compare import compare
 from quorum.evals.reports.evaluations import open_evaluation, open_evaluations
 from quorum.evals.reports.report import report
 from quorum.evals.running.databases import OpenDatabase
-from quorum.evals.running.judging import judge
+from quorum.evals.running.verdicts import judge
 from quorum.evals.scorers.ambrosia import AmbrosiaScorer, same
 from quorum.evals.scorers.base import Prediction, Verdict
 from quorum.graph.answer import AnswerReading

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quorum.evals.scorers.base import EX, Prediction, Verdict
-from quorum.evals.scorers.bird import SOFT_F1, BirdScorer
-from quorum.evals.scorers.bird_rules import set_difference, soft_f1
+from quorum.evals.scorers.bird import SOFT_F1, BirdScorer, set_difference, soft_f1
 from tests.evals.sqlite_run import SqliteRun, question
 
 PETS = """

@@ -8,9 +8,8 @@ import pyarrow as pa
 import pytest
 
 from quorum.evals.scorers.base import GoldCheck, Prediction, Verdict
-from quorum.evals.scorers.defog import DefogScorer
-from quorum.evals.scorers.defog_rules import accepted_queries
-from quorum.evals.tabular.frames import UnreadableCsv
+from quorum.evals.scorers.defog import DefogScorer, accepted_queries
+from quorum.evals.tables import UnreadableCsv
 from tests.evals.shop import Runner, question, write_shop
 
 SCORER = DefogScorer()

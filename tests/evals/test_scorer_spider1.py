@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 
 from quorum.evals.running.databases import GoldRun
 from quorum.evals.scorers.base import EX, Prediction, Verdict
-from quorum.evals.scorers.spider1 import KEEP_DISTINCT, Spider1Scorer
-from quorum.evals.scorers.spider1_rules import difference, executed_text, order_counts
-from quorum.evals.submissions.sweep import open_database
+from quorum.evals.scorers.spider1 import KEEP_DISTINCT, Spider1Scorer, difference, executed_text, order_counts
+from quorum.evals.scoring import open_database
 from quorum.evals.suites import load_suite
-from quorum.evals.tabular.frames import UnreadableCsv
+from quorum.evals.tables import UnreadableCsv
 from tests.evals.sqlite_run import SqliteRun, question, values
 
 SHOP = """

@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.scorers.base import GoldCheck, Prediction, RunSql, Verdict
-from quorum.evals.scorers.spider2 import Spider2Scorer
-from quorum.evals.scorers.spider2_rules import load_gold
-from quorum.evals.submissions.sweep import sweep
+from quorum.evals.scorers.spider2 import Spider2Scorer, load_gold
+from quorum.evals.scoring import sweep
 from quorum.evals.suites import load_suite
-from quorum.evals.tabular.frames import pandas_csv
+from quorum.evals.tables import pandas_csv
 from quorum.tools.query import ErrorKind, QueryError, QueryResult
 from tests.evals.spider2_folders import write_gold
 

@@ -9,8 +9,8 @@ import pytest
 
 from quorum.evals.questions import EvalQuestion, Suite
 from quorum.evals.recorded.candidates import load_candidates
-from quorum.evals.scorers.spider2_rules import load_gold
-from quorum.evals.submissions.scoring import open_gold, score_results, score_suite
+from quorum.evals.scorers.spider2 import load_gold
+from quorum.evals.scoring import open_gold, score_results, score_suite
 from quorum.knowledge.errors import ConfigurationError
 from tests.evals.recordings import write_gold
 from tests.evals.small_suite import SqlScorer, small_suite

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from quorum.evals.recorded.candidates import load_candidates
-from quorum.evals.scorers.spider2_rules import Score, Spider2Gold, load_gold, required
-from quorum.evals.tabular.frames import read_frame
+from quorum.evals.scorers.spider2 import Score, Spider2Gold, load_gold, required
+from quorum.evals.tables import read_frame
 from quorum.knowledge.errors import ConfigurationError
 
 Judge = Callable[..., bool]

@@ -12,7 +12,7 @@ import pytest
 
 from quorum.evals.questions import Suite
 from quorum.evals.running.databases import Databases
-from quorum.evals.submissions.verification import verify_gold
+from quorum.evals.scoring import verify_gold
 from quorum.evals.suites import load_suite, part_of
 from quorum.graph.options import RunOptions
 from quorum.knowledge.errors import ConfigurationError

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from quorum.evals.submissions.verification import verify_gold
+from quorum.evals.scoring import verify_gold
 from quorum.evals.suites import load_suite
 from quorum.knowledge.errors import ConfigurationError
 from tests.evals.shop import write_shop

@@ -10,7 +10,7 @@ import pytest
 
 from quorum.evals.questions import Suite
 from quorum.evals.running.databases import Databases
-from quorum.evals.submissions.verification import verify_gold
+from quorum.evals.scoring import verify_gold
 from quorum.evals.suites.own import load_own
 from quorum.graph.options import RunOptions
 from quorum.knowledge.errors import ConfigurationError

@@ -11,7 +11,7 @@ import pytest
 
 from quorum.evals.questions import Suite
 from quorum.evals.scorers.base import Prediction
-from quorum.evals.submissions.verification import verify_gold
+from quorum.evals.scoring import verify_gold
 from quorum.evals.suites import load_suite
 from quorum.knowledge.errors import ConfigurationError
 

@@ -8,7 +8,7 @@ from typing import get_args
 
 from quorum.evals.questions import EvalQuestion, Suite
 from quorum.evals.scorers.base import GoldCheck, GoldState
-from quorum.evals.submissions.verification import MEANINGS, Verification, verify_gold
+from quorum.evals.scoring import MEANINGS, Verification, verify_gold
 from tests.evals.small_suite import small_suite
 
 GOLDS = {"q1": "SELECT COUNT(*) FROM pet", "q2": "SELECT nope FROM pet", "q3": "SELECT 1 WHERE 1 = 0"}

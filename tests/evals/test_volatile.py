@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quorum.evals.scorers.reproduction import CHANCE, NOW, volatile
+from quorum.evals.scorers.gold_check import CHANCE, NOW, volatile
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from quorum.graph import consensus
 from quorum.graph.confidence import BLANK
 from quorum.graph.consensus import STRATEGIES, Ballot, Cluster, Rules, Vote, confidence
 from quorum.knowledge.errors import ConfigurationError
-from quorum.tools.overlap import Overlap
+from quorum.tools.results.overlap import Overlap
 
 
 class Overlaps:

@@ -11,7 +11,7 @@ import pytest
 
 from quorum.graph.disagreement import Side, disagreement
 from quorum.tools.models.scripted import Prompt
-from quorum.tools.overlap import overlap
+from quorum.tools.results.overlap import overlap
 from tests.graph.reforce_script import number, replies, written
 from tests.graph.shop import FINE, GOOD, QUESTION, Ran, Run
 

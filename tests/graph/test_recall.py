@@ -10,7 +10,7 @@ import pytest
 from quorum.graph.recipes import RECIPES
 from quorum.knowledge.catalog import Catalog, Table
 from quorum.knowledge.verified import KnowledgeBase, VerifiedPair
-from quorum.tools.linking import table_marks
+from quorum.tools.sql.linking import table_marks
 from tests.graph.shop import GOOD, QUESTION, Run, run_graph, script
 
 PAIR = VerifiedPair(QUESTION, GOOD, "shop", "sqlite", ("customers", "orders"), "jane", "2026-11-22")

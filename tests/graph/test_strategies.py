@@ -18,7 +18,9 @@ from quorum.graph.result_overlaps import ResultOverlaps
 from quorum.graph.stopping import find_stopping
 from quorum.graph.strategies import STRATEGIES, WEIGHTED
 from quorum.knowledge.errors import ConfigurationError
-from quorum.tools.results import fingerprint, is_blank, write_result
+from quorum.tools.results.canonical import is_blank
+from quorum.tools.results.compare import fingerprint
+from quorum.tools.results.files import write_result
 
 Columns = dict[str, list[Any]]
 NAMES = ["Ada", "Bo", "Cy"]

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quorum.knowledge.catalog import Catalog, Column, Field, ForeignKey, Metric, Table
-from quorum.knowledge.catalog_json import from_json, to_json
+from quorum.knowledge.catalog import Catalog, Column, Field, ForeignKey, Metric, Table, from_json, to_json
 
 TEXTS = st.text(st.characters(codec=None), max_size=5)
 NAMES = st.lists(TEXTS, max_size=3).map(tuple)

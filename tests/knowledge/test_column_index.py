@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pytest
 
 from quorum.knowledge.catalog import Catalog, Column, ForeignKey, Table
-from quorum.knowledge.column_index import ColumnIndex, units
 from quorum.knowledge.errors import ConfigurationError
+from quorum.knowledge.search.columns import ColumnIndex, units
 
 
 def table(name: str, /, schema: str = "main", description: str = "", **columns: str) -> Table:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from quorum.knowledge.catalog import Catalog, Column, Field, ForeignKey, Metric, Table
-from quorum.knowledge.compress import render
-from quorum.knowledge.schema_files import SchemaFiles
+from quorum.knowledge.schema.files import SchemaFiles
+from quorum.knowledge.schema.render import render
 from quorum.knowledge.tokens import estimate_tokens
 from tests.schema_reader import parse_schema
 

@@ -16,7 +16,7 @@ from quorum.knowledge.demonstrations import Demonstration, Demonstrations
 from quorum.knowledge.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from quorum.knowledge.index import Vectors
+    from quorum.knowledge.search.index import Vectors
 
 SHOP = Demonstrations(
     tuple(

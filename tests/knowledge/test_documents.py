@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorum.knowledge.chunks import MAX_WORDS, split
-from quorum.knowledge.document_files import read_folder
-from quorum.knowledge.documents import Documents
+from quorum.knowledge.documents.chunks import MAX_WORDS, split
+from quorum.knowledge.documents.files import read_folder
+from quorum.knowledge.documents.search import Documents
 from quorum.knowledge.errors import ConfigurationError
-from quorum.knowledge.lexical import stem, terms
+from quorum.knowledge.search.lexical import stem, terms
 
 TERMS = """# Terms
 

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from quorum.knowledge import index
-from quorum.knowledge.documents import Documents
+from quorum.knowledge.documents.search import Documents
 from quorum.knowledge.errors import ConfigurationError
-from quorum.knowledge.index import IndexMismatch, SentenceTransformerEmbedder, VectorIndex
+from quorum.knowledge.search import index
+from quorum.knowledge.search.index import IndexMismatch, SentenceTransformerEmbedder, VectorIndex
 
 WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 TEXTS = ["aab", "bbc", "ccd", "dda"]
@@ -119,8 +119,10 @@ def test_nothing_heavy_is_imported_before_it_is_used(root: Path) -> None:
     code = """
 import sys
 import quorum.graph.consensus, quorum.tools.experts
-from quorum.knowledge import documents, index, syntax
-from quorum.knowledge.index import SentenceTransformerEmbedder
+from quorum.knowledge import syntax
+from quorum.knowledge.documents import search as documents
+from quorum.knowledge.search import index
+from quorum.knowledge.search.index import SentenceTransformerEmbedder
 SentenceTransformerEmbedder("some/model").name
 heavy = {"torch", "faiss", "sentence_transformers", "bm25s", "langgraph", "sqlglot", "pyarrow", "numpy"}
 print(sorted(heavy & set(sys.modules)))

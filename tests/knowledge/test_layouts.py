@@ -9,8 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from quorum.knowledge.catalog import Catalog, Column, ForeignKey, Table
-from quorum.knowledge.layouts import find_layouts, select_groups, signature
-from quorum.knowledge.name_ranges import fold_names
+from quorum.knowledge.schema.layouts import find_layouts, select_groups, signature
+from quorum.knowledge.schema.name_ranges import fold_names
 from tests.schema_reader import Scanner, SchemaTextError, read_item
 
 

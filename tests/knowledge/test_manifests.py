@@ -7,15 +7,16 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from quorum.knowledge.catalog import Catalog, Column, ForeignKey, Metric, Table
-from quorum.knowledge.compress import render
-from quorum.knowledge.dbt_formulas import MAX_FORMULA
-from quorum.knowledge.dbt_manifest import NEWEST
-from quorum.knowledge.definitions import DeclaredKey, Definitions, table_names, with_definitions
-from quorum.knowledge.manifests import read_definitions
+from quorum.knowledge.definitions.dbt import NEWEST
+from quorum.knowledge.definitions.dbt_metrics import MAX_FORMULA
+from quorum.knowledge.definitions.files import read_definitions
+from quorum.knowledge.definitions.model import DeclaredKey, Definitions, table_names, with_definitions
+from quorum.knowledge.schema.render import render
 from tests.schema_reader import parse_schema
 
 CUSTOMERS = Table("customers", (Column("id", "INT", "the key"), Column("region", "TEXT")), "main", "prod")
@@ -77,22 +78,11 @@ def metrics(catalog: Catalog) -> dict[str, Metric]:
 
 def test_tables_and_columns_are_described_by_the_names_they_have_in_the_database() -> None:
     columns = {
-        "TOTAL": {"name": "TOTAL", "description": "in euros"},
-        "gone": {"name": "gone", "description": "x"},
+        name: {"name": name, "description": text} for name, text in (("TOTAL", "in euros"), ("gone", "x"))
     }
     people = {"id": {"name": '"ID"', "description": "of the CRM"}}
-    sources = {
-        "source.shop.raw.orders": {
-            **{
-                "name": "o",
-                "identifier": "orders",
-                "source_name": "raw",
-                "schema": "raw",
-                "database": "prod",
-            },
-            **{"description": "as they came", "columns": {}},
-        }
-    }
+    source = {"name": "o", "identifier": "orders", "source_name": "raw", "schema": "raw", "database": "prod"}
+    sources = {"source.shop.raw.orders": {**source, "description": "as they came", "columns": {}}}
     nodes = model("fct_orders", alias="orders", description="One row per\norder.", columns=columns)
     nodes |= model("customers", columns=people) | model("unknown", description="elsewhere")
     nodes |= model("stg_orders", description="not built", config={"materialized": "ephemeral"})
@@ -134,14 +124,8 @@ def test_a_test_of_relationships_becomes_a_key_and_is_told(test: dict[str, Any])
 
 def test_what_is_named_in_full_is_not_taken_for_another_of_the_same_name() -> None:
     tables = (CUSTOMERS, replace(ORDERS, schema="staging"))
-    raw = {
-        "source.shop.raw.customers": {
-            "name": "customers",
-            "source_name": "raw",
-            "schema": "raw",
-            "columns": {},
-        }
-    }
+    source = {"name": "customers", "source_name": "raw", "schema": "raw", "columns": {}}
+    raw = {"source.shop.raw.customers": source}
     more = {"to": "source('raw', 'customers')", "field": "id"}
     test = relates("", test_metadata={"name": "relationships", "kwargs": more}, depends_on={})
     described = model("customers", description="people")
@@ -215,114 +199,65 @@ def test_a_newer_manifest_is_read_as_far_as_it_fits_and_that_is_told() -> None:
     assert applied(found)[0].tables[1].description
 
 
-SEMANTIC: dict[str, Any] = {
-    "semantic_models": [
-        {
-            "name": "sales",
-            "description": "What was bought",
-            "node_relation": {
-                "alias": "orders",
-                "schema_name": "main",
-                "database": "prod",
-                "relation_name": "",
-            },
-            "entities": [
-                {"name": "order", "type": "primary", "expr": "id", "description": "the order"},
-                {"name": "customer", "type": "foreign", "expr": "customer_id"},
-            ],
-            "dimensions": [
-                {"name": "gift", "type": "categorical", "expr": "is_gift", "description": "to be given away"},
-                {"name": "size", "expr": "CASE WHEN total > 9 THEN 'L' END", "description": "in letters"},
-            ],
-            "measures": [
-                {"name": "total", "agg": "sum", "description": "all that was paid"},
-                {"name": "buyers", "agg": "count_distinct", "expr": "customer_id"},
-                {"name": "middle", "agg": "percentile", "expr": "total", "agg_params": {"percentile": 0.9}},
-                {"name": "gifts", "agg": "sum_boolean", "expr": "is_gift", "description": "how many gifts"},
-            ],
-        },
-        {
-            "name": "people",
-            "node_relation": {"alias": "customers", "schema_name": "main", "database": "prod"},
-            "entities": [{"name": "customer", "type": "primary", "expr": "id"}],
-            "dimensions": [{"name": "area", "type": "categorical", "expr": "region"}],
-            "measures": [{"name": "heads", "agg": "count", "expr": "id", "create_metric": True}],
-        },
-    ],
-    "metrics": [
-        {
-            "name": "revenue",
-            "type": "simple",
-            "label": "Revenue",
-            "type_params": {"measure": {"name": "total"}},
-        },
-        {
-            "name": "gift_revenue",
-            "description": "of gifts",
-            "label": "Presents",
-            "type": "simple",
-            "type_params": {"measure": {"name": "total"}},
-            "filter": {"where_filters": [{"where_sql_template": "{{ Dimension('order__gift') }} = true"}]},
-        },
-        {"name": "heads", "type": "simple", "type_params": {"measure": {"name": "heads"}}},
-        {
-            "name": "per_head",
-            "type": "ratio",
-            "type_params": {"numerator": {"name": "revenue"}, "denominator": {"name": "heads"}},
-        },
-        {
-            "name": "growth",
-            "type": "derived",
-            "type_params": {
-                "expr": "revenue - before",
-                "metrics": [
-                    {"name": "revenue"},
-                    {
-                        "name": "revenue",
-                        "alias": "before",
-                        "offset_window": {"count": 1, "granularity": "month"},
-                    },
-                ],
-            },
-        },
-        {
-            "name": "recent",
-            "type": "cumulative",
-            "type_params": {
-                "measure": {"name": "buyers"},
-                "cumulative_type_params": {"window": {"count": 7, "granularity": "day"}},
-            },
-        },
-        {
-            "name": "bought",
-            "type": "conversion",
-            "type_params": {
-                "conversion_type_params": {
-                    "base_measure": {"name": "heads"},
-                    "conversion_measure": {"name": "buyers"},
-                    "entity": "customer",
-                    "window": {"count": 2, "granularity": "week"},
-                }
-            },
-        },
-        {
-            "name": "largest",
-            "type": "simple",
-            "type_params": {
-                "expr": "total",
-                "metric_aggregation_params": {"semantic_model": "sales", "agg": "max"},
-            },
-        },
-        {"name": "own", "type": "simple", "type_params": {"measure": {"name": "total"}, "is_private": True}},
-        {"name": "lost", "type": "simple", "type_params": {"measure": {"name": "nothing"}}},
-        {
-            "name": "round",
-            "type": "derived",
-            "type_params": {"expr": "round", "metrics": [{"name": "round"}]},
-        },
-    ],
-    "project_configuration": {},
-}
+SEMANTIC: dict[str, Any] = yaml.safe_load("""
+semantic_models:
+- name: sales
+  description: What was bought
+  node_relation: {alias: orders, schema_name: main, database: prod, relation_name: ''}
+  entities:
+  - {name: order, type: primary, expr: id, description: the order}
+  - {name: customer, type: foreign, expr: customer_id}
+  dimensions:
+  - {name: gift, type: categorical, expr: is_gift, description: to be given away}
+  - {name: size, expr: CASE WHEN total > 9 THEN 'L' END, description: in letters}
+  measures:
+  - {name: total, agg: sum, description: all that was paid}
+  - {name: buyers, agg: count_distinct, expr: customer_id}
+  - {name: middle, agg: percentile, expr: total, agg_params: {percentile: 0.9}}
+  - {name: gifts, agg: sum_boolean, expr: is_gift, description: how many gifts}
+- name: people
+  node_relation: {alias: customers, schema_name: main, database: prod}
+  entities: [{name: customer, type: primary, expr: id}]
+  dimensions: [{name: area, type: categorical, expr: region}]
+  measures: [{name: heads, agg: count, expr: id, create_metric: true}]
+metrics:
+- {name: revenue, type: simple, label: Revenue, type_params: {measure: {name: total}}}
+- name: gift_revenue
+  description: of gifts
+  label: Presents
+  type: simple
+  type_params: {measure: {name: total}}
+  filter: {where_filters: [{where_sql_template: "{{ Dimension('order__gift') }} = true"}]}
+- {name: heads, type: simple, type_params: {measure: {name: heads}}}
+- {name: per_head, type: ratio, type_params: {numerator: {name: revenue}, denominator: {name: heads}}}
+- name: growth
+  type: derived
+  type_params:
+    expr: revenue - before
+    metrics:
+    - name: revenue
+    - {name: revenue, alias: before, offset_window: {count: 1, granularity: month}}
+- name: recent
+  type: cumulative
+  type_params:
+    measure: {name: buyers}
+    cumulative_type_params: {window: {count: 7, granularity: day}}
+- name: bought
+  type: conversion
+  type_params:
+    conversion_type_params:
+      base_measure: {name: heads}
+      conversion_measure: {name: buyers}
+      entity: customer
+      window: {count: 2, granularity: week}
+- name: largest
+  type: simple
+  type_params: {expr: total, metric_aggregation_params: {semantic_model: sales, agg: max}}
+- {name: own, type: simple, type_params: {measure: {name: total}, is_private: true}}
+- {name: lost, type: simple, type_params: {measure: {name: nothing}}}
+- {name: round, type: derived, type_params: {expr: round, metrics: [{name: round}]}}
+project_configuration: {}
+""")
 
 
 def semantic(content: dict[str, Any] = SEMANTIC) -> Definitions:

@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from quorum.knowledge.catalog import Catalog, Column, ForeignKey, Metric, Table
-from quorum.knowledge.definitions import Definitions, with_definitions
-from quorum.knowledge.documents import Documents
-from quorum.knowledge.manifests import read_definitions
+from quorum.knowledge.definitions.files import read_definitions
+from quorum.knowledge.definitions.model import Definitions, with_definitions
+from quorum.knowledge.documents.search import Documents
 
 SHOP = Catalog(
     "shop",
@@ -31,63 +31,44 @@ def sql(text: str, dialect: str = "ANSI_SQL") -> dict[str, Any]:
     return {"dialects": [{"dialect": dialect, "expression": text}]}
 
 
-PURCHASES: dict[str, Any] = {
-    "name": "purchases",
-    "source": "db.sales.orders",
-    "primary_key": ["id"],
-    "description": "What was\nbought",
-    "ai_context": {"synonyms": ["orders", "sales"], "instructions": "No drafts.", "grain": "one a purchase"},
-    "custom_extensions": [{"vendor_name": "DBT", "data": '{"materialized": "table"}'}],
-    "fields": [
-        {
-            "name": "buyer",
-            "expression": sql("person"),
-            "description": "who paid",
-            "label": "filter",
-            "datatype": "Integer",
-        },
-        {
-            "name": "amount",
-            "expression": sql('"PAID"'),
-            "ai_context": "in euros",
-            "dimension": {"is_time": False},
-        },
-        {"name": "net", "expression": sql("PAID / 1.21"), "description": "without tax", "unit": "euro"},
-    ],
-}
-MODEL: dict[str, Any] = {
-    "name": "sales",
-    "description": "All shops",
-    "ai_context": {"instructions": "Count each purchase once"},
-    "custom_extensions": [{"vendor_name": "SALESFORCE", "data": '{"workbook": 7}'}],
-    "datasets": [
-        PURCHASES,
-        {"name": "people", "source": '"DB"."CRM"."PEOPLE"', "fields": []},
-        {"name": "best", "source": "SELECT * FROM db.sales.orders WHERE paid > 9"},
-    ],
-    "relationships": [
-        {
-            **{"name": "bought_by", "from": "purchases", "to": "people"},
-            **{"from_columns": ["buyer"], "to_columns": ["id"], "ai_context": "always known"},
-        },
-        {"name": "odd", "from": "purchases", "to": "best", "from_columns": ["id"], "to_columns": ["id"]},
-    ],
-    "metrics": [
-        {
-            "name": "revenue",
-            "expression": {
-                "dialects": [*sql("SUM(purchases.amount)")["dialects"], *sql("[Paid]", "MDX")["dialects"]]
-            },
-            "description": "Without returns",
-            "ai_context": {"synonyms": ["turnover"], "examples": ["How much did we sell?"]},
-        },
-        {"name": "per head", "expression": sql("SUM(Purchases.amount) / COUNT(DISTINCT people.id)")},
-        {"name": "net", "expression": sql("SUM(net)", "SNOWFLAKE")},
-        {"name": "cube", "expression": sql("[Measures].[amount]", "MDX")},
-        {"name": "best", "expression": sql("COUNT(best.id)")},
-        {"name": "now", "expression": sql("MAX(x)")},
-    ],
-}
+MODEL: dict[str, Any] = yaml.safe_load("""
+name: sales
+description: All shops
+ai_context: {instructions: Count each purchase once}
+custom_extensions: [{vendor_name: SALESFORCE, data: '{"workbook": 7}'}]
+datasets:
+- name: purchases
+  source: db.sales.orders
+  primary_key: [id]
+  description: "What was\\nbought"
+  ai_context: {synonyms: [orders, sales], instructions: No drafts., grain: one a purchase}
+  custom_extensions: [{vendor_name: DBT, data: '{"materialized": "table"}'}]
+  fields:
+  - {name: buyer, expression: person, description: who paid, label: filter, datatype: Integer}
+  - {name: amount, expression: '"PAID"', ai_context: in euros, dimension: {is_time: false}}
+  - {name: net, expression: PAID / 1.21, description: without tax, unit: euro}
+- {name: people, source: '"DB"."CRM"."PEOPLE"', fields: []}
+- {name: best, source: SELECT * FROM db.sales.orders WHERE paid > 9}
+relationships:
+- {name: bought_by, ai_context: always known, from: purchases, to: people,
+   from_columns: [buyer], to_columns: [id]}
+- {name: odd, from: purchases, to: best, from_columns: [id], to_columns: [id]}
+metrics:
+- name: revenue
+  expression:
+    dialects: [{dialect: ANSI_SQL, expression: SUM(purchases.amount)}, {dialect: MDX, expression: '[Paid]'}]
+  description: Without returns
+  ai_context: {synonyms: [turnover], examples: ['How much did we sell?']}
+- {name: per head, expression: SUM(Purchases.amount) / COUNT(DISTINCT people.id)}
+- {name: net, expression: {dialects: [{dialect: SNOWFLAKE, expression: SUM(net)}]}}
+- {name: cube, expression: {dialects: [{dialect: MDX, expression: '[Measures].[amount]'}]}}
+- {name: best, expression: COUNT(best.id)}
+- {name: now, expression: MAX(x)}
+""")
+for _each in (*MODEL["datasets"][0]["fields"], *MODEL["metrics"]):
+    if isinstance(_each["expression"], str):
+        _each["expression"] = sql(_each["expression"])
+PURCHASES = MODEL["datasets"][0]
 TOLD = "also called orders, sales; No drafts.; grain: one a purchase"
 
 

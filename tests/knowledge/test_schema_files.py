@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quorum.knowledge.catalog import Catalog, Column, Table
-from quorum.knowledge.schema_files import SchemaFiles, search
+from quorum.knowledge.schema.files import SchemaFiles, search
 
 SALES = tuple(
     Table(f"sales_{d}", (Column("id", "INTEGER"), Column("total", "REAL", "gross"))) for d in (1, 2, 3)

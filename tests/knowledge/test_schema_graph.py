@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quorum.knowledge.catalog import Catalog, Column, Table
-from quorum.knowledge.schema_graph import as_cypher, as_graphml, as_json, schema_graph
+from quorum.knowledge.schema.graph import as_cypher, as_graphml, as_json, schema_graph
 
 
 def table(name: str, columns: Iterable[str], schema: str = "main") -> Table:

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quorum.knowledge.catalog import Catalog, Column, Field, ForeignKey, Metric, Table
-from quorum.knowledge.compress import render
-from quorum.knowledge.layouts import find_layouts
 from quorum.knowledge.naming import write_name
-from quorum.knowledge.schema_grammar import one_line
+from quorum.knowledge.schema.grammar import one_line
+from quorum.knowledge.schema.layouts import find_layouts
+from quorum.knowledge.schema.render import render
 from tests.schema_reader import SchemaTextError, parse_schema
 
 PLENTY = 10**9

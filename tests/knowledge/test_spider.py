@@ -10,9 +10,9 @@ import sqlglot
 from sqlglot import exp
 
 from quorum.knowledge.catalog import Catalog, Table
-from quorum.knowledge.compress import SchemaText, render
 from quorum.knowledge.folder import find_database_folders, load_folder
-from quorum.knowledge.nested_text import bare_path
+from quorum.knowledge.schema.nested import bare_path
+from quorum.knowledge.schema.render import SchemaText, render
 from tests.schema_reader import parse_schema
 
 SETS = {"spider2-snow": (77, 2_200_000, "snowflake"), "spider2-lite": (28, 1_500_000, "bigquery")}

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorum.knowledge.lexical import STOPWORDS
-from quorum.knowledge.value_index import OF_COLUMN, SHOWN, ValueIndex, words
+from quorum.knowledge.search.lexical import STOPWORDS
+from quorum.knowledge.search.values import OF_COLUMN, SHOWN, ValueIndex, words
 
 SHOP = ValueIndex(
     {

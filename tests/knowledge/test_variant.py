@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quorum.knowledge.catalog import Field
-from quorum.knowledge.variant import MAX_FIELDS, infer_fields, merge_fields
+from quorum.knowledge.schema.inferred import MAX_FIELDS, infer_fields, merge_fields
 
 
 def paths(*values: Any) -> dict[str, str]:

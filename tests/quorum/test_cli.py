@@ -391,8 +391,8 @@ def test_no_check_of_doctor_ends_the_others(database: str, monkeypatch: pytest.M
 def test_doctor_opens_each_of_several_databases_once_and_judges_it_by_itself(
     database: str, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from quorum.tools.databases.postgres import PostgresConnector
-    from quorum.tools.databases.sqlite import SqliteConnector
+    from quorum.tools.databases.postgres.connector import PostgresConnector
+    from quorum.tools.databases.sqlite.connector import SqliteConnector
 
     opened = []
 

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from quorum.cli import cli
-from quorum.evals.submissions.predictions import BIRD_MARK
+from quorum.evals.submissions import BIRD_MARK
 from tests.evals.recordings import write_gold
 from tests.evals.small_suite import write_database, write_spider1
 

@@ -24,7 +24,7 @@ from quorum.commands.ask import write_csv
 from quorum.files import CHARTS, ROWS, SHEET_COLUMNS, SHEET_ROWS, NoChart, check_file, write_file
 from quorum.graph.answer import Answer
 from quorum.knowledge.errors import ConfigurationError, QuorumError
-from quorum.tools.results import write_result
+from quorum.tools.results.files import write_result
 
 BIG = 2**53 + 1
 TABLE = pa.table(

@@ -14,7 +14,7 @@ import pytest
 from quorum.commands.ask import print_answer, write_csv
 from quorum.graph.answer import Answer
 from quorum.knowledge.errors import QuorumError
-from quorum.tools.results import write_result
+from quorum.tools.results.files import write_result
 
 
 def written(answer: Answer) -> list[list[str]]:

@@ -23,7 +23,7 @@ from quorum.graph.trace import Trace
 from quorum.page import page_of
 from quorum.render import show_answer
 from quorum.report import Report, report_of
-from quorum.tools.results import write_result
+from quorum.tools.results.files import write_result
 from tests.browser import Browser, find_browser, running_browser
 from tests.quorum.conftest import COLUMNS, HOSTILE, ROWS, SQL, VOTE, candidate, unfinished_run
 

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from quorum.evals.scorers.defog_rules import accepted_queries
+from quorum.evals.scorers.defog import accepted_queries
 from quorum.knowledge.catalog import Catalog, Column, Table
 from quorum.knowledge.folder import find_database_folders, load_folder
 

@@ -10,18 +10,17 @@ from typing import Any
 import pytest
 
 from quorum.knowledge.catalog import ForeignKey
-from quorum.knowledge.definitions import DeclaredKey
+from quorum.knowledge.definitions.model import DeclaredKey
 from quorum.knowledge.errors import BudgetExceeded
 from quorum.tools.admission import Proposal
+from quorum.tools.database_facts import contradicted, read_values
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
-from quorum.tools.declared_keys import contradicted
 from quorum.tools.execute import Database, execute
 from quorum.tools.ledger import Budget, Ledger, Usage
 from quorum.tools.lint import Linter
 from quorum.tools.query import ErrorKind, Estimate, Limits, QueryError, QueryResult
-from quorum.tools.readable import size_text
-from quorum.tools.value_reading import read_values
+from quorum.tools.results.readable import size_text
 from tests.servers.bigquery_server import BigqueryServer, running_bigquery
 
 pytest.importorskip("google.cloud.bigquery", reason="the extra quorum-sql[bigquery] is not installed")

@@ -14,15 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorum.tools.compare import column_pairs
-from quorum.tools.results import (
-    cluster_keys,
-    equal,
-    fingerprint,
-    read_result,
-    relation,
-    write_result,
-)
+from quorum.tools.results.compare import cluster_keys, column_pairs, equal, fingerprint, relation
+from quorum.tools.results.files import read_result, write_result
 
 WHOLE = st.integers(-(2**62), 2**62)
 FRACTION = st.decimals(-10_000, 10_000, allow_nan=False, places=3)

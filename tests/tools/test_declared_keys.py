@@ -12,8 +12,8 @@ import pytest
 from quorum.graph.options import RunOptions
 from quorum.graph.resources import open_resources, read_catalog
 from quorum.knowledge.catalog import Catalog
-from quorum.knowledge.documents import Documents
-from quorum.tools import declared_keys
+from quorum.knowledge.documents.search import Documents
+from quorum.tools import database_facts
 from quorum.tools.databases import connect
 
 CONSTRAINT = {"type": "foreign_key", "columns": ["customer_id"], "to": "customers", "to_columns": ["id"]}
@@ -78,10 +78,10 @@ async def test_what_the_time_does_not_suffice_for_is_not_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url, docs = shop(tmp_path, "(1, 3, '')"), documents(tmp_path, CONSTRAINT)
-    monkeypatch.setattr(declared_keys, "KEY_SECONDS", 0.0)
+    monkeypatch.setattr(database_facts, "KEY_SECONDS", 0.0)
     assert NOTE not in (await opened(url, docs)).notes
-    monkeypatch.setattr(declared_keys, "KEY_SECONDS", 1.0)
-    monkeypatch.setattr(declared_keys, "MOST", 0)
+    monkeypatch.setattr(database_facts, "KEY_SECONDS", 1.0)
+    monkeypatch.setattr(database_facts, "KEYS", 0)
     assert NOTE not in (await opened(url, docs)).notes
 
 

@@ -16,7 +16,7 @@ from pydantic import SecretStr
 from quorum.graph.options import RunOptions
 from quorum.graph.resources import open_embedder
 from quorum.knowledge.errors import ConfigurationError, ModelUnavailable
-from quorum.knowledge.index import SentenceTransformerEmbedder, VectorIndex
+from quorum.knowledge.search.index import SentenceTransformerEmbedder, VectorIndex
 from quorum.tools.models import ModelSettings
 from quorum.tools.models.embedding_cache import CachedEmbedder
 from quorum.tools.models.embeddings import OpenAIEmbedder, make_embedder

@@ -18,7 +18,7 @@ from quorum.knowledge.syntax import sections
 from quorum.tools.guard import Passed
 from quorum.tools.guard.verdict import verdict_on
 from quorum.tools.sql import SyntaxProblem, parse_statements
-from quorum.tools.writing import written
+from quorum.tools.sql.writing import written
 from tests.knowledge import card_examples
 from tests.servers.mariadb_server import MariadbServer
 from tests.servers.postgres_server import PostgresServer

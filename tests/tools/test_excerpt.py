@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorum.tools.excerpt import MAX_BYTES, MAX_ROWS, excerpt, row_limit
 from quorum.tools.query import QueryResult
+from quorum.tools.results.excerpt import MAX_BYTES, MAX_ROWS, excerpt, row_limit
 
 
 def result(values: list[str | None], truncated: str = "") -> QueryResult:

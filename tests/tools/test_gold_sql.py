@@ -12,7 +12,7 @@ from quorum.tools.guard import Passed
 from quorum.tools.guard.verdict import verdict_on
 from quorum.tools.lint import Linter
 from quorum.tools.sql import parse_statements, without_hints
-from quorum.tools.writing import same, write
+from quorum.tools.sql.writing import same, write
 from tests.tools.gold import SETS, Gold, catalog_of
 
 EXCEPTIONS: dict[str, str] = {}

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quorum.knowledge.catalog import Catalog, Column, Field, ForeignKey, Metric, Table
-from quorum.knowledge.compress import render
+from quorum.knowledge.schema.render import render
 from quorum.tools.guard import Passed
 from quorum.tools.guard.verdict import verdict_on
-from quorum.tools.linking import Linked, named, prune, union, used
 from quorum.tools.lint import Linter
 from quorum.tools.sql import SyntaxProblem
+from quorum.tools.sql.linking import Linked, named, prune, union, used
 from tests.schema_reader import parse_schema
 
 

@@ -11,8 +11,8 @@ from sqlglot import parse_one
 from sqlglot.dialects.dialect import Dialect
 
 from quorum.knowledge.catalog import Catalog, Column, Field, Table
-from quorum.knowledge.compress import render
 from quorum.knowledge.naming import write_name
+from quorum.knowledge.schema.render import render
 from quorum.tools.guard import Passed
 from quorum.tools.guard.verdict import verdict_on
 from quorum.tools.lint import Linter

@@ -14,7 +14,7 @@ from quorum.knowledge.catalog import Catalog
 from quorum.tools.guard import Passed
 from quorum.tools.guard.verdict import verdict_on
 from quorum.tools.lint import Linter
-from quorum.tools.writing import write
+from quorum.tools.sql.writing import write
 from tests.tools.gold import catalog_of, defog, spider1, spider2_local
 
 NAMES = ("no such column", "no such table", "ambiguous column")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorum.tools.overlap import overlap
+from quorum.tools.results.overlap import overlap
 
 Columns = dict[str, list[Any]]
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from quorum.tools.canonical import FEW, ISO, NESTED, NO_DIGITS, NUMERIC, TRUTH, matches
+from quorum.tools.results.canonical import FEW, ISO, NESTED, NO_DIGITS, NUMERIC, TRUTH, matches
 
 PATTERNS = (NUMERIC, ISO, NESTED, TRUTH, NO_DIGITS)
 BLANKS = "\t\n\x0b\x0c\r\x1c\x1f \x85\xa0\u2028"

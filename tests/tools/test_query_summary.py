@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quorum.tools.query_summary import QuerySummary, summarise
+from quorum.tools.sql.summary import QuerySummary, summarise
 
 
 def summary(sql: str) -> QuerySummary:

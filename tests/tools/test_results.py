@@ -14,16 +14,10 @@ import pyarrow as pa
 import pytest
 
 from quorum.knowledge.errors import QuorumError
-from quorum.tools.results import (
-    blank_reason,
-    csv_lines,
-    fingerprint,
-    has_blank_column,
-    is_blank,
-    plain_rows,
-    read_result,
-    write_result,
-)
+from quorum.tools.results.canonical import blank_reason, has_blank_column, is_blank
+from quorum.tools.results.compare import fingerprint
+from quorum.tools.results.files import csv_lines, read_result, write_result
+from quorum.tools.results.values import plain_rows
 
 UTC_NS = pa.timestamp("ns", "UTC")
 

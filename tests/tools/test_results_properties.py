@@ -14,7 +14,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from quorum.tools.results import cluster_keys, equal, fingerprint, relation
+from quorum.tools.results.compare import cluster_keys, equal, fingerprint, relation
 
 NUMBER = st.integers(-(10**9), 10**9) | st.decimals(-1000, 1000, allow_nan=False, places=2)
 WORD = st.text("abcXYZ äß", min_size=1, max_size=6).map(str.strip).filter(bool)

@@ -14,10 +14,10 @@ from quorum.knowledge.errors import BudgetExceeded
 from quorum.tools.databases import connect
 from quorum.tools.execute import Database
 from quorum.tools.ledger import Budget, Ledger
-from quorum.tools.linking import Linked, prune
 from quorum.tools.lint import Linter
 from quorum.tools.query import Limits
 from quorum.tools.sample_rows import SampleRows, Values, sample_rows
+from quorum.tools.sql.linking import Linked, prune
 
 SCHEMA = """
 CREATE TABLE people (id INTEGER PRIMARY KEY, "full name" TEXT, password TEXT, "group" INTEGER);

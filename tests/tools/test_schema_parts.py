@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from quorum.knowledge.catalog import Catalog, Column, Table
-from quorum.tools.linking import prune
-from quorum.tools.schema_parts import chunks, needed, unit_texts, units
+from quorum.tools.sql.linking import chunks, needed, prune, unit_texts, units
 from tests.schema_reader import parse_schema
 
 

@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 
 from quorum.tools.sql import SyntaxProblem
-from quorum.tools.stages import replace_stage, split_stages
+from quorum.tools.sql.stages import replace_stage, split_stages
 
 QUERY = """-- how many
 WITH RECURSIVE n(x) AS MATERIALIZED (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 3 -- not )

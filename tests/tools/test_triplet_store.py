@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from quorum.knowledge.catalog import Catalog, Column, Table
-from quorum.knowledge.compress import render
 from quorum.knowledge.errors import ConfigurationError
+from quorum.knowledge.schema.render import render
 from quorum.knowledge.triplets import Expansion, Explored, Triplet, explored_folder
 from quorum.tools.masking import MASK, looks_personal, masked, masked_rows, without_personal
 from quorum.tools.triplet_store import FILE, TripletStore, load_explored

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from quorum.knowledge.catalog import Catalog, Column, Table
-from quorum.tools import value_reading
+from quorum.tools import database_facts
+from quorum.tools.database_facts import read_values
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
-from quorum.tools.value_reading import read_values
 
 
 @pytest.fixture
@@ -48,9 +48,9 @@ async def test_short_texts_of_columns_that_may_be_shown_are_read(shop: Connector
 
 async def test_what_the_bounds_cut_is_said(shop: Connector, monkeypatch: pytest.MonkeyPatch) -> None:
     catalog = await shop.catalog()
-    monkeypatch.setattr(value_reading, "COLUMN_VALUES", 1)
+    monkeypatch.setattr(database_facts, "COLUMN_VALUES", 1)
     assert ("people", "full name") in (await read_values(shop, catalog)).cut
-    monkeypatch.setattr(value_reading, "ALL_VALUES", 1)
+    monkeypatch.setattr(database_facts, "ALL_VALUES", 1)
     assert ("names", "name") in (await read_values(shop, catalog)).unread
     late = await read_values(shop, catalog, 0.0)
     assert (late.values, ("people", "full name") in late.unread) == ({}, True)
@@ -70,7 +70,7 @@ async def test_a_slow_column_is_left_out_and_the_others_are_read(
             INSERT INTO b VALUES ('Ada');
             """
         )
-    monkeypatch.setattr(value_reading, "COLUMN_SECONDS", 0.2)
+    monkeypatch.setattr(database_facts, "COLUMN_SECONDS", 0.2)
     columns = {"a_slow": "word", "b": "name"}
     tables = tuple(Table(table, (Column(column, "TEXT"),)) for table, column in columns.items())
     catalog = Catalog("slow", "sqlite", tables)

@@ -10,7 +10,7 @@ import pytest
 from quorum.tools.guard import Refused
 from quorum.tools.guard.output import render
 from quorum.tools.sql import SyntaxProblem, parse_one_statement, parse_statements
-from quorum.tools.writing import format_sql, normalise, same, write, written
+from quorum.tools.sql.writing import format_sql, normalise, same, write, written
 
 KEPT = [
     # what sqlglot would write in another way, or as something else
@@ -89,8 +89,8 @@ def test_trees_are_written_in_one_place(root: Path) -> None:
     floors = ("agents", "evals", "graph", "knowledge", "quorum", "tools")
     modules = [path for floor in floors for path in (root / floor).rglob("*.py") if not path.is_symlink()]
     found = {path.relative_to(root).as_posix() for path in modules if writes.search(path.read_text("utf-8"))}
-    translates = {"tools/databases/many_types.py"}  # another engine's types into DuckDB's
-    assert found - translates == {"tools/writing.py"}
+    translates = {"tools/databases/many/types.py"}  # another engine's types into DuckDB's
+    assert found - translates == {"tools/sql/writing.py"}
 
 
 @pytest.mark.parametrize(

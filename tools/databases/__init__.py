@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from quorum.tools.databases.base import Connector
 
 CONNECTORS = {
-    "sqlite": "quorum.tools.databases.sqlite:SqliteConnector",
-    "duckdb": "quorum.tools.databases.duckdb:DuckdbConnector",
-    "files": "quorum.tools.databases.duckdb_files:FilesConnector",
+    "sqlite": "quorum.tools.databases.sqlite.connector:SqliteConnector",
+    "duckdb": "quorum.tools.databases.duckdb.connector:DuckdbConnector",
+    "files": "quorum.tools.databases.duckdb.files:FilesConnector",
     "schema": "quorum.tools.databases.schema:SchemaConnector",
-    "postgresql": "quorum.tools.databases.postgres:PostgresConnector",
-    "bigquery": "quorum.tools.databases.bigquery:BigqueryConnector",
-    "snowflake": "quorum.tools.databases.snowflake:SnowflakeConnector",
-    "mysql": "quorum.tools.databases.mysql:MysqlConnector",
-    "mariadb": "quorum.tools.databases.mysql:MysqlConnector",
-    "postgres": "quorum.tools.databases.postgres:PostgresConnector",
+    "postgresql": "quorum.tools.databases.postgres.connector:PostgresConnector",
+    "bigquery": "quorum.tools.databases.bigquery.connector:BigqueryConnector",
+    "snowflake": "quorum.tools.databases.snowflake.connector:SnowflakeConnector",
+    "mysql": "quorum.tools.databases.mysql.connector:MysqlConnector",
+    "mariadb": "quorum.tools.databases.mysql.connector:MysqlConnector",
+    "postgres": "quorum.tools.databases.postgres.connector:PostgresConnector",
 }
 """URL scheme to ``module:Class``; a module is imported when its scheme is first asked for."""
-LAST_RESORT = "quorum.tools.databases.sqlalchemy:SqlalchemyConnector"
+LAST_RESORT = "quorum.tools.databases.sqlalchemy.connector:SqlalchemyConnector"
 """For the URLs of SQLAlchemy's dialects that have no connector here, and with ``sqlalchemy+`` before any."""
 
 WORKBOOKS = (".xls", ".xlsb", ".ods")
@@ -57,7 +57,7 @@ def connect_all(urls: Sequence[str]) -> Connector:
     """An unopened connector for all of several URLs: they can be read in one query.
 
     Those that an engine joins itself are one database of it; others are joined by DuckDB, out of bounded
-    parts (``quorum.tools.databases.many``).
+    parts (``quorum.tools.databases.many.connector``).
 
     Raises:
         ConfigurationError, DatabaseUnavailable: As ``connect``; or one is a schema alone.
@@ -76,7 +76,7 @@ def connect_all(urls: Sequence[str]) -> Connector:
     if not all(member.live for _, member in groups):
         hint = "Give each database as one that can be asked, or the schema alone."
         raise ConfigurationError("A schema without data cannot be joined with other databases.", hint=hint)
-    from quorum.tools.databases.many import ManyConnector
+    from quorum.tools.databases.many.connector import ManyConnector
 
     return ManyConnector([member for _, member in groups])
 
@@ -109,7 +109,7 @@ def _class_of(url: str) -> type[Connector]:
 
 def _has_sqlalchemy(scheme: str) -> bool:
     """Whether a scheme is one of SQLAlchemy's, as far as that is known."""
-    from quorum.tools.databases.sqlalchemy_engines import ENGINES, NAMES
+    from quorum.tools.databases.sqlalchemy.engines import ENGINES, NAMES
 
     name, driver, _ = scheme.partition("+")
     return bool(driver) or name in ENGINES or name in NAMES

@@ -31,7 +31,7 @@ KINDS = ", ".join(READERS)
 DOCUMENTS = (".md", ".markdown", ".txt", ".rst", ".pdf", ".yml", ".yaml")
 """Never taken for data, and so not said to be left out."""
 BESIDE = "database_description"
-"""A folder of descriptions (``quorum.knowledge.described``)."""
+"""A folder of descriptions (``quorum.knowledge.definitions.descriptions``)."""
 MAX_TABLES = 500
 MAX_FILES = 20_000
 NAMED = 10

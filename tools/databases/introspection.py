@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeAlias
 
 from quorum.knowledge.catalog import Catalog, Column, Field, Table
 from quorum.knowledge.errors import DatabaseUnavailable
-from quorum.knowledge.variant import infer_fields
+from quorum.knowledge.schema.inferred import infer_fields
 from quorum.tools.databases.base import Snapshot
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
 

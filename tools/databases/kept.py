@@ -25,10 +25,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import quorum
-from quorum.knowledge.catalog import Catalog
-from quorum.knowledge.catalog_json import from_json, to_json
+from quorum.knowledge.catalog import Catalog, from_json, to_json
 from quorum.tools.databases.base import Connector, Snapshot
-from quorum.tools.databases.many import ManyConnector
+from quorum.tools.databases.many.connector import ManyConnector
 from quorum.tools.garbage import own_garbage
 
 FORMAT = 1

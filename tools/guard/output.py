@@ -20,7 +20,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from quorum.tools.guard.text import Refused
 from quorum.tools.guard.vocabulary import SCRIPT_KEYWORDS, words
 from quorum.tools.sql import SyntaxProblem, sqlglot_dialect
-from quorum.tools.writing import write, written
+from quorum.tools.sql.writing import write, written
 
 _PART = re.compile(r"[^\w$]+")
 

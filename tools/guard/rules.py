@@ -27,7 +27,7 @@ from quorum.tools.guard.vocabulary import (
     words,
 )
 from quorum.tools.sql import STRICT_DIALECTS
-from quorum.tools.writing import write
+from quorum.tools.sql.writing import write
 
 _BY_NAME = (exp.Anonymous, exp.AnonymousAggFunc, exp.ParameterizedAgg)
 Rule = Callable[["exp.Expr", str], "Refused | None"]

@@ -17,7 +17,7 @@ from sqlglot.tokenizer_core import Token
 from quorum.tools.guard.text import Refused
 from quorum.tools.guard.vocabulary import listed, words
 from quorum.tools.sql import sqlglot_dialect
-from quorum.tools.writing import write
+from quorum.tools.sql.writing import write
 
 _FIRST = ("SELECT", "WITH", "(")
 _ALTERNATIVE = re.compile(r"(?<!\\)(?:\\\\)*\\['\"`]")

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from quorum.tools.lint.names import nearest
 from quorum.tools.query import ErrorKind, QueryError
-from quorum.tools.writing import write
+from quorum.tools.sql.writing import write
 
 if TYPE_CHECKING:
     from quorum.knowledge.catalog import Table

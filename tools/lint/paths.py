@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from sqlglot import exp
 
-from quorum.tools.writing import write
+from quorum.tools.sql.writing import write
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

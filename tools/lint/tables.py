@@ -122,7 +122,7 @@ class Tables:
 
     @cached_property
     def _several(self) -> bool:
-        """Whether these are several databases that are read as one (``quorum.tools.databases.many``)."""
+        """True if several databases are read as one (``quorum.tools.databases.many``)."""
         return self.names.dialect == "duckdb" and bool(self._databases)
 
     @cached_property

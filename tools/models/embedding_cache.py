@@ -16,7 +16,7 @@ from quorum.knowledge.errors import ConfigurationError
 if TYPE_CHECKING:
     import sqlite3
 
-    from quorum.knowledge.index import Embedder, Vectors
+    from quorum.knowledge.search.index import Embedder, Vectors
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from quorum.knowledge.errors import ConfigurationError, ModelUnavailable
-from quorum.knowledge.index import Embedder, SentenceTransformerEmbedder
+from quorum.knowledge.search.index import Embedder, SentenceTransformerEmbedder
 from quorum.tools.models.base import ModelSettings
 from quorum.tools.models.embedding_cache import CachedEmbedder, unit_vectors
 from quorum.tools.models.endpoint import OPENAI_URL, address_of, key_of
@@ -22,7 +22,7 @@ from quorum.tools.urls import REDACTED, url_secrets, without_header_values
 if TYPE_CHECKING:
     import httpx
 
-    from quorum.knowledge.index import Vectors
+    from quorum.knowledge.search.index import Vectors
 
 OPENAI = "openai:"
 BATCH = 256

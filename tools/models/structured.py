@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from quorum.knowledge.validation import in_words
+from quorum.knowledge.errors import in_words
 
 
 class Method(StrEnum):

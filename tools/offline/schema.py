@@ -57,7 +57,7 @@ class Table:
 
 
 def read_tables(text: str) -> list[Table]:
-    """The tables of schema text (``quorum.knowledge.schema_writer``), without nested paths."""
+    """The tables of schema text (``quorum.knowledge.schema.writer``), without nested paths."""
     tables: list[Table] = []
     block: list[Table] = []
     for line in text.split("\n"):

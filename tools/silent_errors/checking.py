@@ -13,7 +13,7 @@ from quorum.tools.query import QueryError, QueryResult
 from quorum.tools.silent_errors import days, fan_out, literals, ties
 from quorum.tools.silent_errors.doubts import Look, Query, Rows, Suspicion, Trial, effect, steadied
 from quorum.tools.sql import SyntaxProblem
-from quorum.tools.writing import write
+from quorum.tools.sql.writing import write
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -111,7 +111,7 @@ class _Asked:
 
     async def suspicion(self, doubt: Look | Trial | None) -> Suspicion | None:
         """The doubt with its evidence; None if nothing shows it, or it changes nothing."""
-        from quorum.tools.differences import differences
+        from quorum.tools.results.differences import differences
 
         while isinstance(doubt, Look):
             rows = await self._rows(doubt.query)
@@ -132,7 +132,7 @@ class _Asked:
         Of rows that share a place LIMIT keeps any, so both are asked with ties broken alike. The query is
         asked once more in any case, for what it is compared with is written from a tree.
         """
-        from quorum.tools.compare import equal
+        from quorum.tools.results.compare import equal
 
         before, after = (steadied(tree, self.query.dialect) for tree in (self.query.tree, mended))
         if before is None or after is None:
@@ -144,7 +144,7 @@ class _Asked:
         return None if own is None or equal(own, other) else [own, other]
 
     async def _rows(self, query: exp.Query) -> Rows:
-        from quorum.tools.values import plain_rows
+        from quorum.tools.results.values import plain_rows
 
         table = await self._ask(write(query, self.query.dialect))
         return [] if table is None else plain_rows(table)

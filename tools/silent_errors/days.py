@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from quorum.tools.silent_errors.cores import Core, own_nodes
 from quorum.tools.silent_errors.doubts import Kind, Query, Rows, Trial, many, value
-from quorum.tools.writing import write
+from quorum.tools.sql.writing import write
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _DAY_FUNCTIONS = ("date", "current_date", "curdate", "to_date", "last_day", "ts_or_ds_to_date")

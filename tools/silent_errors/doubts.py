@@ -16,14 +16,14 @@ from quorum.tools.silent_errors.cores import Core
 from quorum.tools.sql import parse_one_statement, sqlglot_dialect
 
 if TYPE_CHECKING:
-    from quorum.tools.differences import Differences
+    from quorum.tools.results.differences import Differences
 
 LONGEST = 60
 """Characters of a value that are shown."""
 _MARK = "suspected"
 
 Rows: TypeAlias = list[list[Any]]
-"""What evidence returned, as ``quorum.tools.values.plain_rows`` gives it."""
+"""What evidence returned, as ``quorum.tools.results.values.plain_rows`` gives it."""
 
 
 class Kind(StrEnum):

@@ -22,7 +22,7 @@ from quorum.tools.silent_errors.doubts import (
     present,
     value,
 )
-from quorum.tools.writing import write
+from quorum.tools.sql.writing import write
 
 _NAME = re.compile(r"(?i)_?(name|title|label)s?$")
 _PARTS = re.compile(

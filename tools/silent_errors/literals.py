@@ -12,7 +12,7 @@ from sqlglot import exp
 from quorum.tools.databases.introspection import is_private
 from quorum.tools.silent_errors.cores import Core, Source, own_nodes
 from quorum.tools.silent_errors.doubts import Kind, Look, Query, Rows, Trial, by, listed, many, number, value
-from quorum.tools.writing import write
+from quorum.tools.sql.writing import write
 
 MOST = 6
 """Literals of one query that are looked for."""

@@ -20,7 +20,7 @@ from quorum.tools.silent_errors.doubts import (
     number,
     value,
 )
-from quorum.tools.writing import write
+from quorum.tools.sql.writing import write
 
 EXAMPLES = 3
 

@@ -19,7 +19,7 @@ from quorum.knowledge.catalog import Field
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
-from quorum.tools.databases.bigquery_url import Target
+from quorum.tools.databases.bigquery.url import Target
 from quorum.tools.execute import Database, execute
 from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.lint import Linter
@@ -381,7 +381,7 @@ def test_malformed_urls(rest: str) -> None:
 
 
 def test_a_missing_driver_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quorum.tools.databases.bigquery.is_installed", lambda name: False)
+    monkeypatch.setattr("quorum.tools.databases.bigquery.connector.is_installed", lambda name: False)
     with pytest.raises(ConfigurationError, match=r"google-cloud-bigquery.*pip install"):
         connect("bigquery://p/d")
 

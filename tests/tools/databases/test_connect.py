@@ -95,7 +95,7 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"quorum.tools.databases.{module}_session.CONNECT_SECONDS", 1)
     for module in ("mysql", "postgres", "sqlalchemy"):
         monkeypatch.setattr(f"quorum.tools.databases.{module}_session.BEGIN_SECONDS", 1)
-    monkeypatch.setattr("quorum.tools.databases.snowflake_session.LOGIN_SECONDS", 1)
+    monkeypatch.setattr("quorum.tools.databases.snowflake.session.LOGIN_SECONDS", 1)
 
 
 @pytest.fixture

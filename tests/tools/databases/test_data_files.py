@@ -12,7 +12,8 @@ import pytest
 
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
-from quorum.tools.databases import connect, connect_all, duckdb_files
+from quorum.tools.databases import connect, connect_all
+from quorum.tools.databases.duckdb import files as duckdb_files
 from quorum.tools.databases.kept import Keeping
 from quorum.tools.query import ErrorKind, Limits
 from tests.tools.databases.contract import children, error, rows, table
@@ -293,7 +294,7 @@ async def test_a_file_too_large_to_look_through_is_sampled_and_that_is_said(
 ) -> None:
     lines = "".join(f'{{"n": {n}}}\n' for n in range(100))
     fill(tmp_path, many__jsonl=lines)
-    monkeypatch.setattr("quorum.tools.databases.duckdb_files.WHOLE_JSON", 10)
+    monkeypatch.setattr("quorum.tools.databases.duckdb.files.WHOLE_JSON", 10)
     catalog = await catalog_of(tmp_path)
     assert any("types of many.jsonl are those of its first" in note for note in catalog.notes)
     assert catalog.left_out == ()

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorum.tools.databases.duckdb_catalog import fields_of
-from quorum.tools.databases.duckdb_session import _plain_type
+from quorum.tools.databases.duckdb.catalog import fields_of
+from quorum.tools.databases.duckdb.session import _plain_type
 
 NAMES = st.text("aB _\"',()[]é.", min_size=1, max_size=5)
 FLAT = st.sampled_from(["INTEGER", "DECIMAL(4,2)", "TIME WITH TIME ZONE", "ENUM('a', 'it''s, (b)')"])

@@ -10,14 +10,12 @@ from types import ModuleType
 
 import pytest
 
-from quorum.tools.databases import (
-    bigquery_errors,
-    mysql_errors,
-    postgres_errors,
-    snowflake_errors,
-    sqlalchemy_errors,
-)
 from quorum.tools.databases.base import GROUPING
+from quorum.tools.databases.bigquery import errors as bigquery_errors
+from quorum.tools.databases.mysql import errors as mysql_errors
+from quorum.tools.databases.postgres import errors as postgres_errors
+from quorum.tools.databases.snowflake import errors as snowflake_errors
+from quorum.tools.databases.sqlalchemy import errors as sqlalchemy_errors
 
 
 @pytest.mark.parametrize(

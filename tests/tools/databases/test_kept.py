@@ -19,7 +19,7 @@ from quorum.knowledge.catalog import Catalog
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Snapshot
 from quorum.tools.databases.kept import FORGOTTEN_SECONDS, WHOLE_SECONDS, Keeping
-from quorum.tools.databases.postgres import PostgresConnector
+from quorum.tools.databases.postgres.connector import PostgresConnector
 from tests.servers.postgres_server import PASSWORD, PostgresServer
 
 pytest.importorskip("psycopg", reason="the extra quorum-sql[postgres] is not installed")

@@ -16,7 +16,7 @@ from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
-from quorum.tools.databases.many import ManyConnector
+from quorum.tools.databases.many.connector import ManyConnector
 from quorum.tools.query import ErrorKind, Limits
 from tests.servers.postgres_server import PostgresServer
 from tests.tools.databases import test_duckdb, test_postgres, test_sqlite

@@ -15,11 +15,12 @@ from typing_extensions import override
 
 from quorum.knowledge.catalog import Catalog, Column, Field, ForeignKey, Table
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
-from quorum.tools.databases import connect, connect_all, many
+from quorum.tools.databases import connect, connect_all
 from quorum.tools.databases.base import Connector
-from quorum.tools.databases.many import ManyConnector
-from quorum.tools.databases.many_catalog import united
-from quorum.tools.databases.many_plan import Holdings, Plan, split
+from quorum.tools.databases.many import connector as many
+from quorum.tools.databases.many.catalog import united
+from quorum.tools.databases.many.connector import ManyConnector
+from quorum.tools.databases.many.plan import Holdings, Plan, split
 from quorum.tools.query import ErrorKind, Estimate, Limits, QueryError, QueryResult
 from tests.engines import start_no_process
 from tests.tools.databases import test_duckdb, test_sqlite

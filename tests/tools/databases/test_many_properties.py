@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quorum.tools.databases import connect
-from quorum.tools.databases.many import ManyConnector
+from quorum.tools.databases.many.connector import ManyConnector
 from quorum.tools.query import Limits, QueryResult
 from tests.engines import start_no_process
 from tests.servers.mariadb_server import MariadbServer

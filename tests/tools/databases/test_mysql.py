@@ -20,7 +20,7 @@ from quorum.knowledge.catalog import ForeignKey
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
-from quorum.tools.databases.mysql_url import Target
+from quorum.tools.databases.mysql.url import Target
 from quorum.tools.execute import Database, execute
 from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.lint import Linter
@@ -277,7 +277,7 @@ async def test_a_lock_is_not_waited_for_endlessly(
 ) -> None:
     import pymysql
 
-    monkeypatch.setattr("quorum.tools.databases.mysql_session.LOCK_SECONDS", 1)
+    monkeypatch.setattr("quorum.tools.databases.mysql.session.LOCK_SECONDS", 1)
     other = pymysql.connect(host="127.0.0.1", port=mariadb.port, user="quorum_admin", database="sales")
     try:
         other.cursor().execute("LOCK TABLES people WRITE")
@@ -338,7 +338,7 @@ def test_urls(url: str, parameters: dict[str, object], schemas: tuple[str, ...])
 
 
 def test_a_missing_driver_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quorum.tools.databases.mysql.is_installed", lambda name: False)
+    monkeypatch.setattr("quorum.tools.databases.mysql.connector.is_installed", lambda name: False)
     with pytest.raises(ConfigurationError, match=r"pymysql.*pip install"):
         connect("mysql://h/x")
 

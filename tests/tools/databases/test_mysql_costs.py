@@ -9,7 +9,7 @@ import pytest
 
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
-from quorum.tools.databases.mysql_costs import Facts, Named, Size, estimate_of, few_rows, sizes_of
+from quorum.tools.databases.mysql.costs import Facts, Named, Size, estimate_of, few_rows, sizes_of
 from quorum.tools.databases.scans import Hidden
 from quorum.tools.execute import Database, execute
 from quorum.tools.ledger import Ledger

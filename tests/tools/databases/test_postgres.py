@@ -22,7 +22,7 @@ from quorum.knowledge.catalog import Field, ForeignKey
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
-from quorum.tools.databases.postgres_url import Target
+from quorum.tools.databases.postgres.url import Target
 from quorum.tools.execute import Database, execute
 from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.lint import Linter
@@ -324,7 +324,7 @@ async def test_a_lock_is_not_waited_for_endlessly(
 ) -> None:
     import psycopg
 
-    monkeypatch.setattr("quorum.tools.databases.postgres_session.LOCK_SECONDS", 0.1)
+    monkeypatch.setattr("quorum.tools.databases.postgres.session.LOCK_SECONDS", 0.1)
     with psycopg.connect(f"{postgres.admin_url}/{odd_name}") as other:
         other.execute("LOCK TABLE sales.people")
         outcome = error(await odd.run("SELECT * FROM sales.people", Limits()))
@@ -346,7 +346,7 @@ async def test_a_deaf_process_is_given_up(
     finally:
         os.kill(pid, signal.SIGCONT)
     ((pid,),) = rows(await odd.run("SELECT pg_backend_pid()", Limits()))
-    monkeypatch.setattr("quorum.tools.databases.postgres_session.BEGIN_SECONDS", 0.2)
+    monkeypatch.setattr("quorum.tools.databases.postgres.session.BEGIN_SECONDS", 0.2)
     os.kill(int(str(pid)), signal.SIGSTOP)
     try:
         ((other,),) = rows(await odd.run("SELECT pg_backend_pid()", Limits()))
@@ -446,7 +446,7 @@ def test_urls(url: str, parameters: dict[str, str]) -> None:
 
 
 def test_a_missing_driver_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quorum.tools.databases.postgres.is_installed", lambda name: False)
+    monkeypatch.setattr("quorum.tools.databases.postgres.connector.is_installed", lambda name: False)
     with pytest.raises(ConfigurationError, match=r"psycopg.*pip install"):
         connect("postgresql://h/x")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from quorum.tools.databases import connect
-from quorum.tools.databases.postgres_code import OwnCode
+from quorum.tools.databases.postgres.code import OwnCode
 from quorum.tools.execute import Database, execute
 from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.lint import Linter

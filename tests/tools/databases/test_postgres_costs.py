@@ -10,7 +10,7 @@ import pytest
 
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
-from quorum.tools.databases.postgres_costs import Facts, estimate_of
+from quorum.tools.databases.postgres.costs import Facts, estimate_of
 from quorum.tools.execute import Database, execute
 from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.lint import Linter

@@ -10,8 +10,9 @@ import psutil
 import pytest
 
 from quorum.knowledge.errors import DatabaseUnavailable
-from quorum.tools.databases import connect, postgres_session
+from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
+from quorum.tools.databases.postgres import session as postgres_session
 from quorum.tools.query import ErrorKind, Limits, QueryResult
 from tests.servers.postgres_server import ADMIN, PostgresServer
 from tests.servers.proxy import Proxy

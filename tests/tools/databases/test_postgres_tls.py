@@ -13,7 +13,7 @@ import pytest
 from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
-from quorum.tools.databases.postgres import PostgresConnector
+from quorum.tools.databases.postgres.connector import PostgresConnector
 from quorum.tools.query import Limits, QueryError, QueryResult
 from tests.servers.postgres_server import ADMIN, PostgresServer
 from tests.tools.databases.contract import rows

@@ -12,7 +12,7 @@ import pytest
 
 from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases import connect
-from quorum.tools.databases.postgres import PostgresConnector
+from quorum.tools.databases.postgres.connector import PostgresConnector
 from quorum.tools.databases.server import Gone, Link
 from quorum.tools.databases.session import Fetched
 from quorum.tools.execute import Database, execute

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from quorum.knowledge.catalog import Column
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector, Snapshot
-from quorum.tools.databases.postgres import PostgresConnector
+from quorum.tools.databases.postgres.connector import PostgresConnector
 from quorum.tools.query import Limits, QueryError, QueryResult
 from tests.servers.bigquery_server import running_bigquery
 from tests.servers.mariadb_server import MariadbServer

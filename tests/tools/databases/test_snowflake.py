@@ -18,9 +18,9 @@ from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.server import Refusal
-from quorum.tools.databases.snowflake_errors import query_error
-from quorum.tools.databases.snowflake_grammar import check
-from quorum.tools.databases.snowflake_url import Place, Target
+from quorum.tools.databases.snowflake.errors import query_error
+from quorum.tools.databases.snowflake.grammar import check
+from quorum.tools.databases.snowflake.url import Place, Target
 from quorum.tools.databases.texts import unsendable
 from quorum.tools.execute import Database, execute
 from quorum.tools.guard import Passed

@@ -12,9 +12,10 @@ import psutil
 import pytest
 
 from quorum.knowledge.errors import DatabaseUnavailable
-from quorum.tools.databases import connect, snowflake_session
+from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.server import CANCEL_SECONDS
+from quorum.tools.databases.snowflake import session as snowflake_session
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
 from tests.servers.proxy import Proxy
 from tests.servers.snowflake_server import SnowflakeServer, running_snowflake

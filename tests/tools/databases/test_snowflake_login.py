@@ -30,8 +30,8 @@ from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
 from quorum.settings import Settings
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Account, Connector
-from quorum.tools.databases.snowflake_session import search_path
-from quorum.tools.databases.snowflake_url import Place, Target
+from quorum.tools.databases.snowflake.session import search_path
+from quorum.tools.databases.snowflake.url import Place, Target
 from quorum.tools.query import Limits
 from quorum.tools.urls import location, mask_url
 from tests.servers.snowflake_server import PASSWORD, USER, SnowflakeServer
@@ -127,7 +127,7 @@ def test_connections_of_other_names_are_other_databases() -> None:
 
 
 def test_a_missing_driver_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quorum.tools.databases.snowflake.is_installed", lambda name: False)
+    monkeypatch.setattr("quorum.tools.databases.snowflake.connector.is_installed", lambda name: False)
     with pytest.raises(ConfigurationError, match=r"snowflake-connector-python.*pip install"):
         connect("snowflake://acc/shop")
 
@@ -237,7 +237,7 @@ async def test_a_browser_is_opened_once_and_output_stays_clean(
 async def test_a_login_that_nobody_finishes_ends(
     snowflake: SnowflakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("quorum.tools.databases.snowflake_browser.WAIT_SECONDS", 0.2)
+    monkeypatch.setattr("quorum.tools.databases.snowflake.browser.WAIT_SECONDS", 0.2)
     monkeypatch.setattr("webbrowser.open_new", lambda url: True)
     with pytest.raises(DatabaseUnavailable, match=r"Nobody has logged in with the browser within 0.2 s"):
         await connect(browser_url(snowflake)).open()

@@ -22,10 +22,10 @@ import pytest
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
-from quorum.tools.databases.sqlalchemy_catalog import first_rows, how_many, no_rows
-from quorum.tools.databases.sqlalchemy_engines import ENGINES
-from quorum.tools.databases.sqlalchemy_errors import query_error, refusal_of
-from quorum.tools.databases.sqlalchemy_url import Target
+from quorum.tools.databases.sqlalchemy.catalog import first_rows, how_many, no_rows
+from quorum.tools.databases.sqlalchemy.engines import ENGINES
+from quorum.tools.databases.sqlalchemy.errors import query_error, refusal_of
+from quorum.tools.databases.sqlalchemy.url import Target
 from quorum.tools.execute import Database, execute
 from quorum.tools.guard import Passed, check
 from quorum.tools.ledger import Budget, Ledger
@@ -357,7 +357,8 @@ HANGS = """
 import asyncio, sqlite3, sys, threading
 from sqlalchemy.dialects import registry
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
-from quorum.tools.databases import sqlalchemy as alchemy, connect
+from quorum.tools.databases import connect
+from quorum.tools.databases.sqlalchemy import connector as alchemy
 from quorum.tools.query import Limits
 
 class Deaf(sqlite3.Connection):
@@ -414,7 +415,7 @@ class Unsealed(SQLiteDialect_pysqlite):
 @pytest.fixture
 async def unsealed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Database]:
     registry.register("trino", __name__, "Unsealed")
-    monkeypatch.setattr("quorum.tools.databases.sqlalchemy._installed", lambda: {"trino"})
+    monkeypatch.setattr("quorum.tools.databases.sqlalchemy.connector._installed", lambda: {"trino"})
     with closing(sqlite3.connect(tmp_path / "a.db")) as connection:
         connection.executescript("CREATE TABLE t (a int, b text); INSERT INTO t VALUES (1, 'x'), (2, NULL);")
     async with connect(f"trino:///{tmp_path / 'a.db'}") as connector:

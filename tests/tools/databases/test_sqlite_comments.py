@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorum.tools.databases.sqlite_comments import comments_of
+from quorum.tools.databases.sqlite.comments import comments_of
 
 
 def test_comments_find_their_columns() -> None:

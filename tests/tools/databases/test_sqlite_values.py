@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorum.tools.databases.sqlite_values import Collector
+from quorum.tools.databases.sqlite.values import Collector
 
 VALUES = st.one_of(
     st.none(),

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from quorum.knowledge.errors import DatabaseUnavailable, install_hint
-from quorum.tools.databases import connect, duckdb_files
+from quorum.tools.databases import connect
+from quorum.tools.databases.duckdb import files as duckdb_files
 from quorum.tools.query import Limits
 from tests.tools.databases.contract import children, rows
 from tests.tools.databases.test_data_files import answer, catalog_of, fill

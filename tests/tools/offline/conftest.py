@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from quorum.knowledge.compress import render
-from quorum.tools.databases.sqlite import SqliteConnector
+from quorum.knowledge.schema.render import render
+from quorum.tools.databases.sqlite.connector import SqliteConnector
 from quorum.tools.sample import sample_database, sample_documents
 
 Rows = Counter[tuple[str, ...]]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quorum.knowledge.catalog import Catalog, Column, Table
-from quorum.knowledge.compress import render
+from quorum.knowledge.schema.render import render
 from quorum.tools.offline.grammar import read
 from quorum.tools.offline.roles import tables_of
 from quorum.tools.offline.schema import read_tables

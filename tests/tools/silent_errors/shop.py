@@ -10,8 +10,8 @@ from quorum.tools.execute import Database, QueryCache, execute
 from quorum.tools.ledger import Ledger
 from quorum.tools.lint import Linter
 from quorum.tools.query import Limits, QueryResult
+from quorum.tools.results.values import plain_rows
 from quorum.tools.silent_errors import Kind, Suspicion, suspicions
-from quorum.tools.values import plain_rows
 
 SCRIPT = """
 CREATE TABLE customers (id INTEGER PRIMARY KEY, name VARCHAR(40), city VARCHAR(40), credit INTEGER);

@@ -1,0 +1,264 @@
+"""Expert weights learned online over replayed questions, and the curves that the paper draws of them.
+
+SSEV, section 3.1.2, Algorithms 1 and 2, Figures 15-20: an expert is a model; it starts at weight 1, and a
+question that it gets wrong costs it the factor 1 - epsilon, with epsilon = sqrt(ln N / T) for N experts and
+T questions. Where experts have one candidate each, this is done as written: afterwards T is known.
+
+Where an expert has several candidates, it answers with the majority of their results, a tie at its
+expectation: half a mistake costs (1 - epsilon)^(1/2), as Algorithm 2 writes it. T is then the number of
+questions so far, for online nobody knows how many will come; all mistakes so far cost by the epsilon of now
+(Auer, Cesa-Bianchi and Gentile 2002), so the pool soon follows the better expert. (With the T of the whole
+replay it does so later, and its vote is right less often in most orders of the questions.)
+
+**Why the bound of Algorithm 1 holds for any number of different answers.** If the winner is wrong, the
+right answer weighs no more than the winner, so experts that are wrong hold half of all weight W at least,
+whether or not they agree, and W falls to (1 - epsilon/2) W or less. The best expert's weight,
+(1 - epsilon)^M*, is a part of W, so (1 - epsilon)^M* <= N (1 - epsilon/2)^M, which gives
+M <= 2 (1 + epsilon) M* + 2 ln N / epsilon. A tie that is half lost counts as half a mistake, and W falls as
+for a whole one. What this takes for granted is checked question by question (``OnlineWeights.no_bound``).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Coroutine, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from typing import Any, Literal, TypeVar, get_args
+
+from quorum.evals.recorded.candidates import POOLED, RecordedBallots, Source
+from quorum.evals.recorded.expected import ReplayedVote
+from quorum.graph.ballots import NO_VERDICT, UNANSWERABLE, Rules
+from quorum.graph.stopping import find_stopping
+from quorum.graph.strategies import WEIGHTED
+from quorum.tools.experts import Bounds, best_epsilon, bounds
+
+COMPARED = ("wma", "mbr", "majority", "sql_majority")
+"""Strategies whose mistakes are counted beside the experts'."""
+
+DRAWN_EXPERT = "drawn expert"
+"""Algorithm 2 as the paper has it, in expectation: an expert is drawn by weight and its answer taken. The
+strategy ``rwma`` takes one of its candidates instead, for which the paper's bound says nothing."""
+
+DRAWN_ONCE = "drawn expert, once"
+"""The same as it came out with ``OnlineWeights.seed``."""
+
+BOUNDED = ("wma", DRAWN_EXPERT)
+"""Votes of which the algorithms bound the mistakes."""
+
+SEVERAL = "an expert has several candidates, each with its whole weight; see --paper"
+TINY = 1e-6  # weights so near to each other tie in a vote
+UNLIKE = "in {} the weights were not learned from what counts as a mistake"
+OVERRULED = "in {} the vote was wrong though experts with most of the weight were right (a blank result, say)"
+
+
+@dataclass
+class OnlineWeights:
+    """Weights relative to the best expert's, and what every expert and strategy lost in each question.
+
+    Attributes:
+        experts: Per expert what it lost, question by question: 0 right, 1 wrong.
+        rounds: T, where it is known and each expert has one candidate.
+        compared: Strategies.
+        seed: Of the draws of ``DRAWN_ONCE``, one for each question.
+        told: Per expert what it was punished for, question by question; None where nothing was known.
+        votes: What each of ``compared`` lost, ``DRAWN_EXPERT`` and ``DRAWN_ONCE``, question by question.
+        history: The weights per expert before each question, and after the last.
+        overruled: Questions in which ``wma`` was wrong though the experts that were right held most of the
+            weight: a blank result does not vote here, and answers that are equal need not all be right.
+    """
+
+    experts: dict[str, list[float]]
+    rounds: int | None = None
+    compared: tuple[str, ...] = COMPARED
+    seed: int = 0
+    told: dict[str, list[float | None]] = field(init=False)
+    votes: dict[str, list[float]] = field(init=False)
+    history: list[dict[str, float]] = field(init=False)
+    overruled: int = 0
+
+    def __post_init__(self) -> None:
+        self.told = {name: [] for name in self.experts}
+        self.history = [dict.fromkeys(self.experts, 1.0)]
+        self.votes = {name: [] for name in (*self.compared, DRAWN_EXPERT, DRAWN_ONCE)}
+
+    @classmethod
+    def of(
+        cls, experts: Iterable[str], rounds: int | None = None, compared: Iterable[str] = COMPARED
+    ) -> OnlineWeights:
+        """Before the first question."""
+        return cls({name: [] for name in experts}, rounds, tuple(compared))
+
+    @property
+    def questions(self) -> int:
+        """Number of questions learned from."""
+        return len(self.history) - 1
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """Per expert, as they are now; the best one's is 1."""
+        return self.history[-1]
+
+    def epsilon(self, number: int) -> float:
+        """Cost of a mistake after so many questions."""
+        return best_epsilon(len(self.experts), self.rounds or number)
+
+    def learn(
+        self,
+        experts: Mapping[str, float],
+        votes: Mapping[str, float],
+        told: Mapping[str, float | None] | None = None,
+    ) -> None:
+        """Record what the experts and the votes (``compared``) lost in a question, and punish the experts.
+
+        Args:
+            told: What the feedback says of the experts; what they lost if None.
+        """
+        weights, total = self.weights, sum(self.weights.values())
+        drawn = random.Random(f"{self.seed} {self.questions}").choices([*weights], [*weights.values()])[0]
+        lost = {
+            **{name: votes[name] for name in self.compared},
+            DRAWN_EXPERT: sum(weight * experts[name] for name, weight in weights.items()) / total,
+            DRAWN_ONCE: experts[drawn],
+        }
+        for name, losses in self.votes.items():
+            losses.append(lost[name])
+        for name in self.experts:
+            self.experts[name].append(experts[name])
+            self.told[name].append(experts[name] if told is None else told[name])
+        self.overruled += lost["wma"] > 0 and lost[DRAWN_EXPERT] < 0.5 - TINY
+        cost = 1 - self.epsilon(len(self.history))
+        made = {name: sum(filter(None, losses)) for name, losses in self.told.items()}
+        least = min(made.values())
+        self.history.append({name: cost ** (m - least) for name, m in made.items()})
+
+    def shares(self, expert: str) -> list[float]:
+        """The expert's part of all weight before each question and after the last, 0 to 1."""
+        return [weights[expert] / sum(weights.values()) for weights in self.history]
+
+    def ex(self, lost: Iterable[float]) -> float:
+        """Execution accuracy of an expert or a vote, 0 to 1."""
+        return 1 - sum(lost) / max(1, self.questions)
+
+    def no_bound(self, vote: str) -> str:
+        """Why the algorithms' bounds say nothing of a vote; empty if they hold."""
+        if vote not in BOUNDED:
+            return "only WMA, and RWMA in expectation, have one"
+        if self.rounds is None:
+            return SEVERAL
+        pairs = zip(
+            zip(*self.experts.values(), strict=True), zip(*self.told.values(), strict=True), strict=True
+        )
+        if unlike := sum(lost != told for lost, told in pairs):
+            return UNLIKE.format(_questions(unlike))
+        return OVERRULED.format(_questions(self.overruled)) if vote == "wma" and self.overruled else ""
+
+    def bounds(self, vote: str) -> list[Bounds]:
+        """After each question: a vote's mistakes and regret, the best expert's, and the algorithms' bounds.
+
+        The bounds are those of one epsilon, and hold where ``no_bound`` says nothing.
+        """
+        best = [min(lost) for lost in zip(*map(accumulate, self.experts.values()), strict=True)]
+        return [
+            bounds(len(self.experts), number, made, least, self.epsilon(number))
+            for number, (made, least) in enumerate(
+                zip(accumulate(self.votes[vote]), best, strict=True), start=1
+            )
+        ]
+
+    def bound(self, vote: str) -> float | None:
+        """Most mistakes that the vote can make, or is expected to; None where no bound holds."""
+        if self.no_bound(vote) or not self.questions:
+            return None
+        last = self.bounds(vote)[-1]
+        return last.wma if vote == "wma" else last.rwma
+
+
+def _questions(number: int) -> str:
+    return "1 question" if number == 1 else f"{number:,} questions"
+
+
+Feedback = Literal["gold", "execution"]
+"""Who says that an expert was wrong: the verdicts of the gold, or that its SQL did not run (SSEV, 3.1.2)."""
+
+Result = TypeVar("Result")
+FEEDBACKS: tuple[Feedback, ...] = get_args(Feedback)
+WITHOUT_OVERLAPS = tuple(name for name in COMPARED if name != "mbr")
+NEVER = "never"
+
+
+def start(source: Source, compared: Iterable[str] = COMPARED) -> OnlineWeights | None:
+    """Level weights of the source's experts; None where there is a single one, or nothing is known."""
+    if not source.learnable or POOLED not in source.names:
+        return None
+    return OnlineWeights.of(source.models, None if source.several else len(source.learnable), compared)
+
+
+def learn_question(
+    learned: OnlineWeights,
+    found: Mapping[str, RecordedBallots],
+    lost: Mapping[str, float],
+    votes: Mapping[str, float],
+    feedback: Feedback,
+) -> None:
+    """Learn from one question what the experts lost, as the feedback sees it."""
+    told = {name: _told(found.get(name), lost[name], feedback) for name in learned.experts}
+    learned.learn(lost, votes, told)
+
+
+def _told(found: RecordedBallots | None, lost: float, feedback: Feedback) -> float | None:
+    """What an expert is punished for; None if none of its SQL could be judged.
+
+    That the data cannot answer is wrong by a gold that has an answer; execution says nothing of it.
+    """
+    ballots = found.ballots if found else ()
+    ran = any(ballot.fingerprint for ballot in ballots)
+    silent = set(NO_VERDICT) - ({UNANSWERABLE} if feedback == "gold" else set())
+    if ballots and not ran and all(ballot.error in silent for ballot in ballots):
+        return None
+    return lost if feedback == "gold" else float(not ran)
+
+
+async def learn(
+    source: Source, compared: Collection[str] = WITHOUT_OVERLAPS
+) -> dict[Feedback, OnlineWeights]:
+    """The weights after all questions, in the order of ids, by feedback; empty where ``start`` gives none.
+
+    Nothing here waits for anything: strategies that compare no results and ask no model do not.
+    """
+    every = {name: learned for name in FEEDBACKS if (learned := start(source, compared))}
+    weighted = [name for name in compared if name in WEIGHTED]
+    for question in source.learnable if every else ():
+        found = source.ballots(question)
+        rules = Rules(seed=0, dialect=source.dialect_of(question))
+        lost = {name: await _lost(found.get(name), "majority", rules) for name in source.models}
+        level = {name: await _lost(found[POOLED], name, rules) for name in compared if name not in weighted}
+        for feedback, learned in every.items():
+            own = replace(rules, weights=learned.weights)
+            votes = level | {name: await _lost(found[POOLED], name, own) for name in weighted}
+            learn_question(learned, found, lost, votes, feedback)
+    return every
+
+
+def at_once(coroutine: Coroutine[Any, Any, Result]) -> Result:
+    """What a coroutine that waits for nothing returns, whether or not an event loop runs here."""
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        found: Result = end.value
+        return found
+    raise AssertionError("it waits")  # a fault of ours: learn() says that it does not
+
+
+async def _lost(found: RecordedBallots | None, strategy: str, rules: Rules) -> float:
+    """How probably the vote's answer is wrong."""
+    if found is None:
+        return 1.0
+    outcome = await ReplayedVote(found, strategy, rules).outcome(find_stopping(NEVER), [found.ballots])
+    return 1 - outcome.right
+
+
+def taught(learned: OnlineWeights) -> Iterator[dict[str, bool]]:
+    """Rounds for ``quorum.tools.experts.ExpertLedger``: per question, whom the feedback calls right."""
+    for told in zip(*learned.told.values(), strict=True):
+        yield {name: not loss for name, loss in zip(learned.told, told, strict=True) if loss is not None}

@@ -1,0 +1,322 @@
+"""From an answer to its record: verdicts on it and on its candidates, and why there is no answer."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import traceback
+from collections.abc import Collection
+from pathlib import Path
+from typing import NamedTuple
+
+from quorum.evals.questions import EvalQuestion
+from quorum.evals.records import Asking, CandidateRow, ReadingRow, Record
+from quorum.evals.running.databases import Known, OpenDatabase, run_on
+from quorum.evals.running.linking import linking_of
+from quorum.evals.scorers.base import Prediction, Scorer, Verdict, predicted_by, unscorable
+from quorum.evals.tables import NoPandas
+from quorum.graph.answer import Answer, AnswerCandidate, AnswerReading
+from quorum.knowledge.errors import (
+    BudgetExceeded,
+    DatabaseUnavailable,
+    MalformedReply,
+    ModelUnavailable,
+    QuorumError,
+)
+from quorum.tools.guard import allowed
+from quorum.tools.query import QueryResult
+from quorum.tools.results.files import read_result
+
+NOT_HERE = "Only the schema of its database is here."
+
+
+async def judge(
+    question: EvalQuestion,
+    answer: Answer,
+    scorer: Scorer,
+    database: OpenDatabase,
+    folder: Path,
+    *,
+    refusals: Collection[str] = (),
+    asking: Asking | None = None,
+) -> Record:
+    """The record of a question whose run ended with an ``Answer``.
+
+    Without an answer the best effort is judged. Faults of the gold or the scorer go into the record.
+
+    Args:
+        folder: Of the evaluation; the run lies in ``runs/<question>/`` there.
+        refusals: Why model calls failed, see ``quorum.evals.running.verdicts.wanted``.
+        asking: A simulated user, with the choices that they had.
+
+    Raises:
+        NoPandas: The scorer reads CSV files.
+        DatabaseUnavailable: The connection was lost while gold was run.
+        QuorumError: A result of the run is missing or damaged.
+    """
+    verdicts = _Verdicts(question, scorer, database, folder / "runs" / question.id / "results")
+    shown = _shown(answer)
+    found = await verdicts.of(answer.sql, shown.file, truncated=shown.truncated)
+    candidates = [await _row(each, verdicts) for each in answer.candidates]
+    written = [each for each in answer.readings if each.sql]
+    others = [await verdicts.of(each.sql, each.result_file, truncated=each.truncated) for each in written]
+    if others and found.match is not None:
+        metrics = {**found.metrics, **scorer.of_shown(question, [found, *others])}
+        found = dataclasses.replace(found, metrics=metrics)
+    error, message = why(answer, refusals, live=question.live)
+    if verdicts.fault:
+        error, message = FAULT, verdicts.fault
+    return dataclasses.replace(
+        judged(_kept(question, answer, shown), found),
+        executes=bool(shown.file) if question.live and answer.sql else None,
+        valid=await _valid(answer.sql, database, ran=bool(shown.file)) if answer.sql else None,
+        error=error,
+        message=message,
+        candidates=tuple(candidates),
+        readings=tuple(
+            ReadingRow(each.says, each.sql, verdict.match, verdict.met)
+            for each, verdict in zip(written, others, strict=True)
+        ),
+        asking=asking and await _chosen(asking, answer, verdicts),
+        linking=linking_of(answer.sql, question.gold_sql, database.resources.catalog),
+    )
+
+
+async def judge_nothing(question: EvalQuestion, scorer: Scorer, database: OpenDatabase) -> Verdict:
+    """The verdict on a question whose run ended without any answer.
+
+    Raises:
+        DatabaseUnavailable: The connection was lost while gold was run.
+    """
+    return await _Verdicts(question, scorer, database, Path()).of("", "")
+
+
+def record_of(question: EvalQuestion, status: str) -> Record:
+    """A record with only the question and its status."""
+    return Record(
+        id=question.id,
+        question=question.question,
+        database=question.database,
+        dialect=question.dialect,
+        difficulty=question.difficulty,
+        external_knowledge=bool(question.knowledge),
+        status=status,
+    )
+
+
+def judged(record: Record, verdict: Verdict) -> Record:
+    """The record with the verdict on its answer."""
+    return dataclasses.replace(
+        record,
+        match=verdict.match,
+        met=verdict.met,
+        metrics=dict(verdict.metrics),
+        reason=verdict.reason,
+        gold=verdict.gold,
+        gold_rows=verdict.gold_rows,
+    )
+
+
+class _Verdicts:
+    """The verdicts on one question's predictions; equal predictions share one.
+
+    Attributes:
+        fault: The traceback of the scorer's failure, if it failed; the verdict is then undefined.
+    """
+
+    def __init__(self, question: EvalQuestion, scorer: Scorer, database: OpenDatabase, results: Path) -> None:
+        self.question, self.scorer, self.database, self.results = question, scorer, database, results
+        self.fault = ""
+        self._gold: Known = {}
+        self._verdicts: dict[tuple[str, str, bool], Verdict] = {}
+
+    async def of(self, sql: str, file: str, *, truncated: bool = False) -> Verdict:
+        """The verdict on a query and its result's file; without a file it counts as no answer.
+
+        Args:
+            truncated: The file holds only a part of the result.
+
+        Raises:
+            QuorumError: The file is missing or damaged.
+        """
+        name = Path(file).name
+        sql = sql if name else ""
+        key = (sql, name, truncated)
+        if key not in self._verdicts:
+            table = await asyncio.to_thread(read_result, self.results / name) if name else None
+            self._verdicts[key] = await self._scored(Prediction(sql, table, truncated))
+        return self._verdicts[key]
+
+    async def of_query(self, sql: str) -> Verdict:
+        """The verdict on a query of which no result is kept: it is run, within the limits of the judged."""
+        run = run_on(self.database, self.question, self._gold)
+        outcome = await predicted_by(run)(sql) if run else None
+        if not isinstance(outcome, QueryResult):
+            return await self.of("", "")
+        return await self._scored(Prediction(sql, outcome.table, bool(outcome.truncated)))
+
+    async def _scored(self, prediction: Prediction) -> Verdict:
+        metrics = self.scorer.metrics
+        if prediction.result is None and not self.question.live:
+            return unscorable(metrics, NOT_HERE, "not_live")
+        try:
+            run = run_on(self.database, self.question, self._gold)
+            return await self.scorer.score(self.question, prediction, run)
+        except (NoPandas, DatabaseUnavailable):
+            raise
+        except QuorumError as error:
+            return unscorable(metrics, str(error), "fails")
+        except Exception as error:  # noqa: BLE001 - a fault of a scorer must not lose the answer
+            self.fault = self.fault or message_of(error)
+            return unscorable(metrics, "The scorer failed.", "ok")
+
+
+async def _chosen(asking: Asking, answer: Answer, verdicts: _Verdicts) -> Asking:
+    """What a simulated user would have chosen: the first choice that has the result they mean."""
+    every: list[Answer | AnswerCandidate | AnswerReading] = [*answer.readings, *answer.candidates, answer]
+    kept = {each.sql: each for each in every if each.result_file}
+    rows = []
+    for choice in asking.choices:
+        shown = kept.get(choice.sql)
+        verdict = (
+            await verdicts.of(choice.sql, shown.result_file, truncated=shown.truncated)
+            if shown
+            else await verdicts.of_query(choice.sql)
+        )
+        rows.append(dataclasses.replace(choice, match=verdict.match, met=verdict.met))
+    fitting = (row.label for row in rows if asking.suits(row, asking.intent))
+    return dataclasses.replace(asking, choices=tuple(rows), chosen=next(fitting, ""))
+
+
+class _Shown(NamedTuple):
+    """File of a result, empty without; its rows; whether there were more."""
+
+    file: str = ""
+    rows: int | None = None
+    truncated: bool = False
+
+
+def _shown(answer: Answer) -> _Shown:
+    """What the SQL of the answer returned; a blank result did not vote, but is one."""
+    if answer.result_file:
+        return _Shown(answer.result_file, answer.row_count, answer.truncated)
+    same = (each for each in answer.candidates if each.sql == answer.sql and each.result_file)
+    found = next(same, None)
+    return _Shown(found.result_file, found.row_count, found.truncated) if found else _Shown()
+
+
+def _kept(question: EvalQuestion, answer: Answer, shown: _Shown) -> Record:
+    """The record with what is copied from the answer."""
+    return dataclasses.replace(
+        record_of(question, answer.status),
+        sql=answer.sql,
+        result=f"runs/{question.id}/results/{Path(shown.file).name}" if shown.file else "",
+        rows=shown.rows,
+        truncated=shown.truncated,
+        vote=answer.vote.model_dump(mode="json") if answer.vote else None,
+        confidence=answer.confidence,
+        usage=answer.usage,
+        demonstration=answer.demonstration,
+    )
+
+
+async def _row(candidate: AnswerCandidate, verdicts: _Verdicts) -> CandidateRow:
+    verdict = await verdicts.of(candidate.sql, candidate.result_file, truncated=candidate.truncated)
+    return CandidateRow(
+        id=candidate.id,
+        model=candidate.model,
+        sql=candidate.sql,
+        match=verdict.match,
+        error=candidate.error_kind,
+        superseded=candidate.superseded,
+        weight=candidate.weight,
+    )
+
+
+async def _valid(sql: str, database: OpenDatabase, *, ran: bool) -> bool:
+    """Whether guard and lint pass the SQL; both have seen what ran (``quorum.tools.execute``)."""
+    if ran:
+        return True
+    return isinstance(await allowed(sql, database.resources.linter), str)
+
+
+ENDPOINT, DATABASE = "endpoint", "database"
+FAULT = "fault"
+"""Quorum itself is at fault; the message is the traceback."""
+
+REQUEST = "request"
+"""The endpoint refused the request because of its content (400, 413, 422) or length; it is available."""
+
+REFUSALS = {"request", "too_long"}
+"""Values of ``quorum.tools.models.base.FailureKind`` that say so."""
+
+OUTSIDE = (ModelUnavailable, DatabaseUnavailable, MalformedReply, BudgetExceeded)
+"""Errors outside of Quorum: starting the run over would not help."""
+
+
+def kind_of(error: Exception, refusals: Collection[str] = ()) -> str:
+    """The kind of an error that ended a run without an answer.
+
+    Args:
+        refusals: Why model calls of the run failed (``quorum.tools.models.base.FailureKind``).
+    """
+    match error:
+        case ModelUnavailable():
+            return REQUEST if refusals and REFUSALS.issuperset(refusals) else ENDPOINT
+        case DatabaseUnavailable():
+            return DATABASE
+        case MalformedReply():
+            return "malformed_reply"
+        case BudgetExceeded():
+            return error.limit
+        case QuorumError():
+            return "no_answer"
+    return FAULT
+
+
+def message_of(error: Exception) -> str:
+    """The error in words; of a fault of ours its traceback."""
+    return str(error) if isinstance(error, QuorumError) else "".join(traceback.format_exception(error))
+
+
+def wanted(answer: Answer, refusals: Collection[str] = (), *, live: bool = True) -> str:
+    """What was unavailable, so that there is no answer: ``endpoint``, ``database``, or empty.
+
+    Set if a candidate got no reply or no connection and no other candidate has a result.
+
+    Args:
+        refusals: As in ``kind_of``.
+        live: Whether queries can run at all.
+    """
+    if answer.status != "no_answer" or answer.result_file:
+        return ""
+    kinds = {candidate.error_kind for candidate in answer.candidates}
+    if "model_unavailable" in kinds:
+        return "" if refusals and REFUSALS.issuperset(refusals) else ENDPOINT
+    return DATABASE if live and "unavailable" in kinds else ""
+
+
+def why(answer: Answer, refusals: Collection[str] = (), *, live: bool = True) -> tuple[str, str]:
+    """Why there is no answer, by kind and in words; both empty if there is one."""
+    if answer.status == "stopped":
+        return answer.stopped_by, f"The run was stopped by {answer.stopped_by}."
+    if answer.status == "answered":
+        return "", ""
+    if answer.status == "unanswerable":
+        return "unanswerable", answer.missing
+    if answer.result_file:
+        return "abstained", "Its confidence is too low."
+    failed = [candidate for candidate in answer.candidates if candidate.error_kind]
+    if not failed:
+        return _nothing_to_show(answer)
+    if kind := wanted(answer, refusals, live=live):
+        lost = {ENDPOINT: "model_unavailable", DATABASE: "unavailable"}[kind]
+        return kind, next(each.error for each in failed if each.error_kind == lost)
+    refused = bool(REFUSALS.intersection(refusals)) and failed[0].error_kind == "model_unavailable"
+    return REQUEST if refused else failed[0].error_kind, failed[0].error
+
+
+def _nothing_to_show(answer: Answer) -> tuple[str, str]:
+    if any(candidate.sql for candidate in answer.candidates):
+        return "empty_result", "The queries ran, and none of their results says anything."
+    return "no_sql", "No candidate wrote SQL."

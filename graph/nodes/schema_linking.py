@@ -1,0 +1,171 @@
+"""The schema text that a run shows its agents: compressed, and linked where it is long."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from typing import Any, Literal, TypeAlias
+
+from quorum.agents.linkers import (
+    DRAFT_LINKER,
+    MAX_LINK_STEPS,
+    SCHEMA_LINKER,
+    TABLE_LINKER,
+    draft_chunks,
+    link_files,
+    link_tables,
+)
+from quorum.graph.context import Context
+from quorum.graph.nodes.step import Update, tell, try_tell
+from quorum.graph.state import CandidateState, Known, RunState
+from quorum.knowledge.catalog import Catalog
+from quorum.knowledge.schema.render import SchemaText, render, render_plain
+from quorum.knowledge.tokens import estimate_tokens
+from quorum.tools.sql import SyntaxProblem
+from quorum.tools.sql.linking import Linked, chunks, named, needed, prune, union, unit_texts, units, used
+
+Linking: TypeAlias = Literal["tables", "drafts", "none"]
+"""Ask of each table whether it is needed, draft SQL against each part, or leave the schema as it is."""
+
+NOTHING = "The schema is large and linking found nothing; the whole schema was used."
+
+
+async def show_plain_schema(_: RunState, context: Context) -> Update:
+    """Without compression: every table by itself, nothing left out (an ablation of ReFoRCE's Table 3)."""
+    catalog = context.resources.catalog
+    return show(context, catalog, await asyncio.to_thread(render_plain, catalog))
+
+
+async def is_long(state: RunState, context: Context, above: int) -> bool:
+    """True if schema and documents take more than ``above`` tokens (ReFoRCE, section 3.2.1); recorded if so.
+
+    Counted is the schema with every description and sample value and like tables grouped, not what a budget
+    has left of it.
+    """
+    schema = context.resources.schema.whole
+    documents = estimate_tokens(await context.text(state.documents_ref))
+    if schema + documents <= above:
+        return False
+    context.trace.record("long_context", agent="catalog", schema=schema, documents=documents, above=above)
+    return True
+
+
+async def link_schema(
+    state: RunState,
+    context: Context,
+    *,
+    linking: Linking | Literal["files"],
+    above: int | None = None,
+    max_steps: int = MAX_LINK_STEPS,
+) -> Update:
+    """Link the schema where it ``is_long``, and show what was linked within the budget of schema text.
+
+    By default ``above`` is the run's ``link_above``. What a malformed reply was about stays in; if nothing
+    was linked the whole schema stays. Both add a warning.
+
+    Args:
+        linking: ``files``: the SchemaLinker reads schema files, by at most ``max_steps`` commands.
+
+    Raises:
+        ModelUnavailable: No model answers.
+    """
+    above = context.options.link_above if above is None else above
+    if not await is_long(state, context, above):
+        return {}
+    if linking == "files":
+        linked, notes = await _by_files(state, context, max_steps=max_steps), list[str]()
+    else:
+        link, role = (_by_tables, TABLE_LINKER) if linking == "tables" else (_by_drafts, DRAFT_LINKER)
+        linked, notes = await link(state, context, above)
+        notes += [] if linked.tables else [NOTHING]
+        context.trace.record("linking", agent=role.name, tables=list(linked.tables), notes=notes)
+    if not linked.tables:
+        return {"warnings": notes or [NOTHING]}
+    chosen = await asyncio.to_thread(prune, context.resources.catalog, linked)
+    return {**show(context, chosen, await asyncio.to_thread(_text, chosen, context)), "warnings": notes}
+
+
+async def link_after_error(state: CandidateState, context: Context, *, max_steps: int) -> Update:
+    """SchemaLinker: when a table or column was not found (ReCAPAgent-SQL, Table 1).
+
+    From then on the candidate's prompts show only what was linked (3.3.4); the whole schema if nothing was.
+    """
+    error = state.error.message if state.error else ""
+    linked = await _by_files(state, context, max_steps=max_steps, sql=state.sql, error=error)
+    if not linked.tables:
+        return {"linked_ref": ""}
+    chosen = await asyncio.to_thread(prune, context.resources.catalog, linked)
+    return {"linked_ref": context.put((await asyncio.to_thread(_text, chosen, context)).text)}
+
+
+async def _by_files(state: Known, context: Context, **given: Any) -> Linked:
+    """Return what the SchemaLinker names; nothing if it found nothing, or its reply is lost."""
+    call = {"by": link_files, "files": context.resources.files, **given}
+    found = await try_tell(state, context, SCHEMA_LINKER, "linking", **call)
+    text = (found.linked_schema if found else None) or ""
+    return await asyncio.to_thread(named, text, context.resources.catalog)
+
+
+async def _by_tables(state: RunState, context: Context, above: int) -> tuple[Linked, list[str]]:
+    """One judgement per table; the tables stay whole unless what would be shown is still too long."""
+    catalog = context.resources.catalog
+    parts = await asyncio.to_thread(units, catalog)
+    texts = await asyncio.to_thread(unit_texts, parts)
+    documents = await context.text(state.documents_ref)
+    linking = await tell(state, context, TABLE_LINKER, "tables_judged", by=link_tables, tables=texts)
+    whole = dict.fromkeys((*linking.needed, *linking.unjudged))
+    linked = needed(parts, whole)
+    chosen = await asyncio.to_thread(prune, catalog, linked)
+    shown = (await asyncio.to_thread(_text, chosen, context)).tokens + estimate_tokens(documents)
+    if shown > above:
+        linked = needed(parts, {**whole, **linking.needed})
+    notes = [
+        f"The TableLinker's reply on {name} could not be used; it stays whole." for name in linking.unjudged
+    ]
+    return linked, notes
+
+
+async def _by_drafts(state: RunState, context: Context, _: int) -> tuple[Linked, list[str]]:
+    """Link what draft queries against each part of the schema use; a part whose reply is lost stays whole."""
+    catalog = context.resources.catalog
+    parts = await asyncio.to_thread(chunks, catalog)
+    texts = [(await asyncio.to_thread(_text, part, context)).text for part in parts]
+    drafting = await tell(state, context, DRAFT_LINKER, "drafts", by=draft_chunks, chunks=texts)
+    found, notes = await asyncio.to_thread(used_by, catalog, drafting.drafts)
+    for number in drafting.unread:
+        found.append(Linked(tables=tuple(table.full_name for table in parts[number].tables)))
+        notes.append(f"The DraftLinker's reply on part {number + 1} could not be used; it stays whole.")
+    whole = Linked(tables=union(catalog, found).tables)
+    return whole, notes
+
+
+def used_by(catalog: Catalog, drafts: Sequence[str]) -> tuple[list[Linked], list[str]]:
+    """Return what each draft uses of the catalog, and notes on those that cannot be read."""
+    found, notes = list[Linked](), list[str]()
+    for sql in drafts:
+        try:
+            found.append(used(sql, catalog))
+        except SyntaxProblem as problem:
+            notes.append(f"A draft could not be read, so its tables are missing: {problem.message}")
+    return found, notes
+
+
+def _text(catalog: Catalog, context: Context) -> SchemaText:
+    return render(catalog, budget=context.options.schema_tokens)
+
+
+def show(context: Context, part: Catalog, schema: SchemaText) -> Update:
+    """Show this schema text, of a part of the catalog or of all, from now on."""
+    ref = context.put(schema.text)
+    names = {table.full_name: [column.name for column in table.columns] for table in part.tables}
+    context.trace.record(
+        "schema_shown",
+        agent="catalog",
+        tokens=schema.tokens,
+        whole=schema.whole,
+        left_out=list(schema.left_out),
+        ref=ref,
+        names=context.put(json.dumps(names, ensure_ascii=False)),
+    )
+    return {"schema_ref": ref}

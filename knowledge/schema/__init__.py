@@ -1,0 +1,1 @@
+"""Schema text: a catalog written for a language model."""

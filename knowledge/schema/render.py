@@ -1,0 +1,201 @@
+"""A catalog as schema text under a token budget, without losing a name, type or nested path.
+
+Shared field groups are written once, near relatives as differences (``quorum.knowledge.schema.layouts``).
+What is left of the budget goes to descriptions and sample values, one level of detail for the whole text;
+what did not fit is stated in the text and in the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, replace
+
+from quorum.knowledge.catalog import Catalog
+from quorum.knowledge.naming import write_name
+from quorum.knowledge.schema.grammar import one_line
+from quorum.knowledge.schema.layouts import Layout, find_layouts
+from quorum.knowledge.schema.writer import Detail, Writer
+from quorum.knowledge.tokens import estimate_tokens
+
+FULL = Detail(samples=12, sample_chars=60, description_chars=None, contents=True)
+"""Everything the catalog knows."""
+
+SKELETON = Detail(samples=0, sample_chars=0, description_chars=0)
+"""Names, types, nested paths, keys and the names of metrics alone."""
+
+LEVELS: tuple[Detail, ...] = (
+    FULL,
+    replace(FULL, contents=False),
+    Detail(3, 40, 400),
+    Detail(3, 30, 240),
+    Detail(2, 30, 160),
+    Detail(2, 24, 120),
+    Detail(1, 24, 100),
+    Detail(1, 20, 80),
+    Detail(1, 16, 60),
+    Detail(1, 12, 40),
+    Detail(0, 0, 40),
+    Detail(0, 0, 24),
+    SKELETON,
+)
+"""Levels of detail, richest first."""
+
+DEFAULT_BUDGET = 12_000
+"""Tokens that a text may always take when no budget is named."""
+
+DEFAULT_GROWTH = 2.5
+"""Without a budget, a text may take this many times the tokens of its skeleton."""
+
+CHARS_PER_TOKEN = 5.5
+"""Characters of English prose per token, for guessing the level to try first."""
+
+OPTIMISM = 1.15
+"""The guess is a rough one: start with a level that seems a little too rich and step down."""
+
+OWN_LINE_TOKENS = 5
+"""Tokens that a column takes more when it no longer shares a line; for the same guess."""
+
+_MARKS = {
+    ",": '"a, b TYPE": both have that type',
+    ":NULLs": ":NULLs: some rows have no value",
+    "PK": "PK: primary key, of all columns so marked together",
+    "->": "-> table.column: foreign key",
+    "[]": "[..]: sample values, there may be more",
+    "[all]": "[all: ..]: all values but NULL",
+    "[NULL]": "[NULL only]: no value in any row",
+    "no []": "no brackets: values unknown or withheld, or no rows",
+    "--": "-- description",
+    "--^": "--^: described above for this name",
+}
+_BRACKETS = frozenset({"[]", "[all]", "[NULL]"})
+_LINES = {
+    "tables": "tables A, B: both have these columns, beside them samples of one.",
+    "{}": "A_{1..3, 7}: A_1, A_2, A_3 and A_7 (a range between eight-digit dates runs over days).",
+    "metric": "metric: NAME = FORMULA: a figure as the data's owners define it, no column. Where the question"
+    " means it, compute it so.",
+    "=": "= T: what the table T holds.",
+    "|": "| lines: all rows of the table, in the order of its columns (* withheld).",
+    "like": "like T: the columns of T without those in - lines, plus (or changed as in) + lines;"
+    " samples are T's.",
+    ".": "Indented: paths inside the column above; ARRAY marks what is repeated.",
+    "~": "Indented ~: paths below the column above seen in sample values; [] any array element, * any key.",
+}
+
+
+@dataclass(frozen=True)
+class SchemaText:
+    """A catalog as text.
+
+    Attributes:
+        text: In the format that ``quorum.knowledge.schema.writer`` defines.
+        tokens: Estimated (``quorum.knowledge.tokens``).
+        whole: Tokens of the text with every description and sample value, like tables grouped.
+        left_out: What did not fit, and by how much the names alone exceed the budget if they do, one
+            sentence part each; empty when nothing is missing.
+    """
+
+    text: str
+    tokens: int
+    whole: int
+    left_out: tuple[str, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Length in UTF-8 bytes."""
+        return len(self.text.encode("utf-8", "surrogatepass"))
+
+
+def render(catalog: Catalog, *, budget: int | None = None) -> SchemaText:
+    """Write a catalog for a language model; the same catalog gives the same bytes.
+
+    Args:
+        catalog: What to write.
+        budget: Tokens. All names (of metrics too), types, nested paths, keys and row counts are written
+            even if they exceed it; the rest goes to descriptions and sample values. None: whatever suits
+            the catalog's size (``DEFAULT_BUDGET``, ``DEFAULT_GROWTH``).
+    """
+    writer = Writer(find_layouts(catalog), catalog.dialect)
+    full = _write(catalog, writer, FULL)
+    if full.tokens <= (DEFAULT_BUDGET if budget is None else budget):
+        return full
+    skeleton = _write(catalog, writer, SKELETON)
+    if budget is None:
+        budget = max(DEFAULT_BUDGET, int(skeleton.tokens * DEFAULT_GROWTH))
+    if skeleton.tokens > budget:
+        return replace(_exceeding(skeleton, catalog, budget), whole=full.tokens)
+    level = _guess(writer.layouts, skeleton, int(budget * OPTIMISM))
+    while (best := _write(catalog, writer, LEVELS[level])).tokens > budget:
+        level += 1  # ends at the skeleton, which fits
+    return replace(best, whole=full.tokens)
+
+
+def render_plain(catalog: Catalog) -> SchemaText:
+    """Every table by itself with everything that is known, however long: a catalog not compressed."""
+    layouts = [Layout((table,), table.columns) for table in catalog.tables]
+    return _write(catalog, Writer(layouts, catalog.dialect), FULL)
+
+
+def _guess(layouts: Sequence[Layout], skeleton: SchemaText, budget: int) -> int:
+    """The richest level that should fit, by the lengths of its parts."""
+    columns = [c for la in layouts for c in (la.added if la.base else la.columns)]
+    texts = [(c.name, c.description) for c in columns if c.description]
+    texts += [(f.path, f.description) for c in columns for f in c.fields if f.description and not f.inferred]
+    lengths = [len(text) for _, text in set(texts)]
+    lengths += [len(text) for la in layouts for text in {t.description for t in la.tables}]
+    metrics = [metric for la in layouts if la.base is None for metric in la.tables[0].metrics]
+    lengths += [len(metric.description) for metric in metrics]
+    formulas = sum(len(metric.expression) for metric in metrics)
+    values = [c.samples for c in columns if c.samples or c.complete]
+    rate = skeleton.tokens / max(1, len(skeleton.text))
+    for level, detail in enumerate(LEVELS):
+        limit = detail.description_chars
+        more = sum(n if limit is None else min(n, limit) for n in lengths) / CHARS_PER_TOKEN
+        more += OWN_LINE_TOKENS * (len(texts) if limit != 0 else 0)
+        more += formulas * rate if limit != 0 else 0
+        if detail.contents:
+            more += sum(2 + len(cell or "") for c in columns for cell in c.cells) * rate
+        for samples in values if detail.samples else ():
+            more += OWN_LINE_TOKENS
+            more += sum(2 + min(len(v), detail.sample_chars) for v in samples[: detail.samples]) * rate
+        if skeleton.tokens + more <= budget:
+            return level
+    return len(LEVELS) - 1
+
+
+def _exceeding(found: SchemaText, catalog: Catalog, budget: int) -> SchemaText:
+    """The text with the remark that it exceeds the budget, with names and types alone."""
+    excess = (
+        f"names and types alone exceed the budget of {budget:,} tokens by about {found.tokens - budget:,}"
+    )
+    gap = "" if catalog.notes or found.left_out else "\n"
+    return replace(found, text=f"{found.text}{gap}# {excess}\n", left_out=(*found.left_out, excess))
+
+
+def _write(catalog: Catalog, writer: Writer, detail: Detail) -> SchemaText:
+    blocks = writer.write(detail)
+    left_out = writer.left_out()
+    tables, columns = len(catalog.tables), sum(len(table.columns) for table in catalog.tables)
+    title = f"# database {write_name(catalog.name)} ({write_name(catalog.dialect)})"
+    title += f": {_count(tables, 'table')}, {_count(columns, 'column')}"
+    head = "\n".join([title, *(f"# {line}" for line in _legend(catalog, writer.used))])
+    body = "\n\n".join([head, *blocks])
+    tail = [f"# note: {one_line(note)}" for note in catalog.notes]
+    tail += [f"# left out: {'; '.join(left_out)}"] if left_out else []
+    tokens = estimate_tokens(body) + estimate_tokens("\n".join(tail))
+    text = "\n".join([body, *([""] if tail else []), *tail]) + "\n"
+    return SchemaText(text, tokens, tokens, left_out)
+
+
+def _legend(catalog: Catalog, used: Set[str]) -> list[str]:
+    """A few lines that explain the marks that were used, and only those."""
+    silent = set() if _BRACKETS & used else {"no []"}
+    marks = [text for mark, text in _MARKS.items() if mark in used and mark not in silent]
+    lines = ["Notation: " + "; ".join(['one column a line, "name TYPE"', *marks]) + "."]
+    lines += [text for mark, text in _LINES.items() if mark in used]
+    if len(catalog.tables) > 1 and not any(table.foreign_keys for table in catalog.tables):
+        lines.append("No foreign keys are declared; join on columns that mean the same.")
+    return lines
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

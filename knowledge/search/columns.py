@@ -1,0 +1,266 @@
+"""The columns of a catalog as texts that are searched: the semantic retrieval of SQLAgent's InfoAgent.
+
+The paper's (001, section 3.3 and appendix B.1) is the template of a column's text, its embedding and its
+index in FAISS. Ours is that a shared field group is indexed once, that the names and the description of its
+tables count beside each column's own text, the search by words, and how tables are ranked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import TypeAlias
+
+from quorum.knowledge.catalog import Catalog, Column, Table
+from quorum.knowledge.errors import ConfigurationError
+from quorum.knowledge.schema.layouts import select_groups
+from quorum.knowledge.schema.name_ranges import fold_names
+from quorum.knowledge.search.index import Embedder, TextIndex
+from quorum.knowledge.search.lexical import Bm25, distinctive, terms
+
+RANK_CONSTANT = 60  # reciprocal rank fusion (Cormack et al., 2009)
+NEIGHBOURS = 1_000
+"""Columns among which tables are looked for by meaning: those below are no nearer than any."""
+FUSED = 100
+"""Columns of each ranking that are merged at least."""
+JOINED = 0.3
+"""Part of a table's score that tables get which foreign keys join to it."""
+
+Ranking: TypeAlias = list[tuple[int, float]]
+"""Numbers with their scores, best first."""
+
+
+@dataclass(frozen=True)
+class ColumnHit:
+    """A column that a query may mean; of a shared field group, that of its first table.
+
+    Attributes:
+        table: Full name.
+        score: BM25, above 0, or the cosine of query and text.
+    """
+
+    table: str
+    column: str
+    score: float
+
+
+@dataclass(frozen=True)
+class Fields:
+    """The columns of one table, or those that the tables of a shared field group have in common.
+
+    Attributes:
+        tables: At least one, in the catalog's order.
+        first: Place of the first column's text in the index; the others follow it.
+    """
+
+    tables: tuple[Table, ...]
+    first: int
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.tables[0].columns
+
+
+class ColumnIndex:
+    """Searches the columns of a catalog by words, or with an embedder by meaning; built when first used.
+
+    Args:
+        cache: Folder in which vectors are kept; None keeps them in memory only.
+        groups: Tables of one schema that share all names and types of their columns are indexed once.
+
+    Attributes:
+        fields: In the order of their first tables.
+        texts: One a column, by the paper's template.
+    """
+
+    def __init__(self, catalog: Catalog, cache: Path | None = None, *, groups: bool = True) -> None:
+        self._catalog, self._cache = catalog, cache
+        self.fields: list[Fields] = []
+        self._columns: list[tuple[int, Column]] = []
+        for tables in units(catalog) if groups else ((table,) for table in catalog.tables):
+            self.fields.append(Fields(tuple(tables), len(self._columns)))
+            self._columns += [(len(self.fields) - 1, column) for column in tables[0].columns]
+        self.texts = [column_text(column) for _, column in self._columns]
+
+    def build(self, embedder: Embedder | None = None) -> None:
+        """Make now what the first search would make: by words, or with an embedder by meaning.
+
+        Raises:
+            ConfigurationError, ModelUnavailable: As ``search``.
+        """
+        if embedder is None:
+            _ = self._bm25
+        elif self.texts:
+            self._index.vectors(embedder)
+
+    def search(
+        self, query: str, k: int, *, embedder: Embedder | None = None, hybrid: bool = False
+    ) -> list[ColumnHit]:
+        """The ``k`` columns that bear most on a query, best first: by words, with an embedder by meaning.
+
+        Args:
+            hybrid: Both merged by reciprocal rank, of which the scores are then sums.
+
+        Raises:
+            ConfigurationError: FAISS, the embedder's package or its model is missing; or ``hybrid`` has no
+                embedder.
+            ModelUnavailable: The embedder's endpoint gives no vectors.
+        """
+        rankings = self._rankings(query, max(k, FUSED) if hybrid else k, embedder, hybrid)
+        best = rankings[0] if len(rankings) == 1 else _fused(rankings)
+        return [self._hit(place, score) for place, score in best[:k]]
+
+    def tables(
+        self, query: str, k: int, *, embedder: Embedder | None = None, hybrid: bool = False
+    ) -> list[str]:
+        """Full names of the ``k`` tables that bear most on a query, best first; of a group its first table.
+
+        By words, a table has for each term of the query the score of the column that it fits best, and a
+        part of what the best table has that a foreign key joins to it. By meaning, it has the score of its
+        nearest column. ``hybrid`` merges both by reciprocal rank. Tables that nothing speaks for come last,
+        in the catalog's order.
+
+        Raises:
+            ConfigurationError, ModelUnavailable: As ``search``.
+        """
+        _check(embedder, hybrid)
+        rankings = [self._nearest_tables(query, embedder)] if embedder else []
+        if hybrid or embedder is None:
+            rankings.append(self._tables_by_words(query))
+        best = [number for number, _ in (rankings[0] if len(rankings) == 1 else _fused(rankings))]
+        whole = dict.fromkeys((*best, *range(len(self.fields))))
+        return [self.fields[number].tables[0].full_name for number in islice(whole, k)]
+
+    def _rankings(self, query: str, k: int, embedder: Embedder | None, hybrid: bool) -> list[Ranking]:
+        """Places of columns."""
+        _check(embedder, hybrid)
+        if not self.texts:
+            return [[]]
+        rankings = [self._index.nearest(query, k, embedder)] if embedder else []
+        if hybrid or embedder is None:
+            scores = self._bm25.scores(_asked(query))
+            rankings.append(
+                _ranked({place: float(scores[place]) for place in scores.nonzero()[0].tolist()})[:k]
+            )
+        return rankings
+
+    def _hit(self, place: int, score: float) -> ColumnHit:
+        number, column = self._columns[place]
+        return ColumnHit(self.fields[number].tables[0].full_name, column.name, score)
+
+    def _tables_by_words(self, query: str) -> Ranking:
+        """Numbers of fields."""
+        import numpy as np
+
+        filled = [number for number, fields in enumerate(self.fields) if fields.columns]
+        if not filled:
+            return []
+        starts = [self.fields[number].first for number in filled]
+        total = np.zeros(len(filled), dtype=np.float64)
+        for term in _asked(query):
+            scores = self._bm25.scores([term])
+            if scores.any():
+                total += np.maximum.reduceat(scores, starts)
+        own = {number: float(score) for number, score in zip(filled, total, strict=True) if score}
+        near = {
+            number: JOINED * best
+            for number, others in self._joined.items()
+            if (best := max((own.get(other, 0.0) for other in others), default=0.0))
+        }
+        return _ranked({number: own.get(number, 0.0) + near.get(number, 0.0) for number in {*own, *near}})
+
+    def _nearest_tables(self, query: str, embedder: Embedder) -> Ranking:
+        """Numbers of fields by their nearest columns."""
+        hits = self._index.nearest(query, NEIGHBOURS, embedder) if self.texts else []
+        found: dict[int, float] = {}
+        for place, score in hits:
+            found.setdefault(self._columns[place][0], score)
+        return [*found.items()]
+
+    @cached_property
+    def _joined(self) -> dict[int, set[int]]:
+        """Numbers of the fields that a foreign key joins, by number."""
+        number_of = {id(table): n for n, fields in enumerate(self.fields) for table in fields.tables}
+        joined: dict[int, set[int]] = {}
+        for table in self._catalog.tables:
+            for key in table.foreign_keys:
+                if (target := self._catalog.table(key.ref_table)) is not None:
+                    one, other = number_of[id(table)], number_of[id(target)]
+                    joined.setdefault(one, set()).add(other)
+                    joined.setdefault(other, set()).add(one)
+        return joined
+
+    @cached_property
+    def _bm25(self) -> Bm25:
+        """Over the terms of names and descriptions: the template's own words and types are in all texts."""
+        about = [
+            terms(" ".join(table_names(fields.tables)) + " " + _described(fields)) for fields in self.fields
+        ]
+        return Bm25(
+            [about[number] + terms(f"{column.name} {column.description}") for number, column in self._columns]
+        )
+
+    @cached_property
+    def _index(self) -> TextIndex:
+        about = [f"[Table]: {', '.join(table_names(fields.tables))}" for fields in self.fields]
+        texts = [f"{about[n]}; {text}" for (n, _), text in zip(self._columns, self.texts, strict=True)]
+        return TextIndex(texts, self._cache)
+
+
+def units(catalog: Catalog) -> list[list[Table]]:
+    """Every table once: the groups of each schema (``select_groups``) and the tables that join none.
+
+    They stand in the order of their first tables.
+    """
+    schemas: dict[tuple[str, str], list[Table]] = {}
+    for table in catalog.tables:
+        schemas.setdefault((table.database, table.schema), []).append(table)
+    group_of = {
+        id(table): group
+        for tables in schemas.values()
+        for group in select_groups(replace(catalog, tables=tuple(tables)))
+        for table in group
+    }
+    found = (group_of.get(id(table), [table]) for table in catalog.tables)
+    return list({id(unit[0]): unit for unit in found}.values())
+
+
+def column_text(column: Column) -> str:
+    """A column as the paper serialises it (001, appendix B.1)."""
+    return f"[Name]: {column.name}; [Type]: {column.type}; [Desc]: {column.description}"
+
+
+def table_names(tables: Sequence[Table]) -> list[str]:
+    """Names of a group's tables, those that differ in a number only as one."""
+    return [item for item, _ in fold_names(list(dict.fromkeys(table.name for table in tables)))]
+
+
+def _described(fields: Fields) -> str:
+    return " ".join(dict.fromkeys(table.description for table in fields.tables))
+
+
+def _asked(query: str) -> list[str]:
+    """The terms of a query that tell columns apart; all of them if none does."""
+    found = terms(query)
+    return sorted(distinctive(found) or set(found))
+
+
+def _check(embedder: Embedder | None, hybrid: bool) -> None:
+    if hybrid and embedder is None:
+        raise ConfigurationError("Hybrid retrieval needs an embedding model.")
+
+
+def _ranked(scores: dict[int, float]) -> Ranking:
+    return sorted(scores.items(), key=lambda item: (-item[1], item[0]))
+
+
+def _fused(rankings: Iterable[Ranking]) -> Ranking:
+    """Merged by reciprocal rank."""
+    total: dict[int, float] = {}
+    for ranking in rankings:
+        for place, (number, _) in enumerate(ranking, start=1):
+            total[number] = total.get(number, 0.0) + 1 / (RANK_CONSTANT + place)
+    return _ranked(total)

@@ -1,0 +1,225 @@
+"""BigQuery by Google's own client, which is imported in ``session`` and its neighbours."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Sequence
+from functools import reduce
+from typing import TYPE_CHECKING, Self, cast
+
+from quorum.knowledge.catalog import Catalog
+from quorum.knowledge.errors import DatabaseUnavailable, is_installed, missing_extra
+from quorum.tools.databases.base import Account, Snapshot
+from quorum.tools.databases.bigquery import session as bigquery_session
+from quorum.tools.databases.bigquery.errors import client_errors, failure, query_error
+from quorum.tools.databases.bigquery.session import REFUSED, BigqueryLink, client_of
+from quorum.tools.databases.bigquery.url import Target
+from quorum.tools.databases.introspection import nothing_to_read
+from quorum.tools.databases.postgres.errors import sentence
+from quorum.tools.databases.server import Gone, Link, Refusal, ServerConnector, aside
+from quorum.tools.databases.texts import unsendable
+from quorum.tools.query import ErrorKind, Estimate, Limits, QueryError
+
+if TYPE_CHECKING:
+    from google.cloud.bigquery import Client
+
+HINTS = (
+    (
+        "credentials|authenticate|invalid_grant|token",
+        "Log in with `gcloud auth application-default login`, or name a key file with ?credentials=FILE.",
+    ),
+    ("(?i)not found", "Check the project's and the dataset's name, and ?location=."),
+    (
+        "bigquery.jobs.create",
+        "Whoever asks needs roles/bigquery.jobUser on the project that pays: gcloud projects "
+        "add-iam-policy-binding PROJECT --member=user:NAME --role=roles/bigquery.jobUser",
+    ),
+    (
+        "(?i)access denied|permission",
+        "The account needs bigquery.jobUser, and bigquery.dataViewer on the data.",
+    ),
+)
+"""What to do, by what the server says."""
+REACH = "Can this machine reach BigQuery?"
+
+
+class BigqueryConnector(ServerConnector):
+    """``bigquery://project/dataset``; see ``url.Target`` for what else a URL may name.
+
+    BigQuery has no read-only session: ``open`` proves none. Each text is tried by a dry run first, and only
+    what the server itself calls a SELECT runs. That run refuses what reads more than ``Limits.scan``, and so
+    does the server.
+    """
+
+    dialect = "bigquery"
+    scheme = "bigquery"
+    links = 8
+    estimates = bills = True
+
+    def __init__(self, target: Target) -> None:
+        super().__init__()
+        self._target = target
+        self._client: Client | None = None
+        self._user = ""
+
+    @classmethod
+    def from_url(cls, url: str) -> Self:
+        target = Target.of(url)
+        if not is_installed("google.cloud.bigquery"):
+            raise missing_extra("bigquery", "A BigQuery dataset", needs="google-cloud-bigquery")
+        return cls(target)
+
+    @classmethod
+    def joined(cls, urls: Sequence[str]) -> Self | None:
+        first, *others = map(Target.of, urls)
+        target = reduce(
+            lambda known, other: known and known.joined(other), others, cast("Target | None", first)
+        )
+        return cls(target) if target else None
+
+    @property
+    def name(self) -> str:
+        """The dataset's name where there is one, else the project's."""
+        return self.places[0][1] if len(self.places) == 1 else self.project
+
+    @property
+    def place(self) -> str:
+        return self._target.place
+
+    @property
+    def project(self) -> str:
+        return self._target.project
+
+    @property
+    def places(self) -> tuple[tuple[str, str], ...]:
+        """Project and name of each dataset that the URL names; none for all of the project."""
+        return self._target.places
+
+    @property
+    def client(self) -> Client:
+        """The open client.
+
+        Raises:
+            DatabaseUnavailable: It is closed.
+        """
+        self._check_open()
+        assert self._client is not None
+        return self._client
+
+    async def close(self) -> None:
+        await super().close()
+        client, self._client = self._client, None
+        if client is not None:
+            await asyncio.to_thread(client.close)
+
+    async def catalog(self, *, samples: int = 3) -> Catalog:
+        return (await self.snapshot(samples=samples)).catalog
+
+    async def snapshot(self, before: Snapshot | None = None, *, samples: int = 3) -> Snapshot:
+        from quorum.tools.databases.bigquery.catalog import introspect
+
+        return await introspect(self, before, samples)
+
+    async def identity(self) -> tuple[str, ...]:
+        return ("endpoint: " + self._target.endpoint, "place: " + self.place, "account: " + self._user)
+
+    async def account(self) -> Account:
+        powers = await asyncio.to_thread(self._powers)
+        return Account(self._user or "unknown", powers, sealed=False)
+
+    async def estimate(self, sql: str, limits: Limits) -> Estimate | QueryError | None:
+        self._check_open()
+        if problem := self.unsendable(sql):
+            return problem
+        link = BigqueryLink(self.client, self._target)
+        try:
+            return await link.within(link.estimate(sql), limits.seconds)
+        except Refusal as refusal:
+            return self.query_error(refusal, sql)
+        except (Gone, TimeoutError) as error:
+            return QueryError(ErrorKind.UNAVAILABLE, self.scrubbed(f"No estimate is to be had: {error}"))
+        finally:
+            await link.close()
+
+    async def connected(self) -> Link:
+        try:
+            async with asyncio.timeout(bigquery_session.CONNECT_SECONDS):
+                if self._client is None:
+                    self._client = await aside(client_of, self._target)
+                link = BigqueryLink(self._client, self._target)
+                if not self._opened:
+                    self._user = await link.in_thread(link.user)
+                    for place in self._target.places:
+                        await aside(self._look_into, self._client, *place)
+        except TimeoutError:
+            raise self.unreachable(Gone("it does not answer")) from None
+        except (Gone, Refusal) as error:
+            raise self.unreachable(error) from None
+        except client_errors() as error:
+            raise self.unreachable(failure(error)) from None
+        return link
+
+    def _look_into(self, client: Client, project: str, dataset: str) -> None:
+        from google.api_core.exceptions import Forbidden, NotFound
+
+        try:
+            client.get_dataset(f"{project}.{dataset}")
+        except (Forbidden, NotFound) as error:
+            raise self.missing_right(client, project, dataset, failure(error)) from None
+
+    def missing_right(
+        self, client: Client, project: str, dataset: str, why: Gone | Refusal, tables: int = 0
+    ) -> DatabaseUnavailable:
+        """Why a dataset shows nothing: it is absent, closed, or holds ``tables`` that may not be read."""
+        try:
+            known = [item.dataset_id for item in client.list_datasets(project)]
+        except client_errors():  # it may not look
+            known = []
+        forbidden = isinstance(why, Refusal) and why.state == "accessDenied"
+        schemas = dict.fromkeys(known, (True, 0)) | ({dataset: (True, tables)} if tables else {})
+        if dataset in known and not tables:
+            schemas[dataset] = (False, 0)
+        who = self._user or "the account"
+        kind = "serviceAccount" if who.endswith(".gserviceaccount.com") else "user"
+        grants = {"read": f'GRANT `roles/bigquery.dataViewer` ON SCHEMA {{}} TO "{kind}:{who}";'}
+        problem = nothing_to_read(
+            self.place, who, (dataset,), schemas, grants, lambda name: f"`{project}.{name}`", hides=forbidden
+        )
+        assert problem is not None
+        said = self.scrubbed(why.message if isinstance(why, Refusal) else str(why))
+        return DatabaseUnavailable(str(problem), hint=f"{said} {problem.hint}")
+
+    def unreachable(self, why: Gone | Refusal) -> DatabaseUnavailable:
+        """The error that the database cannot be asked."""
+        reason = self.scrubbed(why.message if isinstance(why, Refusal) else str(why))
+        hint = next((hint for words, hint in HINTS if re.search(words, reason)), REACH)
+        return DatabaseUnavailable(f"{self.place} cannot be opened: {reason}", hint=hint)
+
+    def unsendable(self, sql: str) -> QueryError | None:
+        return unsendable(sql, "bigquery")
+
+    def query_error(self, refusal: Refusal, sql: str) -> QueryError:  # noqa: ARG002
+        if refusal.state == REFUSED:
+            return QueryError(ErrorKind.PERMISSION, refusal.message)
+        return query_error(refusal)
+
+    def scrubbed(self, text: str) -> str:
+        return sentence(
+            text.replace(self._target.credentials, "the key file") if self._target.credentials else text
+        )
+
+    def _powers(self) -> tuple[str, ...]:
+        """Datasets that the account may write to, tried on a table of each; it asks for no other right."""
+        found = []
+        for project, name in self._target.places:
+            first = next(iter(self.client.list_tables(f"{project}.{name}", max_results=1)), None)
+            if first is not None:
+                wanted = ["bigquery.tables.updateData", "bigquery.tables.delete"]
+                try:
+                    answer = self.client.test_iam_permissions(first.reference, wanted)
+                except client_errors() as error:
+                    raise self.unreachable(failure(error)) from None
+                if answer.get("permissions"):
+                    found.append(f"may write to tables of {name}")
+        return tuple(found)

@@ -1,0 +1,1 @@
+"""DuckDB and data files."""

@@ -1,0 +1,173 @@
+"""DuckDB's schema as a catalog."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from quorum.knowledge.catalog import Catalog, Column, Field, ForeignKey, Table
+from quorum.tools.databases.duckdb.connector import brief
+from quorum.tools.databases.introspection import TEXT_CHARACTERS, Introspection, quoted
+from quorum.tools.query import ErrorKind, QueryError
+
+if TYPE_CHECKING:
+    from quorum.tools.databases.duckdb.connector import DuckdbConnector
+
+OURS = "database_name = current_database() AND NOT internal"
+OBJECTS = f"""
+    SELECT schema_name, table_name AS name, table_oid AS oid, 'table' AS kind, comment,
+        estimated_size AS estimate
+    FROM duckdb_tables() WHERE {OURS} AND NOT temporary
+    UNION ALL
+    SELECT schema_name, view_name, view_oid, 'view', comment, NULL
+    FROM duckdb_views() WHERE {OURS} AND NOT temporary
+    ORDER BY schema_name, oid
+"""
+COLUMNS = f"""
+    SELECT table_oid AS oid, column_name AS name, data_type AS type, comment, is_nullable
+    FROM duckdb_columns() WHERE {OURS} ORDER BY table_oid, column_index
+"""
+CONSTRAINTS = """
+    SELECT table_oid AS oid, schema_name, constraint_type AS type, constraint_column_names AS names,
+        referenced_table AS target, referenced_column_names AS refs
+    FROM duckdb_constraints() WHERE database_name = current_database()
+    AND constraint_type IN ('PRIMARY KEY', 'FOREIGN KEY') ORDER BY table_oid, constraint_index
+"""
+
+_LIST = re.compile(r"(?P<item>.*)\[\d*\]", re.DOTALL)
+_PLAIN_NAME = re.compile(r"\w+")
+_PIECE = re.compile(r"\"(?:[^\"]|\"\")*\"|'(?:[^']|'')*'|.", re.DOTALL)
+
+Row = dict[str, Any]
+
+
+async def introspect(connector: DuckdbConnector, samples: int) -> Catalog:
+    """See ``Connector.catalog``. A foreign key never leaves its schema in DuckDB."""
+    look = Introspection(connector)
+    objects = await look.ask(OBJECTS)
+    columns = {oid: list(rows) for oid, rows in groupby(await look.ask(COLUMNS), key=itemgetter("oid"))}
+    constraints: dict[int, list[Row]] = defaultdict(list)
+    for row in await look.ask(CONSTRAINTS):
+        constraints[row["oid"]].append(row)
+    tables = []
+    for row in objects:
+        of_view = row["kind"] == "view"
+        row["kind"] = connector.views if of_view else row["kind"]
+        table = _table(row, columns.get(row["oid"], []), constraints[row["oid"]])
+        if of_view and (problem := await _problem(look, table)):
+            why = connector.refused.get(table.full_name) or brief(problem)
+            look.left_out.append(f"The view {table.full_name} cannot be read and is left out: {why}")
+        else:
+            tables.append(await _with_values(look, table, row["estimate"], samples))
+    tables = [await look.confirmed(table) for table in tables]
+    return look.catalog(tables)
+
+
+def _table(row: Row, columns: list[Row], constraints: list[Row]) -> Table:
+    keys = [key for key in constraints if key["type"] == "FOREIGN KEY"]
+    primary = next((key["names"] for key in constraints if key["type"] == "PRIMARY KEY"), ())
+    return Table(
+        name=row["name"],
+        columns=tuple(
+            Column(
+                column["name"],
+                column["type"],
+                description=column["comment"] or "",
+                fields=fields_of(column["type"]),
+                nullable=column["is_nullable"],
+            )
+            for column in columns
+        ),
+        schema=row["schema_name"],
+        kind=row["kind"],
+        description=row["comment"] or "",
+        primary_key=tuple(primary),
+        foreign_keys=tuple(
+            ForeignKey(tuple(key["names"]), f"{key['schema_name']}.{key['target']}", tuple(key["refs"]))
+            for key in keys
+        ),
+    )
+
+
+async def _problem(look: Introspection, table: Table) -> str:
+    """Why a view cannot be read; empty if it can, or if there was no time to tell."""
+    answer = await look.try_to(f"SELECT * FROM {quoted(table.schema, table.name)} LIMIT 0")
+    if isinstance(answer, QueryError) and answer.kind is not ErrorKind.TIMEOUT:
+        return answer.message
+    return ""
+
+
+async def _with_values(look: Introspection, table: Table, estimate: int | None, samples: int) -> Table:
+    source, span = quoted(table.schema, table.name), None
+    if table.kind == "table":  # a view may take for ever to count
+        table = look.with_count(table, await look.count(source), estimate)
+        span = (0, table.row_count - 1) if table.row_count and estimate is not None else None
+    texts = [_as_text(column) for column in table.columns]
+    return await look.sample(table, source, texts, samples, "rowid >= {}".format, span)
+
+
+def _as_text(column: Column) -> str:
+    if column.type == "BLOB":
+        return f"{quoted(column.name)} IS NOT NULL OR NULL"  # whether there is one, but not its bytes
+    return f"left(CAST({quoted(column.name)} AS VARCHAR), {TEXT_CHARACTERS})"
+
+
+def fields_of(kind: str) -> tuple[Field, ...]:
+    """The leaves inside a column's type, e.g. ``STRUCT(a INTEGER, b VARCHAR[])`` has ``a``, ``b[]``.
+
+    ``[]`` follows a list, ``*`` stands for a map's keys. A flat type, and a list of one, has none.
+    """
+    if not _nested(kind):
+        return ()
+    return tuple(_leaves(kind, ""))
+
+
+def _nested(kind: str) -> bool:
+    found = _LIST.fullmatch(kind)
+    return _nested(found["item"]) if found else kind.startswith(("STRUCT(", "MAP(", "UNION("))
+
+
+def _leaves(kind: str, path: str) -> Iterator[Field]:
+    if found := _LIST.fullmatch(kind):
+        yield from _leaves(found["item"], f"{path}[]")
+    elif kind.startswith("MAP("):
+        _, value = _split(kind[len("MAP(") : -1])
+        yield from _leaves(value, _join(path, "*"))
+    elif kind.startswith(("STRUCT(", "UNION(")):
+        for part in _split(kind[kind.index("(") + 1 : -1]):
+            name, inner = _member(part)
+            yield from _leaves(inner, _join(path, name))
+    else:
+        yield Field(path, kind)
+
+
+def _split(text: str) -> list[str]:
+    """Split at commas outside of parentheses and quotes."""
+    parts, depth = [""], 0
+    for piece in _PIECE.findall(text):
+        depth += {"(": 1, ")": -1}.get(piece, 0)
+        if piece == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += piece
+    return [part.strip() for part in parts]
+
+
+def _member(part: str) -> tuple[str, str]:
+    """Name and type of a struct's member."""
+    name = _PIECE.match(part)
+    if name and part.startswith('"'):
+        return name[0][1:-1].replace('""', '"'), part[name.end() :].strip()
+    plain, _, kind = part.partition(" ")
+    return plain, kind.strip()
+
+
+def _join(path: str, name: str) -> str:
+    if name != "*" and not _PLAIN_NAME.fullmatch(name):
+        return f"{path}[{json.dumps(name, ensure_ascii=False)}]"
+    return f"{path}.{name}" if path else name

@@ -1,0 +1,217 @@
+"""DuckDB, read from one file and those that its views read, by child processes.
+
+The driver is imported in ``session``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from quorum.knowledge.catalog import Catalog
+from quorum.knowledge.errors import DatabaseUnavailable
+from quorum.tools.databases.base import GROUPING
+from quorum.tools.databases.embedded import EmbeddedConnector, file_of
+from quorum.tools.databases.process import EngineFailed
+from quorum.tools.databases.view_files import VIEWS, ViewFiles, files_of, named_files
+from quorum.tools.query import ErrorKind, Limits, QueryError
+from quorum.tools.urls import options_of
+
+TYPES = {
+    "parser": ErrorKind.SYNTAX,
+    "syntax": ErrorKind.SYNTAX,
+    "conversion": ErrorKind.TYPE_MISMATCH,
+    "mismatchtype": ErrorKind.TYPE_MISMATCH,
+    "typemismatch": ErrorKind.TYPE_MISMATCH,
+    "outofrange": ErrorKind.TYPE_MISMATCH,
+    "permission": ErrorKind.PERMISSION,
+    "permissionerror": ErrorKind.PERMISSION,
+    "interrupt": ErrorKind.TIMEOUT,
+    "outofmemory": ErrorKind.RESOURCES,
+    "memoryerror": ErrorKind.RESOURCES,
+    "arrowmemoryerror": ErrorKind.RESOURCES,
+    "fatal": ErrorKind.RESOURCES,
+    "io": ErrorKind.UNAVAILABLE,
+    "connection": ErrorKind.UNAVAILABLE,
+}
+"""By DuckDB's own type of the error, else by Python's class; the others need a look at their words."""
+
+MESSAGES = (
+    (r"The text holds|Values were not provided", ErrorKind.SYNTAX),
+    (r"read-only mode|has been locked|disabled (by|through) configuration", ErrorKind.PERMISSION),
+    (r"Ambiguous reference", ErrorKind.AMBIGUOUS_COLUMN),
+    (r"(Function|Macro) with name", ErrorKind.FUNCTION),
+    (GROUPING, ErrorKind.GROUPING),
+    (r"cannot contain window functions|cannot be nested", ErrorKind.FUNCTION),
+    (r"Type with name", ErrorKind.TYPE_MISMATCH),
+    (r"No function matches|Could not choose a best candidate function", ErrorKind.TYPE_MISMATCH),
+    (r"Cannot (compare|mix|cast|extract|combine)|Malformed JSON|[Cc]asting", ErrorKind.TYPE_MISMATCH),
+    (r"(Table|View) with name|Referenced table|schema .* does not exist", ErrorKind.TABLE_NOT_FOUND),
+    (r"does not have a column named|Referenced column|Column .* does not exist", ErrorKind.COLUMN_NOT_FOUND),
+    (r"Corrupt database file", ErrorKind.UNAVAILABLE),
+    (r"maximum supported string size|start new thread", ErrorKind.RESOURCES),
+)
+_CLASS = re.compile(r"^[A-Z][A-Za-z ]* Error: ")
+_TAIL = re.compile(
+    r"\s*\n\s*(?:Candidate|Did you mean|Use \"SET|Please try|LINE \d|Database is launched|Possible solutions)"
+    r"|\. You might need to add explicit"
+)
+_NEAR = re.compile(r"(?:Candidate (?:bindings|tables)|Did you mean|Candidates):?\s*:?\s*(?P<names>\"[^\n]*)")
+_INSTEAD = re.compile(r"\(use: (?P<names>[^)]*)\)")
+_NEXT = re.compile(r"\. (?=[A-Z])|\.? (?=Possible (?:fixes|[Ss]olution)|The search space)")
+LONGEST = 160
+"""Characters of an error in a sentence on what is left out."""
+SIGNATURES = 4
+"""Signatures shown of a function that was called with other types."""
+
+
+class DuckdbConnector(EmbeddedConnector):
+    """``duckdb:///relative.duckdb``, ``duckdb:////absolute.duckdb``.
+
+    ``?files=PATH`` names a file or folder that its views may read, beside what lies below its own folder
+    (``quorum.tools.databases.view_files``); a relative one starts there.
+    """
+
+    dialect = "duckdb"
+    scheme = "duckdb"
+    session = "quorum.tools.databases.duckdb.session:DuckdbSession"
+
+    views: ClassVar[str] = "view"
+    """What the catalog calls its views."""
+
+    def __init__(self, path: str, allowed: Sequence[str] = ()) -> None:
+        super().__init__(path)
+        self._allowed = allowed
+        self.refused: Mapping[str, str] = {}
+        """Why the files of a view are not read, by its full name."""
+
+    @classmethod
+    def from_url(cls, url: str) -> Self:
+        plain, options = options_of(url, "files")
+        return cls(file_of(plain, cls.scheme), options.get("files", ()))
+
+    @property
+    def in_place(self) -> tuple[str, tuple[str, ...]] | None:
+        """The open database's file, and the files that it reads, for a session that attaches it.
+
+        None where its views name files as they lie beside it: elsewhere they would be others.
+        """
+        return None if self._files else (self._served, ())
+
+    async def open(self) -> None:
+        try:
+            await super().open()
+            found = await self._view_files()
+            self.refused = found.refused
+            if found.files:
+                await self._serve(str(self.path), sorted(found.files))
+        except BaseException:
+            await self.close()
+            raise
+
+    async def _view_files(self) -> ViewFiles:
+        """The files that the views read.
+
+        Raises:
+            DatabaseUnavailable: There is nothing where ``?files=`` points, or the views cannot be listed.
+        """
+        allowed = [self.folder / place for place in self._allowed]
+        for place in allowed:
+            if not await asyncio.to_thread(place.exists):
+                hint = "Correct ?files= in the database's URL."
+                raise DatabaseUnavailable(f"There is no file or folder {place}.", hint=hint)
+        views = await self.run(VIEWS, Limits(rows=10**6))
+        if isinstance(views, QueryError):
+            raise DatabaseUnavailable(f"The views of {self.path} cannot be listed: {views.message}")
+        named = {row["name"]: named_files(row["tree"]) for row in views.table.to_pylist()}
+        return await asyncio.to_thread(files_of, named, self.folder, allowed)
+
+    def stamp(self, sentence: str) -> str:  # noqa: ARG002
+        return marks_of((str(self.path), *self._files))
+
+    async def catalog(self, *, samples: int = 3) -> Catalog:
+        from quorum.tools.databases.duckdb.catalog import introspect
+
+        return await introspect(self, samples)
+
+    def classify(self, failure: EngineFailed, sql: str) -> QueryError:
+        """The kind, a clean message, position and DuckDB's own suggestions; its session has it speak JSON."""
+        details = _details(failure.message)
+        message = _CLASS.sub("", details.get("exception_message", failure.message).strip())
+        kind = TYPES.get(_type(details.get("exception_type", failure.type))) or _by_message(message)
+        line, column = _position(details.get("position", ""), sql)
+        if kind is ErrorKind.RESOURCES:
+            message = f"The query needs more memory than it may use: {message}"
+        return QueryError(
+            kind, _sentence(message), line=line, column=column, suggestions=_suggestions(message)
+        )
+
+
+def brief(message: str) -> str:
+    """An error of DuckDB's in one line: its first sentence, as far as that is no page."""
+    first = _NEXT.split(" ".join(message.split()), maxsplit=1)[0].rstrip(".")
+    return f"{first[:LONGEST]}…" if len(first) > LONGEST else f"{first}."
+
+
+def marks_of(files: Iterable[str]) -> str:
+    """Size and time of change of each file that is there."""
+    marks = []
+    for file in files:
+        with suppress(OSError):
+            found = Path(file).stat()
+            marks.append(f"{found.st_size}:{found.st_mtime_ns}")
+    return " ".join(marks)
+
+
+def _details(message: str) -> dict[str, Any]:
+    _, brace, rest = message.partition("{")
+    try:
+        details = json.loads(brace + rest)
+    except ValueError:  # not every error is JSON
+        return {}
+    return details if isinstance(details, dict) else {}
+
+
+def _type(name: str) -> str:
+    """``Out of Memory`` and ``OutOfMemoryException`` alike; errors while streaming come as OSError."""
+    return "".join(name.lower().split()).removesuffix("exception")
+
+
+def _by_message(message: str) -> ErrorKind:
+    for pattern, kind in MESSAGES:
+        if re.search(pattern, message):
+            return kind
+    return ErrorKind.OTHER
+
+
+def _position(position: str, sql: str) -> tuple[int, int] | tuple[None, None]:
+    """1-based line and column of DuckDB's offset in bytes."""
+    encoded = sql.encode(errors="replace")
+    if not position.isdigit() or int(position) > len(encoded):
+        return None, None
+    before = encoded[: int(position)].decode(errors="replace")
+    return before.count("\n") + 1, len(before) - before.rfind("\n")
+
+
+def _sentence(message: str) -> str:
+    head = _TAIL.split(message, maxsplit=1)[0]
+    text = " ".join(head.split()).rstrip(".")
+    if text and text[-1] not in "!?":
+        text += "."
+    return text[:1].upper() + text[1:]
+
+
+def _suggestions(message: str) -> tuple[str, ...]:
+    if "Candidate functions:" in message:
+        signatures = message.partition("Candidate functions:")[2].strip().split("\n")
+        return tuple(signature.strip() for signature in signatures[:SIGNATURES])
+    if found := _NEAR.search(message):
+        return tuple(name.replace('""', '"') for name in re.findall(r'"((?:[^"]|"")*)"', found["names"]))
+    if found := _INSTEAD.search(message):
+        return tuple(re.findall(r"'([^']*)'", found["names"]))
+    return ()

@@ -1,0 +1,1 @@
+"""Several databases in one question."""

@@ -1,0 +1,165 @@
+"""The catalogs of several databases as one: ``name.schema.table``, in DuckDB's names and types."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from quorum.knowledge.catalog import Catalog, Column, ForeignKey, Table
+from quorum.tools.databases.base import Connector
+from quorum.tools.databases.many.types import duckdb_type
+
+MAIN = "main"
+"""DuckDB's schema for tables of databases that have no schemas."""
+TAKEN = {
+    *(
+        "main",
+        "temp",
+        "system",
+        "memory",
+        "information_schema",
+        "pg_catalog",
+        "performance_schema",
+        "mysql",
+        "sys",
+    ),
+    *("account_usage", "organization_usage", "dual"),
+}
+"""Names that mean something to DuckDB, or to lint and guard."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """A table of the union: as it appears there, and what and whose it is.
+
+    Both have the same columns in the same order; of the union's, names differ even without case.
+    """
+
+    table: Table
+    owner: Connector
+    own: Table
+
+    @property
+    def path(self) -> tuple[str, str, str]:
+        return self.table.database, self.table.schema, self.table.name
+
+
+def united(members: Sequence[tuple[Connector, Catalog]]) -> tuple[Catalog, tuple[Held, ...]]:
+    """The catalog of all members, and whose each of its tables is."""
+    named = _named([catalog for _, catalog in members])
+    held: list[Held] = []
+    notes: list[str] = []
+    left_out: list[str] = []
+    filtered: list[str] = []
+    for (owner, catalog), names in zip(members, named, strict=True):
+        found = _tables(owner, catalog, names)
+        full_names = {each.own.full_name: each.table.full_name for each in found}
+        columns = {each.own.full_name: _renamed(each) for each in found}
+        held += [replace(each, table=_with_keys(each, full_names, columns)) for each in found]
+        title = " and ".join(names.values())
+        notes += [f"{title}: {note}" for note in catalog.notes]
+        left_out += [f"{title}: {note}" for note in catalog.left_out]
+        filtered += [full_names[name] for name in catalog.filtered if name in full_names]
+    title = "+".join(name for names in named for name in names.values())
+    tables = tuple(each.table for each in held)
+    return Catalog(title, "duckdb", tables, tuple(notes), tuple(left_out), tuple(filtered)), tuple(held)
+
+
+def _named(catalogs: Sequence[Catalog]) -> list[dict[str, str]]:
+    """For each catalog the name in the union of each database that it has: no two alike, no schema's."""
+    meant = TAKEN | {name.casefold() for catalog in catalogs for name in _schemas(catalog).values()}
+    taken = set(meant)
+    found = []
+    for catalog in catalogs:
+        databases = list(dict.fromkeys(table.database for table in catalog.tables))
+        names: dict[str, str] = {}
+        for database in databases:
+            base = _identifier(catalog.name if len(databases) == 1 else database)
+            base = f"{base}_db" if base.casefold() in meant else base
+            names[database] = _unlike(base, taken)
+            taken.add(names[database].casefold())
+        found.append(names)
+    return found
+
+
+def _schemas(catalog: Catalog) -> dict[str, str]:
+    """The schemas' names in the union by the owner's; one that only repeats the database's name is none."""
+    own = {table.schema for table in catalog.tables}
+    if {schema.casefold() for schema in own} <= {"", catalog.name.casefold()}:
+        return dict.fromkeys(own, MAIN)
+    return {schema: schema or MAIN for schema in own}
+
+
+def _identifier(name: str) -> str:
+    plain = re.sub(r"\W+", "_", name).strip("_") or "db"
+    return f"db_{plain}" if plain[0].isdigit() else plain
+
+
+def _unlike(name: str, taken: Iterable[str]) -> str:
+    """The name, or one made of it that is none of those taken, whatever the case."""
+    number, found = 2, name
+    while found.casefold() in taken:
+        found, number = f"{name}_{number}", number + 1
+    return found
+
+
+def _tables(owner: Connector, catalog: Catalog, names: Mapping[str, str]) -> list[Held]:
+    found: dict[tuple[str, str], set[str]] = {}
+    schemas, held = _schemas(catalog), []
+    for table in catalog.tables:
+        database, schema = names[table.database], schemas[table.schema]
+        taken = found.setdefault((database, schema.casefold()), set())
+        name = _unlike(table.name, taken)
+        taken.add(name.casefold())
+        columns = _columns(table, catalog.dialect)
+        held.append(
+            Held(replace(table, name=name, database=database, schema=schema, columns=columns), owner, table)
+        )
+    return held
+
+
+def _columns(table: Table, dialect: str) -> tuple[Column, ...]:
+    taken: set[str] = set()
+    columns = []
+    for column in table.columns:
+        name = _unlike(column.name, taken)
+        taken.add(name.casefold())
+        kind = duckdb_type(column.type, dialect)
+        flat = kind == "VARCHAR" and not all(field.inferred for field in column.fields)
+        fields = tuple(
+            field if field.inferred else replace(field, type=duckdb_type(field.type, dialect))
+            for field in column.fields
+        )
+        kind = kind or _seen(column)
+        columns.append(replace(column, name=name, type=kind, fields=() if flat else fields))
+    return tuple(columns)
+
+
+def _seen(column: Column) -> str:
+    """The type that a column's samples have, where its declaration says nothing of them (SQLite)."""
+    for kind, form in (("BIGINT", r"-?\d{1,18}"), ("DOUBLE", r"-?\d+(\.\d+)?([eE][+-]?\d+)?")):
+        if column.samples and all(re.fullmatch(form, sample) for sample in column.samples):
+            return kind
+    return "VARCHAR" if column.samples else column.type
+
+
+def _renamed(held: Held) -> dict[str, str]:
+    """The union's names of a table's columns, by the owner's."""
+    return {own.name: column.name for own, column in zip(held.own.columns, held.table.columns, strict=True)}
+
+
+def _with_keys(held: Held, full_names: Mapping[str, str], columns: Mapping[str, Mapping[str, str]]) -> Table:
+    """The table with its keys in the union's names."""
+    mine = columns[held.own.full_name]
+    keys = [
+        ForeignKey(
+            tuple(mine[name] for name in key.columns),
+            full_names[key.ref_table],
+            tuple(columns[key.ref_table].get(name, name) for name in key.ref_columns),
+        )
+        for key in held.own.foreign_keys
+        if key.ref_table in full_names and all(name in mine for name in key.columns)
+    ]
+    primary = tuple(mine[name] for name in held.own.primary_key if name in mine)
+    return replace(held.table, primary_key=primary, foreign_keys=tuple(keys))

@@ -1,0 +1,194 @@
+"""MySQL's schema as a catalog: what the account may read, in three questions, then the values."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from quorum.knowledge.catalog import Column, ForeignKey, Table
+from quorum.knowledge.errors import DatabaseUnavailable
+from quorum.tools.databases.base import Account, Snapshot
+from quorum.tools.databases.introspection import TEXT_CHARACTERS, Introspection, is_unread, nothing_to_read
+from quorum.tools.databases.sampling import Source, with_values
+from quorum.tools.query import Limits, QueryError
+
+if TYPE_CHECKING:
+    from quorum.tools.databases.mysql.connector import MysqlConnector
+
+TABLES = """
+    SELECT table_schema AS `schema`, table_name AS name, table_type AS kind, table_comment AS comment,
+        table_rows AS estimate, CASE WHEN update_time < NOW() - INTERVAL 2 SECOND
+            THEN CONCAT_WS(' ', create_time, update_time, data_length) END AS mark
+    FROM information_schema.tables
+    WHERE table_schema IN ({schemas}) AND table_type IN ('BASE TABLE', 'VIEW', 'SYSTEM VERSIONED')
+    ORDER BY table_schema, table_name
+"""
+COLUMNS = """
+    SELECT table_schema AS `schema`, table_name AS `table`, column_name AS name, column_type AS type,
+        is_nullable AS nullable, column_comment AS comment, column_key AS `key`, privileges AS rights
+    FROM information_schema.columns
+    WHERE table_schema IN ({schemas}) ORDER BY table_schema, table_name, ordinal_position
+"""
+KEYS = """
+    SELECT table_schema AS `schema`, table_name AS `table`, constraint_name AS name, column_name AS `column`,
+        referenced_table_schema AS ref_schema, referenced_table_name AS ref_table,
+        referenced_column_name AS ref_column
+    FROM information_schema.key_column_usage
+    WHERE table_schema IN ({schemas}) AND (constraint_name = 'PRIMARY' OR referenced_table_name IS NOT NULL)
+    ORDER BY table_schema, table_name, constraint_name, ordinal_position
+"""
+SCHEMAS = """
+    SELECT s.schema_name AS name, COUNT(t.table_name) AS tables, CURRENT_USER() AS account
+    FROM information_schema.schemata s
+    LEFT JOIN information_schema.tables t ON t.table_schema = s.schema_name
+    WHERE s.schema_name NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys')
+    GROUP BY s.schema_name ORDER BY s.schema_name
+"""
+IDENTITY = """
+    SELECT @@hostname AS host, @@port AS port, @@version AS version, SUBSTRING_INDEX(USER(), '@', 1) AS login,
+        CURRENT_USER() AS account, @@time_zone AS zone, @@collation_connection AS collation
+"""
+SECRET = re.compile(r" IDENTIFIED (?:BY PASSWORD|VIA .*? USING|WITH .*? AS) '[^']*'")
+"""In a grant."""
+Row = dict[str, Any]
+Name = tuple[str, str]
+
+WRITES = {
+    "ALL PRIVILEGES": "has all rights",
+    "SUPER": "has SUPER",
+    "FILE": "may read and write files on the server",
+    "INSERT": "may insert rows",
+    "UPDATE": "may change rows",
+    "DELETE": "may delete rows",
+    "CREATE": "may create tables",
+    "DROP": "may drop tables",
+    "ALTER": "may alter tables",
+    "EXECUTE": "may run stored programs",
+    "CREATE USER": "may make accounts",
+    "GRANT OPTION": "may grant its rights",
+    "REPLICATION SLAVE": "may copy the whole server by replication",
+}
+"""What ends a sentence about an account, by the right that it has."""
+
+
+async def introspect(connector: MysqlConnector, before: Snapshot | None, samples: int) -> Snapshot:
+    """See ``Connector.snapshot``. MySQL's databases are the tables' schemas."""
+    await connector.look_again()
+    look = Introspection(connector, before, quote=quoted)
+    schemas = ", ".join(_literal(name) for name in connector.schemas)
+    relations = await look.ask(TABLES.format(schemas=schemas))
+    columns = _by(await look.ask(COLUMNS.format(schemas=schemas)))
+    keys = _by(await look.ask(KEYS.format(schemas=schemas)))
+    exact = "utf8mb4_nopad_bin" if connector.mariadb else "utf8mb4_0900_bin"  # else 'a' and 'A' are one value
+    sources = []
+    for row in relations:
+        name = (row["schema"], row["name"])
+        view = row["kind"] == "VIEW"
+        readable = [column for column in columns[name] if "select" in column["rights"]]
+        if not readable and columns[name]:
+            continue
+        table = Table(
+            name=row["name"],
+            columns=tuple(_column(column) for column in readable),
+            schema=row["schema"],
+            kind="view" if view else "table",
+            description="" if view else row["comment"] or "",
+            primary_key=tuple(key["column"] for key in keys[name] if key["name"] == "PRIMARY"),
+            foreign_keys=tuple(_foreign(keys[name], columns)),
+        )
+        texts = [_as_text(column, exact) for column in table.columns]
+        sources.append(
+            Source(table, quoted(*name), texts, row["mark"] or "", row["estimate"], countable=not view)
+        )
+    if not sources:
+        rows = await look.ask(SCHEMAS)
+        who = "@".join(f"'{part}'" for part in rows[0]["account"].rsplit("@", 1)) if rows else "the account"
+        grants = {"read": f"GRANT SELECT ON {{}}.* TO {who};"}
+        found = {row["name"]: (True, row["tables"]) for row in rows}
+        problem = nothing_to_read(connector.place, who, connector.schemas, found, grants, quoted, hides=True)
+        if problem:
+            raise problem
+    return look.snapshot(await with_values(look, sources, samples))
+
+
+async def identity_of(connector: MysqlConnector) -> tuple[str, ...]:
+    """What the server says of itself, the session and the account. Its grants decide what is in a catalog."""
+    answer = await connector.run(IDENTITY, Limits())
+    if isinstance(answer, QueryError):
+        raise DatabaseUnavailable(f"Who asks cannot be read: {answer.message}")
+    (row,) = answer.table.to_pylist()
+    told = {"schemas": connector.schemas, "grants": sorted(await _grants(connector))}
+    return tuple(f"{name}: {value}" for name, value in (row | told).items())
+
+
+async def account_of(connector: MysqlConnector) -> Account:
+    """See ``Connector.account``."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for grant in await _grants(connector):
+        match = re.match(r"GRANT (?P<rights>.+?) ON (?P<where>\S+) TO ", grant)
+        if match is None:
+            continue
+        rights = {right.strip() for right in re.sub(r"\([^)]*\)", "", match["rights"]).split(",")}
+        rights |= {"GRANT OPTION"} if grant.endswith("WITH GRANT OPTION") else set()
+        for right in WRITES:
+            if right in rights:
+                found[right].append(match["where"].replace("`", ""))
+    return Account(connector.user, tuple(f"{WRITES[right]} on {', '.join(found[right])}" for right in found))
+
+
+async def _grants(connector: MysqlConnector) -> list[str]:
+    """The account's grants, without the hash of its password that MariaDB shows.
+
+    Raises:
+        DatabaseUnavailable: They cannot be read.
+    """
+    answer = await connector.run("SHOW GRANTS", Limits())
+    if isinstance(answer, QueryError):
+        raise DatabaseUnavailable(f"The account's rights cannot be read: {answer.message}")
+    return [SECRET.sub("", str(grant)) for grant in answer.table.column(0).to_pylist()]
+
+
+def quoted(*names: str) -> str:
+    """A qualified name in backticks."""
+    return ".".join("`" + name.replace("`", "``") + "`" for name in names if name)
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def _by(rows: Iterable[Row]) -> dict[Name, list[Row]]:
+    found: dict[Name, list[Row]] = defaultdict(list)
+    for row in rows:
+        found[row["schema"], row["table"]].append(row)
+    return found
+
+
+def _column(row: Row) -> Column:
+    return Column(
+        row["name"], row["type"], description=row["comment"] or "", nullable=row["nullable"] == "YES"
+    )
+
+
+def _foreign(keys: Iterable[Row], columns: dict[Name, list[Row]]) -> Iterator[ForeignKey]:
+    """Foreign keys to tables that may be read."""
+    by_name: dict[str, list[Row]] = defaultdict(list)
+    for key in keys:
+        if key["ref_table"] and (key["ref_schema"], key["ref_table"]) in columns:
+            by_name[key["name"]].append(key)
+    for parts in by_name.values():
+        yield ForeignKey(
+            tuple(part["column"] for part in parts),
+            f"{parts[0]['ref_schema']}.{parts[0]['ref_table']}",
+            tuple(part["ref_column"] for part in parts),
+        )
+
+
+def _as_text(column: Column, collation: str) -> str:
+    name = quoted(column.name)
+    if is_unread(column.type):
+        return f"nullif({name} IS NOT NULL, 0)"  # whether there is one, but not its bytes
+    value = f"{name} + 0" if column.type.startswith("bit") else name
+    return f"LEFT(CAST({value} AS CHAR), {TEXT_CHARACTERS}) COLLATE {collation}"

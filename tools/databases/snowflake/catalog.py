@@ -1,0 +1,337 @@
+"""Databases of Snowflake as a catalog: what the role may read, in few questions.
+
+Tables, columns, counts and comments come from INFORMATION_SCHEMA, keys and policies from SHOW. What the role
+may read is what compiles: EXPLAIN of many tables at once costs nothing and runs on no warehouse. Reading rows
+does, so the first ones of each table are all that is read, and none of views.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from quorum.knowledge.catalog import Column, ForeignKey, Table
+from quorum.knowledge.errors import DatabaseUnavailable
+from quorum.tools.databases.base import Snapshot
+from quorum.tools.databases.batches import texts
+from quorum.tools.databases.introspection import (
+    CATALOG_SECONDS,
+    TEXT_CHARACTERS,
+    Introspection,
+    listed,
+    nothing_to_read,
+)
+from quorum.tools.databases.server import Gone, Refusal
+from quorum.tools.databases.snowflake.account import who_asks
+from quorum.tools.databases.snowflake.url import Place, quoted
+from quorum.tools.query import ErrorKind, Limits, QueryError
+
+if TYPE_CHECKING:
+    from quorum.tools.databases.snowflake.connector import SnowflakeConnector
+
+ROWS = 200
+"""First rows of a table that are read."""
+READ_SECONDS = 5.0
+"""Time for that: a warehouse is far, and may be waking up."""
+AT_ONCE = 100
+"""Tables that one EXPLAIN tries."""
+POLICIES = 50
+"""Row access policies of a database that are looked into."""
+LARGE = 2**30
+"""Bytes from which on a table's size is told."""
+TABLES = """
+    SELECT table_schema, table_name, table_type, comment, row_count, bytes, clustering_key,
+        last_altered
+    FROM {database}.INFORMATION_SCHEMA.TABLES WHERE {where} ORDER BY table_schema, table_name
+"""
+COLUMNS = """
+    SELECT table_schema, table_name, column_name, data_type, is_nullable, comment,
+        character_maximum_length, numeric_precision, numeric_scale
+    FROM {database}.INFORMATION_SCHEMA.COLUMNS WHERE {where}
+    ORDER BY table_schema, table_name, ordinal_position
+"""
+REFERENCES = """
+    SELECT ref_database_name, ref_schema_name, ref_entity_name
+    FROM TABLE({database}.INFORMATION_SCHEMA.POLICY_REFERENCES(POLICY_NAME => {policy}))
+"""
+KINDS = {
+    "VIEW": "view",
+    "MATERIALIZED VIEW": "materialized view",
+    "EXTERNAL TABLE": "external table",
+}
+AS_JSON = ("VARIANT", "OBJECT", "ARRAY", "MAP")
+UNREAD = ("BINARY", "GEOGRAPHY", "GEOMETRY", "VECTOR", "FILE")
+"""Types of which a sample says only whether there is a value."""
+LONGEST_TEXT = 16_777_216
+"""Characters of a VARCHAR without a length; longer ones are as good as that."""
+
+Row = dict[str, Any]
+Name = tuple[str, str]
+
+
+async def introspect(connector: SnowflakeConnector, before: Snapshot | None, samples: int) -> Snapshot:
+    """See ``Connector.snapshot``: rows, which are billed, are read of tables that were altered since then."""
+    look = Introspection(connector, before, quote=quoted)
+    places = connector.target.places
+    try:
+        told = await asyncio.gather(*(_listed(connector, place) for place in places))
+        marks = {table.full_name: mark for found in told for table, mark in found}
+        known = [table for found in told for table, _ in found]
+        tables = await _readable(connector, look, known)
+        if not tables and not look.left_out:
+            counts = Counter((table.database, table.schema) for table in known)
+            raise await missing_right(connector, connector.place, places, counts)
+        policies = await asyncio.gather(*(_filtered(connector, place.database) for place in places))
+    except (Gone, Refusal, TimeoutError) as error:
+        reason = error.message if isinstance(error, Refusal) else str(error) or "it takes too long"
+        hint = "Name a warehouse: &warehouse=NAME." if "warehouse" in reason else ""
+        message = f"The catalog cannot be read: {connector.scrubbed(reason)}"
+        raise DatabaseUnavailable(message, hint=hint) from None
+    if samples and any(table.kind != "table" for table in tables):
+        look.notes.append(f"Reading is billed: of tables the first {ROWS} rows were read, of views none.")
+    policed = {name for found in policies for name in found}
+    marks |= dict.fromkeys(policed, "")
+    filled = await asyncio.gather(
+        *(_with_rows(look, table, marks[table.full_name], samples) for table in tables)
+    )
+    filtered = tuple(table.full_name for table in filled if table.full_name in policed)
+    if filtered:
+        look.notes.append(f"Row access policies may hide rows of: {listed(filtered)}.")
+    return look.snapshot(filled, filtered)
+
+
+async def missing_right(
+    connector: SnowflakeConnector, place: str, wanted: Sequence[Place], tables: Mapping[Name, int]
+) -> DatabaseUnavailable:
+    """Why the role sees no table; Snowflake does not tell what is absent from what it may not see.
+
+    Args:
+        place: Where the URL points, for people.
+        wanted: What the URL names.
+        tables: How many the role may know of, by database and schema.
+
+    Raises:
+        Gone, Refusal, TimeoutError, DatabaseUnavailable: Snowflake does not answer.
+    """
+    problems = []
+    for database, names in ((each.database, each.schemas) for each in wanted):
+        limits = Limits(rows=10_000, seconds=CATALOG_SECONDS)
+        rows = await connector.ask(f"SHOW SCHEMAS IN DATABASE {quoted(database)}", limits)
+        shown = [row["name"] for row in rows if row["name"] != "INFORMATION_SCHEMA"]
+        schemas = {name: (True, tables.get((database, name), 0)) for name in shown}
+        who = (await who_asks(connector))["ROLE"]
+        grants = {
+            "use": f"GRANT USAGE ON SCHEMA {{}} TO ROLE {quoted(who)};",
+            "read": f"GRANT SELECT ON ALL TABLES IN SCHEMA {{}} TO ROLE {quoted(who)};",
+        }
+        written = partial(quoted, database)
+        problems.append(nothing_to_read(place, who, names, schemas, grants, written, hides=True))
+    return next(filter(None, problems))
+
+
+async def _listed(connector: SnowflakeConnector, place: Place) -> list[tuple[Table, str]]:
+    """All tables of a place that the role may know of, and what tells whether they were altered."""
+    where = "table_schema <> 'INFORMATION_SCHEMA'"
+    if place.schemas:
+        where = f"table_schema IN ({', '.join(map(literal, place.schemas))})"
+    database, limits = quoted(place.database), Limits(rows=10**6, seconds=CATALOG_SECONDS)
+    scopes = [f"SCHEMA {quoted(place.database, schema)}" for schema in place.schemas] or [
+        f"DATABASE {database}"
+    ]
+    relations, columns, *keys = await asyncio.gather(
+        connector.ask(TABLES.format(database=database, where=where).strip(), limits),
+        connector.ask(COLUMNS.format(database=database, where=where).strip(), limits),
+        *(
+            connector.ask(f"SHOW {kind} KEYS IN {scope}", limits)
+            for scope in scopes
+            for kind in ("PRIMARY", "IMPORTED")
+        ),
+    )
+    known = _Known(
+        place.database,
+        _by(columns, "TABLE_SCHEMA", "TABLE_NAME"),
+        _by((row for rows in keys[::2] for row in rows), "schema_name", "table_name"),
+        _by((row for rows in keys[1::2] for row in rows), "fk_schema_name", "fk_table_name"),
+    )
+    return [(known.table(row), _mark(row)) for row in relations]
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What was told of a database's tables, by schema and name."""
+
+    database: str
+    columns: dict[Name, list[Row]]
+    primary: dict[Name, list[Row]]
+    imported: dict[Name, list[Row]]
+
+    def table(self, row: Row) -> Table:
+        name = (row["TABLE_SCHEMA"], row["TABLE_NAME"])
+        primary = sorted(self.primary[name], key=lambda key: int(key["key_sequence"]))
+        return Table(
+            name=row["TABLE_NAME"],
+            columns=tuple(map(_column, self.columns[name])),
+            schema=row["TABLE_SCHEMA"],
+            database=self.database,
+            kind=KINDS.get(row["TABLE_TYPE"], "table"),
+            description=" ".join(filter(None, (row["COMMENT"], *_storage(row)))),
+            row_count=None if row["ROW_COUNT"] is None else int(row["ROW_COUNT"]),
+            primary_key=tuple(key["column_name"] for key in primary),
+            foreign_keys=tuple(_foreign(self.imported[name])),
+        )
+
+
+def _mark(row: Row) -> str:
+    """Another text once rows or anything else of a table have changed."""
+    return f"{row['LAST_ALTERED']} {row['ROW_COUNT']} {row['BYTES']}" if row["LAST_ALTERED"] else ""
+
+
+def _storage(row: Row) -> Iterator[str]:
+    """What a table's storage means to who pays for reading it."""
+    if row["CLUSTERING_KEY"]:
+        yield f"Clustered by {row['CLUSTERING_KEY'].removeprefix('LINEAR').strip('()')}."
+    if int(row["BYTES"] or 0) >= LARGE:
+        yield f"Takes {int(row['BYTES']) / 2**30:,.0f} GiB."
+
+
+def _column(row: Row) -> Column:
+    kind = row["DATA_TYPE"]
+    if kind == "NUMBER" and row["NUMERIC_PRECISION"] is not None:
+        kind = f"NUMBER({row['NUMERIC_PRECISION']},{row['NUMERIC_SCALE'] or 0})"
+    elif kind == "TEXT":
+        length = int(row["CHARACTER_MAXIMUM_LENGTH"] or LONGEST_TEXT)
+        kind = f"VARCHAR({length})" if length < LONGEST_TEXT else "VARCHAR"
+    return Column(
+        row["COLUMN_NAME"], kind, description=row["COMMENT"] or "", nullable=row["IS_NULLABLE"] == "YES"
+    )
+
+
+def _foreign(keys: Iterable[Row]) -> Iterator[ForeignKey]:
+    by_name: dict[str, list[Row]] = defaultdict(list)
+    for key in sorted(keys, key=lambda key: int(key["key_sequence"])):
+        by_name[key["fk_name"]].append(key)
+    for parts in by_name.values():
+        first = parts[0]
+        yield ForeignKey(
+            tuple(part["fk_column_name"] for part in parts),
+            ".".join(first[f"pk_{part}_name"] for part in ("database", "schema", "table")),
+            tuple(part["pk_column_name"] for part in parts),
+        )
+
+
+# What the role may read
+
+
+async def _readable(
+    connector: SnowflakeConnector, look: Introspection, tables: Sequence[Table]
+) -> list[Table]:
+    """The tables that compile; what is broken is said, what the role may not read is not."""
+    groups = [tables[i : i + AT_ONCE] for i in range(0, len(tables), AT_ONCE)]
+    found = await asyncio.gather(*(_tried(connector, look, group) for group in groups))
+    kept = [table for group in found for table in group]
+    names = {table.full_name for table in kept}
+    return [
+        replace(table, foreign_keys=tuple(key for key in table.foreign_keys if key.ref_table in names))
+        for table in kept
+    ]
+
+
+async def _tried(connector: SnowflakeConnector, look: Introspection, tables: Sequence[Table]) -> list[Table]:
+    each = " UNION ALL ".join(f"SELECT 1 AS x FROM {_path(table)} WHERE FALSE" for table in tables)
+    found = await connector.estimate(each, Limits(seconds=CATALOG_SECONDS))
+    if not isinstance(found, QueryError) or found.kind in (ErrorKind.TIMEOUT, ErrorKind.UNAVAILABLE):
+        return list(tables)
+    if len(tables) > 1:
+        halves = tables[: len(tables) // 2], tables[len(tables) // 2 :]
+        one, other = await asyncio.gather(*(_tried(connector, look, half) for half in halves))
+        return [*one, *other]
+    forbidden = found.kind in (ErrorKind.PERMISSION, ErrorKind.TABLE_NOT_FOUND)
+    if not forbidden or "expansion of view" in found.message:
+        (table,) = tables
+        look.left_out.append(
+            f"The {table.kind} {table.full_name} cannot be read and is left out: {found.message}"
+        )
+    return []
+
+
+async def _filtered(connector: SnowflakeConnector, database: str) -> set[str]:
+    """Full names of tables with a row access policy, as far as the role may know of any."""
+    limits = Limits(rows=10_000, seconds=CATALOG_SECONDS)
+    try:
+        policies = await connector.ask(f"SHOW ROW ACCESS POLICIES IN DATABASE {quoted(database)}", limits)
+        asked = [
+            REFERENCES.format(
+                database=quoted(database), policy=literal(quoted(database, row["schema_name"], row["name"]))
+            )
+            for row in policies[:POLICIES]
+        ]
+        found = await asyncio.gather(*(connector.ask(sql.strip(), limits) for sql in asked))
+    except Refusal:  # the edition has none, or the role may not look
+        return set()
+    return {
+        ".".join((row["REF_DATABASE_NAME"], row["REF_SCHEMA_NAME"], row["REF_ENTITY_NAME"]))
+        for rows in found
+        for row in rows
+    }
+
+
+# Rows
+
+
+async def _with_rows(look: Introspection, table: Table, mark: str, samples: int) -> Table:
+    """The table with what its first rows tell, or told before."""
+    if known := look.unchanged(table, mark):
+        return known
+    if table.kind != "table" or not samples or not table.row_count:
+        return table
+    sql = f"SELECT {', '.join(map(_sampled, table.columns))} FROM {_path(table)} LIMIT {ROWS + 1}"
+    answer = await look.try_to(sql, ROWS + 1, READ_SECONDS)
+    if isinstance(answer, QueryError):
+        look.unsampled.add(table.full_name)
+        look.late.add(table.full_name)  # a warehouse that was waking up may be quick the next time
+        return table
+    values = [
+        [None if value is None else True for value in column.to_pylist()]
+        if _base(known) in UNREAD
+        else list(texts(column.to_pylist(), TEXT_CHARACTERS))
+        for known, column in zip(table.columns, answer.table.columns, strict=True)
+    ]
+    whole = answer.row_count == table.row_count and not answer.truncated
+    table = look.filled(table, values, samples, whole=whole)
+    if whole:
+        return table
+    return replace(table, columns=tuple(replace(column, complete=False) for column in table.columns))
+
+
+def _sampled(column: Column) -> str:
+    """What is read of a column; long values are cut where they are."""
+    name, kind = quoted(column.name), _base(column)
+    if kind in UNREAD:
+        return f"IFF({name} IS NULL, NULL, TRUE)"
+    if kind in AS_JSON:
+        name = f"TO_JSON({name})"
+    return f"LEFT({name}, {TEXT_CHARACTERS})" if kind in (*AS_JSON, "VARCHAR") else name
+
+
+def _base(column: Column) -> str:
+    return column.type.partition("(")[0]
+
+
+def _path(table: Table) -> str:
+    return quoted(table.database, table.schema, table.name)
+
+
+def literal(text: str) -> str:
+    """A text in single quotes."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def _by(rows: Iterable[Row], *names: str) -> dict[Name, list[Row]]:
+    found: dict[Name, list[Row]] = defaultdict(list)
+    for row in rows:
+        found[row[names[0]], row[names[1]]].append(row)
+    return found

@@ -1,0 +1,1 @@
+"""Engines that only SQLAlchemy speaks to."""

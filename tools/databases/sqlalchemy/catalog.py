@@ -1,0 +1,294 @@
+"""A schema as SQLAlchemy's Inspector tells it, in few calls for all tables, and each table's first rows.
+
+What costs is left alone: views are not read, no column is scanned, and where reading is billed no value is.
+Tables are counted only where a count that takes too long is stopped for sure.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from quorum.knowledge.catalog import Catalog, Column, ForeignKey, Table
+from quorum.tools.databases.introspection import (
+    SAMPLE_ROWS,
+    TEXT_CHARACTERS,
+    Introspection,
+    is_unread,
+    nothing_to_read,
+)
+from quorum.tools.databases.postgres.errors import sentence
+from quorum.tools.databases.sqlalchemy.errors import refusal_of
+from quorum.tools.query import ErrorKind, QueryError
+
+if TYPE_CHECKING:
+    import sqlalchemy
+
+    from quorum.tools.databases.sqlalchemy.connector import SqlalchemyConnector
+
+Told: TypeAlias = dict[tuple[str | None, str], Any]
+"""What the Inspector says of tables, by schema and name."""
+INSPECT_SECONDS = 120.0
+"""Time for all that the Inspector reads: by table, where a dialect knows no better."""
+_ADDED = re.compile(r" (?:COLLATE|CHARACTER SET) .*", re.DOTALL)
+
+
+@dataclass
+class Reflected:
+    """What the Inspector told.
+
+    Attributes:
+        tables: Without values.
+        sources: The same as SQLAlchemy has them, by full name.
+        unread: Their columns of bytes.
+        left_out: What it could not tell of, with the reason.
+        schemas: Those of the database; only where no table was found in those that the URL names.
+    """
+
+    tables: list[Table] = field(default_factory=list)
+    sources: dict[str, sqlalchemy.FromClause] = field(default_factory=dict)
+    unread: dict[str, set[str]] = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
+    schemas: list[str] = field(default_factory=list)
+
+
+async def introspect(connector: SqlalchemyConnector, samples: int) -> Catalog:
+    """See ``Connector.catalog``."""
+    found = await connector.read(lambda opened: reflect(opened, connector.schemas), INSPECT_SECONDS)
+    known = dict.fromkeys(found.schemas, (True, 0))
+    if known and (
+        problem := nothing_to_read(connector.place, "the account", connector.schemas, known, {}, str)
+    ):
+        raise problem
+    look = Introspection(connector)
+    look.left_out += found.left_out
+    tables = []
+    for table in found.tables:
+        source = found.sources[table.full_name]
+        if table.kind == "view":
+            if why := await _problem(connector, look, source):
+                look.left_out.append(f"The view {table.full_name} cannot be read and is left out: {why}")
+            else:
+                tables.append(table)
+        elif connector.bills:
+            look.unsampled.add(table.full_name)
+            tables.append(table)
+        else:
+            tables.append(await _with_values(connector, look, table, found, samples))
+    return look.catalog(tables)
+
+
+def reflect(connection: sqlalchemy.Connection, schemas: Sequence[str]) -> Reflected:
+    """All tables and views of the schemas, or of the default one."""
+    import sqlalchemy
+
+    found = Reflected()
+    for schema in schemas or (sqlalchemy.inspect(connection).default_schema_name,):
+        _schema(_Reader(connection, schema, found), schema, found)
+    if schemas and not found.tables:
+        with suppress(NotImplementedError):  # the dialect knows of none
+            found.schemas += sqlalchemy.inspect(connection).get_schema_names()
+    return found
+
+
+def _schema(reader: _Reader, schema: str | None, found: Reflected) -> None:
+    from sqlalchemy import column, table
+    from sqlalchemy.engine.reflection import ObjectKind
+
+    columns = reader.at_once("columns", kind=ObjectKind.ANY) or {}
+    columns |= reader.one_by_one("columns", [name for name in reader.names if (schema, name) not in columns])
+    primary, foreign = reader.all("pk_constraint"), reader.all("foreign_keys")
+    comments = reader.all("table_comment", kind=ObjectKind.ANY)
+    named = reader.written
+    for (_, name), described in sorted(columns.items(), key=lambda item: item[0][1]):
+        if not described:
+            continue
+        keys = (primary.get((schema, name)) or {}).get("constrained_columns") or ()
+        made = Table(
+            name=named(name),
+            columns=tuple(_column(each, reader, each["name"] in keys) for each in described),
+            schema=named(schema or ""),
+            kind="view" if name in reader.views else "table",
+            description=(comments.get((schema, name)) or {}).get("text") or "",
+            primary_key=tuple(map(named, keys)),
+            foreign_keys=tuple(_foreign(foreign.get((schema, name)) or (), reader)),
+        )
+        found.tables.append(made)
+        source = table(name, *(column(each["name"]) for each in described), schema=schema)
+        found.sources[made.full_name] = source.alias("t")  # Oracle's guard reads a.b.c as a call
+        found.unread[made.full_name] = {
+            each["name"] for each in described if _is_bytes(each["type"], reader.type_name(each))
+        }
+
+
+class _Reader:
+    """The Inspector's answers for one schema; a table that it cannot tell of is left out, with the reason."""
+
+    def __init__(self, connection: sqlalchemy.Connection, schema: str | None, found: Reflected) -> None:
+        import sqlalchemy
+
+        self.connection, self.inspector = connection, sqlalchemy.inspect(connection)
+        self.schema, self.found = schema, found
+        self.views = {*self._listed("view"), *self._listed("materialized_view")}
+        self.names = [*self._listed("table"), *sorted(self.views)]
+
+    def written(self, name: str) -> str:
+        """A name in the engine's true case: SQLAlchemy folds those of engines that fold to upper case."""
+        dialect = self.inspector.dialect
+        return str(dialect.denormalize_name(name)) if dialect.requires_name_normalize and name else name
+
+    def type_name(self, column: Mapping[str, Any]) -> str:
+        """A column's type as the engine names it, as far as the dialect can write it."""
+        from sqlalchemy.exc import SQLAlchemyError
+        from sqlalchemy.types import NullType
+
+        if isinstance(column["type"], NullType):
+            return "unknown"
+        try:
+            return _ADDED.sub("", column["type"].compile(dialect=self.inspector.dialect))
+        except (SQLAlchemyError, AttributeError, TypeError):
+            return str(column["type"].__class__.__name__).lower()
+
+    def all(self, what: str, **more: Any) -> Told:
+        """What there is of all tables at once, else table by table."""
+        told = self.at_once(what, **more)
+        return self.one_by_one(what, self.names) if told is None else told
+
+    def at_once(self, what: str, **more: Any) -> Told | None:
+        """What there is of all tables; None where one of them fails it."""
+        from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+        try:
+            return dict(getattr(self.inspector, f"get_multi_{what}")(schema=self.schema, **more))
+        except NotImplementedError:
+            return {}
+        except SQLAlchemyError as error:
+            if isinstance(error, DBAPIError) and error.connection_invalidated:
+                raise
+        self.connection.rollback()  # what failed may have ended the transaction
+        return None
+
+    def one_by_one(self, what: str, names: Iterable[str]) -> Told:
+        """What there is of each table; one that cannot be told of is left out."""
+        from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+        told: Told = {}
+        for name in names:
+            try:
+                told[self.schema, name] = getattr(self.inspector, f"get_{what}")(name, schema=self.schema)
+            except NotImplementedError:
+                break
+            except SQLAlchemyError as error:
+                if isinstance(error, DBAPIError) and error.connection_invalidated:
+                    raise
+                self.connection.rollback()
+                if what == "columns":
+                    why = error.orig if isinstance(error, DBAPIError) else error
+                    self._leave_out(name, refusal_of(why).message)
+        return told
+
+    def _leave_out(self, name: str, why: str) -> None:
+        kind = "view" if name in self.views else "table"
+        full = ".".join(filter(None, (self.schema, name)))
+        self.found.left_out.append(f"The {kind} {full} cannot be read and is left out: {sentence(why)}")
+
+    def _listed(self, kind: str) -> list[str]:
+        try:
+            return list(getattr(self.inspector, f"get_{kind}_names")(schema=self.schema))
+        except NotImplementedError:
+            return []
+
+
+def _column(column: Mapping[str, Any], reader: _Reader, key: bool) -> Column:
+    return Column(
+        reader.written(column["name"]),
+        reader.type_name(column),
+        description=column.get("comment") or "",
+        nullable=bool(column.get("nullable", True)) and not key,
+    )
+
+
+def _foreign(keys: Iterable[Mapping[str, Any]], reader: _Reader) -> Iterator[ForeignKey]:
+    for key in keys:
+        schema = key.get("referred_schema") or reader.schema or ""
+        target = ".".join(filter(None, map(reader.written, (schema, key["referred_table"]))))
+        columns = tuple(map(reader.written, key["constrained_columns"]))
+        yield ForeignKey(columns, target, tuple(map(reader.written, key["referred_columns"])))
+
+
+def _is_bytes(kind: Any, name: str) -> bool:
+    from sqlalchemy.types import LargeBinary
+
+    return isinstance(kind, LargeBinary) or is_unread(name)
+
+
+def no_rows(source: sqlalchemy.FromClause) -> sqlalchemy.Select[Any]:
+    """What shows whether a view can be read at all."""
+    import sqlalchemy
+
+    return sqlalchemy.select(*source.c).where(sqlalchemy.literal_column("1 = 0"))
+
+
+def how_many(source: sqlalchemy.FromClause) -> sqlalchemy.Select[Any]:
+    """The number of rows."""
+    import sqlalchemy
+
+    return sqlalchemy.select(sqlalchemy.func.count().label("n")).select_from(source)
+
+
+def first_rows(source: sqlalchemy.FromClause, unread: Container[str]) -> sqlalchemy.Select[Any]:
+    """Some rows; of the columns ``unread``, whose values are bytes, whether there is any."""
+    import sqlalchemy
+    from sqlalchemy import case, literal_column, null
+
+    bare = [
+        case((c.is_(None), null()), else_=literal_column("0")) if c.name in unread else c for c in source.c
+    ]
+    return sqlalchemy.select(*bare).limit(SAMPLE_ROWS)
+
+
+async def _problem(connector: SqlalchemyConnector, look: Introspection, source: sqlalchemy.FromClause) -> str:
+    """Why a view cannot be read; empty if it can, or if there was no time to tell."""
+    answer = await look.try_to(connector.written(no_rows(source)))
+    if isinstance(answer, QueryError) and answer.kind is not ErrorKind.TIMEOUT:
+        return answer.message
+    return ""
+
+
+async def _with_values(
+    connector: SqlalchemyConnector, look: Introspection, table: Table, found: Reflected, samples: int
+) -> Table:
+    """The table with what its first rows tell; only of one that they are all of is anything said of all."""
+    source, unread = found.sources[table.full_name], found.unread[table.full_name]
+    if connector.stops:
+        counted = await look.try_to(connector.written(how_many(source)))
+        rows = None if isinstance(counted, QueryError) else int(counted.table[0][0].as_py())
+        table = look.with_count(table, rows, None)
+    else:
+        look.uncounted.add(table.full_name)
+    answer = await look.try_to(connector.written(first_rows(source, unread)))
+    if isinstance(answer, QueryError):
+        look.unsampled.add(table.full_name)
+        return table
+    whole = answer.row_count < SAMPLE_ROWS and not answer.truncated
+    values = [
+        column.to_pylist() if name in unread else list(map(_text, column.to_pylist()))
+        for name, column in zip(source.c.keys(), answer.table.columns, strict=True)
+    ]
+    table = look.filled(table, values, samples, whole=whole)
+    if whole:
+        return table
+    return replace(table, columns=tuple(replace(column, complete=False) for column in table.columns))
+
+
+def _text(value: Any) -> Any:
+    """A value as text; of bytes only that there are some."""
+    if value is None or isinstance(value, bytes):
+        return None if value is None else 0
+    if isinstance(value, dict | list):
+        return json.dumps(value, default=str, ensure_ascii=False)[:TEXT_CHARACTERS]
+    return str(value)[:TEXT_CHARACTERS]

@@ -1,0 +1,185 @@
+"""Engines without a connector of their own, by SQLAlchemy URL. SQLAlchemy is imported in what connects."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from quorum.knowledge.catalog import Catalog
+from quorum.knowledge.errors import DatabaseUnavailable, is_installed, missing_extra
+from quorum.tools.databases.base import Account
+from quorum.tools.databases.mysql.code import OwnCode
+from quorum.tools.databases.postgres.errors import sentence
+from quorum.tools.databases.server import Gone, Link, Refusal, ServerConnector
+from quorum.tools.databases.sqlalchemy.engines import BUILT_IN
+from quorum.tools.databases.sqlalchemy.errors import query_error
+from quorum.tools.databases.sqlalchemy.session import AlchemyLink, engine_of, missing
+from quorum.tools.databases.sqlalchemy.url import Target
+from quorum.tools.databases.texts import uncallable, unsendable
+from quorum.tools.guard import Refused, check
+from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult, timed_out
+
+if TYPE_CHECKING:
+    import sqlalchemy
+
+T = TypeVar("T")
+
+REACH = "Is the server running, and are host, port, user and password right?"
+
+
+class SqlalchemyConnector(ServerConnector):
+    """``dialect+driver://user:password@host:port/database?quorum_schema=a,b``: the last resort.
+
+    Where the engine has a session that forbids to write (``Engine.proof``), ``open`` proves it. Where it has
+    none, each text is judged by the guard once more before it is sent, whoever asks; the account's rights are
+    the only other lock. ``account`` tells which promises of ``Connector`` do not hold.
+    """
+
+    dialect = ""
+    scheme = "sqlalchemy"
+
+    def __init__(self, target: Target) -> None:
+        super().__init__()
+        self._target = target
+        self._engine: sqlalchemy.Engine | None = None
+        self.dialect, self.bills = target.engine.dialect, target.engine.bills
+        self._code = OwnCode()
+        self.stops = False
+        """Whether what takes too long is stopped for sure; known once it is open."""
+
+    @classmethod
+    def from_url(cls, url: str) -> Self:
+        target = Target.of(url)
+        if not is_installed("sqlalchemy"):
+            raise missing_extra("sqlalchemy", f"Asking {target.name} by a SQLAlchemy URL", needs="sqlalchemy")
+        if target.name not in BUILT_IN and target.name not in _installed():
+            raise missing(target.engine.packages, target.name)
+        return cls(target)
+
+    @property
+    def name(self) -> str:
+        return self._target.database
+
+    @property
+    def place(self) -> str:
+        return self._target.place
+
+    @property
+    def schemas(self) -> tuple[str, ...]:
+        """The schemas that the URL names; none for the account's default."""
+        return self._target.schemas
+
+    @property
+    def sealed(self) -> bool:
+        """Whether a session forbids to write."""
+        return bool(self._target.engine.proof)
+
+    async def account(self) -> Account:
+        """Who asks, as the URL says; and which promises do not hold."""
+        self._check_open()
+        return Account(self._target.user, sealed=self.sealed, gaps=tuple(self._gaps()))
+
+    def _gaps(self) -> Iterator[str]:
+        if not self.sealed:
+            yield "Nothing in the engine is known to forbid writing; the guard's strict rules do."
+            yield "Use an account that may only SELECT: its rights are the only other lock."
+        if not self.stops:
+            yield "A query that takes too long is cut off, and the server may go on with it."
+        yield "What a query costs is not known before it runs, and no limit on bytes read is enforced."
+        if self.bills:
+            yield "Reading is billed: the catalog holds no values, and with a limit on bytes no query runs."
+        yield "What the account may do, which rows a policy hides and what views call is not looked at."
+
+    async def open(self) -> None:
+        self._code = OwnCode()
+        await super().open()
+        if self.sealed and self.dialect == "mysql":
+            try:
+                self._code = await OwnCode.of(super().run)
+            except BaseException:
+                await self.close()
+                raise
+
+    async def run(self, sql: str, limits: Limits) -> QueryResult | QueryError:
+        self._check_open()
+        if not self.sealed:
+            found = await asyncio.to_thread(check, sql, self.dialect)
+            if isinstance(found, Refused):
+                return found.error()
+            sql = found.sql
+        elif problem := self._refusal(sql):
+            return problem
+        outcome = await super().run(sql, limits)
+        if isinstance(outcome, QueryError) and outcome.kind is ErrorKind.TIMEOUT and not self.stops:
+            return timed_out(limits, stopped=False)
+        return outcome
+
+    def _refusal(self, sql: str) -> QueryError | None:
+        """Why a query may not run, where the session forbids to write."""
+        problem = self.unsendable(sql) or uncallable(sql, self.dialect)
+        return problem or (self._code.refusal(sql) if self.dialect == "mysql" else None)
+
+    async def read(self, function: Callable[[sqlalchemy.Connection], T], seconds: float) -> T:
+        """What a function reads of a connection, within a query's transaction.
+
+        Raises:
+            DatabaseUnavailable: The connection is gone, or does not answer in time.
+        """
+        self._check_open()
+        async with self._slots:
+            try:
+                link = await self._begun(seconds)
+                assert isinstance(link, AlchemyLink)
+                try:
+                    return await link.within(link.read(function), seconds)
+                finally:
+                    await asyncio.shield(asyncio.ensure_future(self._put_back(link)))
+            except (Gone, Refusal, TimeoutError) as error:
+                why = error.message if isinstance(error, Refusal) else str(error) or "it takes too long"
+                message = f"The catalog of {self.place} cannot be read: {self.scrubbed(why)}"
+                hint = "Name fewer schemas with ?quorum_schema=." if isinstance(error, TimeoutError) else ""
+                raise DatabaseUnavailable(message, hint=hint) from None
+
+    async def catalog(self, *, samples: int = 3) -> Catalog:
+        from quorum.tools.databases.sqlalchemy.catalog import introspect
+
+        return await introspect(self, samples)
+
+    def written(self, statement: Any) -> str:
+        """A statement of SQLAlchemy's in the engine's SQL."""
+        assert self._engine is not None
+        compiled = statement.compile(dialect=self._engine.dialect, compile_kwargs={"literal_binds": True})
+        return str(compiled)
+
+    async def connected(self) -> AlchemyLink:
+        if self._engine is None:
+            self._engine = await asyncio.to_thread(engine_of, self._target)
+        try:
+            return await AlchemyLink.connect(self._engine, self._target.engine)
+        except (Gone, Refusal, PermissionError) as error:
+            reason = self.scrubbed(error.message if isinstance(error, Refusal) else str(error))
+            raise DatabaseUnavailable(f"{self.place} cannot be opened: {reason}", hint=REACH) from None
+
+    def unsendable(self, sql: str) -> QueryError | None:
+        return unsendable(sql, self.dialect)
+
+    def query_error(self, refusal: Refusal, sql: str) -> QueryError:
+        found = query_error(refusal, sql, self.dialect)
+        return replace(found, message=self._target.scrubbed(found.message))
+
+    def scrubbed(self, text: str) -> str:
+        return sentence(self._target.scrubbed(text))
+
+    def note_opened(self, link: Link) -> None:
+        assert isinstance(link, AlchemyLink)
+        self.stops = link.stops
+
+
+@cache
+def _installed() -> frozenset[str]:
+    """SQLAlchemy's dialects of other packages."""
+    return frozenset(entry.name.partition(".")[0] for entry in entry_points(group="sqlalchemy.dialects"))

@@ -1,0 +1,199 @@
+"""SQLite's schema as a catalog."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from quorum.knowledge.catalog import Catalog, Column, ForeignKey, Table
+from quorum.tools.databases.introspection import (
+    SAMPLE_ROWS,
+    TEXT_CHARACTERS,
+    Introspection,
+    quoted,
+    sample_query,
+)
+from quorum.tools.databases.sqlite.comments import comments_of
+from quorum.tools.query import ErrorKind, QueryError, QueryResult
+
+if TYPE_CHECKING:
+    from quorum.tools.databases.sqlite.connector import SqliteConnector
+
+OBJECTS = r"""
+    SELECT type, name, coalesce(sql, '') AS sql FROM sqlite_master
+    WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\_%' ESCAPE '\' ORDER BY rowid
+"""
+TABLE_COLUMNS = r"""
+    SELECT m.name AS owner, c.* FROM sqlite_master AS m, pragma_table_xinfo(m.name) AS c
+    WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite\_%' ESCAPE '\'
+    AND m.sql NOT LIKE 'CREATE VIRTUAL%' ORDER BY m.rowid, c.cid
+"""
+FOREIGN_KEYS = r"""
+    SELECT m.name AS owner, f.id, f."table" AS target, f."from" AS source, f."to" AS ref
+    FROM sqlite_master AS m, pragma_foreign_key_list(m.name) AS f
+    WHERE m.type = 'table' AND m.sql NOT LIKE 'CREATE VIRTUAL%' ORDER BY m.rowid, f.id DESC, f.seq
+"""
+SHADOWS = {
+    "fts3": ("content", "segments", "segdir", "docsize", "stat"),
+    "fts4": ("content", "segments", "segdir", "docsize", "stat"),
+    "fts5": ("data", "idx", "content", "docsize", "config"),
+    "rtree": ("node", "rowid", "parent"),
+    "rtree_i32": ("node", "rowid", "parent"),
+    "geopoly": ("node", "rowid", "parent"),
+}
+"""Tables in which a virtual table of a module keeps its data, by the end of their names."""
+HIDDEN = 1  # table_xinfo's mark of a column that SELECT * leaves out
+
+Row = dict[str, Any]
+
+
+async def introspect(connector: SqliteConnector, samples: int) -> Catalog:
+    """See ``Connector.catalog``."""
+    look = Introspection(connector)
+    objects = _without_shadows(await look.ask(OBJECTS))
+    columns = await _columns(look, objects)
+    tables = [_table(row, columns[row["name"]]) for row in objects if row["name"] in columns]
+    tables = _with_foreign_keys(look, tables, await look.ask(FOREIGN_KEYS))
+    filled = [await _with_values(look, table, samples) for table in tables]
+    filled = [await look.confirmed(table) for table in filled]
+    return look.catalog(filled)
+
+
+def _without_shadows(objects: list[Row]) -> list[Row]:
+    shadows = {
+        f"{row['name']}_{end}".lower() for row in objects for end in SHADOWS.get(_module(row["sql"]), ())
+    }
+    return [row for row in objects if row["name"].lower() not in shadows]
+
+
+def _module(sql: str) -> str:
+    """The module of a virtual table, in lower case; empty for anything else."""
+    found = re.match(r"\s*CREATE\s+VIRTUAL\s+TABLE\b.*?\bUSING\s+(\w+)", sql, re.IGNORECASE | re.DOTALL)
+    return found[1].lower() if found else ""
+
+
+async def _columns(look: Introspection, objects: list[Row]) -> dict[str, list[Row]]:
+    """Each object's columns; broken views and tables of missing modules are noted and left out."""
+    rows = await look.ask(TABLE_COLUMNS)
+    found = {name: list(group) for name, group in groupby(rows, key=itemgetter("owner"))}
+    for row in objects:
+        name = row["name"]
+        if name in found:
+            continue
+        text = name.replace("'", "''")
+        answer = await look.try_to(f"SELECT * FROM pragma_table_xinfo('{text}') ORDER BY cid", rows=10**5)
+        if isinstance(answer, QueryResult):
+            answer_rows = answer.table.to_pylist()
+            probe = await look.try_to(f"SELECT * FROM {quoted(name)} LIMIT 0")
+            if not isinstance(probe, QueryError) or probe.kind is ErrorKind.TIMEOUT:
+                found[name] = answer_rows
+                continue
+            answer = probe
+        look.left_out.append(f"The {row['type']} {name} cannot be read and is left out: {answer.message}")
+    return found
+
+
+def _table(row: Row, columns: Iterable[Row]) -> Table:
+    sql = row["sql"]
+    virtual = bool(_module(sql))
+    comments = comments_of(sql) if row["type"] == "table" and not virtual else comments_of("")
+    shown = [column for column in columns if column["hidden"] != HIDDEN]
+    keys = sorted((column["pk"], column["name"]) for column in shown if column["pk"])
+    return Table(
+        name=row["name"],
+        columns=tuple(
+            Column(
+                column["name"],
+                re.sub(r"\s*GENERATED ALWAYS$", "", column["type"] or "", flags=re.IGNORECASE),
+                description=comments.columns.get(column["name"].lower(), ""),
+                nullable=not column["notnull"] and not (len(keys) == 1 and _is_row_id(column)),
+            )
+            for column in shown
+        ),
+        kind="virtual" if virtual else row["type"],
+        description=comments.table,
+        primary_key=tuple(name for _, name in keys),
+    )
+
+
+def _is_row_id(column: Row) -> bool:
+    """Whether it is the row's number: any other key may be NULL where NOT NULL is not said."""
+    return bool(column["pk"]) and (column["type"] or "").upper() == "INTEGER"
+
+
+def _with_foreign_keys(look: Introspection, tables: list[Table], rows: list[Row]) -> list[Table]:
+    by_name = {table.name.lower(): table for table in tables}
+    keys: dict[str, list[ForeignKey]] = defaultdict(list)
+    for (owner, _), group in groupby(rows, key=itemgetter("owner", "id")):
+        parts = list(group)
+        key = _foreign_key(parts, by_name.get(parts[0]["target"].lower()))
+        if key is None:
+            look.notes.append(f"A foreign key of {owner} refers to {parts[0]['target']}, which does not fit.")
+        else:
+            keys[owner].append(key)
+    return [replace(table, foreign_keys=tuple(dict.fromkeys(keys[table.name]))) for table in tables]
+
+
+def _foreign_key(parts: list[Row], target: Table | None) -> ForeignKey | None:
+    """One key of one or more columns; without named columns it refers to the primary key."""
+    if target is None:
+        return None
+    named = [part["ref"] for part in parts]
+    refs = target.primary_key if None in named else tuple(named)
+    found = [target.column(ref) for ref in refs]
+    if len(refs) != len(parts) or None in found:
+        return None
+    return ForeignKey(
+        tuple(part["source"] for part in parts),
+        target.full_name,
+        tuple(column.name for column in found if column),
+    )
+
+
+async def _with_values(look: Introspection, table: Table, samples: int) -> Table:
+    source, span = quoted(table.name), None
+    if table.kind != "view":  # a view may take for ever to count
+        rows = await look.count(source)
+        if table.kind == "table" and (rows is None or rows > SAMPLE_ROWS):
+            span = await _span(look, source)
+        table = look.with_count(table, rows, span[1] - span[0] + 1 if span else None)
+    table = await _with_observed_types(look, table, source, span)
+    texts = [f"substr({quoted(column.name)}, 1, {TEXT_CHARACTERS})" for column in table.columns]
+    return await look.sample(table, source, texts, samples, _from, span)
+
+
+async def _with_observed_types(
+    look: Introspection, table: Table, source: str, span: tuple[int, int] | None
+) -> Table:
+    """Columns without a declared type, such as a view's expressions, get the types of their values."""
+    untyped = [column.name for column in table.columns if not column.type]
+    if not untyped:
+        return table
+    kinds = [f"typeof({quoted(name)})" for name in untyped]
+    answer = await look.try_to(sample_query(source, kinds, _from, span))
+    if isinstance(answer, QueryError):
+        return table
+    seen = {
+        name: "|".join(sorted({kind.upper() for kind in values.to_pylist()} - {"NULL"}))
+        for name, values in zip(untyped, answer.table.columns, strict=True)
+    }
+    columns = (replace(column, type=column.type or seen[column.name]) for column in table.columns)
+    return replace(table, columns=tuple(columns))
+
+
+def _from(row: int) -> str:
+    return f"_rowid_ >= {row}"
+
+
+async def _span(look: Introspection, source: str) -> tuple[int, int] | None:
+    """The least and greatest row number; None for an empty table or one WITHOUT ROWID."""
+    answer = await look.try_to(f"SELECT min(_rowid_) AS low, max(_rowid_) AS high FROM {source}")
+    if isinstance(answer, QueryError):
+        return None
+    low, high = answer.table["low"][0].as_py(), answer.table["high"][0].as_py()
+    return (low, high) if isinstance(low, int) and isinstance(high, int) else None

@@ -1,0 +1,1 @@
+"""Results of queries: their canonical form, comparing them, showing and storing them."""

@@ -1,5 +1,6 @@
-"""One file per role: its declaration (``ROLE``), what it replies, and one async function.
+"""Roles, in modules by their work. Each is a reply model, a ``Role``, and a task in
+``agents/prompts/<name>.md``.
 
-Every role's function raises what ``quorum.agents.base.ask`` raises: MalformedReply, ModelUnavailable and
-BudgetExceeded. To add a role, write ``agents/<role>.py`` and ``agents/prompts/<role>.md``.
+``quorum.agents.base.ask`` asks any of them. A role that needs several calls has a function beside it; such a
+function raises what ``ask`` raises.
 """

@@ -1,4 +1,4 @@
-"""How every agent asks a model: render, call, validate, and have a bad reply mended twice at most."""
+"""Ask a role: render its prompt, call the model, validate the reply, send a bad one back at most twice."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from quorum.tools.models import Model, Problem, ProblemKind, Reply
 
 __all__ = ["MOST_REPAIRS", "PromptContext", "ask", "ask_each"]
 
-Item = TypeVar("Item")
 Found = TypeVar("Found")
 
 AT_ONCE = 8
@@ -23,25 +22,26 @@ MOST_REPAIRS = 2
 _ECHO = 4_000  # characters of a bad reply that are sent back; a runaway reply would be billed again
 
 
-async def ask(model: Model, role: Role[R], *, context: PromptContext | None = None, **variables: Any) -> R:
-    """Put a role's task to a model and return its validated reply.
+async def ask(model: Model, role: Role[R], context: PromptContext, **variables: Any) -> R:
+    """Ask a role and return its validated reply.
 
-    The system message holds the house rules and, with ``context``, schema and documents: it is the
-    same to the byte for all roles and candidates of a question, so that providers cache it. The user
-    message is the role's template, with the form of its reply.
-
-    A reply of the wrong form is sent back with one line on what is wrong, at most twice.
+    The system message holds the house rules, schema and documents: it is the same to the byte for all roles
+    and candidates of a question, so that providers cache it. The user message is the role's template, with
+    the form of its reply. A reply of the wrong form is sent back with one line on what is wrong, at most
+    twice.
 
     Args:
-        variables: What the role's template asks for, beside ``reply_form``.
+        variables: Those of the role's template that ``context`` does not have.
 
     Raises:
         MalformedReply: Still of the wrong form after the repairs, or the model refused.
         ModelUnavailable: No reply at all.
         BudgetExceeded: The run's calls, dollars or time are used up.
-        LookupError: The template is missing, or lacks a variable.
+        LookupError: The template is missing, lacks a variable, or uses none of that name.
     """
     messages = prompts().messages(role, context, variables)
+    if role.temperature is not None:
+        model = model.at(temperature=role.temperature)
     for attempt in range(1, MOST_REPAIRS + 2):
         reply = await model.complete(messages, role=role.name, output=role.reply, attempt=attempt)
         if isinstance(reply.parsed, role.reply):
@@ -54,32 +54,32 @@ async def ask(model: Model, role: Role[R], *, context: PromptContext | None = No
 
 
 async def ask_each(
-    items: Iterable[Item], call: Callable[[Item], Awaitable[Found]], *, at_once: int = AT_ONCE
+    calls: Iterable[Callable[[], Awaitable[Found]]], *, at_once: int = AT_ONCE
 ) -> list[Found | None]:
-    """``await call(item)`` for every item, in the items' order; None where a reply was malformed.
+    """Return each call's result, in order; None where a reply was malformed.
 
     Raises:
         Exception: The first other one that a call raised; the calls under way are cancelled.
     """
     gate = asyncio.Semaphore(at_once)
 
-    async def one(item: Item) -> Found | None:
+    async def one(call: Callable[[], Awaitable[Found]]) -> Found | None:
         async with gate:
             try:
-                return await call(item)
+                return await call()
             except MalformedReply:
                 return None
 
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one(item)) for item in items]
+            tasks = [group.create_task(one(call)) for call in calls]
     except BaseExceptionGroup as failed:
         raise failed.exceptions[0] from None
     return [task.result() for task in tasks]
 
 
 def _repair(reply: Reply, problem: Problem) -> list[dict[str, str]]:
-    """The bad reply and the request to mend it."""
+    """Return the bad reply and the request to mend it, as messages."""
     wanted = prompts().render("repair", {"problem": problem.message, "kind": problem.kind.value})
     text = reply.text if len(reply.text) <= _ECHO else f"{reply.text[:_ECHO]}…"
     return [

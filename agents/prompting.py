@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import DictLoader, Environment, StrictUndefined, TemplateNotFound, Undefined, UndefinedError
+from jinja2 import DictLoader, Environment, StrictUndefined, TemplateNotFound, Undefined, UndefinedError, meta
 
 from quorum import agents
 from quorum.agents.role import R, Role
@@ -24,19 +24,24 @@ from quorum.tools.models.structured import form_of
 
 @dataclass(frozen=True)
 class PromptContext:
-    """What all roles of one question see.
+    """The variables that the templates of all roles of a question may use.
+
+    Two contexts are equal if their system messages are.
 
     Attributes:
         dialect: sqlglot's name of the SQL dialect.
         schema: The compressed catalog as text.
-        documents: What was retrieved for the question; may be empty.
+        documents: Passages that were retrieved for the question; may be empty.
         database: The database's name, for people.
+        expected_format: The columns and rows that the answer is planned to have; may be empty.
     """
 
     dialect: str
     schema: str
     documents: str = ""
     database: str = ""
+    question: str = field(default="", compare=False)
+    expected_format: str = field(default="", compare=False)
 
 
 class Prompts:
@@ -50,6 +55,7 @@ class Prompts:
         files = [path for folder in folders for path in sorted(folder.glob("*.md"))]
         sources = {path.name: path.read_text("utf-8") for path in files}
         self.templates = frozenset(sources)
+        self._sources, self._used = sources, dict[str, frozenset[str]]()
         self._folders, self._tags = folders, _tags_in(sources.values())
         self._environment = Environment(
             loader=DictLoader(sources),
@@ -73,35 +79,45 @@ class Prompts:
         return self._tags.sub(lambda found: "<\\" + found[0][1:], value)
 
     def messages(
-        self, role: Role[R], context: PromptContext | None, variables: dict[str, Any]
+        self, role: Role[R], context: PromptContext, variables: Mapping[str, Any]
     ) -> list[dict[str, str]]:
-        """The messages that put one task to a model.
+        """Return the messages that put one task to a model.
 
         Args:
-            context: Shared by all roles of a question; None for a role that needs no schema.
-            variables: What the role's template asks for; ``reply_form`` is there anyway, and where a
-                context is given ``dialect`` and ``database``.
+            context: Shared by all roles of a question. Templates may use all of it but the schema, which the
+                system message of a role with ``schema`` shows.
+            variables: The others that the role's template uses, but for ``reply_form``.
 
         Raises:
-            LookupError: There is no template for the role, or it asks for a variable that is not
-                given; the message names it.
+            LookupError: There is no template for the role, it lacks a variable, or it does not use one that
+                is given; the message names it.
         """
-        shared = {"dialect": context.dialect, "database": context.database} if context else {}
-        known = shared | {"reply_form": form_of(role.reply)} | variables
-        system = self.system(str(known.get("dialect", "")), context, role.sql)
-        return [
-            {"role": "system", "content": system},
-            {"role": "user", "content": self.render(role.name, known)},
-        ]
+        if unused := sorted(variables.keys() - self.variables(role.name)):
+            raise LookupError(f"The prompt template {role.name}.md does not use {', '.join(unused)}.")
+        shared = {name: value for name, value in vars(context).items() if name != "schema"}
+        system = self.system(context if role.schema else context.dialect, role.sql)
+        task = self.render(role.name, {**shared, "reply_form": form_of(role.reply), **variables})
+        return [{"role": "system", "content": system}, {"role": "user", "content": task}]
 
-    def _system(self, dialect: str, context: PromptContext | None, sql: bool) -> str:
+    def _system(self, shown: PromptContext | str, sql: bool) -> str:
+        dialect = shown if isinstance(shown, str) else shown.dialect
         parts = [self.render("rules", {"dialect": dialect, "sql": sql})]
-        if context is not None:
-            parts.append(self.render("context", {**vars(context), "card": card(context.dialect)}))
+        if isinstance(shown, PromptContext):
+            parts.append(self.render("context", {**vars(shown), "card": card(dialect)}))
         return "\n\n".join(parts)
 
-    def render(self, name: str, variables: dict[str, Any]) -> str:
-        """One template as text."""
+    def variables(self, name: str) -> frozenset[str]:
+        """Return the variables that a template, and those that it includes, use."""
+        if name not in self._used:
+            tree = self._environment.parse(self._sources.get(f"{name}.md", ""))
+            names = meta.find_undeclared_variables(tree)
+            for included in meta.find_referenced_templates(tree):
+                names |= self.variables(str(included).removesuffix(".md"))
+            self._used[name] = frozenset(names)
+        return self._used[name]
+
+    def render(self, name: str, variables: Mapping[str, Any]) -> str:
+        """Return one template as text."""
         try:
             return self._environment.get_template(f"{name}.md").render(variables).strip()
         except TemplateNotFound as error:
@@ -117,13 +133,13 @@ _OPENING = re.compile(rf"<([a-z][a-z0-9_]*){_ATTRIBUTES}>")
 
 
 def show_row(row: Sequence[Any], limit: int = 100) -> str:
-    """A result's row for a prompt, each cell as JSON of at most ``limit`` characters."""
+    """Return a result's row for a prompt, each cell as JSON of at most ``limit`` characters."""
     cells = (json.dumps(value, ensure_ascii=False, default=str) for value in row)
     return f"[{', '.join(cell if len(cell) <= limit else f'{cell[: limit - 1]}…' for cell in cells)}]"
 
 
 def _tags_in(templates: Iterable[str]) -> re.Pattern[str]:
-    """Matches every closing tag, and the opening tags that the folder's templates use."""
+    """Return a pattern for every closing tag, and the opening tags that the folder's templates use."""
     used = {tag for template in templates for tag in _OPENING.findall(template)}
     names = "|".join(sorted(used | {"task"}))
     return re.compile(rf"<\s*/\s*[a-z_]|<\s*(?:{names}){_ATTRIBUTES}\s*/?>", re.IGNORECASE)
@@ -135,12 +151,12 @@ def _read(*folders: str) -> Prompts:
 
 
 def prompts() -> Prompts:
-    """The templates beside the roles' modules."""
+    """Return the templates of this package."""
     return _read(*agents.__path__)
 
 
 def prompt_file(role: str) -> str:
-    """The template of a role, below the project's root; empty where there is none."""
+    """Return the template of a role, below the project's root; empty where there is none."""
     return f"agents/prompts/{role}.md" if f"{role}.md" in prompts().templates else ""
 
 

@@ -1,4 +1,4 @@
-"""What a role is: declared once, in its own module, and found by its name."""
+"""Roles: each is declared once, in a module of this package, and found by its name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Annotated, Any, Generic, TypeAlias, TypeVar, get_origin
 
@@ -91,16 +90,18 @@ def usable(form: type[Form]) -> BeforeValidator:
 
 @dataclass(frozen=True, eq=False)
 class Role(Generic[R]):
-    """One agent: ``agents/<name>.py`` declares it as ``ROLE``, ``agents/prompts/<name>.md`` is its task.
+    """An agent, declared in a module of this package; ``agents/prompts/<name>.md`` is its task.
 
     Attributes:
         title: Its name for people: ``SchemaLinker``.
-        gist: What it did, in a few words for progress and trace. The reply's fields stand in braces:
+        gist: Its work in a few words for progress and trace. The reply's fields are in braces:
             ``{sql}``, ``{queries:query|queries}`` for how many of a list, ``{share:.2f}`` for a number.
         reply: The form of its reply. Prompt, response schema and the offline model's answer come from its
             fields; their descriptions go into the prompt.
-        fallback: What a malformed reply counts as; None where it fails the step.
+        fallback: The reply in the place of a malformed one; None where a malformed one fails the step.
         sql: Its prompt has the house rules on queries; False for a role that neither writes nor judges one.
+        schema: Its prompt shows the run's schema and documents; False for a role that is given what it needs.
+        temperature: 0.0 for a judgement; None where the run or the candidate decides.
     """
 
     name: str
@@ -109,6 +110,8 @@ class Role(Generic[R]):
     reply: type[R]
     fallback: R | None = None
     sql: bool = True
+    schema: bool = True
+    temperature: float | None = None
 
     def __post_init__(self) -> None:
         if taken := EVENT_FIELDS & self.reply.model_fields.keys():
@@ -121,11 +124,19 @@ class Role(Generic[R]):
 
 
 @cache
+def roles() -> Mapping[str, Role[Any]]:
+    """Return every role that a module of this package declares, by name."""
+    found: dict[str, Role[Any]] = {}
+    for module in pkgutil.iter_modules(import_module(str(__package__)).__path__):
+        for value in vars(import_module(f"{__package__}.{module.name}")).values():
+            if isinstance(value, Role):
+                found.setdefault(value.name, value)  # a variant of a role comes after it
+    return found
+
+
 def find_role(name: str) -> Role[Any] | None:
-    """The role of that name; None where no module declares one (``database``, ``user``)."""
-    module = f"{__package__}.{name}"
-    role = getattr(import_module(module), "ROLE", None) if name.isidentifier() and find_spec(module) else None
-    return role if isinstance(role, Role) else None
+    """Return the role of that name; None where there is none (``database``, ``user``)."""
+    return roles().get(name)
 
 
 def check_roles(names: Iterable[str]) -> None:
@@ -137,19 +148,17 @@ def check_roles(names: Iterable[str]) -> None:
     for name in names:
         if name in GROUPS or find_role(name):
             continue
-        modules = pkgutil.iter_modules(import_module(str(__package__)).__path__)
-        roles = [module.name for module in modules if find_role(module.name)]
-        near = difflib.get_close_matches(name, [*GROUPS, *roles])
+        near = difflib.get_close_matches(name, [*GROUPS, *roles()])
         hint = f"Did you mean {' or '.join(map(repr, near))}? " if near else ""
         raise ConfigurationError(
             f"There is no role {name!r}.",
-            hint=f"{hint}Groups of roles: {', '.join(GROUPS)}. Roles: {', '.join(roles)}.",
+            hint=f"{hint}Groups of roles: {', '.join(GROUPS)}. Roles: {', '.join(sorted(roles()))}.",
         )
 
 
 def by_role(given: Mapping[str, V]) -> dict[str, V]:
-    """What is given for roles and ``GROUPS`` of them, by role; what is given for a role itself wins."""
-    of_groups = {role: given[group] for group, roles in GROUPS.items() if group in given for role in roles}
+    """Return what is given for roles and ``GROUPS`` of them, by role; a role's own wins."""
+    of_groups = {role: given[group] for group, names in GROUPS.items() if group in given for role in names}
     return of_groups | {name: value for name, value in given.items() if name not in GROUPS}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from quorum.agents.judge import LABELS
+from quorum.agents.critics import LABELS
 from quorum.graph.ballots import Cluster, Vote
 from quorum.graph.disagreement import Side
 from quorum.graph.state import Candidate, order_counts

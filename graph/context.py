@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from quorum.agents.base import PromptContext
+from quorum.agents.prompting import PromptContext
 from quorum.graph.approving import Approvals
 from quorum.graph.options import Options, RunOptions
 from quorum.graph.recipes.recipe import Recipe
@@ -161,6 +161,8 @@ class Context:
             database=self.resources.catalog.name,
             schema=await self.text(state.shown_ref),
             documents=await self.text(state.documents_ref),
+            question=state.question,
+            expected_format=state.expected_format,
         )
 
     async def aclose(self) -> None:

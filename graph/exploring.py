@@ -19,7 +19,7 @@ from langgraph.graph import END, START
 from langgraph.runtime import Runtime
 from langgraph.types import Send
 
-from quorum.agents import describer, explorer, simulator
+from quorum.agents.explorers import DESCRIBER, EXPLORER, SIMULATOR
 from quorum.graph.context import Context, open_context
 from quorum.graph.live import streaming
 from quorum.graph.nodes import tree_search
@@ -226,6 +226,6 @@ RECIPE = Recipe(
     name="explore",
     summary="Learn a database by a tree search: choose, simulate, describe, keep.",
     paper="SQLAgent: Learning to Explore Before Generating as a Data Engineer, 3.2",
-    agents=(explorer.ROLE.name, simulator.ROLE.name, describer.ROLE.name),
+    agents=(EXPLORER.name, SIMULATOR.name, DESCRIBER.name),
     wire=_no_question,
 )

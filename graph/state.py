@@ -10,7 +10,7 @@ thread is left.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import Annotated, Any, TypeVar
@@ -18,15 +18,14 @@ from typing import Annotated, Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict  # Python < 3.12: typing's own lacks what pydantic needs
 
-from quorum.agents.exploration_corrector import FailedTry
-from quorum.agents.reading_writer import Reading
-from quorum.agents.turns import Attempt, ExplorationQuery, Turn
+from quorum.agents.explorers import ExplorationQuery
+from quorum.agents.writers import Reading
 from quorum.graph.ballots import Cluster, Vote
 from quorum.knowledge.errors import ConfigurationError, first_in_words
 
 PREVIEW_ROWS = 20
 
-VERSION = 9
+VERSION = 10
 """Version of the state's form; a run begun with another version cannot be resumed."""
 
 Item = TypeVar("Item")
@@ -42,6 +41,42 @@ class Failure:
 
     kind: str
     message: str
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """An earlier query and what was wrong with it, so that it is not written again."""
+
+    sql: str
+    error: str
+
+
+@dataclass(frozen=True)
+class Turn:
+    """An action that was taken and its outcome.
+
+    Attributes:
+        text: The query or the command.
+        thought: Why it was taken, where the agent is shown its own thoughts again.
+        by: The role that wrote the query, where it was another than the agent itself.
+        done: False for a query that was replaced before it ran: it has not failed, and may be run yet.
+    """
+
+    action: str
+    text: str
+    observation: str
+    thought: str = ""
+    by: str = ""
+    done: bool = True
+
+
+def repeats(action: str, text: str, history: Sequence[Turn]) -> bool:
+    """True if the very same action was done before; white space and a final ``;`` don't count."""
+
+    def key(kind: str, text: str) -> tuple[str, str]:
+        return kind, " ".join(text.rstrip("; \n").split())
+
+    return key(action, text) in {key(turn.action, turn.text) for turn in history if turn.done}
 
 
 @dataclass(frozen=True)
@@ -211,7 +246,7 @@ class Exploration:
     """
 
     waiting: list[ExplorationQuery] = field(default_factory=list)
-    tried: list[FailedTry] = field(default_factory=list)
+    tried: list[Attempt] = field(default_factory=list)
     error: Failure | None = None
     mended: list[ExplorationQuery] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
@@ -461,7 +496,6 @@ STATE_TYPES = (
     Exploration,
     ExplorationQuery,
     Failure,
-    FailedTry,
     Finding,
     Grounding,
     OtherReading,

@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from quorum.agents.explorer import Action, StateText
+from quorum.agents.explorers import SearchAction, StateText
 from quorum.agents.role import sentence
 from quorum.knowledge.catalog import Catalog, Column, Table
 from quorum.knowledge.naming import write_full_name, write_name, write_names
@@ -197,7 +197,7 @@ class SearchTree:
         ]
         return [*counts, *failures[-FEEDBACK:]]
 
-    def check(self, action: Action) -> Checked | str:
+    def check(self, action: SearchAction) -> Checked | str:
         """The action as it can be tried, or in a sentence why it cannot."""
         places = tuple(dict.fromkeys(place for name in action.columns if (place := self._find(name))))
         for name in action.columns:
@@ -236,7 +236,7 @@ class SearchTree:
         more = ((name, c.name) for name in tables for c in self._ranked(self.tables[name])[:COLUMNS])
         return prune(self.catalog, Linked(tables, tuple(dict.fromkeys([*places, *more]))))
 
-    def _misplaced(self, action: Action, places: Sequence[Place]) -> str:
+    def _misplaced(self, action: SearchAction, places: Sequence[Place]) -> str:
         """Why the action does not fit its state; empty if it does."""
         own, named = self.tables_of(action.state), {table for table, _ in places}
         path = self.path(action.state)

@@ -5,21 +5,28 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from quorum.agents import action, schema_linker, self_refiner, sql_critique, validator
-from quorum.agents.turns import Attempt, Turn, repeats
+from quorum.agents.critics import SQL_CRITIQUE, VALIDATOR, Verdict
+from quorum.agents.refiners import FAILURE_REFINER, SELF_REFINER
+from quorum.agents.writers import ACTION
 from quorum.graph.ballots import UNANSWERABLE
 from quorum.graph.context import Context
 from quorum.graph.nodes.results import keep_result, observation, summary, tables_of
-from quorum.graph.nodes.step import Update, ask_role, known, record, try_role
+from quorum.graph.nodes.step import UNUSABLE, Update, known, record, tell, try_tell
 from quorum.graph.nodes.writing import explored
-from quorum.graph.state import Candidate, CandidateState, Failure, Remarks, RunState
-from quorum.knowledge.catalog import Catalog
-from quorum.knowledge.schema.render import SchemaText, render
+from quorum.graph.state import (
+    Attempt,
+    Candidate,
+    CandidateState,
+    Failure,
+    Known,
+    Remarks,
+    Result,
+    Turn,
+    repeats,
+)
 from quorum.tools.execute import execute
-from quorum.tools.models import Model
 from quorum.tools.near_misses import near_misses
 from quorum.tools.query import ErrorKind, QueryError
-from quorum.tools.sql.linking import named, prune
 
 NO_PLAN = ["Answer the question with one query."]
 """What Action and its critics are shown where nobody planned."""
@@ -38,34 +45,25 @@ async def act(state: CandidateState, context: Context, *, max_actions: int) -> U
     steps_left = max_actions - state.actions
     if steps_left <= 0:
         return {"next": "terminate"}
-    prompt, syntax = await context.prompt(state), await context.text(state.syntax_ref)
-    findings, differences = await explored(state.input.extras, context)
-    predicted = await ask_role(
+    predicted = await tell(
         state,
         context,
-        action.ROLE,
-        lambda model: action.predict(
-            model,
-            prompt,
-            state.question,
-            steps=state.steps or NO_PLAN,
-            expected_format=state.expected_format,
-            syntax=syntax,
-            history=state.history,
-            steps_left=steps_left,
-            findings=findings,
-            differences=differences,
-        ),
-        event="action",
+        ACTION,
+        "action",
+        steps=state.steps or NO_PLAN,
+        syntax=await context.text(state.syntax_ref),
+        history=state.history,
+        steps_left=steps_left,
+        **await explored(state.input.extras, context),
     )
     taken: Update = {"actions": state.actions + 1}
     turn = Turn(predicted.action, predicted.text, REPEATED)
     if repeats(predicted.action, predicted.text, state.history):
-        _not_again(state, context, action.ROLE.name, predicted.action, predicted.text)
+        _not_again(state, context, ACTION.name, predicted.action, predicted.text)
         stuck = bool(state.history) and state.history[-1].observation == REPEATED
         return taken | {"next": "terminate" if stuck else "act", "history": [*state.history, turn]}
     if predicted.action == "sql":
-        taken |= {"next": "sql", "sql": predicted.text.strip(), "writer": action.ROLE.name, "error": None}
+        taken |= {"next": "sql", "sql": predicted.text.strip(), "writer": ACTION.name, "error": None}
         return taken | {"ordered": predicted.ordered, "remarks": Remarks(predicted.summary)}
     if predicted.action == "look":
         turn = Turn("look", predicted.text, context.resources.files.run(predicted.text))
@@ -81,22 +79,15 @@ async def review_sql(state: CandidateState, context: Context) -> Update:
     A query that was replaced before it ran may be brought back: the critique may be wrong.
     """
     result = observation(state.result) if state.ran and state.result else ""
-    prompt, syntax = await context.prompt(state), await context.text(state.syntax_ref)
-    review = await try_role(
+    review = await try_tell(
         state,
         context,
-        sql_critique.ROLE,
-        lambda model: sql_critique.critique_sql(
-            model.at(temperature=0.0),
-            prompt,
-            state.question,
-            state.sql,
-            steps=state.steps or NO_PLAN,
-            expected_format=state.expected_format,
-            syntax=syntax,
-            result=result,
-        ),
-        event="sql_review",
+        SQL_CRITIQUE,
+        "sql_review",
+        sql=state.sql,
+        steps=state.steps or NO_PLAN,
+        syntax=await context.text(state.syntax_ref),
+        result=result,
     )
     if review is None or review.correct or not review.sql or known(review.sql, [state.sql]):
         return {}
@@ -105,7 +96,7 @@ async def review_sql(state: CandidateState, context: Context) -> Update:
 
 def _replaced(state: CandidateState, context: Context, sql: str, reasoning: str) -> Update:
     """The critique's query in the place of the current one; of one that was tried only the reason is kept."""
-    critique = sql_critique.ROLE.name
+    critique = SQL_CRITIQUE.name
     if repeats("sql", sql, state.history):
         _not_again(state, context, critique, "sql", sql)
         wanted = f"Not run again. Why it was wanted: {reasoning}"
@@ -137,7 +128,7 @@ def _not_again(state: CandidateState, context: Context, agent: str, kind: str, t
 
 def _colleague(state: CandidateState) -> str:
     """Who wrote the current query, where it was not Action."""
-    return "" if state.writer == action.ROLE.name else state.writer
+    return "" if state.writer == ACTION.name else state.writer
 
 
 async def run_sql(state: CandidateState, context: Context, *, agent: str = "action") -> Update:
@@ -167,75 +158,25 @@ async def run_sql(state: CandidateState, context: Context, *, agent: str = "acti
     return update
 
 
-async def link(state: CandidateState, context: Context, *, max_steps: int) -> Update:
-    """SchemaLinker: when a table or column was not found (ReCAPAgent-SQL, Table 1).
-
-    From then on the candidate's prompts show only what was linked (3.3.4); the whole schema if nothing was.
-    """
-    error = state.error.message if state.error else ""
-    found = await link_schema(state, context, sql=state.sql, error=error, max_steps=max_steps)
-    linked = await asyncio.to_thread(linked_part, found, context)
-    return {"linked_ref": context.put(linked[1].text) if linked else ""}
-
-
-def linked_part(found: str, context: Context) -> tuple[Catalog, SchemaText] | None:
-    """What the SchemaLinker names, with its schema text; None where the catalog has none of it."""
-    catalog = context.resources.catalog
-    linked = named(found, catalog)
-    part = prune(catalog, linked)
-    return (part, render(part, budget=context.options.schema_tokens)) if linked.tables else None
-
-
-async def link_schema(
-    state: RunState | CandidateState, context: Context, *, max_steps: int, sql: str = "", error: str = ""
-) -> str:
-    """The SchemaLinker's compact form of what it found; empty if it found nothing, or its reply is lost."""
-
-    async def call(model: Model) -> dict[str, str]:
-        linked = await schema_linker.link_schema(
-            model,
-            context.dialect,
-            state.question,
-            context.resources.files,
-            sql=sql,
-            error=error,
-            max_steps=max_steps,
-        )
-        return {"linked_schema": linked}
-
-    found = await try_role(state, context, schema_linker.ROLE, call, event="linking")
-    return found["linked_schema"] if found else ""
-
-
 async def refine(state: CandidateState, context: Context) -> Update:
     """SelfRefiner: upon an execution error or an empty result, which it may confirm."""
     error = state.error
     assert error is not None  # the router comes here with an error only
-    prompt, syntax = await context.prompt(state), await context.text(state.syntax_ref)
     empty = error.kind == ErrorKind.EMPTY_RESULT
-    misses = await near_misses(context.database, state.sql, state.input.id) if empty else []
-    findings, differences = await explored(state.input.extras, context)
-    refined = await ask_role(
+    refined = await tell(
         state,
         context,
-        self_refiner.ROLE,
-        lambda model: self_refiner.refine(
-            model,
-            prompt,
-            state.question,
-            state.sql,
-            kind=ErrorKind(error.kind),
-            error=error.message,
-            expected_format=state.expected_format,
-            syntax=syntax,
-            plan=state.steps if state.linked_ref else [],
-            near_misses=misses,
-            earlier=state.earlier,
-            findings=findings,
-            differences=differences,
-        ),
-        event="refinement",
-        repaired=error,
+        SELF_REFINER if empty else FAILURE_REFINER,
+        "refinement",
+        about={"repaired": error},
+        sql=state.sql,
+        kind=error.kind,
+        error=error.message,
+        syntax=await context.text(state.syntax_ref),
+        plan=state.steps if state.linked_ref else [],
+        near_misses=await near_misses(context.database, state.sql, state.input.id) if empty else [],
+        earlier=state.earlier,
+        **await explored(state.input.extras, context),
     )
     update: Update = {"refinements": state.refinements + 1, "failures": state.failures + (not empty)}
     update["stands"] = empty and not refined.sql
@@ -243,10 +184,10 @@ async def refine(state: CandidateState, context: Context) -> Update:
         return update
     confirms = state.seen and known(refined.sql, [state.answer_sql])  # where a result must come twice
     if repeats("sql", refined.sql, state.history) and not confirms:
-        _not_again(state, context, self_refiner.ROLE.name, "sql", refined.sql)
+        _not_again(state, context, SELF_REFINER.name, "sql", refined.sql)
         return update  # nothing new will come: the error stands
     earlier = [*state.earlier, Attempt(state.sql, error.message)]
-    update |= {"sql": refined.sql, "writer": self_refiner.ROLE.name, "error": None, "earlier": earlier}
+    update |= {"sql": refined.sql, "writer": SELF_REFINER.name, "error": None, "earlier": earlier}
     if refined.assumption:
         said = state.remarks or Remarks()
         update["remarks"] = replace(said, assumptions=[*said.assumptions, refined.assumption])
@@ -258,26 +199,8 @@ async def validate(state: CandidateState, context: Context, *, max_validations: 
 
     The SelfRefiner learns of it, too.
     """
-    result = state.result
-    assert result is not None  # the router comes here with a result only
-    documents = await context.text(state.documents_ref)
-    schema = await asyncio.to_thread(tables_of, state.sql, context)
-    verdict = await try_role(
-        state,
-        context,
-        validator.ROLE,
-        lambda model: validator.validate(
-            model.at(temperature=0.0),
-            context.dialect,
-            state.question,
-            state.sql,
-            summary(result),
-            expected_format=state.expected_format,
-            schema=schema,
-            documents=documents,
-        ),
-        event="validation",
-    )
+    assert state.result is not None  # the router comes here with a result only
+    verdict = await verdict_on(state, context, state.sql, state.result)
     if verdict is None:
         return {"validations": max_validations}
     update: Update = {"approved": verdict.accepted, "validations": state.validations + 1}
@@ -286,6 +209,23 @@ async def validate(state: CandidateState, context: Context, *, max_validations: 
         update["earlier"] = [*state.earlier, Attempt(state.sql, rejected)]
         update["history"] = _remarked(state.history, state.sql, rejected)
     return update
+
+
+async def verdict_on(
+    state: Known,
+    context: Context,
+    sql: str,
+    result: Result,
+    *,
+    spare: tuple[type[Exception], ...] = UNUSABLE,
+    **about: object,
+) -> Verdict | None:
+    """Validator: judge a result by its summary; None where the reply fails with an error in ``spare``."""
+    schema = await asyncio.to_thread(tables_of, sql, context)
+    shown = summary(result)
+    return await try_tell(
+        state, context, VALIDATOR, "validation", spare=spare, about=about, sql=sql, schema=schema, **shown
+    )
 
 
 async def finish(state: CandidateState, context: Context) -> Update:

@@ -12,7 +12,7 @@ from typing import Literal
 
 from langgraph.types import interrupt
 
-from quorum.agents.judge import LABELS, SAMPLE_ROWS
+from quorum.agents.critics import LABELS, SAMPLE_ROWS
 from quorum.graph.ballots import Cluster, Vote
 from quorum.graph.clarification import (
     MAX_ASKED,

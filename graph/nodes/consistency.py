@@ -14,14 +14,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from quorum.agents import self_checker
-from quorum.agents.self_checker import Try
-from quorum.agents.turns import Attempt
+from quorum.agents.refiners import SELF_CHECKER
 from quorum.graph.context import Context
 from quorum.graph.nodes import candidate, writing
 from quorum.graph.nodes.routes import MAX_EMPTY, Routes, halted
-from quorum.graph.nodes.step import Update, ask_role, known, record
-from quorum.graph.state import PREVIEW_ROWS, CandidateState, Result
+from quorum.graph.nodes.step import Update, known, record, tell
+from quorum.graph.state import PREVIEW_ROWS, Attempt, CandidateState, Result
 from quorum.tools.query import QueryResult
 from quorum.tools.results.canonical import canonical
 from quorum.tools.results.compare import equal
@@ -60,24 +58,15 @@ async def answer_again(state: CandidateState, context: Context) -> Update:
     result = state.result
     assert result is not None  # the router comes here with a result only
     shown, kept = await asyncio.to_thread(_excerpts, result, state.sql, context.dialect, context.trace.folder)
-    prompt = await context.prompt(state)
-    findings, differences = await writing.explored(state.input.extras, context)
-    again = await ask_role(
+    again = await tell(
         state,
         context,
-        self_checker.ROLE,
-        lambda model: self_checker.answer_again(
-            model,
-            prompt,
-            state.question,
-            state.sql,
-            shown,
-            expected_format=state.expected_format,
-            earlier=[Try(tried.sql, tried.error) for tried in state.earlier],
-            findings=findings,
-            differences=differences,
-        ),
-        event="second_answer",
+        SELF_CHECKER,
+        "second_answer",
+        sql=state.sql,
+        result=shown,
+        earlier=[{"sql": tried.sql, "result": tried.error} for tried in state.earlier],
+        **await writing.explored(state.input.extras, context),
     )
     if known(again.sql, [state.sql]):
         return {"checks": state.checks + 1}

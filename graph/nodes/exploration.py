@@ -11,30 +11,35 @@ import asyncio
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from string import ascii_uppercase
 from typing import Literal, TypeAlias
 
-from quorum.agents import column_explorer, exploration_corrector
-from quorum.agents.column_explorer import MAX_QUERIES
-from quorum.agents.exploration_corrector import MAX_TRIES, FailedTry
-from quorum.agents.turns import ExplorationQuery
+from quorum.agents.explorers import (
+    ABOUT_SYNTAX,
+    COLUMN_EXPLORER,
+    EXPLORATION_CORRECTOR,
+    MAX_QUERIES,
+    MAX_TRIES,
+    ExplorationQuery,
+    write_queries,
+)
 from quorum.graph.close_rivals import close_rivals, sides
 from quorum.graph.context import Context
 from quorum.graph.disagreement import Side, disagreements
 from quorum.graph.nodes.prepare import hints
-from quorum.graph.nodes.step import Update, ask_role, known, one_line, record
+from quorum.graph.nodes.step import Update, known, one_line, record, tell
 from quorum.graph.nodes.writing import items
-from quorum.graph.state import CandidateState, Exploration, Failure, Finding, PromptExtras, RunState
+from quorum.graph.state import Attempt, CandidateState, Exploration, Failure, Finding, PromptExtras, RunState
 from quorum.graph.strategies import RIVALS
 from quorum.knowledge.errors import MalformedReply, ModelUnavailable
 from quorum.tools.execute import execute
-from quorum.tools.models import Model
 from quorum.tools.query import ErrorKind, QueryError
 from quorum.tools.results.excerpt import excerpt, row_limit
 
 Exploring: TypeAlias = RunState | CandidateState
 """Who explores."""
 
-EXPLORER = column_explorer.ROLE.name
+EXPLORER = COLUMN_EXPLORER.name
 EMPTY = "The query ran and returned no row."
 ONLY_SCHEMA = "only the schema of the database is here."
 NO_ROW = "(0 rows)"
@@ -61,27 +66,26 @@ async def begin(state: Exploring, context: Context, *, max_queries: int = MAX_QU
         begun["extras"] = extras = await aimed(state, context)
     else:
         extras = state.input.extras
-    prompt, syntax = await context.prompt(state), await hints(context)
-    rivals, differences = await items(context, extras.rivals), await items(context, extras.differences)
-
-    async def call(model: Model) -> dict[str, list[ExplorationQuery]]:
-        queries = await column_explorer.write_queries(
-            model,
-            prompt,
-            state.question,
-            syntax=syntax,
-            rivals=rivals,
-            differences=differences,
+    about = {
+        "rivals": await items(context, extras.rivals),
+        "differences": await items(context, extras.differences),
+    }
+    try:
+        written = await tell(
+            state,
+            context,
+            COLUMN_EXPLORER,
+            "exploration",
+            by=write_queries,
+            about=about,
+            syntax=await hints(context),
+            rivals=dict(zip(ascii_uppercase, about["rivals"], strict=False)),
+            differences=about["differences"],
             max_queries=max_queries,
         )
-        return {"queries": queries}
-
-    about = {"rivals": rivals, "differences": differences}
-    try:
-        written = await ask_role(state, context, column_explorer.ROLE, call, event="exploration", **about)
     except (MalformedReply, ModelUnavailable) as error:
         return {**_ended(state, context, str(error)), **begun}
-    return {"exploration": Exploration(waiting=written["queries"]), **begun}
+    return {"exploration": Exploration(waiting=written.queries), **begun}
 
 
 async def run_query(state: Exploring, context: Context) -> Update:
@@ -116,25 +120,20 @@ async def correct_query(state: Exploring, context: Context) -> Update:
     now, error = state.exploration, state.exploration.error
     failed, rest = now.waiting[0], now.waiting[1:]
     assert error is not None  # the router comes here with an error only
-    prompt, syntax = await context.prompt(state), await hints(context)
     try:
-        correction = await ask_role(
+        correction = await tell(
             state,
             context,
-            exploration_corrector.ROLE,
-            lambda model: exploration_corrector.correct_query(
-                model,
-                prompt,
-                state.question,
-                failed,
-                error.message,
-                kind=ErrorKind(error.kind),
-                tried=now.tried,
-                waiting=rest,
-                syntax=syntax,
-            ),
-            event="correction",
-            repaired=error.message,
+            EXPLORATION_CORRECTOR,
+            "correction",
+            about={"repaired": error.message},
+            purpose=failed.purpose,
+            sql=failed.sql,
+            error=error.message,
+            tried=now.tried,
+            empty=error.kind == ErrorKind.EMPTY_RESULT,
+            waiting=rest,
+            syntax=await hints(context) if error.kind in ABOUT_SYNTAX else "",
         )
     except ModelUnavailable as problem:
         return _ended(state, context, str(problem))
@@ -144,7 +143,7 @@ async def correct_query(state: Exploring, context: Context) -> Update:
         if error.kind == ErrorKind.EMPTY_RESULT:
             return _found(state, context, NO_ROW, rest)
         return _given_up(state, context, "The correction has no query.")
-    tried = [*now.tried, FailedTry(failed.sql, error.message)]
+    tried = [*now.tried, Attempt(failed.sql, error.message)]
     if known(correction.sql, [attempt.sql for attempt in tried]):
         return _given_up(state, context, "The correction is a query that failed before.")
     corrected = failed.model_copy(update={"sql": correction.sql})

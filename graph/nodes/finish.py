@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 
 from quorum.agents.role import MAX_ASSUMPTIONS, sentence
-from quorum.agents.turns import MAX_READINGS
+from quorum.agents.writers import MAX_READINGS
 from quorum.graph.answer import (
     Answer,
     AnswerCandidate,

@@ -6,12 +6,13 @@ import asyncio
 import hashlib
 from collections.abc import Sequence
 
-from quorum.agents.judge import LABELS, ROLE, Rival, judge
+from quorum.agents.critics import JUDGE, LABELS, SAMPLE_ROWS
 from quorum.graph.ballots import Ballot, Cluster
 from quorum.graph.close_rivals import sides
 from quorum.graph.context import Context
 from quorum.graph.disagreement import disagreements
-from quorum.graph.nodes.step import UNUSABLE_OR_GONE, try_role
+from quorum.graph.nodes.results import first_rows
+from quorum.graph.nodes.step import UNUSABLE_OR_GONE, try_tell
 from quorum.graph.state import RunState
 from quorum.knowledge.errors import BudgetExceeded
 
@@ -34,27 +35,21 @@ class ModelJudge:
         shown = sorted(clusters, key=lambda cluster: neutral_order(state.question, cluster))[: len(LABELS)]
         found = await asyncio.to_thread(sides, shown, state.candidates, context.trace.folder)
         differences = await asyncio.to_thread(disagreements, [side for side, _ in found], context.dialect)
+        answers = zip(LABELS, (candidate for _, candidate in found), strict=False)
         rivals = [
-            Rival(candidate.sql, result.columns, result.row_count, result.preview)
-            for _, candidate in found
-            if (result := candidate.result) is not None
+            {"label": label, "sql": each.sql, **first_rows(each.result, SAMPLE_ROWS)}
+            for label, each in answers
+            if each.result is not None
         ]
-        prompt = await context.prompt(state)
-        judged = await try_role(
+        judged = await try_tell(
             state,
             context,
-            ROLE,
-            lambda model: judge(
-                model.at(temperature=0.0),
-                prompt,
-                state.question,
-                rivals,
-                differences,
-                expected_format=state.expected_format,
-            ),
-            event="judgement",
+            JUDGE,
+            "judgement",
             spare=(*UNUSABLE_OR_GONE, BudgetExceeded),
-            answers={label: cluster.candidates for label, cluster in zip(LABELS, shown, strict=False)},
+            about={"answers": {label: each.candidates for label, each in zip(LABELS, shown, strict=False)}},
+            rivals=rivals,
+            differences=differences,
         )
         by_label: dict[str, Cluster] = dict(zip(LABELS, shown, strict=False))
         better = by_label.get(judged.choice) if judged else None

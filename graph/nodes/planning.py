@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, TypeAlias
 
-from quorum.agents import format_writer, plan_critique, planner
-from quorum.agents.planner import Plan
+from quorum.agents.planners import FORMAT_WRITER, PLAN_CRITIQUE, PLANNER, Plan
 from quorum.graph.context import Context
-from quorum.graph.nodes.step import Update, lost, try_role
+from quorum.graph.nodes.step import Update, lost, try_tell
 from quorum.graph.nodes.voting import begins_alone
 from quorum.graph.state import CandidateState, RunState
 
@@ -34,7 +33,7 @@ async def plan_if_needed(state: RunState, context: Context, *, when: Planning) -
         return {}
     made = await _plan(state, context)
     if made is None:
-        return {"plans": 1, "warnings": lost(planner.ROLE)}
+        return {"plans": 1, "warnings": lost(PLANNER)}
     assumed = [f"Assume: {each}" for each in made.assumptions]
     result = [f"The result: {made.expected_format}"] if made.expected_format else []
     return {"steps": [*assumed, *made.steps, *result], "plans": 1}
@@ -44,7 +43,7 @@ async def write_plan(state: RunState, context: Context) -> Update:
     """Write the plan, or rewrite it after a critique."""
     made = await _plan(state, context, state.critique)
     if made is None:
-        return {"critique": "", "plans": state.plans + 1, "warnings": lost(planner.ROLE)}
+        return {"critique": "", "plans": state.plans + 1, "warnings": lost(PLANNER)}
     plan = {"steps": made.steps, "expected_format": made.expected_format, "assumptions": made.assumptions}
     return {**plan, "critique": "", "plans": state.plans + 1}
 
@@ -57,30 +56,14 @@ async def plan_again(state: CandidateState, context: Context) -> Update:
 
 
 async def _plan(state: RunState | CandidateState, context: Context, critique: str = "") -> Plan | None:
-    prompt = await context.prompt(state)
-    previous = Plan(steps=state.steps, expected_format=state.expected_format) if state.steps else None
-    return await try_role(
-        state,
-        context,
-        planner.ROLE,
-        lambda model: planner.plan(
-            model, prompt, state.question, previous=previous, critique=critique if previous else ""
-        ),
-        event="plan",
-    )
+    critique = critique if state.steps else ""
+    return await try_tell(state, context, PLANNER, "plan", previous_steps=state.steps, critique=critique)
 
 
 async def review_plan(state: RunState, context: Context) -> Update:
     """PlanCritique: immediately after the plan (ReCAPAgent-SQL, Table 1)."""
-    prompt = await context.prompt(state)
-    review = await try_role(
-        state,
-        context,
-        plan_critique.ROLE,
-        lambda model: plan_critique.critique_plan(
-            model, prompt, state.question, state.steps, state.expected_format, state.assumptions
-        ),
-        event="plan_review",
+    review = await try_tell(
+        state, context, PLAN_CRITIQUE, "plan_review", steps=state.steps, assumptions=state.assumptions
     )
     return {"critique": review.feedback if review and review.update_plan else ""}
 
@@ -102,12 +85,5 @@ def after_review(state: RunState) -> Literal["write_plan", "go_on"]:
 
 async def write_format(state: RunState, context: Context) -> Update:
     """FormatWriter: the answer's form, written once before any SQL and repeated in every refinement."""
-    prompt = await context.prompt(state)
-    written = await try_role(
-        state,
-        context,
-        format_writer.ROLE,
-        lambda model: format_writer.write_format(model, prompt, state.question),
-        event="format",
-    )
-    return {"expected_format": written.text} if written else {"warnings": lost(format_writer.ROLE)}
+    written = await try_tell(state, context, FORMAT_WRITER, "format")
+    return {"expected_format": written.text} if written else {"warnings": lost(FORMAT_WRITER)}

@@ -12,7 +12,7 @@ from typing import Literal
 
 from quorum.graph.ballots import UNANSWERABLE
 from quorum.graph.context import Context
-from quorum.graph.nodes.narrowing import show
+from quorum.graph.nodes.schema_linking import show
 from quorum.graph.nodes.step import Update
 from quorum.graph.nodes.voting import candidate_input
 from quorum.graph.state import RunState

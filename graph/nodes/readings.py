@@ -14,12 +14,12 @@ from typing import Any, Literal, TypeAlias
 
 from langgraph.types import Send
 
-from quorum.agents import reading_writer
-from quorum.agents.reading_writer import Reading
+from quorum.agents.writers import READING_WRITER, Reading
 from quorum.graph.ballots import Cluster, Vote
 from quorum.graph.confidence import USUAL_DOUBT
 from quorum.graph.context import Context
-from quorum.graph.nodes.step import UNUSABLE_OR_GONE, Update, known, lost, try_role
+from quorum.graph.nodes.results import first_rows
+from quorum.graph.nodes.step import UNUSABLE_OR_GONE, Update, known, lost, try_tell
 from quorum.graph.nodes.voting import candidate_input, changed, same_results
 from quorum.graph.state import Candidate, OtherReading, RunState, branch_input, order_counts
 from quorum.knowledge.errors import BudgetExceeded
@@ -27,6 +27,9 @@ from quorum.knowledge.errors import BudgetExceeded
 DOUBTS = {"more": 1.0, "as": USUAL_DOUBT, "less": 0.25}
 """``Vote.doubt`` by how likely a reading is that shows something else. Of 87 answers, replies by hand,
 31 of 35 were right beside a reading called less likely, 9 of 12 beside another, 32 of 40 beside none."""
+
+SAMPLE_ROWS = 10
+"""Rows of the answer that the ReadingWriter sees."""
 
 Outcome: TypeAlias = Literal["differs", "same", "blank", "failed"]
 
@@ -42,37 +45,28 @@ async def write_readings(state: RunState, context: Context, *, most: int) -> Upd
     noted, result = _named(state, winner), winner.result
     if not (most and noted) or vote.cannot_answer or state.limited or not context.live:
         return {"batch": []}
-    prompt = await context.prompt(state)
     try:
-        found = await try_role(
+        found = await try_tell(
             state,
             context,
-            reading_writer.ROLE,
-            lambda model: reading_writer.write_readings(
-                model.at(temperature=0.0),
-                prompt,
-                state.question,
-                winner.sql,
-                noted=noted,
-                assumed=winner.remarks.assumptions if winner.remarks else [],
-                columns=result.columns,
-                row_count=result.row_count,
-                rows=result.preview,
-                expected_format=state.expected_format,
-            ),
-            event="other_readings",
+            READING_WRITER,
+            "other_readings",
             spare=UNUSABLE_OR_GONE,
+            sql=winner.sql,
+            noted=noted,
+            assumed=winner.remarks.assumptions if winner.remarks else [],
+            **first_rows(result, SAMPLE_ROWS),
         )
     except BudgetExceeded as error:
         return {"batch": [], "warnings": [f"Other readings were not looked at: {error.limit} was reached."]}
     if found is None:
-        return {"batch": [], "warnings": lost(reading_writer.ROLE)}
+        return {"batch": [], "warnings": lost(READING_WRITER)}
     readings = [each for each in found.readings if not known(each.sql, [winner.sql])][:most]
     if not readings:
         return {"batch": [], "readings": [], "vote": changed(state, vote, doubt=0.0)}
     batch = []
     for number, reading in enumerate(readings):
-        given = {"by": reading_writer.ROLE.name, "sql": reading.sql, "summary": reading.summary}
+        given = {"by": READING_WRITER.name, "sql": reading.sql, "summary": reading.summary}
         start = candidate_input(state, context, number, prefix="r")
         extras = replace(start.extras, given=context.put(json.dumps(given)))
         batch.append(replace(start, model=winner.model, temperature=0.0, extras=extras))

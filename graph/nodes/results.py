@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quorum.agents.validator import SAMPLE_ROWS, ColumnSummary, ResultSummary, shown
+from quorum.agents.prompting import show_row
 from quorum.graph.context import Context
 from quorum.graph.state import PREVIEW_ROWS, Result
 from quorum.knowledge.schema.render import render
@@ -23,11 +23,16 @@ from quorum.tools.results.files import write_result
 from quorum.tools.sql import SyntaxProblem
 from quorum.tools.sql.linking import Linked, prune, used
 
+SMALL = 10
+"""Rows of a result that the Validator sees whole; of a larger one it sees ``SAMPLE_ROWS``."""
+
+SAMPLE_ROWS = 3  # ReCAPAgent-SQL, section 3.3.7: the first three rows
+
 SCHEMA_TOKENS = 2_000
 """Budget for descriptions and samples of the tables that the Validator sees."""
 
 MAX_CELL = 200
-"""Characters of a cell that state and checkpoints hold; the file holds all of it."""
+"""Characters of a cell that state, checkpoints and the Validator's prompt hold; the file holds all of it."""
 
 MAX_COLUMNS = 100
 """Columns that state describes; the file holds all of them."""
@@ -141,25 +146,32 @@ def _portable(value: Any) -> Any:
     return str(value) if isinstance(value, int) and not -INT64 <= value < INT64 else value
 
 
-def summary(result: Result) -> ResultSummary:
-    """What the Validator sees of a result."""
+def summary(result: Result) -> dict[str, Any]:
+    """Return a result as the Validator's template shows it: all rows of a small one, else ``SAMPLE_ROWS``."""
     columns = zip(result.columns, result.types, result.nulls, result.distinct, strict=True)
-    return ResultSummary(
-        row_count=result.row_count,
-        truncated=bool(result.truncated),
-        columns=[ColumnSummary(*column) for column in columns],
-        sample_rows=result.preview[: shown(result.row_count)],
-    )
+    rows = result.preview[: result.row_count if result.row_count <= SMALL else SAMPLE_ROWS]
+    return {
+        "row_count": result.row_count,
+        "truncated": bool(result.truncated),
+        "columns": [dict(zip(("name", "type", "nulls", "distinct"), each, strict=True)) for each in columns],
+        "sample_rows": [show_row(row, MAX_CELL) for row in rows],
+    }
+
+
+def first_rows(result: Result, most: int) -> dict[str, Any]:
+    """Return a result as templates show it that compare or revise queries."""
+    rows = [show_row(row) for row in result.preview[:most]]
+    return {"columns": ", ".join(result.columns), "row_count": result.row_count, "rows": rows}
 
 
 def observation(result: Result) -> str:
-    """A result as an action's observation: columns, row count and the first rows."""
+    """Return a result as an action's observation: columns, row count and the first rows."""
     head = f"{result.row_count} rows; columns: {', '.join(result.columns)}"
     return "\n".join([head, *(str(row) for row in result.preview[:SAMPLE_ROWS])])
 
 
 def tables_of(sql: str, context: Context) -> str:
-    """The schema text of the tables that a query uses, each whole; empty where it cannot be read."""
+    """Return the schema text of the tables that a query uses, each whole; empty where it cannot be read."""
     catalog = context.resources.catalog
     try:
         tables = used(sql, catalog).tables

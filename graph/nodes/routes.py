@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from quorum.agents import self_refiner
+from quorum.agents.refiners import SELF_REFINER
 from quorum.graph.nodes.step import FINAL
 from quorum.graph.state import CandidateState
 from quorum.tools.query import ErrorKind
@@ -92,7 +92,7 @@ class Routes:
     ) -> Literal["review", "validate", "link", "refine", "finish"]:
         """As ``after_run``; the Critique sees the result of a refined query (ReCAPAgent-SQL, 3.3.6)."""
         way = self.after_run(state)
-        return "review" if way == "validate" and state.writer == self_refiner.ROLE.name else way
+        return "review" if way == "validate" and state.writer == SELF_REFINER.name else way
 
     def after_validation(self, state: CandidateState) -> Literal["act", "finish"]:
         """A rejected result goes back to Action while there are validations left."""

@@ -9,12 +9,11 @@ import asyncio
 from collections.abc import Callable
 from typing import Literal
 
-from quorum.agents import cte_refiner
-from quorum.agents.cte_refiner import MAX_REWRITES
+from quorum.agents.refiners import CTE_REFINER, MAX_REWRITES
 from quorum.graph.context import Context
 from quorum.graph.nodes import writing
 from quorum.graph.nodes.routes import halted, unrepairable
-from quorum.graph.nodes.step import Update, ask_role, record
+from quorum.graph.nodes.step import Update, record, tell
 from quorum.graph.state import CandidateState, Failure
 from quorum.tools.execute import execute
 from quorum.tools.query import ErrorKind, QueryError
@@ -60,26 +59,19 @@ async def review_stage(state: CandidateState, context: Context) -> Update:
         (start, end), whole = stage.span, stages[-1].sql
     except (SyntaxProblem, IndexError):
         return {"stage": -1}  # no stages to be judged: the whole query runs as it is
-    prompt, shown = await context.prompt(state), await context.text(state.stage_ref)
-    review = await ask_role(
+    review = await tell(
         state,
         context,
-        cte_refiner.ROLE,
-        lambda model: cte_refiner.review_stage(
-            model.at(temperature=0.0),
-            prompt,
-            state.question,
-            stage=stage.name,
-            body=stage.body,
-            before=whole[:start],
-            after=whole[end:],
-            result=shown,
-            error=state.stage_error,
-            expected_format=state.expected_format,
-            last=stage.last,
-        ),
-        event="stage_review",
-        name=stage.name,
+        CTE_REFINER,
+        "stage_review",
+        about={"name": stage.name},
+        stage=stage.name,
+        body=stage.body,
+        before=whole[:start],
+        after=whole[end:],
+        result=await context.text(state.stage_ref),
+        error=state.stage_error,
+        last=stage.last,
     )
     if review.accept or not review.sql:
         return {"stage": -1 if stage.last else state.stage + 1}

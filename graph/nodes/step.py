@@ -1,16 +1,19 @@
-"""What all nodes share: finding the context, keeping the budget, asking roles, flushing the trace."""
+"""Shared by all nodes: their context, budget and trace, and ``tell``, by which they ask a role."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import is_dataclass
-from typing import Any, Protocol, TypeVar, cast
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Protocol, TypeVar, overload
 
 from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import Runtime
 from pydantic import BaseModel
 
-from quorum.agents.role import Role
+from quorum.agents.base import ask
+from quorum.agents.role import R, Role
 from quorum.graph.approving import attempt
 from quorum.graph.ballots import UNANSWERABLE, UNAVAILABLE
 from quorum.graph.context import Context
@@ -42,7 +45,7 @@ class Node(Protocol):
 
 
 def make_node(name: str, step: Step, recipe: Recipe, *, first: bool = False) -> Node:
-    """The node of a step.
+    """Make the node of a step.
 
     A limit that is reached is noted in ``stopped_by``: the run ends in order. In a candidate's branch a
     model that fails ends this candidate, never the others.
@@ -56,39 +59,36 @@ def make_node(name: str, step: Step, recipe: Recipe, *, first: bool = False) -> 
             raise ConfigurationError("There is no question.", hint='The input is {"question": "…"}.')
         state = as_typed(state)
         run_id = "" if first else state.run_id
+        # LangGraph's id of this execution: the same when an interrupted process's is repeated
+        task = runtime.execution_info.task_id if runtime.execution_info else ""
         async with context_of(runtime.context, recipe, state.question, run_id) as context:
-            place = {"node": name, "recipe": recipe.name, "task": _task(runtime)}
+            place = {"node": name, "recipe": recipe.name, "task": task}
             with located(**place), streaming(runtime.stream_writer), attempt():
-                return await _run(step, state, context)
+                try:
+                    update = await step(state, context)
+                except GraphBubbleUp:  # an interrupt: the run goes on later, with the same context
+                    raise
+                except BaseException as error:
+                    update = _ended(state, context, error)
+                    if not update:
+                        await close_own(context)
+                        raise
+                await context.trace.aflush()
+                return update
 
     return node
 
 
-def _task(runtime: Runtime[RunOptions | Context]) -> str:
-    """LangGraph's id of the node's execution: the same when an interrupted process's is repeated."""
-    return runtime.execution_info.task_id if runtime.execution_info else ""
-
-
-async def _run(step: Step, state: Known, context: Context) -> Update:
-    try:
-        update = await step(state, context)
-    except BudgetExceeded as error:
+def _ended(state: Known, context: Context, error: BaseException) -> Update:
+    """Return the update of a step that a limit or a failing model ended; empty if the run must fail."""
+    if isinstance(error, BudgetExceeded):
         record(context, state, "stopped", _account(state), limit=error.limit, message=str(error))
-        update = {"stopped_by": error.limit}
-    except (MalformedReply, ModelUnavailable) as error:
-        if not isinstance(state, CandidateState):
-            await close_own(context)
-            raise
-        kind = MALFORMED if isinstance(error, MalformedReply) else UNAVAILABLE
-        record(context, state, "candidate_failed", _account(state), message=str(error))
-        update = {"error": Failure(kind, str(error))}
-    except GraphBubbleUp:  # an interrupt: the run goes on later, with the same context
-        raise
-    except BaseException:
-        await close_own(context)
-        raise
-    await context.trace.aflush()
-    return update
+        return {"stopped_by": error.limit}
+    if not isinstance(state, CandidateState) or not isinstance(error, MalformedReply | ModelUnavailable):
+        return {}
+    kind = MALFORMED if isinstance(error, MalformedReply) else UNAVAILABLE
+    record(context, state, "candidate_failed", _account(state), message=str(error))
+    return {"error": Failure(kind, str(error))}
 
 
 def _account(state: Known) -> str:
@@ -101,15 +101,45 @@ def record(context: Context, state: Known, kind: str, agent: str, **fields: obje
     context.trace.record(kind, agent=agent, **(candidate | fields))
 
 
-async def ask_role(
+@overload
+async def tell(
+    state: Known,
+    context: Context,
+    role: Role[R],
+    event: str,
+    *,
+    by: None = ...,
+    about: Mapping[str, object] = ...,
+    at: Mapping[str, Any] = ...,
+    **variables: Any,
+) -> R: ...
+
+
+@overload
+async def tell(
     state: Known,
     context: Context,
     role: Role[Any],
-    call: Callable[[Model], Awaitable[Reply]],
-    *,
     event: str,
-    **about: object,
-) -> Reply:
+    *,
+    by: Callable[..., Awaitable[Reply]],
+    about: Mapping[str, object] = ...,
+    at: Mapping[str, Any] = ...,
+    **variables: Any,
+) -> Reply: ...
+
+
+async def tell(
+    state: Known,
+    context: Context,
+    role: Role[Any],
+    event: str,
+    *,
+    by: Callable[..., Awaitable[Any]] | None = None,
+    about: Mapping[str, object] = MappingProxyType({}),
+    at: Mapping[str, Any] = MappingProxyType({}),
+    **variables: Any,
+) -> Any:
     """Ask a role and record its reply: the one way from a node to an agent.
 
     A role asks the model that the run has for it. Without one a candidate asks its own, and roles that all
@@ -117,72 +147,71 @@ async def ask_role(
     asked; a substitution is recorded.
 
     Args:
-        call: The agent's function with its arguments, over the model.
-        event: Kind of the event that holds the reply's fields, and those given as ``about``.
+        event: Kind of the event that holds the reply's fields, and ``about``.
+        by: A role's own function, of a model and a ``PromptContext``, where one call is not enough.
+        at: How the model samples, such as ``temperature`` and ``seed``, where neither the role nor the
+            candidate says it.
+        variables: Those of the role's template, or arguments of ``by``, that ``PromptContext`` does not have.
 
     Raises:
-        MalformedReply, ModelUnavailable, BudgetExceeded: As the agent's function.
+        MalformedReply, ModelUnavailable, BudgetExceeded: As ``quorum.agents.base.ask``.
     """
-    reply = await _first_available(state, context, role, call)
+    prompt = await context.prompt(state)
+    call = by or partial(ask, role=role)
+    *others, last = _models(state, context, role, at)
+    for model in others:
+        try:
+            reply = await call(model, context=prompt, **variables)
+            break
+        except ModelUnavailable as error:
+            record(context, state, "model_replaced", role.name, model=model.name, message=str(error))
+    else:
+        reply = await call(last, context=prompt, **variables)
     record(context, state, event, role.name, **about, **_fields(reply))
     return reply
 
 
 def _fields(reply: object) -> dict[str, object]:
-    """A reply as fields of an event."""
+    """Return a reply as fields of an event."""
     if isinstance(reply, BaseModel):
         return reply.model_dump()
     if is_dataclass(reply) and not isinstance(reply, type):
         return vars(reply)
     if isinstance(reply, Mapping):
         return dict(reply)
-    return {"reply": reply}
+    raise TypeError(f"A reply of the type {type(reply).__name__} has no fields.")
 
 
-async def try_role(
+async def try_tell(
     state: Known,
     context: Context,
-    role: Role[Any],
-    call: Callable[[Model], Awaitable[Reply]],
-    *,
+    role: Role[R],
     event: str,
+    *,
     spare: tuple[type[Exception], ...] = UNUSABLE,
-    **about: object,
-) -> Reply | None:
-    """``ask_role`` where the reply is optional: a failure in ``spare`` is recorded.
+    about: Mapping[str, object] = MappingProxyType({}),
+    **given: Any,
+) -> R | None:
+    """``tell`` where the reply is optional: a failure in ``spare`` is recorded.
 
     Returns:
-        The reply; after a failure what the role falls back to, None where it declares nothing.
+        The reply; after a failure the role's fallback, None where it declares none.
 
     Raises:
-        MalformedReply, ModelUnavailable, BudgetExceeded: As the agent's function, but for those in ``spare``.
+        MalformedReply, ModelUnavailable, BudgetExceeded: As ``tell``, but for those in ``spare``.
     """
     try:
-        return await ask_role(state, context, role, call, event=event, **about)
+        reply: R = await tell(state, context, role, event, about=about, **given)
+        return reply
     except spare as error:
         record(context, state, event, role.name, **about, error=str(error))
-        return cast("Reply | None", role.fallback)
+        return role.fallback
 
 
-async def _first_available(
-    state: Known,
-    context: Context,
-    role: Role[Any],
-    call: Callable[[Model], Awaitable[Reply]],
-) -> Reply:
-    *others, last = _models(state, context, role)
-    for model in others:
-        try:
-            return await call(model)
-        except ModelUnavailable as error:
-            record(context, state, "model_replaced", role.name, model=model.name, message=str(error))
-    return await call(last)
+def _models(state: Known, context: Context, role: Role[Any], at: Mapping[str, Any]) -> list[Model]:
+    """Return the models that the role may ask, in order, each once.
 
-
-def _models(state: Known, context: Context, role: Role[Any]) -> list[Model]:
-    """Whom the role may ask, in order, each once.
-
-    In a candidate's branch they are sampled as its input says; a judgement asks ``.at(temperature=0.0)``.
+    In a candidate's branch they are sampled as its input says.
     """
     own = context.role_models.get(role.name)
     if isinstance(state, CandidateState):
@@ -192,21 +221,20 @@ def _models(state: Known, context: Context, role: Role[Any]) -> list[Model]:
     models = [own, *(model for model in usual if model.backend is not own.backend)] if own else usual
     if isinstance(state, CandidateState):
         start = state.input
-        about: dict[str, Any] = {"temperature": start.temperature, "seed": start.seed, "candidate": start.id}
-        models = [model.at(**about) for model in models]
-    return models
+        at = {"temperature": start.temperature, "seed": start.seed, "candidate": start.id}
+    return [model.at(**at) for model in models] if at else models
 
 
 def lost(role: Role[Any]) -> list[str]:
-    """The warning that a role's reply was of no use."""
+    """Return the warning that a role's reply could not be used."""
     return [f"The {role.title}'s reply could not be used."]
 
 
 def one_line(sql: str) -> str:
-    """SQL with single blanks, to compare queries."""
+    """Return SQL with single blanks, to compare queries."""
     return " ".join(sql.split())
 
 
 def known(sql: str, queries: Iterable[str]) -> bool:
-    """Whether a query is among others, white space aside."""
+    """True if a query is among others; white space does not count."""
     return one_line(sql) in map(one_line, queries)

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
-from quorum.agents import context_expander, gen_agent, info_agent
-from quorum.agents.turns import Attempt
+from quorum.agents.linkers import CONTEXT_EXPANDER, INFO_AGENT
+from quorum.agents.writers import GEN_AGENT
 from quorum.graph.ballots import UNANSWERABLE
 from quorum.graph.context import Context
 from quorum.graph.nodes.routes import halted, unrepairable
-from quorum.graph.nodes.step import Step, Update, ask_role, record, try_role
-from quorum.graph.state import CandidateState, Failure, Grounding, Remarks
+from quorum.graph.nodes.step import Step, Update, record, tell, try_tell
+from quorum.graph.state import Attempt, CandidateState, Failure, Grounding, Remarks
 from quorum.knowledge.catalog import Catalog, Table
 from quorum.knowledge.schema.render import render
 from quorum.knowledge.search.columns import table_names, units
@@ -89,7 +89,7 @@ def ground(*, agent: bool, tables: int, pruning: bool) -> Step:
             context,
             state,
             "grounding",
-            info_agent.ROLE.name,
+            INFO_AGENT.name,
             tables=names,
             fresh=fresh,
             columns=len(grounding.columns),
@@ -112,22 +112,15 @@ def _hybrid(context: Context) -> bool:
 
 
 async def _keywords(state: CandidateState, context: Context, earlier: Sequence[Attempt]) -> list[str]:
-    documents = await context.text(state.documents_ref)
     names = await asyncio.to_thread(_table_names, context.resources.catalog)
-    found = await try_role(
+    found = await try_tell(
         state,
         context,
-        info_agent.ROLE,
-        lambda model: info_agent.find_keywords(
-            model,
-            context.dialect,
-            state.question,
-            tables=names,
-            documents=documents,
-            earlier=state.grounding.keywords,
-            failed=earlier[-1] if earlier else None,
-        ),
-        event="keywords",
+        INFO_AGENT,
+        "keywords",
+        tables=names,
+        earlier=state.grounding.keywords,
+        failed=earlier[-1] if earlier else None,
     )
     return [keyword[:MAX_KEYWORD] for keyword in found.keywords] if found else []
 
@@ -179,22 +172,14 @@ async def expand(state: CandidateState, context: Context) -> Update:
     """ContextExpander: add the keys, and whatever else, without which no query can be written."""
     grounding, catalog = state.grounding, context.resources.catalog
     more = await asyncio.to_thread(_next_tables, state, context)
-    documents = await context.text(state.documents_ref)
-    schema = await asyncio.to_thread(_tables_text, grounding.tables, catalog)
-    added = await try_role(
+    added = await try_tell(
         state,
         context,
-        context_expander.ROLE,
-        lambda model: context_expander.expand(
-            model,
-            context.dialect,
-            state.question,
-            schema=schema,
-            found=_found(grounding, catalog),
-            more_tables=_tables_text(more, catalog) if more else "",
-            documents=documents,
-        ),
-        event="context",
+        CONTEXT_EXPANDER,
+        "context",
+        schema=await asyncio.to_thread(_tables_text, grounding.tables, catalog),
+        found=_found(grounding, catalog),
+        more_tables=_tables_text(more, catalog) if more else "",
     )
     places = await asyncio.to_thread(_named, added.add if added else [], [*grounding.tables, *more], catalog)
     if not places:
@@ -258,17 +243,14 @@ def write(*, knowledge: Knowledge, joint: bool, shots: int) -> Step:
 
     async def step(state: CandidateState, context: Context) -> Update:
         examples = await _examples(state, context, knowledge, joint, shots)
-        prompt = await context.prompt(state)
-        written = await ask_role(
+        written = await tell(
             state,
             context,
-            gen_agent.ROLE,
-            lambda model: gen_agent.write_sql(
-                model, prompt, state.question, examples=examples[::-1], earlier=state.earlier
-            ),
-            event="writing",
-            examples=len(examples),
-            round=state.grounding.rounds,
+            GEN_AGENT,
+            "writing",
+            about={"examples": len(examples), "round": state.grounding.rounds},
+            examples=examples[::-1],  # the nearest last
+            earlier=state.earlier,
         )
         if written.missing:
             return {"sql": "", "error": Failure(UNANSWERABLE, written.missing)}
@@ -276,7 +258,7 @@ def write(*, knowledge: Knowledge, joint: bool, shots: int) -> Step:
         again = state.refinements + 1 if state.earlier else 0
         return {
             "sql": written.sql,
-            "writer": gen_agent.ROLE.name,
+            "writer": GEN_AGENT.name,
             "remarks": remarks,
             "ordered": written.ordered,
             "error": None,
@@ -306,7 +288,7 @@ async def _examples(
         context,
         state,
         "examples",
-        gen_agent.ROLE.name,
+        GEN_AGENT.name,
         triplets=[triplet.id for triplet in found],
         embedder=embedder.name if embedder else "lexical",
     )

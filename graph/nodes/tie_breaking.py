@@ -8,7 +8,7 @@ from dataclasses import replace
 from math import isclose
 from typing import Any, Literal, TypeAlias
 
-from quorum.agents.judge import LABELS
+from quorum.agents.critics import LABELS
 from quorum.graph.ballots import UNANSWERABLE, Cluster, Vote
 from quorum.graph.context import Context
 from quorum.graph.nodes import exploration

@@ -11,20 +11,19 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
 
-from quorum.agents import tool_user
-from quorum.agents.turns import Turn, repeats
+from quorum.agents.writers import TOOL_USER
 from quorum.graph.ballots import UNANSWERABLE
 from quorum.graph.context import Context
 from quorum.graph.nodes import candidate
 from quorum.graph.nodes.results import keep_result
 from quorum.graph.nodes.routes import halted, unavailable
-from quorum.graph.nodes.step import Update, ask_role, record
-from quorum.graph.state import CandidateState, Failure, Remarks
+from quorum.graph.nodes.step import Update, record, tell
+from quorum.graph.state import CandidateState, Failure, Remarks, Turn, repeats
 from quorum.tools.execute import execute
 from quorum.tools.query import ErrorKind, QueryError
 from quorum.tools.results.excerpt import excerpt, row_limit
 
-AGENT = tool_user.ROLE.name
+AGENT = TOOL_USER.name
 SHOWN_ROWS = 50
 """Of a result, where they are narrow: ``excerpt`` cuts at 5 kB."""
 NOTHING_RAN = (
@@ -41,21 +40,15 @@ async def take_step(state: CandidateState, context: Context, *, max_steps: int, 
     An action that was taken before is not taken again; two of them in a row end the loop. So do two answers
     in a row that name no query while none has run without an error.
     """
-    prompt = await context.prompt(state)
-    step = await ask_role(
+    step = await tell(
         state,
         context,
-        tool_user.ROLE,
-        lambda model: tool_user.next_step(
-            model,
-            prompt,
-            state.question,
-            history=state.history,
-            steps_left=max_steps - state.actions,
-            documents=context.resources.documents is not None,
-            seen=seen,
-        ),
-        event="action",
+        TOOL_USER,
+        "action",
+        history=state.history,
+        steps_left=max_steps - state.actions,
+        documents=context.resources.documents is not None,
+        seen=seen,
     )
     update: Update = {"actions": state.actions + 1, "next": "again"}
     if step.action == "answer" and step.missing:

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
-from quorum.agents import describer, explorer, simulator
+from quorum.agents.explorers import DESCRIBER, EXPLORER, SIMULATOR
 from quorum.agents.prompting import show_row
 from quorum.agents.role import sentence
 from quorum.graph.context import Context
-from quorum.graph.nodes.step import Step, Update, record, try_role
+from quorum.graph.nodes.step import Step, Update, record, try_tell
 from quorum.graph.state import Known, gather
 from quorum.graph.tree_search import Checked, SearchTree
 from quorum.knowledge.catalog import Catalog
@@ -134,23 +134,19 @@ def choose(search: Search) -> Step:
         tree, wanted = search.tree, min(search.branches, search.attempts - search.tried)
         shown = await asyncio.to_thread(tree.reachable)
         schema = await asyncio.to_thread(_text, shown, SCHEMA_TOKENS, search.personal)
-        choice = await try_role(
+        choice = await try_tell(
             state,
             context,
-            explorer.ROLE,
-            lambda model: explorer.choose_actions(
-                model.at(temperature=context.temperature, seed=context.options.seed + search.tried),
-                context.dialect,
-                schema,
-                tree.state_texts(),
-                unused=tree.unused(shown),
-                feedback=[*tree.feedback(shown), *state.refused],
-                wanted=wanted,
-                described=any(column.description for _, column in shown.columns()),
-            ),
-            event="choice",
-            coverage=tree.coverage,
-            tried=search.tried,
+            EXPLORER,
+            "choice",
+            about={"coverage": tree.coverage, "tried": search.tried},
+            at={"temperature": context.temperature, "seed": context.options.seed + search.tried},
+            schema=schema,
+            states=tree.state_texts(),
+            unused=tree.unused(shown),
+            feedback=[*tree.feedback(shown), *state.refused],
+            wanted=wanted,
+            described=any(column.description for _, column in shown.columns()),
         )
         batch, refused = list[Checked](), list[str]()
         for action in choice.actions[:wanted] if choice else ():
@@ -172,19 +168,16 @@ def simulate(search: Search) -> Step:
         checked, tree = state.checked, search.tree
         before = tree.by_id[checked.state].sql if checked.state else ""
         schema = await asyncio.to_thread(_text, tree.fragment(checked), FRAGMENT_TOKENS, search.personal)
-        written = await try_role(
+        written = await try_tell(
             state,
             context,
-            simulator.ROLE,
-            lambda model: simulator.write_query(
-                model.at(temperature=context.temperature, seed=context.options.seed + search.tried),
-                context.dialect,
-                schema,
-                [*tree.steps(checked.state), checked.step],
-                before=before,
-            ),
-            event="simulation",
-            step=checked.step,
+            SIMULATOR,
+            "simulation",
+            about={"step": checked.step},
+            at={"temperature": context.temperature, "seed": context.options.seed + search.tried},
+            schema=schema,
+            steps=[*tree.steps(checked.state), checked.step],
+            before=before,
         )
         if written is None:
             return _ended(checked, "unusable", message="The Simulator's reply could not be used.")
@@ -231,7 +224,7 @@ def trivial(checked: Checked, columns: tuple[Place, ...]) -> str:
 async def _outcome(search: Search, context: Context, sql: str) -> QueryResult | QueryError | None:
     """The result, or why there is none; None where nothing is to be run and nothing is wrong."""
     if search.execution:
-        return await execute(context.bounded, sql, agent=simulator.ROLE.name)
+        return await execute(context.bounded, sql, agent=SIMULATOR.name)
     judged = await context.database.judge(sql)
     return judged if isinstance(judged, QueryError) else None
 
@@ -246,20 +239,16 @@ def describe(search: Search) -> Step:
         schema = await asyncio.to_thread(_text, part, FRAGMENT_TOKENS, search.personal)
         plain = await asyncio.to_thread(_plain_columns, sql, catalog)
         rows = await asyncio.to_thread(_first_rows, result, not search.personal, plain) if result else []
-        described = await try_role(
+        described = await try_tell(
             state,
             context,
-            describer.ROLE,
-            lambda model: describer.describe(
-                model.at(temperature=0.0),
-                context.dialect,
-                schema,
-                sql,
-                rows,
-                result.row_count if result else 0,
-                cut=bool(result and result.truncated),
-            ),
-            event="description",
+            DESCRIBER,
+            "description",
+            schema=schema,
+            sql=sql,
+            rows=rows,
+            row_count=result.row_count if result else 0,
+            cut=bool(result and result.truncated),
         )
         if described is None:
             return _ended(checked, "unusable", sql, "The Describer's reply could not be used.")
@@ -290,7 +279,7 @@ def keep(search: Search, told: Callable[[Search], None] | None) -> Step:
                 context,
                 state,
                 "expansion",
-                explorer.ROLE.name,
+                EXPLORER.name,
                 number=expansion.id,
                 step=tried.checked.step,
                 sql=expansion.sql,

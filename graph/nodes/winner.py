@@ -3,19 +3,22 @@ competes with it."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 from dataclasses import replace
 from typing import Literal
 
-from quorum.agents import reviser, validator
+from quorum.agents.refiners import REVISER
 from quorum.graph.ballots import Cluster, Vote
 from quorum.graph.context import Context
+from quorum.graph.nodes.candidate import verdict_on
 from quorum.graph.nodes.judging import ModelJudge
-from quorum.graph.nodes.results import summary, tables_of
-from quorum.graph.nodes.step import UNUSABLE_OR_GONE, Update, known, try_role
+from quorum.graph.nodes.results import first_rows
+from quorum.graph.nodes.step import UNUSABLE_OR_GONE, Update, known, try_tell
 from quorum.graph.nodes.voting import candidate_input, changed, hold
 from quorum.graph.state import Candidate, Result, RunState
+
+SAMPLE_ROWS = 10
+"""Rows of the result that the Reviser sees."""
 
 
 async def validate_winner(state: RunState, context: Context) -> Update:
@@ -24,24 +27,8 @@ async def validate_winner(state: RunState, context: Context) -> Update:
     if state.winner is None or state.winner.result is None:
         return {"objection": ""}
     winner, result, vote = _winner(state)
-    schema = await asyncio.to_thread(tables_of, winner.sql, context)
-    documents = await context.text(state.documents_ref)
-    verdict = await try_role(
-        state,
-        context,
-        validator.ROLE,
-        lambda model: validator.validate(
-            model.at(temperature=0.0),
-            context.dialect,
-            state.question,
-            winner.sql,
-            summary(result),
-            schema=schema,
-            documents=documents,
-        ),
-        event="validation",
-        spare=UNUSABLE_OR_GONE,
-        candidate=winner.id,
+    verdict = await verdict_on(
+        state, context, winner.sql, result, spare=UNUSABLE_OR_GONE, candidate=winner.id
     )
     if verdict is None:
         return {"objection": ""}
@@ -66,29 +53,21 @@ def _winner(state: RunState) -> tuple[Candidate, Result, Vote]:
 async def revise_winner(state: RunState, context: Context) -> Update:
     """Reviser: check the objection; without another query the winner stays, with the objection."""
     winner, result, _ = _winner(state)
-    prompt = await context.prompt(state)
-    revision = await try_role(
+    revision = await try_tell(
         state,
         context,
-        reviser.ROLE,
-        lambda model: reviser.revise(
-            model.at(temperature=0.0),
-            prompt,
-            state.question,
-            winner.sql,
-            state.objection,
-            columns=result.columns,
-            row_count=result.row_count,
-            rows=result.preview,
-            checked=bool(state.doubted),
-        ),
-        event="revision",
+        REVISER,
+        "revision",
         spare=UNUSABLE_OR_GONE,
-        candidate=winner.id,
+        about={"candidate": winner.id},
+        sql=winner.sql,
+        objection=state.objection,
+        checked=bool(state.doubted),
+        **first_rows(result, SAMPLE_ROWS),
     )
     if revision is None or not revision.sql or known(revision.sql, [winner.sql]):
         return {"revision": ""}
-    given = {"by": reviser.ROLE.name, "sql": revision.sql, "summary": revision.summary}
+    given = {"by": REVISER.name, "sql": revision.sql, "summary": revision.summary}
     return {"revision": context.put(json.dumps(given))}
 
 

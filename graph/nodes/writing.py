@@ -6,14 +6,12 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from quorum.agents import sql_writer
-from quorum.agents.sql_writer import Style
-from quorum.agents.turns import Finding
+from quorum.agents.writers import APPROACHES, SQL_WRITER, Style
 from quorum.graph.ballots import UNANSWERABLE
 from quorum.graph.context import Context
-from quorum.graph.nodes.step import Update, ask_role, record
+from quorum.graph.nodes.step import Update, record, tell
 from quorum.graph.state import CandidateState, Failure, PromptExtras, Remarks
-from quorum.knowledge.demonstrations import Demonstration
+from quorum.knowledge.errors import ConfigurationError
 
 FREE: tuple[Style, ...] = ("",)
 """No style is prescribed."""
@@ -30,29 +28,21 @@ async def write_sql(state: CandidateState, context: Context, *, styles: Sequence
     if "plan-led" in styles:
         led = bool(state.steps) and state.input.number == min(context.votes, len(styles)) - 1
         style = "plan-led" if led else "" if style == "plan-led" else style
-    prompt, syntax = await context.prompt(state), await context.text(state.syntax_ref)
-    rows = await context.text(extras.rows)
-    demonstrations = [Demonstration(**shot) for shot in await items(context, extras.demonstrations)]
-    findings, differences = await explored(extras, context)
-    written = await ask_role(
+    plan = state.steps if style == "plan-led" else []
+    if style == "plan-led" and not plan:
+        raise ConfigurationError("The style plan-led needs a plan.", hint="Plan first, or write directly.")
+    written = await tell(
         state,
         context,
-        sql_writer.ROLE,
-        lambda model: sql_writer.write_sql(
-            model,
-            prompt,
-            state.question,
-            expected_format=state.expected_format,
-            plan=state.steps if style == "plan-led" else [],
-            syntax=syntax,
-            rows=rows,
-            demonstrations=demonstrations,
-            findings=findings,
-            differences=differences,
-            style=style,
-        ),
-        event="writing",
-        style=style,
+        SQL_WRITER,
+        "writing",
+        about={"style": style},
+        plan=plan,
+        syntax=await context.text(state.syntax_ref),
+        rows=await context.text(extras.rows),
+        demonstrations=await items(context, extras.demonstrations),
+        approach=APPROACHES[style],
+        **await explored(extras, context),
     )
     if written.missing:
         return {"sql": "", "error": Failure(UNANSWERABLE, written.missing)}
@@ -67,13 +57,13 @@ async def take_query(state: CandidateState, context: Context) -> Update:
     return {"sql": given["sql"], "remarks": Remarks(given.get("summary", "")), "error": None}
 
 
-async def explored(extras: PromptExtras, context: Context) -> tuple[list[Finding], list[str]]:
-    """What exploration found, and the differences between earlier answers that it was aimed at."""
-    findings = [Finding(**finding) for finding in await items(context, extras.findings)]
-    return findings, await items(context, extras.differences)
+async def explored(extras: PromptExtras, context: Context) -> dict[str, Any]:
+    """Return the variables of ``findings.md``."""
+    found, differences = await items(context, extras.findings), await items(context, extras.differences)
+    return {"findings": found, "differences": differences}
 
 
 async def items(context: Context, ref: str) -> list[Any]:
-    """The JSON list behind a reference; empty for none."""
+    """Return the JSON list behind a reference; empty for none."""
     items: list[Any] = json.loads(await context.text(ref) or "[]")
     return items

@@ -16,7 +16,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Send
 
 from quorum.graph.live import streaming
-from quorum.graph.nodes import candidate, clarifying, exploration, finish, prepare, recall, voting
+from quorum.graph.nodes import candidate, clarifying, exploration, finish, prepare, recall, retrieval, voting
 from quorum.graph.nodes.routes import MAX_EMPTY, Routes, after_model, after_refinement
 from quorum.graph.nodes.step import Step, make_node
 from quorum.graph.options import RunOptions
@@ -36,7 +36,7 @@ Paths = dict[Hashable, str]
 
 
 LINKERS = {"drafts": "DraftLinker", "tables": "TableLinker"}
-"""The agent that links a schema, by ``quorum.graph.nodes.narrowing.Linking``."""
+"""The agent that links a schema, by ``quorum.graph.nodes.schema_linking.Linking``."""
 
 
 class RecipeGraph(StateGraph[Any, RunOptions, Any, Any]):
@@ -156,7 +156,7 @@ def run_graph(recipe: Recipe, options: type[RunOptions]) -> RecipeGraph:
     )
     graph.add_step("open_run", prepare.open_run, first=True)
     graph.add_step("recall", recall.recall)
-    graph.add_step("KnowledgeRetriever", prepare.retrieve_documents)
+    graph.add_step("KnowledgeRetriever", retrieval.retrieve_documents)
     graph.add_edge(START, "open_run")
     graph.add_edge("open_run", "recall")
     ways: Paths = {"go_on": "KnowledgeRetriever", "answer": "answer"}

@@ -22,13 +22,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from quorum.agents.knowledge_retriever import TRIPLETS
-from quorum.agents.sql_writer import Style
+from quorum.agents.writers import Style
 from quorum.graph.ballots import FIRST, Vote
 from quorum.graph.close_rivals import close_rivals
-from quorum.graph.nodes import checking, narrowing, planning, readings, tie_breaking, voting, winner
-from quorum.graph.nodes.narrowing import Linking
+from quorum.graph.nodes import checking, planning, readings, schema_linking, tie_breaking, voting, winner
 from quorum.graph.nodes.planning import Planning
+from quorum.graph.nodes.retrieval import TRIPLETS
+from quorum.graph.nodes.schema_linking import Linking
 from quorum.graph.nodes.writing import take_query, write_sql
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.branch import LINKERS, Paths, RecipeGraph, fan_out, run_graph, wire_branch
@@ -103,7 +103,7 @@ def wire(recipe: Quorum, options: type[RunOptions] = RunOptions) -> RecipeGraph:
     before = []
     if recipe.linking != "none":
         before.append(LINKERS[recipe.linking])
-        graph.add_step(before[-1], partial(narrowing.link_schema, linking=recipe.linking))
+        graph.add_step(before[-1], partial(schema_linking.link_schema, linking=recipe.linking))
     again = "send_candidates"
     if recipe.plan != "never":
         graph.add_step("Planner", partial(planning.plan_if_needed, when=recipe.plan))

@@ -15,8 +15,8 @@ from functools import partial
 
 from langgraph.graph import END, START
 
-from quorum.agents import schema_linker, tool_user
-from quorum.graph.nodes import prepare, tool_loop, voting
+from quorum.agents import linkers, writers
+from quorum.graph.nodes import schema_linking, tool_loop, voting
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.branch import Paths, RecipeGraph, branch_graph, run_graph
 from quorum.graph.recipes.recipe import AtLeastOne, Count, Deviation, Recipe, switch
@@ -44,9 +44,9 @@ class React(Recipe):
     seen: bool = switch(
         True, "an answer's query that has not run yet is run and seen before it counts", paper="open"
     )
-    max_steps: AtLeastOne = switch(tool_user.MAX_STEPS, "steps of one candidate")
+    max_steps: AtLeastOne = switch(writers.MAX_TOOL_STEPS, "steps of one candidate")
     max_link_steps: Count = switch(
-        schema_linker.MAX_STEPS,
+        linkers.MAX_LINK_STEPS,
         "commands of the SchemaLinker on a schema too large to be shown; 0 for no linking",
     )
 
@@ -61,7 +61,7 @@ def wire(recipe: React, options: type[RunOptions] = RunOptions) -> RecipeGraph:
     graph.add_batch(voting.dispatch, wire_candidate(recipe))
     before = []
     if recipe.max_link_steps:
-        link = partial(prepare.link_large_schema, max_steps=recipe.max_link_steps)
+        link = partial(schema_linking.link_schema, linking="files", max_steps=recipe.max_link_steps)
         graph.add_step("SchemaLinker", link)
         before.append("SchemaLinker")
     graph.add_chain(*before, "send_candidates")

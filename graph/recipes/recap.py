@@ -20,10 +20,9 @@ from typing import Literal, TypeAlias
 
 from langgraph.graph import END, START
 
-from quorum.agents import column_explorer, exploration_corrector, schema_linker, self_refiner
-from quorum.agents.plan_critique import MAX_ROUNDS as PLAN_ROUNDS
+from quorum.agents import explorers, linkers, planners, refiners
 from quorum.graph.close_rivals import close_rivals
-from quorum.graph.nodes import candidate, planning, prepare, tie_breaking, voting
+from quorum.graph.nodes import candidate, planning, prepare, schema_linking, tie_breaking, voting
 from quorum.graph.nodes.routes import (
     Routes,
     after_action,
@@ -106,18 +105,17 @@ class Recap(Recipe):
     link_on_error: bool = switch(True, "link the schema where a table or column was not found")
     replan: bool = switch(True, "plan anew from what was linked after such an error, for this candidate")
     max_plans: AtLeastOne = switch(
-        1 + PLAN_ROUNDS, "times a plan is written, the first included; each but the last is reviewed"
+        1 + planners.MAX_PLAN_REVIEWS,
+        "times a plan is written, the first included; each but the last is reviewed",
     )
-    max_refinements: Count = switch(self_refiner.MAX_ROUNDS, "repairs of one candidate", paper="open")
+    max_refinements: Count = switch(refiners.MAX_REFINEMENTS, "repairs of one candidate", paper="open")
     max_actions: AtLeastOne = switch(10, "actions of one candidate", paper="open")
-    max_link_steps: Count = switch(schema_linker.MAX_STEPS, "commands of the SchemaLinker")
+    max_link_steps: Count = switch(linkers.MAX_LINK_STEPS, "commands of the SchemaLinker")
     exploration: Exploring = switch(
         "never", "look into the database where strong answers disagree or there is none; `always`: at once"
     )
-    max_queries: Count = switch(column_explorer.MAX_QUERIES, "exploration queries", paper="none")
-    max_corrections: Count = switch(
-        exploration_corrector.MAX_TRIES, "corrections of one exploration query", paper="none"
-    )
+    max_queries: Count = switch(explorers.MAX_QUERIES, "exploration queries", paper="none")
+    max_corrections: Count = switch(explorers.MAX_TRIES, "corrections of one exploration query", paper="none")
     max_validations: Count = switch(2, "validations of one candidate", paper="open")
 
     @property
@@ -151,7 +149,7 @@ def wire(recipe: Recap, options: type[RunOptions] = RunOptions) -> RecipeGraph:
     graph = run_graph(recipe, options)
     before = []
     if recipe.max_link_steps:
-        link = partial(prepare.link_large_schema, max_steps=recipe.max_link_steps)
+        link = partial(schema_linking.link_schema, linking="files", max_steps=recipe.max_link_steps)
         graph.add_step("SchemaLinker", link)
         before.append("SchemaLinker")
     graph.add_step("Planner", planning.write_plan)
@@ -241,7 +239,7 @@ def _add_refinement(graph: RecipeGraph, recipe: Recap) -> Paths:
     graph.add_conditional_edges("SelfRefiner", after_refinement, {"go_on": "run_sql", "finish": "finish"})
     if not recipe.links_on_error:
         return {"link": "SelfRefiner", "refine": "SelfRefiner"}
-    graph.add_step("SchemaLinker", partial(candidate.link, max_steps=recipe.max_link_steps))
+    graph.add_step("SchemaLinker", partial(schema_linking.link_after_error, max_steps=recipe.max_link_steps))
     linked: Paths = {"plan": "SelfRefiner", "refine": "SelfRefiner", "finish": "finish"}
     if recipe.replan:
         graph.add_step("Planner", planning.plan_again)

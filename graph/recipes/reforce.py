@@ -21,9 +21,9 @@ from typing import Annotated, Any, Literal
 from langgraph.types import Send
 from pydantic import Field
 
-from quorum.agents import column_explorer, cte_refiner, exploration_corrector, self_refiner, table_linker
-from quorum.graph.nodes import narrowing, planning, prepare, tie_breaking, voting
-from quorum.graph.nodes.narrowing import Linking
+from quorum.agents import explorers, linkers, refiners
+from quorum.graph.nodes import planning, prepare, schema_linking, tie_breaking, voting
+from quorum.graph.nodes.schema_linking import Linking
 from quorum.graph.nodes.step import Step
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.branch import LINKERS, Paths, RecipeGraph, fan_out, run_graph
@@ -42,7 +42,7 @@ class Reforce(Recipe):
     compression: bool = switch(True, "off: every table by itself, however long, and no linking (Table 3)")
     linking: Linking = switch("tables", "of a long schema: by asking of each table, or by what drafts use")
     link_above: Tokens = switch(
-        table_linker.ABOVE_TOKENS,
+        linkers.ABOVE_TOKENS,
         "tokens of schema and documents above which it is linked; the run's is not used",
     )
     exploration: Literal["ties", "always", "never"] = switch(
@@ -62,14 +62,14 @@ class Reforce(Recipe):
     cte_refinement: bool = switch(False, "without an answer, build it stage by stage (first version)")
     model_vote: bool = switch(False, "a model decides what still ties, before any draw (first version)")
     max_refinements: Count = switch(
-        self_refiner.MAX_ROUNDS - 1, "repairs after a candidate's first try: five iterations in all (App. B)"
+        refiners.MAX_REFINEMENTS - 1, "repairs after a candidate's first try: five iterations in all (App. B)"
     )
     max_empty: Count = switch(
-        self_refiner.MAX_ROUNDS - 1, "of them, repairs of an empty result, which is then believed (Table 6)"
+        refiners.MAX_REFINEMENTS - 1, "of them, repairs of an empty result, which is then believed (Table 6)"
     )
-    max_queries: Count = switch(column_explorer.MAX_QUERIES, "exploration queries")
-    max_corrections: Count = switch(exploration_corrector.MAX_TRIES, "corrections of one exploration query")
-    max_rewrites: Count = switch(cte_refiner.MAX_REWRITES, "stages rewritten", paper="open")
+    max_queries: Count = switch(explorers.MAX_QUERIES, "exploration queries")
+    max_corrections: Count = switch(explorers.MAX_TRIES, "corrections of one exploration query")
+    max_rewrites: Count = switch(refiners.MAX_REWRITES, "stages rewritten", paper="open")
 
     @property
     def explores(self) -> bool:
@@ -123,10 +123,10 @@ def wire(recipe: Reforce, options: type[RunOptions] = RunOptions) -> RecipeGraph
 def _schema(recipe: Reforce) -> dict[str, Step]:
     """The node that chooses another schema text than the run's, if there is one."""
     if not recipe.compression:
-        return {"show_plain_schema": narrowing.show_plain_schema}
+        return {"show_plain_schema": schema_linking.show_plain_schema}
     if recipe.linking == "none":
         return {}
-    link = partial(narrowing.link_schema, linking=recipe.linking, above=recipe.link_above)
+    link = partial(schema_linking.link_schema, linking=recipe.linking, above=recipe.link_above)
     return {LINKERS[recipe.linking]: link}
 
 

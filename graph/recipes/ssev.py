@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from quorum.agents import self_refiner
+from quorum.agents import refiners
 from quorum.graph.nodes import presql, voting
 from quorum.graph.nodes.writing import write_sql
 from quorum.graph.options import RunOptions
@@ -90,7 +90,7 @@ class Ssev(Recipe):
         False, "PreSQL votes beside PostSQL in the last vote, as in 3.2; in 4.1 the vote is on PostSQL"
     )
     max_refinements: Count = switch(
-        self_refiner.MAX_ROUNDS, "repairs of one candidate in one round", paper="open"
+        refiners.MAX_REFINEMENTS, "repairs of one candidate in one round", paper="open"
     )
     max_rows: Count = switch(sample_rows.ROWS, "sampled rows a table")
     max_tables: Count = switch(

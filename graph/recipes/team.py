@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from quorum.agents.knowledge_retriever import TRIPLETS
+from quorum.graph.nodes.retrieval import TRIPLETS
 from quorum.graph.recipes import recap
 from quorum.graph.recipes.recap import Exploring, Recap
 from quorum.graph.recipes.recipe import switch

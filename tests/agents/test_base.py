@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
 from pydantic import BaseModel, field_validator
 
-from quorum.agents.base import PromptContext, ask
+from quorum.agents.base import ask, ask_each
+from quorum.agents.prompting import PromptContext
 from quorum.agents.role import Role
 from quorum.knowledge.errors import BudgetExceeded, MalformedReply
 from quorum.tools.ledger import Budget, Ledger
@@ -16,8 +19,7 @@ from quorum.tools.models import Model, ModelSettings, make_model
 from quorum.tools.models.scripted import Prompt, scripted
 from tests.servers.chat_server import ChatServer, say
 
-CONTEXT = PromptContext(dialect="sqlite", schema="orders(id:INTEGER)", database="shop")
-TASK = {"question": "How many orders?", "previous_steps": [], "critique": ""}
+CONTEXT = PromptContext("sqlite", "orders(id:INTEGER)", database="shop", question="How many orders?")
 
 
 class Plan(BaseModel):
@@ -54,7 +56,7 @@ class Desk:
         self.events.append({"kind": kind, **fields})
 
     async def plan(self) -> Plan:
-        return await ask(self.model, ROLE, context=CONTEXT, **TASK)
+        return await ask(self.model, ROLE, CONTEXT)
 
 
 async def test_a_good_reply_is_returned_charged_and_recorded() -> None:
@@ -127,10 +129,33 @@ async def test_a_whole_exchange_with_the_real_client() -> None:
     """Repair included; the prefix that a provider caches is the same in every request."""
     with ChatServer([say("Let me think."), say('{"steps": ["count"], "expected_format": "n"}')]) as server:
         model = make_model("openai:test", settings=ModelSettings(base_url=server.url))
-        plan = await ask(model, ROLE, context=CONTEXT, **TASK)
+        plan = await ask(model, ROLE, CONTEXT)
         await model.aclose()
     assert plan == Plan(**GOOD)
     first, second = (request.body["messages"] for request in server.requests)
     assert first[0] == second[0]
     assert [message["role"] for message in second] == ["system", "user", "assistant", "user"]
     assert second[1]["content"].startswith(first[1]["content"])
+
+
+async def test_calls_run_side_by_side_but_never_too_many() -> None:
+    under_way, most = 0, 0
+
+    async def call(number: int) -> int:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        await asyncio.sleep(0)
+        under_way -= 1
+        return number
+
+    assert await ask_each([partial(call, n) for n in range(9)], at_once=3) == list(range(9))
+    assert most == 3
+
+
+@pytest.mark.parametrize(("temperature", "asked"), [(None, 0.7), (0.0, 0.0)])
+async def test_a_judgement_has_a_temperature_of_its_own(temperature: float | None, asked: float) -> None:
+    desk = Desk(GOOD)
+    role = Role("planner", "Planner", "plans", Plan, temperature=temperature)
+    await ask(desk.model.at(temperature=0.7), role, CONTEXT)
+    assert desk.events[0]["temperature"] == asked

@@ -6,7 +6,6 @@ The forms come from the roles themselves, so a new role is held to the same.
 from __future__ import annotations
 
 import json
-import pkgutil
 import re
 from collections.abc import Iterator
 from types import NoneType
@@ -15,10 +14,13 @@ from typing import Any, Literal, get_args, get_origin
 import pytest
 from pydantic import BaseModel
 
-from quorum import agents
-from quorum.agents.exploration_corrector import Correction
-from quorum.agents.role import find_role
-from quorum.agents.self_refiner import Repair
+from quorum.agents.critics import Judgement, SqlReview
+from quorum.agents.explorers import Correction, ExplorationQuery
+from quorum.agents.linkers import LinkStep
+from quorum.agents.planners import AnswerFormat, Plan, SyntaxRequest
+from quorum.agents.refiners import Refinement, Repair, Revision, StageReview
+from quorum.agents.role import roles
+from quorum.agents.writers import Action, Draft, Readings, ToolStep
 from quorum.tools.models.structured import Problem, function_of, parse
 
 SQL = "SELECT 1"
@@ -34,8 +36,7 @@ def forms_in(form: Any) -> Iterator[type[BaseModel]]:
         yield from forms_in(part)
 
 
-ROLES = [role for module in pkgutil.iter_modules(agents.__path__) if (role := find_role(module.name))]
-REPLIES = {role.reply for role in ROLES} | {Repair}
+REPLIES = {role.reply for role in roles().values()} | {Repair}
 FORMS = sorted(
     {form for reply in REPLIES for form in forms_in(reply)}, key=lambda form: (form.__module__, form.__name__)
 )
@@ -133,3 +134,78 @@ def test_an_object_inside_a_broken_reply_is_not_the_reply() -> None:
 def test_an_item_that_lacks_what_it_needs_costs_itself() -> None:
     found = replied(Correction, {"sql": SQL, "later": [{"number": 1}, {"number": "2", "sql": "SELECT 2"}]})
     assert [(each.number, each.sql) for each in found.later] == [(2, "SELECT 2")]
+
+
+READING = {"meaning": "How many sales were shipped to each city?", "sql": SQL}
+
+
+@pytest.mark.parametrize(
+    ("form", "given", "field", "kept"),
+    [
+        (Draft, {"sql": f"\n{SQL} "}, "sql", SQL),
+        (Draft, {"sql": SQL, "readings": None}, "readings", []),
+        (Draft, {"sql": SQL, "readings": "Paid orders."}, "readings", ["Paid orders."]),
+        (Draft, {"sql": SQL, "readings": ["Paid.", "none", "Open."]}, "readings", ["Paid.", "Open."]),
+        (Draft, {"sql": SQL, "readings": list("1234")}, "readings", list("123")),
+        (
+            Readings,
+            {"readings": [READING | {"sql": ""}, READING | {"meaning": None}, "Paid?"]},
+            "readings",
+            [],
+        ),
+        (Revision, {"sql": " "}, "sql", None),
+        (AnswerFormat, {"header": " n:integer ", "rows": "one row"}, "text", "n:integer; one row"),
+        (ToolStep, {"action": "sql", "sql": f"\n{SQL} ", "command": "ls"}, "text", SQL),
+        (ToolStep, {"action": "look", "sql": SQL, "command": " ls "}, "text", "ls"),
+        (ToolStep, {"action": "answer", "sql": SQL, "command": "ls"}, "text", SQL),
+        (ToolStep, {"action": "answer", "sql": " ", "command": None}, "text", ""),
+        (Refinement, {"sql": None}, "sql", None),
+        (SyntaxRequest, {"features": ["A", " ", "B", "C", "D"]}, "features", ["A", "B", "C"]),
+    ],
+)
+def test_what_a_reply_comes_to(form: type[BaseModel], given: dict[str, Any], field: str, kept: Any) -> None:
+    assert getattr(replied(form, given), field) == kept
+
+
+@pytest.mark.parametrize(
+    ("form", "given", "problem"),
+    [
+        (Draft, {"sql": " "}, "give the query in sql"),
+        (Draft, {"sql": SQL, "missing": "There is no weight."}, "only one can be meant"),
+        (Repair, {"sql": None}, "sql"),
+        (Correction, {"sql": " "}, "sql is empty"),
+        (StageReview, {"accept": False, "sql": " "}, "new sql"),
+        (SqlReview, {"correct": False}, "the corrected query"),
+        (AnswerFormat, {"header": " , "}, "no column"),
+        (Plan, {"steps": [" "]}, "no steps"),
+        (LinkStep, {"thought": "Hm."}, "a command or the linked_schema"),
+        (Action, {"action": "sql"}, "needs the query"),
+        (Action, {"action": "look", "sql": SQL}, "needs a command"),
+        (ToolStep, {"action": "sql", "sql": " "}, "needs the query"),
+        (ToolStep, {"action": "look", "sql": SQL}, "needs a command"),
+        (ToolStep, {"action": "drop"}, "action"),
+        (Judgement, {"choice": "the second"}, "choice"),
+    ],
+)
+def test_what_is_sent_back(form: type[BaseModel], given: dict[str, Any], problem: str) -> None:
+    found = replied(form, given)
+    assert isinstance(found, Problem)
+    assert problem in found.message
+
+
+def test_a_reading_has_its_query_and_how_likely_it_is() -> None:
+    found = replied(
+        Readings, {"readings": [READING, READING | {"likely": "more"}, READING | {"likely": "As"}]}
+    )
+    assert [(each.sql, each.likely) for each in found.readings] == [
+        (SQL, "less"),
+        (SQL, "more"),
+        (SQL, "less"),
+    ]
+
+
+def test_a_correction_mends_the_queries_that_wait_by_number() -> None:
+    one, two, three = (ExplorationQuery(sql=f"SELECT {name}") for name in "abc")
+    later = [{"number": number, "sql": sql} for number, sql in ((2, "SELECT 2"), (9, "SELECT 9"), (3, " "))]
+    mended = Correction.model_validate({"sql": SQL, "later": later}).mended([one, two, three])
+    assert mended == [one, two.model_copy(update={"sql": "SELECT 2"}), three]

@@ -17,12 +17,13 @@ from rich.console import Console
 from syrupy.assertion import SnapshotAssertion
 
 from quorum import agents
+from quorum.agents.base import ask
 from quorum.agents.prompting import PromptContext
-from quorum.agents.role import Role, find_role
+from quorum.agents.role import Role, find_role, roles
 from quorum.event_text import title_of
 from quorum.graph.context import Context
 from quorum.graph.nodes import voting
-from quorum.graph.nodes.step import Update, try_role
+from quorum.graph.nodes.step import Update, try_tell
 from quorum.graph.nodes.writing import write_sql
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import find_recipe
@@ -46,9 +47,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from quorum.agents.base import PromptContext, ask
 from quorum.agents.role import Role
-from quorum.tools.models import Model
 
 
 class Unit(BaseModel):
@@ -73,10 +72,6 @@ ROLE = Role(
     Units,
     fallback=Units(check="", verdict="right", units=[], worst=None, sql=None),
 )
-
-
-async def check_units(model: Model, context: PromptContext, question: str, sql: str) -> Units:
-    return await ask(model, ROLE, context=context, question=question, sql=sql)
 '''
 PROMPT = """<task>unit_checker</task>
 Do the units of the result fit the question?
@@ -86,7 +81,7 @@ Do the units of the result fit the question?
 <question>
 {{ question }}
 </question>
-{% if sql %}
+{% if sql | default %}
 
 <sql>
 {{ sql }}
@@ -94,8 +89,8 @@ Do the units of the result fit the question?
 {% endif %}
 """
 SCHEMA = "# database shop (sqlite): 1 tables, 2 columns\n\ntable orders\n  id INTEGER\n  weight REAL"
-CONTEXT = PromptContext(dialect="sqlite", database="shop", schema=SCHEMA)
 QUESTION = "What is the average weight of orders?"
+CONTEXT = PromptContext("sqlite", SCHEMA, database="shop", question=QUESTION)
 REPLY: dict[str, Any] = {
     "check": "Pounds are asked for.",
     "verdict": "wrong",
@@ -112,11 +107,11 @@ def unit_checker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mo
     (tmp_path / "unit_checker.py").write_text(MODULE)
     (tmp_path / "prompts" / "unit_checker.md").write_text(PROMPT)
     monkeypatch.setattr(agents, "__path__", [*agents.__path__, str(tmp_path)])
-    find_role.cache_clear()
+    roles.cache_clear()
     assert find_role("unit_checker") is not None
     yield sys.modules["quorum.agents.unit_checker"]
     del sys.modules["quorum.agents.unit_checker"]
-    find_role.cache_clear()
+    roles.cache_clear()
 
 
 async def test_its_prompt_is_rendered_and_its_reply_validated(
@@ -130,17 +125,17 @@ async def test_its_prompt_is_rendered_and_its_reply_validated(
 
     ledger = Ledger()
     model = make_model(scripted(reply), ledger=ledger)
-    units = await unit_checker.check_units(model, CONTEXT, QUESTION, "SELECT AVG(weight) FROM orders")
+    units = await ask(model, unit_checker.ROLE, CONTEXT, sql="SELECT AVG(weight) FROM orders")
     assert units == unit_checker.Units(**REPLY)
     assert "\n".join(f"=== {kind}\n{said}" for kind, said in prompts[0].messages) == snapshot
     assert ledger.by_agent["unit_checker"].model_calls == 1
     with pytest.raises(MalformedReply, match="UnitChecker"):
-        await unit_checker.check_units(make_model(scripted(lambda _: "No.")), CONTEXT, QUESTION, "")
+        await ask(make_model(scripted(lambda _: "No.")), unit_checker.ROLE, CONTEXT)
 
 
 @pytest.mark.parametrize(("shown", "sql"), [("", "SELECT AVG(orders.weight)"), ("SELECT 1", None)])
 async def test_the_offline_model_answers_it(unit_checker: ModuleType, shown: str, sql: str | None) -> None:
-    units = await unit_checker.check_units(make_model("offline"), CONTEXT, QUESTION, shown)
+    units = await ask(make_model("offline"), unit_checker.ROLE, CONTEXT, sql=shown)
     assert (units.verdict, units.units, units.worst) == ("right", [], None)
     assert "demonstration" in units.check
     assert units.sql is None if sql is None else units.sql.startswith(sql)
@@ -163,17 +158,17 @@ def test_it_says_where_its_prompt_lies_and_what_a_malformed_reply_counts_as(unit
     assert unit_checker.ROLE.fallback.sql is None
 
 
-def test_a_module_without_a_role_is_none(root: Path) -> None:
-    assert [find_role(name) for name in ("turns", "nobody", "../role", "role.py", "")] == [None] * 5
-    assert all(find_role(path.stem) is None for path in (root / "quorum").glob("*.py"))
+def test_a_name_that_no_role_has_is_none() -> None:
+    assert [find_role(name) for name in ("writers", "nobody", "../role", "database", "")] == [None] * 5
 
 
-def test_a_role_of_the_project_is_called_as_its_file(root: Path) -> None:
+def test_every_role_of_the_project_has_its_prompt(root: Path) -> None:
     names = {path.stem for path in (root / "agents" / "prompts").glob("*.md")}
-    for name in names - {"rules", "context", "repair", "findings", "verified", "values", "explored"}:
-        role = find_role(name)
-        assert role is not None, name
-        assert role.name == name
+    assert names - set(roles()) == {
+        *("rules", "context", "repair", "findings"),
+        *("verified", "values", "explored"),
+    }
+    for role in roles().values():
         assert role.fallback is None or isinstance(role.fallback, role.reply)
         assert "{{ reply_form }}" in (root / role.prompt).read_text()
 
@@ -187,7 +182,7 @@ async def test_the_form_stands_in_the_prompt_once(unit_checker: ModuleType, meth
     with ChatServer([say("" if called else reply, arguments=called)]) as server:
         settings = ModelSettings(base_url=server.url, method=method)
         model = make_model("openai:test", settings=settings)
-        await unit_checker.check_units(model, CONTEXT, QUESTION, "")
+        await ask(model, unit_checker.ROLE, CONTEXT)
         await model.aclose()
     (request,) = server.requests
     assert request.text.count("What the question asks for, in one sentence.") == 1
@@ -201,14 +196,8 @@ async def test_wired_into_a_recipe_it_is_asked_recorded_and_charged(
     unit_checker: ModuleType, tmp_path: Path
 ) -> None:
     async def check_units(state: RunState, context: Context) -> Update:
-        prompt, sql = await context.prompt(state), state.winner.sql if state.winner else ""
-        found = await try_role(
-            state,
-            context,
-            unit_checker.ROLE,
-            lambda model: unit_checker.check_units(model, prompt, state.question, sql),
-            event="unit_checker",
-        )
+        sql = state.winner.sql if state.winner else ""
+        found = await try_tell(state, context, unit_checker.ROLE, "unit_checker", sql=sql)
         return {"warnings": [found.check]} if found and found.check else {}
 
     def wire(recipe: Recipe, options: type[RunOptions]) -> RecipeGraph:

@@ -19,12 +19,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, median
 
-from quorum.agents.table_linker import ABOVE_TOKENS
+from quorum.agents.linkers import ABOVE_TOKENS
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.records import Linking
 from quorum.evals.running.linking import linking_of_schema
 from quorum.evals.suites import load_suite
-from quorum.graph.nodes.narrowing import used_by
+from quorum.graph.nodes.schema_linking import used_by
 from quorum.graph.options import RunOptions
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.documents.search import Documents

@@ -14,11 +14,10 @@ import pytest
 from langgraph.checkpoint.serde import jsonplus
 from langgraph.types import Send
 
-from quorum.agents.reading_writer import Reading
-from quorum.agents.turns import Turn
+from quorum.agents.writers import Reading
 from quorum.graph.builder import build_graph
 from quorum.graph.checkpoints import RunSaver, StateSerializer, open_checkpoints
-from quorum.graph.state import STATE_TYPES, Candidate, CandidateInput, Failure, RunState, branch_input
+from quorum.graph.state import STATE_TYPES, Candidate, CandidateInput, Failure, RunState, Turn, branch_input
 from tests.graph.shop import GOOD, Run
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from quorum.agents.column_explorer import hints
+from quorum.agents.explorers import hints
 from quorum.graph.confidence import BLANK
 from quorum.graph.nodes import prepare
 from quorum.graph.options import RunOptions

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from quorum.agents.turns import Attempt
 from quorum.graph.nodes.synthesis import Rounds, _kept, round_outcome
 from quorum.graph.recipes import find_recipe
-from quorum.graph.state import CandidateState, Failure, Grounding, Result
+from quorum.graph.state import Attempt, CandidateState, Failure, Grounding, Result
 from quorum.knowledge.catalog import Catalog, Column, Table
 from quorum.knowledge.triplets import Expansion, Triplet, explored_folder
 from quorum.tools.sql.linking import marks_of, used

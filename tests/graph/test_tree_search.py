@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from quorum.agents.explorer import Action
+from quorum.agents.explorers import SearchAction
 from quorum.graph.tree_search import MAX_DEPTH, STATES, Checked, SearchTree
 from quorum.knowledge.catalog import Catalog, Column, ForeignKey, Table
 from quorum.knowledge.triplets import Expansion, Triplet
@@ -39,8 +39,8 @@ def step(id: int, parent: int, action: str, *columns: str, outcome: Any = "worke
     )
 
 
-def act(state: int, action: Any, *columns: str, detail: str = "") -> Action:
-    return Action(state=state, action=action, columns=list(columns), detail=detail)
+def act(state: int, action: Any, *columns: str, detail: str = "") -> SearchAction:
+    return SearchAction(state=state, action=action, columns=list(columns), detail=detail)
 
 
 TREE = (
@@ -78,7 +78,7 @@ TREE = (
         (act(3, "having", "orders.total", detail="sum above 10"), ""),
     ],
 )
-def test_an_action_fits_its_state(action: Action, problem: str) -> None:
+def test_an_action_fits_its_state(action: SearchAction, problem: str) -> None:
     found = SearchTree(CATALOG, TREE).check(action)
     if problem:
         assert isinstance(found, str)

@@ -87,7 +87,7 @@ async def test_after_a_result_the_action_may_still_find_it_lacking(run: Run) -> 
 def test_a_reply_with_neither_query_nor_reason_is_sent_back() -> None:
     from pydantic import ValidationError
 
-    from quorum.agents.sql_writer import Draft
+    from quorum.agents.writers import Draft
 
     for empty in ({"missing": None}, {"missing": " "}):
         with pytest.raises(ValidationError, match="missing what the data lacks"):

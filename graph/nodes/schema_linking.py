@@ -1,24 +1,34 @@
-"""The schema text that a run shows its agents: compressed, linked where it is long, or as the user says."""
+"""The schema text that a run shows its agents: compressed, and linked where it is long."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-from quorum.agents import draft_linker, table_linker
+from quorum.agents.linkers import (
+    DRAFT_LINKER,
+    MAX_LINK_STEPS,
+    SCHEMA_LINKER,
+    TABLE_LINKER,
+    draft_chunks,
+    link_files,
+    link_tables,
+)
 from quorum.graph.context import Context
-from quorum.graph.nodes.step import Update, ask_role
-from quorum.graph.state import RunState
+from quorum.graph.nodes.step import Update, tell, try_tell
+from quorum.graph.state import CandidateState, Known, RunState
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.schema.render import SchemaText, render, render_plain
 from quorum.knowledge.tokens import estimate_tokens
 from quorum.tools.sql import SyntaxProblem
-from quorum.tools.sql.linking import Linked, chunks, needed, prune, union, unit_texts, units, used
+from quorum.tools.sql.linking import Linked, chunks, named, needed, prune, union, unit_texts, units, used
 
 Linking: TypeAlias = Literal["tables", "drafts", "none"]
 """Ask of each table whether it is needed, draft SQL against each part, or leave the schema as it is."""
+
+NOTHING = "The schema is large and linking found nothing; the whole schema was used."
 
 
 async def show_plain_schema(_: RunState, context: Context) -> Update:
@@ -28,7 +38,7 @@ async def show_plain_schema(_: RunState, context: Context) -> Update:
 
 
 async def is_long(state: RunState, context: Context, above: int) -> bool:
-    """Whether schema and documents take more than ``above`` tokens (ReFoRCE, section 3.2.1); if so, says it.
+    """True if schema and documents take more than ``above`` tokens (ReFoRCE, section 3.2.1); recorded if so.
 
     Counted is the schema with every description and sample value and like tables grouped, not what a budget
     has left of it.
@@ -42,30 +52,59 @@ async def is_long(state: RunState, context: Context, above: int) -> bool:
 
 
 async def link_schema(
-    state: RunState, context: Context, *, linking: Linking, above: int | None = None
+    state: RunState,
+    context: Context,
+    *,
+    linking: Linking | Literal["files"],
+    above: int | None = None,
+    max_steps: int = MAX_LINK_STEPS,
 ) -> Update:
     """Link the schema where it ``is_long``, and show what was linked within the budget of schema text.
 
     By default ``above`` is the run's ``link_above``. What a malformed reply was about stays in; if nothing
     was linked the whole schema stays. Both add a warning.
 
+    Args:
+        linking: ``files``: the SchemaLinker reads schema files, by at most ``max_steps`` commands.
+
     Raises:
         ModelUnavailable: No model answers.
     """
     above = context.options.link_above if above is None else above
-    if linking == "none" or not await is_long(state, context, above):
+    if not await is_long(state, context, above):
         return {}
-    link = _by_tables if linking == "tables" else _by_drafts
-    linked, notes = await link(state, context, above)
+    if linking == "files":
+        linked, notes = await _by_files(state, context, max_steps=max_steps), list[str]()
+    else:
+        link, role = (_by_tables, TABLE_LINKER) if linking == "tables" else (_by_drafts, DRAFT_LINKER)
+        linked, notes = await link(state, context, above)
+        notes += [] if linked.tables else [NOTHING]
+        context.trace.record("linking", agent=role.name, tables=list(linked.tables), notes=notes)
     if not linked.tables:
-        notes = [*notes, "The schema is large and linking found nothing; the whole schema was used."]
-    role = table_linker.ROLE if linking == "tables" else draft_linker.ROLE
-    context.trace.record("linking", agent=role.name, tables=list(linked.tables), notes=notes)
-    if not linked.tables:
-        return {"warnings": notes}
+        return {"warnings": notes or [NOTHING]}
     chosen = await asyncio.to_thread(prune, context.resources.catalog, linked)
-    text = await asyncio.to_thread(_text, chosen, context)
-    return {**show(context, chosen, text), "warnings": notes}
+    return {**show(context, chosen, await asyncio.to_thread(_text, chosen, context)), "warnings": notes}
+
+
+async def link_after_error(state: CandidateState, context: Context, *, max_steps: int) -> Update:
+    """SchemaLinker: when a table or column was not found (ReCAPAgent-SQL, Table 1).
+
+    From then on the candidate's prompts show only what was linked (3.3.4); the whole schema if nothing was.
+    """
+    error = state.error.message if state.error else ""
+    linked = await _by_files(state, context, max_steps=max_steps, sql=state.sql, error=error)
+    if not linked.tables:
+        return {"linked_ref": ""}
+    chosen = await asyncio.to_thread(prune, context.resources.catalog, linked)
+    return {"linked_ref": context.put((await asyncio.to_thread(_text, chosen, context)).text)}
+
+
+async def _by_files(state: Known, context: Context, **given: Any) -> Linked:
+    """Return what the SchemaLinker names; nothing if it found nothing, or its reply is lost."""
+    call = {"by": link_files, "files": context.resources.files, **given}
+    found = await try_tell(state, context, SCHEMA_LINKER, "linking", **call)
+    text = (found.linked_schema if found else None) or ""
+    return await asyncio.to_thread(named, text, context.resources.catalog)
 
 
 async def _by_tables(state: RunState, context: Context, above: int) -> tuple[Linked, list[str]]:
@@ -74,15 +113,7 @@ async def _by_tables(state: RunState, context: Context, above: int) -> tuple[Lin
     parts = await asyncio.to_thread(units, catalog)
     texts = await asyncio.to_thread(unit_texts, parts)
     documents = await context.text(state.documents_ref)
-    linking = await ask_role(
-        state,
-        context,
-        table_linker.ROLE,
-        lambda model: table_linker.link_tables(
-            model, context.dialect, state.question, texts, documents=documents
-        ),
-        event="tables_judged",
-    )
+    linking = await tell(state, context, TABLE_LINKER, "tables_judged", by=link_tables, tables=texts)
     whole = dict.fromkeys((*linking.needed, *linking.unjudged))
     linked = needed(parts, whole)
     chosen = await asyncio.to_thread(prune, catalog, linked)
@@ -96,20 +127,11 @@ async def _by_tables(state: RunState, context: Context, above: int) -> tuple[Lin
 
 
 async def _by_drafts(state: RunState, context: Context, _: int) -> tuple[Linked, list[str]]:
-    """What draft queries against each part of the schema use; a part whose reply is lost stays whole."""
+    """Link what draft queries against each part of the schema use; a part whose reply is lost stays whole."""
     catalog = context.resources.catalog
     parts = await asyncio.to_thread(chunks, catalog)
     texts = [(await asyncio.to_thread(_text, part, context)).text for part in parts]
-    documents = await context.text(state.documents_ref)
-    drafting = await ask_role(
-        state,
-        context,
-        draft_linker.ROLE,
-        lambda model: draft_linker.draft_chunks(
-            model, context.dialect, state.question, texts, documents=documents
-        ),
-        event="drafts",
-    )
+    drafting = await tell(state, context, DRAFT_LINKER, "drafts", by=draft_chunks, chunks=texts)
     found, notes = await asyncio.to_thread(used_by, catalog, drafting.drafts)
     for number in drafting.unread:
         found.append(Linked(tables=tuple(table.full_name for table in parts[number].tables)))
@@ -119,7 +141,7 @@ async def _by_drafts(state: RunState, context: Context, _: int) -> tuple[Linked,
 
 
 def used_by(catalog: Catalog, drafts: Sequence[str]) -> tuple[list[Linked], list[str]]:
-    """What each draft uses of the catalog, and notes on those that cannot be read."""
+    """Return what each draft uses of the catalog, and notes on those that cannot be read."""
     found, notes = list[Linked](), list[str]()
     for sql in drafts:
         try:

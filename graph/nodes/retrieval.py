@@ -1,0 +1,173 @@
+"""External Knowledge Retriever: passages of the user's documents (ReCAPAgent-SQL, section 3.3.2).
+
+Ours: the team's notes, verified questions with their queries, explored queries, and values of the database
+that the question may name. No model is asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from quorum.agents.prompting import prompts
+from quorum.graph.context import Context
+from quorum.graph.nodes.step import Update
+from quorum.graph.state import RunState
+from quorum.knowledge.documents.search import Documents
+from quorum.knowledge.search.index import Embedder
+from quorum.knowledge.tokens import estimate_tokens
+from quorum.knowledge.triplets import Triplet
+from quorum.knowledge.verified import VerifiedPair
+
+TOP_K = 5
+PAIRS = 3
+"""Verified questions that prompts show, the most similar ones."""
+TRIPLETS = 3
+"""Explored queries that prompts show, the most similar ones."""
+MISSING = 10
+"""Columns that a prompt names because not all of their values are known."""
+PAIR_TOKENS = 1_500
+"""Of one of them at most; longer ones are not shown."""
+WHOLE_TOKENS = 1_500  # documents below this cost less whole than a wrong choice
+
+
+@dataclass(frozen=True)
+class Passages:
+    """What of documents a prompt shows.
+
+    Attributes:
+        text: Empty for nothing.
+        sources: Each passage's file and line with the headings above it; of whole documents their names.
+    """
+
+    text: str = ""
+    sources: tuple[str, ...] = ()
+
+
+async def retrieve(
+    documents: Documents,
+    question: str,
+    *,
+    whole: int = WHOLE_TOKENS,
+    top_k: int = TOP_K,
+    embedder: Embedder | None = None,
+) -> Passages:
+    """The chunks that bear on ``question``, each under a line that names its source.
+
+    Documents of at most ``whole`` tokens, all together, are given whole. With an ``embedder`` the search is
+    hybrid (lexical and dense), else lexical. No model is called.
+
+    Nothing is found if nothing in the documents resembles the question.
+    """
+    if (text := documents.all_text(limit=whole)) is not None:
+        return Passages(text, tuple(documents.texts))
+    chunks = await asyncio.to_thread(documents.search, question, top_k, embedder=embedder)
+    shown = "\n\n".join(f"[{chunk.source}]\n{chunk.text}" for chunk in chunks)
+    return Passages(shown, tuple(f"{chunk.source} {chunk.heading}".strip() for chunk in chunks))
+
+
+def show_values(columns: Mapping[str, Sequence[str]], missing: Sequence[str]) -> str:
+    """Values that the question may name, by column, as text for the prompt.
+
+    Args:
+        missing: Columns of which not all values are known; the first few are named.
+    """
+    quoted = {column: [_literal(text) for text in texts] for column, texts in columns.items()}
+    return prompts().render("values", {"columns": quoted, "missing": list(missing[:MISSING])})
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def show_triplets(triplets: Sequence[Triplet]) -> str:
+    """Explored queries with the questions that they answer, as text for the prompt."""
+    return prompts().render("explored", {"triplets": list(triplets)})
+
+
+def show_pairs(pairs: Sequence[VerifiedPair], told: str = "") -> str:
+    """Verified questions with their queries, as text for the prompt; without notes that ``told`` has."""
+    fresh = [replace(pair, note="") if pair.note and pair.note in told else pair for pair in pairs]
+    return prompts().render("verified", {"pairs": fresh})
+
+
+async def retrieve_documents(state: RunState, context: Context) -> Update:
+    """External Knowledge Retriever: before the plan (ReCAPAgent-SQL, Table 1).
+
+    A question's own documents are shown whole as far as ``document_tokens`` go: ReFoRCE's prompts hold all
+    of its external knowledge (paper 000, equation 1). After them come the team's notes, verified questions
+    like this one, and values that it seems to name.
+    """
+    documents, known = context.resources.documents, context.resources.knowledge
+    values = await _values(state, context)
+    explored = context.resources.explored
+    triplets = await _triplets(state, context)
+    if documents is None and known.empty and not values and not triplets and not explored.problems:
+        return {}
+    pairs = await _verified(state, context)
+    found = [await _passages(each, state, context) for each in (documents, known.notes) if each]
+    texts = [passages.text for passages in found]
+    examples = {pair.file for pair in pairs}  # these are not documents: ``verified`` has them
+    sources = [source for passages in found for source in passages.sources if source not in examples]
+    texts += [show_pairs(pairs, "\n".join(texts))] if pairs else []
+    texts += [show_triplets(triplets)] if triplets else []
+    texts += [values]
+    text = "\n\n".join(filter(None, texts))
+    verified = [f"{' '.join(pair.question.split())} ({pair.credit})" for pair in pairs]
+    context.trace.record(
+        "retrieval",
+        agent="knowledge_retriever",
+        text=text,
+        tokens=estimate_tokens(text),
+        verified=[pair.file for pair in pairs],
+        triplets=[triplet.id for triplet in triplets],
+        sources=sources,
+    )
+    notes = [f"Documents: {note}" for note in (documents.notes if documents else [])]
+    notes += [f"Knowledge base: {problem}" for problem in known.problems]
+    notes += [f"Exploration: {problem}" for problem in explored.problems]
+    ref = context.put(text) if text else ""
+    return {"documents_ref": ref, "verified": verified, "sources": sources, "warnings": notes}
+
+
+async def _passages(documents: Documents, state: RunState, context: Context) -> Passages:
+    whole = context.options.document_tokens if documents.own else WHOLE_TOKENS
+    embedder = context.resources.embedder
+    return await retrieve(documents, state.question, whole=whole, embedder=embedder)
+
+
+async def _values(state: RunState, context: Context) -> str:
+    if not context.matched_values or not context.reads_unasked:
+        return ""
+    left = context.ledger.remaining_seconds()
+    bound = None if left is None else left / 4
+    most, scan = context.matched_values, context.options.max_bytes
+    found, missing = await context.resources.matches(state.question, most, bound, scan)
+    if found or missing:
+        values = [f"{column}: {text}" for column, texts in found.items() for text in texts]
+        context.trace.record("values", agent="knowledge_retriever", values=values, missing=missing)
+    return show_values(found, missing) if found else ""
+
+
+async def _triplets(state: RunState, context: Context) -> list[Triplet]:
+    """The explored queries most like the question, in recipes that show any, shorter than a verified one."""
+    if not context.resources.explored.triplets:
+        return []
+    found = await asyncio.to_thread(
+        context.resources.explored.similar,
+        state.question,
+        context.recipe.triplets,
+        embedder=context.resources.embedder,
+    )
+    return [each for each in found if estimate_tokens(each.sql) <= PAIR_TOKENS]
+
+
+async def _verified(state: RunState, context: Context) -> list[VerifiedPair]:
+    """The verified questions most like this one whose queries the schema still allows."""
+    known, most = context.resources.knowledge, PAIRS
+    embedder = context.resources.embedder
+    found = await asyncio.to_thread(known.similar, state.question, 3 * most, embedder=embedder)
+    short = [pair for pair in found if estimate_tokens(pair.as_text()) <= PAIR_TOKENS]
+    fits = [pair for pair in short if isinstance(await context.database.judge(pair.sql), str)]
+    return fits[:most]

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import click
 
-from quorum.commands.traces import write_traces
-
 FILE = click.Path(path_type=Path)
 
 
@@ -50,8 +48,10 @@ def command(
     found = open_evaluations(folders)
     if page is not None:
         if traces:
+            from quorum.page import write_pages
+
             runs = ((asked.id, each.run_of(asked.id)) for each in found for asked, _ in each.frame.rows)
-            write_traces((id, run) for id, run in runs if run is not None)
+            write_pages((id, run) for id, run in runs if run is not None)
         write_page(found, page)
         click.echo(f"Page: {page}", err=True)
     if as_json:

@@ -12,13 +12,11 @@ The same folder keeps, for each database, which warnings an answer has given alr
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import gzip
 import hashlib
 import json
 import logging
 import os
-import tempfile
 import time
 import zlib
 from collections.abc import AsyncIterator, Iterable
@@ -28,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import quorum
+from quorum.knowledge.atomic import lock, replace_file
 from quorum.knowledge.catalog import Catalog, from_json, to_json
 from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases.base import Connector
@@ -190,29 +189,14 @@ def _digest(*parts: object) -> str:
 def _write(path: Path, content: bytes) -> None:
     """Write a file whole or not at all, for its owner alone."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    handle, draft = tempfile.mkstemp(dir=path.parent, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(draft).replace(path)
-    except BaseException:
-        Path(draft).unlink(missing_ok=True)
-        raise
+    replace_file(path, content, private=True, durable=True)
 
 
 async def _lock(file: int) -> None:
+    """Wait for a file's lock, ``WAIT_SECONDS`` at most."""
     end = time.monotonic() + WAIT_SECONDS
-    while time.monotonic() < end:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            await asyncio.sleep(0.05)
-        except OSError:  # a file system without locks
-            return
-        else:
-            return
+    while not lock(file) and time.monotonic() < end:  # noqa: ASYNC110 - another process unlocks it
+        await asyncio.sleep(0.05)
 
 
 def _storable(catalog: Catalog) -> Catalog:

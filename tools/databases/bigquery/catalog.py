@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from quorum.knowledge.catalog import Catalog, Column, Field, ForeignKey, Table
-from quorum.tools.databases.batches import texts
+from quorum.tools.databases.arrow import texts
 from quorum.tools.databases.bigquery.errors import client_errors, failure
 from quorum.tools.databases.bigquery.session import type_name
 from quorum.tools.databases.introspection import CATALOG_SECONDS, TEXT_CHARACTERS, Introspection

@@ -18,13 +18,13 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from quorum.tools.databases.server import CANCEL_SECONDS, Gone, Refusal, SessionLink, aside
-from quorum.tools.databases.session import Fetched
+from quorum.tools.databases.worker import Fetched
 from quorum.tools.query import Limits
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
 
-    from quorum.tools.databases.columns import Collector
+    from quorum.tools.databases.arrow import Collector
     from quorum.tools.databases.mysql.url import Target
 
 LOCK_SECONDS = 5
@@ -137,7 +137,7 @@ class MysqlLink(SessionLink):
         import pymysql
         from pymysql.cursors import SSCursor
 
-        from quorum.tools.databases.columns import Collector
+        from quorum.tools.databases.arrow import Collector
         from quorum.tools.databases.mysql.values import kind_of, type_name
 
         if self._connection is None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from quorum.knowledge.catalog import Catalog, Column, ForeignKey, Table
 from quorum.knowledge.errors import DatabaseUnavailable
-from quorum.tools.databases.batches import texts
+from quorum.tools.databases.arrow import texts
 from quorum.tools.databases.introspection import (
     CATALOG_SECONDS,
     TEXT_CHARACTERS,

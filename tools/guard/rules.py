@@ -66,11 +66,14 @@ _SYSTEM = re.compile(
 )
 
 
-def judge(tree: exp.Expr, dialect: str, local_functions: frozenset[str] = frozenset()) -> Refused | None:
+def judge(
+    tree: exp.Expr, dialect: str, local_functions: frozenset[str] = frozenset(), *, endless: bool = True
+) -> Refused | None:
     """Walk the whole tree; the first thing that is not known to be harmless is the refusal.
 
     Args:
         local_functions: Lower-case names that the script itself defined.
+        endless: Also refuse what makes a query run without end, or make rows without end.
     """
     nodes, strict = words("nodes"), dialect in STRICT_DIALECTS
     withs: list[exp.Expr] = []
@@ -96,6 +99,8 @@ def judge(tree: exp.Expr, dialect: str, local_functions: frozenset[str] = frozen
         elif name == "Connect":
             connects.append(node)
         series = series or (isinstance(node, exp.Func | exp.Table | exp.Values) and makes_rows(node))
+    if not endless:
+        return None
     problem = endless_recursion(withs, dialect) or endless_hierarchy(connects)
     return problem or (combined_series(tree) if series else None)
 

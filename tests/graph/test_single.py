@@ -49,11 +49,11 @@ async def test_a_query_is_judged_once_and_run_once_however_many_write_it(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judged, ran = list[str](), list[str]()
-    asked = process.PROCESS.ask
+    judge = process.PROCESS.ask
 
     def ask(sql: str, *of: Any) -> Any:
         judged.append(sql)
-        return asked(sql, *of)
+        return judge(sql, *of)
 
     whole = EmbeddedConnector.run
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from quorum.evals.paths import check_no_file
 from quorum.graph.answer import Answer
+from quorum.knowledge.atomic import replace_file
 from quorum.knowledge.errors import ConfigurationError, QuorumError, is_installed, missing_extra
 from quorum.text import count, grounds, trust
 
@@ -30,7 +31,7 @@ class NoChart(QuorumError):
 
 NEEDS = {
     ".xlsx": ("xlsx", "A workbook", "xlsxwriter"),
-    **dict.fromkeys((".svg", ".png", ".pdf"), ("plots", "A chart", "matplotlib")),
+    **dict.fromkeys((".svg", ".png", ".pdf"), ("plots", "A chart", "vl_convert")),
 }
 """By suffix: the extra that installs what is needed, what is written, and the package."""
 
@@ -68,13 +69,11 @@ def write_file(answer: Answer, path: Path, kinds: Kinds) -> str:
         NoChart: The rows have no shape for one.
         QuorumError: The rows cannot be read, or do not fit the format.
     """
-    (made, said), part = kinds[path.suffix.lower()](answer), path.with_name(f"{path.name}.part")
+    made, said = kinds[path.suffix.lower()](answer)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(made)
-        part.replace(path)
+        replace_file(path, made)
     except OSError as error:
-        part.unlink(missing_ok=True)
         raise ConfigurationError(f"Cannot write {path}: {error.strerror}.") from error
     return said
 
@@ -129,8 +128,7 @@ def _xlsx(answer: Answer, table: pa.Table) -> bytes:
         sheet.autofit(400)
         about = book.add_worksheet("About")
         facts = {"Question": answer.question, "SQL": answer.sql, "Status": answer.status.replace("_", " ")}
-        said = answer.model_dump()
-        trusted = ": ".join([trust(said)[0], *([grounds(said)] if said["columns"] else [])])
+        trusted = ": ".join([trust(answer)[0], *([grounds(answer)] if answer.columns else [])])
         facts |= {"Confidence": trusted, "Run": answer.run_id}
         for row, (name, text) in enumerate(facts.items()):
             about.write_string(row, 0, name, bold)

@@ -7,10 +7,8 @@ expert's, which is always 1: only their ratios matter to a vote, and a newcomer 
 
 from __future__ import annotations
 
-import fcntl
 import json
 import math
-import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,6 +18,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from quorum.knowledge.atomic import lock, replace_file
 from quorum.knowledge.errors import ConfigurationError, QuorumError, first_in_words
 
 Feedback = Literal["gold", "user", "execution"]
@@ -32,7 +31,7 @@ LOCK_SECONDS = 30.0
 
 
 def best_epsilon(experts: int, rounds: int) -> float:
-    """sqrt(ln N / T), at most 0.5; 0 for a single expert, who has no rival."""
+    """Return sqrt(ln N / T), at most 0.5; 0 for a single expert, who has no rival."""
     return min(MAX_EPSILON, math.sqrt(math.log(max(1, experts)) / max(1, rounds)))
 
 
@@ -69,7 +68,7 @@ class Book(BaseModel):
 
 @dataclass(frozen=True)
 class Bounds:
-    """How the vote did against its best expert, in mistakes over ``rounds`` rounds.
+    """The vote's mistakes against those of its best expert over ``rounds`` rounds.
 
     Attributes:
         mistakes: Of the vote.
@@ -88,7 +87,7 @@ class Bounds:
 
 
 def bounds(experts: int, rounds: int, mistakes: float, best: float, epsilon: float | None = None) -> Bounds:
-    """Mistake bounds and regret; expected mistakes need not be whole.
+    """Return mistake bounds and regret; expected mistakes need not be whole.
 
     The paper prints the first bound as (2 + e) M* + 2 ln N / e, which does not hold in general;
     Littlestone and Warmuth's 2 (1 + e), from which its second form follows, does.
@@ -109,7 +108,7 @@ class ExpertLedger:
         self.path = path
 
     def weights(self, experts: Iterable[str]) -> dict[str, float]:
-        """Each expert's weight; 1 if it is new.
+        """Return each expert's weight; 1 if it is new.
 
         Raises:
             ConfigurationError: The file is damaged.
@@ -147,7 +146,7 @@ class ExpertLedger:
         return {name: expert.weight for name, expert in book.experts.items()}
 
     def read(self) -> Book:
-        """The whole ledger; an empty one where there is no file yet.
+        """Return the whole ledger; an empty one where there is no file yet.
 
         Raises:
             ConfigurationError: The file is damaged. It is never reset silently.
@@ -163,12 +162,8 @@ class ExpertLedger:
             ) from error
 
     def _write(self, book: Book) -> None:
-        fresh = self.path.with_name(self.path.name + ".part")  # the lock is held: nobody else writes it
-        with fresh.open("w", encoding="utf-8") as file:
-            json.dump(book.model_dump(), file, indent=1, sort_keys=True)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(self.path)
+        text = json.dumps(book.model_dump(), indent=1, sort_keys=True)
+        replace_file(self.path, text.encode(), durable=True)
 
 
 def _first_line(error: Exception) -> str:
@@ -213,15 +208,11 @@ def _locked(path: Path) -> Iterator[None]:
     path.parent.mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + LOCK_SECONDS
     with path.with_name(path.name + ".lock").open("a+b") as file:
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise QuorumError(
-                        f"Another process has held {file.name} for {LOCK_SECONDS:g} s.",
-                        hint="End it, or use another home folder.",
-                    ) from None
+        while not lock(file):
+            if time.monotonic() > deadline:
+                raise QuorumError(
+                    f"Another process has locked {file.name} for {LOCK_SECONDS:g} s.",
+                    hint="End it, or use another home folder.",
+                )
             time.sleep(0.01)
         yield

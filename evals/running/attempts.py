@@ -107,10 +107,8 @@ class Attempts:
         part = None
         if evaluation.gold:
             part = await asyncio.to_thread(gold_part, question, catalog, evaluation.gold)
-        kept = await asyncio.to_thread(run.answer) if resumed else None
-        if kept is not None:
-            answer = Answer.model_validate(kept)
-        else:
+        answer = await asyncio.to_thread(run.answer) if resumed else None
+        if answer is None:
             resources = await asyncio.to_thread(database.resources_for, question, part)
             context = await self._open(question, resources, events, resumed=resumed)
             answer = await _answer(context, question, resumed=resumed)
@@ -193,7 +191,7 @@ class Attempts:
         try:
             for event in run.events():
                 events.learn(event)
-            answer = Answer.model_validate(kept) if (kept := run.answer()) else None
+            answer = run.answer()
             lacking = wanted(answer, events.refusals, live=question.live) if answer else ""
             why = f"It ended for want of the {lacking}." if lacking else ""
             if run.meta()["question"] != question.question or not (run.folder / "blobs").is_dir():

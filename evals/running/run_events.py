@@ -68,7 +68,7 @@ class RunEvents:
 
     @property
     def refusals(self) -> set[str]:
-        """Kinds (``quorum.tools.models.base.FailureKind``) of failed model calls that were not repeated."""
+        """Kinds of failed calls (``quorum.tools.models.failures.FailureKind``) that were not repeated."""
         return set().union(*self._failures.values())
 
     @property

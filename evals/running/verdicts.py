@@ -247,7 +247,7 @@ REQUEST = "request"
 """The endpoint refused the request because of its content (400, 413, 422) or length; it is available."""
 
 REFUSALS = {"request", "too_long"}
-"""Values of ``quorum.tools.models.base.FailureKind`` that say so."""
+"""Values of ``quorum.tools.models.failures.FailureKind`` that say so."""
 
 OUTSIDE = (ModelUnavailable, DatabaseUnavailable, MalformedReply, BudgetExceeded)
 """Errors outside of Quorum: starting the run over would not help."""
@@ -257,7 +257,7 @@ def kind_of(error: Exception, refusals: Collection[str] = ()) -> str:
     """The kind of an error that ended a run without an answer.
 
     Args:
-        refusals: Why model calls of the run failed (``quorum.tools.models.base.FailureKind``).
+        refusals: Why model calls of the run failed (``quorum.tools.models.failures.FailureKind``).
     """
     match error:
         case ModelUnavailable():

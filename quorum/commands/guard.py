@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from quorum.pipes import standard_input
+from quorum.shell import standard_input
 
 if TYPE_CHECKING:
     from quorum.tools.guard import Passed, Refused
@@ -78,9 +78,9 @@ async def _by_database(
 
     A table or column that is not there is named with the nearest ones, before a database is asked.
     """
-    from quorum.graph.resources import database_urls, keeping
+    from quorum.graph.resources import catalog_cache, database_urls
     from quorum.settings import Settings
-    from quorum.tools.admission import estimated
+    from quorum.tools.admission import estimate
     from quorum.tools.databases import connect_all
     from quorum.tools.databases.many.connector import ManyConnector
     from quorum.tools.guard import Passed, allowed, check
@@ -93,12 +93,12 @@ async def _by_database(
         verdict = await asyncio.to_thread(check, sql, connector.dialect)
         if not isinstance(verdict, Passed):
             return verdict, None
-        linter = Linter(await keeping(settings).catalog(connector))
+        linter = Linter(await catalog_cache(settings).catalog(connector))
         if isinstance(wrong := await allowed(sql, linter), QueryError):
             return verdict, wrong
         if isinstance(connector, ManyConnector):
-            return verdict, await connector.told(verdict.sql, Limits())
-        return verdict, await estimated(connector, verdict.sql, Limits())
+            return verdict, await connector.estimate_parts(verdict.sql, Limits())
+        return verdict, await estimate(connector, verdict.sql, Limits())
 
 
 def _show(verdict: Passed | Refused, told: Estimate | QueryError | None, *, as_json: bool) -> None:

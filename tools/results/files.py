@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from quorum.knowledge.atomic import replace_file
 from quorum.knowledge.errors import QuorumError
 from quorum.tools.results.values import plain_column, plain_rows
 
@@ -35,14 +34,7 @@ def write_result(table: pa.Table, folder: Path) -> Path:
     if path.exists():
         return path
     folder.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=folder, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    replace_file(path, memoryview(content), private=True)
     return path
 
 
@@ -52,7 +44,7 @@ def _storable(table: pa.Table) -> pa.Table:
 
 
 def _foreign(kind: pa.DataType) -> bool:
-    """Whether Parquet lacks the type, or one inside it."""
+    """True if Parquet lacks the type, or one inside it."""
     inner = [kind.field(i).type for i in range(kind.num_fields)]
     lacking = (pa.types.is_interval, pa.types.is_union, pa.types.is_run_end_encoded)
     empty = pa.types.is_struct(kind) and not inner
@@ -65,7 +57,7 @@ def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def read_result(path: Path) -> pa.Table:
-    """The table that ``write_result`` kept.
+    """Return the table that ``write_result`` stored.
 
     Raises:
         QuorumError: The file is missing, or its content no longer fits its address.
@@ -88,7 +80,7 @@ def read_result(path: Path) -> pa.Table:
 
 
 def csv_lines(table: pa.Table, end: str = "\r\n") -> Iterator[str]:
-    """CSV records (RFC 4180), the header first, each with its ``end``; rows are converted in batches.
+    """Yield CSV records (RFC 4180), the header first, each with its ``end``; rows are converted in batches.
 
     NULL is an empty field and the empty text is ``""``; with a single column NULL is ``""`` too,
     because readers skip empty lines. Nested values are JSON.

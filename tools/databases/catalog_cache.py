@@ -1,0 +1,210 @@
+"""Catalogs of databases on servers, cached on disk: no question waits until thousands of tables are read.
+
+One compressed file for each ``Connector.identity``: another role, session or list of schemas has a file of
+its own. It holds no secret, only its owner may read it, it is written whole or not at all; one that cannot
+be used is ignored with a line in the log. Tables under row policies are cached without their columns and read
+again each time.
+
+The same folder keeps, for each database, which warnings an answer has given already
+(``CatalogCache.new_warnings``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import hashlib
+import json
+import logging
+import os
+import time
+import zlib
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import quorum
+from quorum.knowledge.atomic import lock, replace_file
+from quorum.knowledge.catalog import Catalog, from_json, to_json
+from quorum.knowledge.errors import DatabaseUnavailable
+from quorum.tools.databases.base import Connector
+from quorum.tools.databases.many.connector import ManyConnector
+from quorum.tools.garbage import own_garbage
+
+FORMAT = 2
+FORGOTTEN_SECONDS = 30 * 86_400.0
+"""Files that have not been written for so long are deleted."""
+WAIT_SECONDS = 120.0
+"""For another process that is reading the same catalog."""
+SUFFIXES = (".gz", ".lock", ".part", ".said")
+LEVEL = 4
+"""Of compression: higher ones take twice as long for a tenth less."""
+
+DAMAGE = (OSError, EOFError, zlib.error, ValueError, LookupError, TypeError, AttributeError, RecursionError)
+"""What reading a damaged file raises."""
+
+
+@dataclass(frozen=True)
+class CatalogCache:
+    """A folder of catalogs.
+
+    Attributes:
+        age: Seconds for which a catalog is used before it is read again; with 0 it is read each time.
+    """
+
+    folder: Path
+    age: float
+
+    async def catalog(self, connector: Connector, *, samples: int = 3) -> Catalog:
+        """Return the cached catalog of an open connector if it is young enough, else read it and cache it.
+
+        Raises:
+            DatabaseUnavailable: As ``Connector.catalog``.
+        """
+        if isinstance(connector, ManyConnector):
+            reading = (self.catalog(each, samples=samples) for each in connector.members)
+            return await connector.take(await asyncio.gather(*reading))
+        identity = await connector.identity()
+        if not identity:
+            return await connector.catalog(samples=samples)
+        file = CatalogFile.of(self.folder, connector, identity, samples)
+        if found := await self._cached(file, connector, samples):
+            return found
+        async with file.locked():
+            if found := await self._cached(file, connector, samples):  # another process has read it meanwhile
+                return found
+            begun = time.time()
+            catalog = await connector.catalog(samples=samples)
+            await asyncio.to_thread(file.save, catalog, begun)
+            return catalog
+
+    async def _cached(self, file: CatalogFile, connector: Connector, samples: int) -> Catalog | None:
+        """Return what the file holds, with tables under row policies read now; None if all must be read."""
+        found = await asyncio.to_thread(file.load, self.age)
+        if found is None or not found.filtered:
+            return found
+        try:
+            again = await connector.reread(found.filtered, samples=samples)
+        except DatabaseUnavailable:  # none of them is there any more
+            return None
+        tables = {table.full_name: table for table in again.tables}
+        if not tables.keys() >= {*found.filtered}:
+            return None
+        return replace(
+            found,
+            tables=tuple(tables.get(table.full_name, table) for table in found.tables),
+            notes=tuple(dict.fromkeys((*found.notes, *again.notes))),
+        )
+
+    def new_warnings(self, where: str, connector: Connector, sentences: Iterable[str]) -> list[str]:
+        """Return the sentences that were not returned for the same database before.
+
+        One whose file has changed, or that did not hold for a while, is returned again.
+
+        Args:
+            where: Where the database is (``quorum.tools.urls.locations``).
+            sentences: All of ``Catalog.left_out``.
+        """
+        marks = {each: _digest(each, connector.stamp(each)) for each in sentences}
+        path = self.folder / f"{_digest(where)[:16]}.said"
+        try:
+            said = set(path.read_text("ascii").split())
+        except (OSError, ValueError):  # not there, or damaged
+            said = set()
+        if said != set(marks.values()):
+            with suppress(OSError):  # then they are said once more
+                _write(path, "\n".join(marks.values()).encode())
+        return [each for each, mark in marks.items() if mark not in said]
+
+
+@dataclass(frozen=True)
+class CatalogFile:
+    """The file of one identity."""
+
+    path: Path
+    key: str
+
+    @classmethod
+    def of(cls, folder: Path, connector: Connector, identity: tuple[str, ...], samples: int) -> CatalogFile:
+        """Return the file of a connector's identity."""
+        known = (FORMAT, quorum.__version__, connector.scheme, connector.dialect, samples, *identity)
+        key = _digest(*known)
+        return cls(folder / f"{connector.scheme}-{key[:16]}.json.gz", key)
+
+    def load(self, age: float) -> Catalog | None:
+        """Return the catalog that the file holds; None if it is older than ``age``, or damaged."""
+        try:
+            with own_garbage():  # there is none in it, and looking for some would take as long again
+                found = json.loads(gzip.decompress(self.path.read_bytes()))
+                if found["format"] != FORMAT or found["key"] != self.key:
+                    raise ValueError("it is another catalog's")
+                catalog = from_json(found["catalog"])
+            return catalog if 0 <= time.time() - float(found["read"]) < age else None
+        except FileNotFoundError:
+            return None
+        except DAMAGE as error:
+            _warn(f"The cached catalog {self.path} cannot be used ({error}); the database is read anew.")
+            return None
+
+    def save(self, catalog: Catalog, read: float) -> None:
+        """Write a catalog that was read then, for its owner alone; where that fails, log it and go on."""
+        found = {"format": FORMAT, "key": self.key, "read": read, "catalog": to_json(_storable(catalog))}
+        try:
+            content = json.dumps(found, separators=(",", ":")).encode()
+            _write(self.path, gzip.compress(content, LEVEL, mtime=0))
+            self._forget_others()
+        except OSError as error:
+            _warn(f"The catalog cannot be cached in {self.path.parent}: {error.strerror}.")
+
+    @asynccontextmanager
+    async def locked(self) -> AsyncIterator[None]:
+        """Have other processes wait; where they cannot, or wait too long, they read the database as well."""
+        with suppress(OSError):
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            lock = os.open(self.path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError:
+            yield
+            return
+        try:
+            await _lock(lock)
+            yield
+        finally:
+            os.close(lock)
+
+    def _forget_others(self) -> None:
+        """Delete files of long ago, and what killed processes have left."""
+        for path in self.path.parent.iterdir():
+            with suppress(OSError):
+                if path.suffix in SUFFIXES and path.stat().st_mtime < time.time() - FORGOTTEN_SECONDS:
+                    path.unlink()
+
+
+def _digest(*parts: object) -> str:
+    return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all, for its owner alone."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    replace_file(path, content, private=True, durable=True)
+
+
+async def _lock(file: int) -> None:
+    """Wait for a file's lock, ``WAIT_SECONDS`` at most."""
+    end = time.monotonic() + WAIT_SECONDS
+    while not lock(file) and time.monotonic() < end:  # noqa: ASYNC110 - another process unlocks it
+        await asyncio.sleep(0.05)
+
+
+def _storable(catalog: Catalog) -> Catalog:
+    """Leave out what is known of tables of which the role may see some rows only."""
+    bare: dict[str, Any] = {"columns": (), "row_count": None, "distinct_rows": None}
+    tables = (replace(t, **bare) if t.full_name in catalog.filtered else t for t in catalog.tables)
+    return replace(catalog, tables=tuple(tables)) if catalog.filtered else catalog
+
+
+def _warn(text: str) -> None:
+    logging.getLogger(__name__).warning(text)

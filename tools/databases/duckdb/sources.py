@@ -1,0 +1,175 @@
+"""The data files of a folder that is read as a database, and the tables that they make.
+
+A file is a table; so is a folder whose subfolders are named ``key=value`` (a partitioned data set), or that
+itself bears the name of a data file, as Spark writes ``orders.parquet/part-0.parquet``. Of a workbook each
+sheet is a table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from quorum.knowledge.errors import DatabaseUnavailable
+
+READERS = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".parquet": "parquet",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".xlsx": "xlsx",
+    ".xlsm": "xlsx",
+}
+PACKED = (".gz", ".zst")
+"""Compression that DuckDB reads in CSV and JSON; Parquet has its own inside."""
+KINDS = ", ".join(READERS)
+DOCUMENTS = (".md", ".markdown", ".txt", ".rst", ".pdf", ".yml", ".yaml")
+"""Never taken for data, and so not said to be left out."""
+BESIDE = "database_description"
+"""A folder of descriptions (``quorum.knowledge.definitions.descriptions``)."""
+MAX_TABLES = 500
+MAX_FILES = 20_000
+NAMED = 10
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table to be.
+
+    Attributes:
+        table: Its name: the file's, as far as that fits into SQL without quotation marks. Until ``named``
+            what it is named after instead, if anything.
+        reader: ``csv``, ``parquet``, ``json`` or ``xlsx``.
+        files: Absolute paths, at least one.
+        size: Bytes of all files together.
+        shown: The file or folder as the user knows it.
+        partitioned: True if folders on the way hold values, ``key=value``.
+    """
+
+    table: str
+    reader: str
+    files: tuple[str, ...]
+    size: int
+    shown: str
+    partitioned: bool = False
+
+
+def reader_of(name: str) -> str:
+    """Return the reader for a file of that name; empty if it is no data file."""
+    stem, suffix = Path(name).stem, Path(name).suffix.lower()
+    if suffix in PACKED:
+        inner = READERS.get(Path(stem).suffix.lower(), "")
+        return inner if inner in ("csv", "json") else ""
+    return READERS.get(suffix, "")
+
+
+def sources_of(path: Path) -> tuple[list[Source], list[str]]:
+    """Return the sources in a data file or folder (see ``named``), and sentences on what is left out.
+
+    Raises:
+        DatabaseUnavailable: There is no data file, or the folder holds something else than plain files.
+    """
+    if not path.is_dir():
+        if not path.is_file():
+            raise DatabaseUnavailable(f"There is no file {path}.", hint="Is the path right?")
+        if not reader_of(path.name):
+            raise DatabaseUnavailable(f"{path} is no data file.", hint=f"Known are {KINDS}.")
+        return [_source([path], path.name)], []
+    for mark, kind in (("_delta_log", "a Delta table"), ("DDL.csv", "a folder of schema files")):
+        if (path / mark).exists():
+            hint = "Write schema:/// before its path." if mark == "DDL.csv" else "Export it as Parquet."
+            raise DatabaseUnavailable(f"{path} is {kind}, not a folder of data files.", hint=hint)
+    left_out: list[str] = []
+    if _parts(path) or reader_of(path.name):
+        found = [source] if (source := _whole(path, path.parent, left_out)) else []
+    else:
+        found = _inside(path, left_out)
+    if not found:
+        why = f" {' '.join(left_out)}" if left_out else ""
+        raise DatabaseUnavailable(f"{path} holds no data file.{why}", hint=f"Known are {KINDS}.")
+    if len(found) > MAX_TABLES:
+        left_out.append(f"{found[MAX_TABLES].shown} and what follows are left out: {MAX_TABLES} are enough.")
+    return found[:MAX_TABLES], left_out
+
+
+def _inside(folder: Path, left_out: list[str]) -> list[Source]:
+    """Return a source for each data file and each partitioned data set of a folder."""
+    found: list[Source] = []
+    others: list[str] = []
+    for path in sorted(folder.iterdir()):
+        if path.name.startswith((".", "_", "~$")) or path.name == BESIDE:  # ~$: Excel's lock
+            continue
+        if not path.resolve().is_relative_to(folder.resolve()):
+            left_out.append(f"{path.name} is left out: it is a link out of the folder.")
+        elif path.is_dir():
+            if _parts(path) or reader_of(path.name):
+                found += [source] if (source := _whole(path, folder, left_out)) else []
+            else:
+                left_out.append(f"The folder {path.name} is left out: a data folder's own files are read.")
+        elif reader_of(path.name) and path.is_file():
+            found.append(_source([path], path.name))
+        elif path.suffix.lower() not in DOCUMENTS:
+            others.append(path.name)
+    if others:
+        more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
+        left_out.append(f"Left out, for they are no data files: {', '.join(others[:NAMED])}{more}.")
+    return found
+
+
+def _parts(folder: Path) -> bool:
+    """Return True if a folder's subfolders are named ``key=value``."""
+    inner = [path.name for path in folder.iterdir() if path.is_dir() and path.name[:1] not in "._"]
+    return bool(inner) and all("=" in name for name in inner)
+
+
+def _whole(folder: Path, above: Path, left_out: list[str]) -> Source | None:
+    """Return a folder of files of one kind as one source."""
+    shown, root = folder.relative_to(above).as_posix(), folder.resolve()
+    files = []
+    for path in sorted(folder.rglob("*")):
+        hidden = any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+        if not hidden and path.is_file() and path.resolve().is_relative_to(root):
+            files.append(path)
+    readers = Counter(reader_of(path.name) for path in files)
+    if len(readers) != 1 or not readers.keys().isdisjoint(("", "xlsx")) or len(files) > MAX_FILES:
+        why = (
+            f"more than {MAX_FILES:,} files"
+            if len(files) > MAX_FILES
+            else "its files are not all CSV, all JSON or all Parquet"
+        )
+        left_out.append(f"The folder {shown} is left out: {why if files else 'it holds no file'}.")
+        return None
+    return _source(files, f"{shown}/", partitioned=_parts(folder))
+
+
+def _source(files: Sequence[Path], shown: str, *, partitioned: bool = False) -> Source:
+    """Return a source without its name yet."""
+    size = sum(file.stat().st_size for file in files)
+    return Source("", reader_of(files[0].name), tuple(map(str, files)), size, shown, partitioned)
+
+
+def named(sources: Sequence[Source]) -> list[Source]:
+    """Return the sources with names that differ even without case: ``orders_csv`` if ``orders`` is taken."""
+    stems = [_identifier(source) for source in sources]
+    often = Counter(stem.casefold() for stem in stems)
+    found: dict[str, Source] = {}
+    for stem, source in zip(stems, sources, strict=True):
+        name = stem if often[stem.casefold()] == 1 else f"{stem}_{source.reader}"
+        number, first = 2, name
+        while name.casefold() in found or (name != stem and name.casefold() in often):
+            name, number = f"{first}_{number}", number + 1
+        found[name.casefold()] = replace(source, table=name)
+    return list(found.values())
+
+
+def _identifier(source: Source) -> str:
+    stem = source.table or Path(source.shown).name
+    while Path(stem).suffix.lower() in (*READERS, *PACKED):
+        stem = Path(stem).stem
+    name = re.sub(r"\W+", "_", stem).strip("_") or source.reader
+    return f"t_{name}" if name[0].isdigit() else name

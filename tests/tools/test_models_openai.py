@@ -527,18 +527,6 @@ async def test_no_parallel_call_overshoots_the_dollars_by_its_prompt(harness: Ma
     assert len(one.server.requests) == 3
 
 
-@pytest.mark.heavy
-async def test_refused_parallel_calls_wait_together_and_come_back_one_by_one() -> None:
-    """Twenty-four at once, twenty more than the endpoint takes: it must not be stormed."""
-    with ChatServer([say("fine", delay=0.05)], capacity=4) as server:
-        model = make_model("openai:test", settings=ModelSettings(base_url=server.url))
-        replies = await asyncio.gather(*(model.complete(ASK, role="r") for _ in range(24)))
-        await model.aclose()
-    assert [reply.text for reply in replies] == ["fine"] * 24
-    assert server.refused <= 24  # the first burst, and hardly anything after it
-    assert len(server.requests) == 24 + server.refused
-
-
 # Secrets and settings
 
 

@@ -22,8 +22,7 @@ from quorum.graph.runs import RunFolder
 from quorum.knowledge.errors import ConfigurationError, QuorumError
 from quorum.knowledge.triplets import Explored
 from quorum.knowledge.verified import KnowledgeBase, VerifiedPair
-from quorum.resume import resumed_options
-from quorum.settings import NO_DATABASE, Settings
+from quorum.settings import NO_DATABASE, Settings, resumed_options
 from quorum.tools.databases import connect_all
 from quorum.tools.execute import Database, execute
 from quorum.tools.ledger import Ledger
@@ -247,7 +246,7 @@ def _answer(folder: RunFolder) -> Answer:
         raise ConfigurationError(
             f"The run {folder.run_id} has no answer yet.", hint=f"quorum ask --resume {folder.run_id}"
         )
-    return Answer.model_validate(found)
+    return found
 
 
 def _user(given: str) -> str:

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from quorum.commands.traces import write_traces
-
 if TYPE_CHECKING:
     from quorum.evals.reports.comparison import Comparison, Letter, Link, Side
 
@@ -37,11 +35,12 @@ def command(a: Path, b: Path, as_json: bool, page: Path | None, out: Path | None
     from quorum.evals.reports.compare import compare
     from quorum.evals.reports.compare_report import markdown_of, page_of
     from quorum.evals.reports.evaluations import open_evaluation
+    from quorum.page import write_pages
 
     left, right = open_evaluation(a), open_evaluation(b)
     found = compare(left, right)
     folders: dict[Letter, Path] = {"a": left.folder, "b": right.folder}
-    traced = write_traces(_runs(found, folders)) if page or out else set()
+    traced = write_pages(_runs(found, folders)) if page or out else set()
     if page is not None:
         write_text(page, page_of(found, _link(folders, traced, page)))
     if out is not None:

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import click
 
-from quorum.commands.traces import write_traces
-
 FILE = click.Path(path_type=Path)
 
 
@@ -52,8 +50,10 @@ def command(
         from quorum.evals.reports.page import write_page
 
         if traces:
+            from quorum.page import write_pages
+
             lines = ((line.id, each.run_of(line)) for each in found for line in each.lines)
-            write_traces((id, run) for id, run in lines if run is not None)
+            write_pages((id, run) for id, run in lines if run is not None)
         write_page(found, page)
         click.echo(f"Page: {page}", err=True)
     if as_json:

@@ -202,8 +202,8 @@ def _run(evaluation: Evaluation, workers: int, cluster: str, *, quiet: bool, as_
     from quorum.eval_tally import Tally
     from quorum.evals.running.cluster import workers_of
     from quorum.evals.running.runner import GaveUp, run_evaluation
-    from quorum.interrupts import Interrupted, interruptible
     from quorum.render import console
+    from quorum.shell import Interrupted, interruptible
 
     if not quiet:
         _announce(evaluation, f" on {cluster}" if cluster else f" in {workers} processes" * (workers > 1))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from quorum.pipes import standard_input
+from quorum.shell import standard_input
 
 if TYPE_CHECKING:
     from quorum.tools.guard import Passed, Refused

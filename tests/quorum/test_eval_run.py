@@ -25,7 +25,7 @@ from quorum.eval_tally import Tally
 from quorum.evals.folder import EvalFolder
 from quorum.evals.questions import Suite
 from quorum.evals.records import CandidateRow, Linking
-from quorum.interrupts import interruptible
+from quorum.shell import interruptible
 from tests.evals.evaluations import differing, record, usage
 from tests.evals.running import questions, shops
 from tests.evals.small_suite import SumScorer, write_database
@@ -339,7 +339,7 @@ if sys.argv[2:]:
 else:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path.insert(0, {str(Path(__file__).parents[2])!r})
-from quorum.interrupts import Interrupted, interruptible
+from quorum.shell import Interrupted, interruptible
 
 async def work():
     try:

@@ -21,7 +21,7 @@ from quorum.graph.context import Context
 from quorum.graph.live import close_own
 from quorum.graph.nodes.clarifying import dispute
 from quorum.graph.nodes.step import Update
-from quorum.graph.resources import keeping
+from quorum.graph.resources import catalog_cache
 from quorum.graph.state import Candidate, Remarks, RunState, order_counts
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import QuorumError
@@ -65,7 +65,7 @@ async def answer(state: RunState, context: Context) -> Update:
 def _unsaid(context: Context) -> list[str]:
     """Return the warnings about left-out tables that no earlier answer gave."""
     where, resources = locations(context.options.database), context.resources
-    return keeping(context.options).unsaid(where, resources.connector, resources.catalog.left_out)
+    return catalog_cache(context.options).new_warnings(where, resources.connector, resources.catalog.left_out)
 
 
 def _parts(sql: str, context: Context) -> list[str]:

@@ -147,11 +147,12 @@ async def test_simultaneous_askers_share_one_execution(database: Database, event
 async def test_a_text_is_judged_once_for_a_catalog_however_many_ask(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked, real = list[str](), process.PROCESS.ask
+    asked: list[str] = []
+    judge = process.PROCESS.ask
 
     def ask(sql: str, dialect: str, linter: Linter) -> Any:
         asked.append(sql)
-        return real(sql, dialect, linter)
+        return judge(sql, dialect, linter)
 
     monkeypatch.setattr(process.PROCESS, "ask", ask)
     same = "SELECT max(n) FROM numbers"

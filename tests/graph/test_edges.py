@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -68,7 +68,8 @@ class Scenario:
 
 def replies(**roles: Any) -> Callable[[Prompt], Any]:
     """A model that does everything right, but for the roles given."""
-    return usual_replies(**{"planner": PLAN, "validator": FINE, **roles})
+    linker = script()["schema_linker"]
+    return usual_replies(**{"planner": PLAN, "validator": FINE, "schema_linker": linker, **roles})
 
 
 def each(**by_candidate: Any) -> Callable[[Prompt], Any]:
@@ -178,6 +179,7 @@ QUORUM = {
     "linked by table, without a plan": Scenario(
         replies(sql_writer=TIE), ASKED | switched(linking="tables", plan="never"), words=LIMITED
     ),
+    "planned, not linked": Scenario(replies(), {"votes": 2} | switched(linking="none", plan="always")),
     "neither linked nor planned": Scenario(replies(), switched(linking="none", plan="never")),
     "not linked, not validated": Scenario(
         replies(sql_writer=TIE), {"votes": 2} | switched(linking="none", validation="never")
@@ -373,6 +375,11 @@ REFORCE: dict[str, Scenario] = {
         replies(sql_writer=written(BROKEN), self_refiner=SAME, column_explorer="no json"),
         {"votes": 2} | switched(explorations="shared"),
     ),
+    "the user is asked nothing": Scenario(replies(), ASKED),
+    "no answer, and the user is asked nothing": Scenario(
+        replies(sql_writer=written(BROKEN), self_refiner=SAME, column_explorer="no json"),
+        ASKED | switched(explorations="shared"),
+    ),
     "both rounds vote": Scenario(replies(sql_writer=TIE), {"votes": 2} | switched(merge_rounds=True)),
     "a model decides": Scenario(
         replies(sql_writer=TIE), {"votes": 2} | switched(model_vote=True, exploration="never")
@@ -469,11 +476,11 @@ SCENARIOS = {
 
 NEVER: dict[str, dict[Edge, str]] = {
     "quorum": {
-        Edge("revision", "take_query", "finish"): "it asks no model and no database: nothing can stop it",
-        Edge("reading", "take_query", "finish"): "the same",
+        Edge("revision", "take_query", END): "it asks no model and no database: nothing can stop it",
+        Edge("reading", "take_query", END): "the same",
     },
     "reforce": {
-        Edge("candidate", "run_stage", "finish"): "it asks no model: only a deadline that passes just there",
+        Edge("candidate", "run_stage", END): "it asks no model: only a deadline that passes just there",
         Edge("", "send_more", "clarify"): "only over a schema without data: tests/graph/test_schema_only.py",
     },
 }
@@ -565,6 +572,9 @@ async def test_the_edges_drawn_are_those_taken(recipe: str, shop: Path, tmp_path
                 find_recipe(recipe, scenario.given.get("switches"), scenario.given.get("preset", ""))
             )
             taken = await asking.edges(recipe, scenario)
+            if any(edge.source.endswith("Linker") for edge in wired - taken - all_taken if not edge.graph):
+                long = replace(scenario, given=scenario.given | {"link_above": 1})
+                taken |= await asking.edges(recipe, long)
             strange |= {f"{edge} ({name})" for edge in taken - wired}
             all_drawn |= wired
             all_taken |= taken

@@ -1,6 +1,6 @@
 """Link ``quorum/agents`` to ``agents``, and so each floor, when a checkout is installed to be edited.
 
-``agents/planner.py`` is ``quorum.agents.planner``. The wheel maps the folders (``pyproject.toml``). An
+``agents/planners.py`` is ``quorum.agents.planners``. The wheel maps the folders (``pyproject.toml``). An
 editable install needs links, which Python, pytest, mypy, import-linter and editors follow.
 """
 

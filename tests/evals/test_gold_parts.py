@@ -25,7 +25,7 @@ from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.models.scripted import Prompt, scripted
 from quorum.tools.sql.linking import Linked, prune
 from tests.evals.small_suite import SumScorer
-from tests.graph.reforce_script import replies
+from tests.graph.shop import script
 
 NAMES = {"orders": ("id", "city", "total"), "customers": ("id", "name"), "weather": ("day", "degrees")}
 CATALOG = Catalog(
@@ -44,7 +44,7 @@ class Asked:
     def __init__(self, **roles: Any) -> None:
         self.prompts: dict[str, str] = {}
         usual = {"sql_writer": {"reasoning": "", "sql": BY_SQL}, "tool_user": ANSWER}
-        self._reply = replies(**(usual | roles))
+        self._reply = script(**(usual | roles))
 
     def __call__(self, prompt: Prompt) -> Any:
         if prompt.role in ("sql_writer", "tool_user"):

@@ -13,8 +13,7 @@ from quorum.graph.options import RunOptions
 from quorum.graph.recipes import RECIPES
 from quorum.tools.models.scripted import Prompt, scripted
 from tests.graph.questions import Asked, spider1, spider2_local
-from tests.graph.reforce_script import replies, written
-from tests.graph.shop import FINE, PLAN, run_options
+from tests.graph.shop import FINE, PLAN, run_options, script, written
 
 SIMPLE = (0, 463)
 """Questions that the rules of the offline model understand."""
@@ -30,7 +29,7 @@ def asked_of(shared: Path, suite: str) -> list[Asked]:
 def knows(asked: Asked) -> Any:
     """A model that writes the published SQL, whichever role is asked for a query."""
     step = {"thought": "Run it.", "action": "sql", "sql": asked.gold, "command": None}
-    usual = replies(
+    usual = script(
         planner=PLAN,
         plan_critique={"update_plan": False, "feedback": ""},
         syntax_retriever={"features": []},

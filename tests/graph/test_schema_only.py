@@ -44,28 +44,6 @@ def assert_unrun(ran: Ran, sql: str = CITIES) -> None:
 
 
 @pytest.mark.parametrize(
-    ("recipe", "calls"),
-    [
-        ("single", {"sql_writer": 1}),
-        ("quorum", {"sql_writer": 1}),
-        ("reforce", {"sql_writer": 8}),
-        ("ssev", {"sql_writer": 2}),
-        ("react", {"tool_user": 1}),
-        (
-            "recap",
-            {"planner": 1, "plan_critique": 1, "syntax_retriever": 1, "action": 3, "sql_critique": 3},
-        ),
-    ],
-)
-async def test_each_candidate_costs_what_writing_it_costs(
-    recipe: str, calls: dict[str, int], run: Run
-) -> None:
-    ran = await run(VALID, recipe=recipe)
-    assert ran.calls() == calls
-    assert_unrun(ran)
-
-
-@pytest.mark.parametrize(
     "switches",
     [
         {"exploration": "always"},

@@ -25,28 +25,6 @@ THREE: dict[str, Any] = {"recipe": "quorum", "votes": 3, "switches": {"validatio
 ANSWERS = {"thought": "Surveys.", "action": "answer", "sql": None, "command": None, "missing": MISSING}
 
 
-@pytest.mark.parametrize(
-    ("recipe", "calls"),
-    [
-        ("single", {"sql_writer": 1}),
-        ("quorum", {"sql_writer": 3}),
-        ("reforce", {"sql_writer": 8}),
-        ("ssev", {"sql_writer": 1}),
-        ("recap", {"planner": 1, "plan_critique": 1, "syntax_retriever": 1, "action": 3}),
-        ("react", {"tool_user": 1}),
-    ],
-)
-async def test_every_recipe_says_what_the_data_lacks(run: Run, recipe: str, calls: dict[str, int]) -> None:
-    said = {**script(sql_writer=LACKING, action=GIVES_UP), "tool_user": ANSWERS}
-    ran = await run(said, recipe=recipe, votes=None)
-    assert ran.calls() == calls
-    assert (ran.answer.status, ran.answer.missing) == ("unanswerable", MISSING)
-    assert (ran.answer.sql, ran.answer.columns) == ("", [])
-    assert ran.answer.warnings == []
-    assert 0.4 <= ran.answer.confidence < 0.9
-    assert {candidate.error_kind for candidate in ran.answer.candidates} == {UNANSWERABLE}
-
-
 def turns(*said: dict[str, Any]) -> Any:
     """A writer whose candidates take turns."""
 
@@ -80,16 +58,6 @@ async def test_after_a_result_the_action_may_still_find_it_lacking(run: Run) -> 
     )
     assert (ran.answer.status, ran.answer.missing) == ("unanswerable", MISSING)
     assert [candidate.sql for candidate in ran.answer.candidates] == [""]
-
-
-def test_a_reply_with_neither_query_nor_reason_is_sent_back() -> None:
-    from pydantic import ValidationError
-
-    from quorum.agents.writers import Draft
-
-    for empty in ({"missing": None}, {"missing": " "}):
-        with pytest.raises(ValidationError, match="missing what the data lacks"):
-            Draft.model_validate({"reasoning": "", "sql": None, **empty})
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ async def use(url: str, folder: Path, age: float) -> dict[str, Any]:
     from quorum.knowledge.search.columns import ColumnIndex
     from quorum.tools.databases import connect
     from quorum.tools.databases.kept import Keeping
-    from quorum.tools.guard.process import ask
+    from quorum.tools.guard.process import PROCESS
     from quorum.tools.lint import Linter
 
     async with connect(url) as connector:
@@ -109,8 +109,8 @@ async def use(url: str, folder: Path, age: float) -> dict[str, Any]:
         "all tokens": told.whole,
         "schema text": timed(lambda: render(catalog, budget=30_000)),
         "schema files": timed(lambda: SchemaFiles(catalog, None)),
-        "first lint": timed(lambda: ask(sql, "postgres", linter)),
-        "second lint": timed(lambda: ask(sql, "postgres", linter)),
+        "first lint": timed(lambda: PROCESS.ask(sql, "postgres", linter)),
+        "second lint": timed(lambda: PROCESS.ask(sql, "postgres", linter)),
         "first search": timed(lambda: index.tables("customer status", 10)),
         "second search": timed(lambda: index.tables("order amount", 10)),
     }

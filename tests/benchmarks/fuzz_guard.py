@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from quorum.knowledge.catalog import Catalog, Column, Table
 from quorum.tools.guard import Passed, Refused
-from quorum.tools.guard.process import TOO_MUCH, ask
+from quorum.tools.guard.process import PROCESS, TOO_MUCH
 from quorum.tools.lint import Linter
 from quorum.tools.sql import DIALECTS, sqlglot_dialect
 
@@ -233,12 +233,12 @@ def main(queries: int = 20_000, seed: int = 1) -> None:
     late = 0
     for dialect in DIALECTS:
         fuzz, lint, ends = Fuzz(dialect, seed), linter(dialect), Counter[str]()
-        ask("SELECT 1", dialect, lint)
+        PROCESS.ask("SELECT 1", dialect, lint)
         slowest: list[tuple[float, str]] = []
         for _ in range(queries):
             sql = fuzz.query()
             begun = time.perf_counter()
-            found = ask(sql, dialect, lint)
+            found = PROCESS.ask(sql, dialect, lint)
             took = time.perf_counter() - begun
             rule = (
                 found.rule if isinstance(found, Refused) else "pass" if isinstance(found, Passed) else "lint"
@@ -249,7 +249,7 @@ def main(queries: int = 20_000, seed: int = 1) -> None:
             ]
             late += took > 1
             if found is TOO_MUCH:
-                ask("SELECT 1", dialect, lint)  # the next process is ready
+                PROCESS.ask("SELECT 1", dialect, lint)  # the next process is ready
         print(
             f"{dialect:<10} {queries} queries: {', '.join(f'{n} {rule}' for rule, n in ends.most_common())}"
         )

@@ -283,17 +283,17 @@ def select() -> Hops:
 def guard() -> Hops:
     """Return the longest stacks of a verdict: of the caller to the guard's process, and in that process."""
     from quorum.tools.guard import check
-    from quorum.tools.guard.worker import _judged
+    from quorum.tools.guard.verdict import verdict_on
 
     sql = "SELECT name FROM orders WHERE state = 'paid'"
     check(sql, "postgres")
-    _judged(sql, "postgres", None)
+    verdict_on(sql, "postgres")
 
     with watched(ours) as asking:
         check(sql, "postgres")
     with watched(ours) as judging:
-        _judged(sql, "postgres", None)
-    return max(asking, key=len) | {"tools/guard/worker.py:main": None} | max(judging, key=len)
+        verdict_on(sql, "postgres")
+    return max(asking, key=len) | {"tools/guard/process.py:serve": None} | max(judging, key=len)
 
 
 def _holds(value: Any, mark: str, depth: int = 5) -> bool:

@@ -25,9 +25,12 @@ import pyarrow as pa
 
 from quorum.cli import main as command
 from quorum.graph.trace import Trace
-from quorum.tools import guard
 from quorum.tools.databases import process
-from quorum.tools.guard.worker import _judged
+from quorum.tools.guard import process as guard_process
+from quorum.tools.guard.text import Passed, Refused
+from quorum.tools.guard.verdict import verdict_on
+from quorum.tools.lint import Linter
+from quorum.tools.query import QueryError
 from tests.engines import Inside
 
 OUTPUT = "output.txt"
@@ -113,6 +116,13 @@ def _end_after(events: float, end: int) -> None:
     Trace.record = last  # type: ignore[method-assign]
 
 
+def judged(sql: str, dialect: str, linter: Linter | None = None) -> Passed | Refused | QueryError:
+    """Judge in this process, where no process of the guard's is started."""
+    found = verdict_on(sql, dialect)
+    problem = linter.lint(found.tree) if linter and isinstance(found, Passed) else None
+    return problem or found
+
+
 def main() -> None:
     for module in IMPORTED:
         import_module(module)
@@ -128,7 +138,7 @@ def main() -> None:
             sys.argv = ["quorum", *arguments]
             if events is not None:
                 process.Child = Inside  # type: ignore[misc]
-                guard.ask = lambda sql, dialect, linter=None: _judged(sql, dialect, linter)
+                guard_process.PROCESS.ask = judged  # type: ignore[method-assign]
                 _end_after(events, end)
             command()
         print(child, flush=True)

@@ -14,9 +14,8 @@ import pytest
 from quorum.knowledge.catalog import Catalog, Column, Table
 from quorum.tools.guard import Passed, Refused, allowed, check
 from quorum.tools.guard import process as guard_process
-from quorum.tools.guard.process import MEMORY, TOO_MUCH, GuardFailed, _Process
+from quorum.tools.guard.process import CATALOGS, MEMORY, TOO_MUCH, GuardFailed, Process
 from quorum.tools.guard.verdict import verdict_on
-from quorum.tools.guard.worker import KEPT_CATALOGS
 from quorum.tools.lint import Linter
 from quorum.tools.lint.resolver import Resolver
 from quorum.tools.query import ErrorKind, QueryError
@@ -40,9 +39,9 @@ def catalog(table: str) -> Catalog:
 
 
 @pytest.fixture
-def judge() -> Iterator[_Process]:
+def judge() -> Iterator[Process]:
     """A process of the test's own."""
-    own = _Process()
+    own = Process()
     yield own
     own.close()
 
@@ -98,38 +97,38 @@ def test_patterns_of_format_take_linear_time(body: str) -> None:
 
 @pytest.mark.heavy
 def test_the_process_ends_at_its_time_and_the_next_one_judges(
-    judge: _Process, monkeypatch: pytest.MonkeyPatch
+    judge: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(guard_process, "WAIT_SECONDS", 60.0)
     monkeypatch.setattr(guard_process, "SECONDS", 0.05)
-    assert judge.ask(LONG, "sqlite", None) is TOO_MUCH
+    assert judge.ask(LONG, "sqlite") is TOO_MUCH
     monkeypatch.setattr(guard_process, "SECONDS", 30.0)
-    assert isinstance(judge.ask(LONG, "sqlite", None), Passed)
+    assert isinstance(judge.ask(LONG, "sqlite"), Passed)
 
 
 @pytest.mark.heavy
 def test_the_process_ends_at_its_memory_and_the_next_one_judges(
-    judge: _Process, monkeypatch: pytest.MonkeyPatch
+    judge: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(guard_process, "WAIT_SECONDS", 60.0)
     monkeypatch.setattr(guard_process, "SECONDS", 30.0)
     monkeypatch.setattr(guard_process, "MEMORY", 4 * 2**20)
-    assert judge.ask(LONG, "sqlite", None) is TOO_MUCH
+    assert judge.ask(LONG, "sqlite") is TOO_MUCH
     monkeypatch.setattr(guard_process, "MEMORY", MEMORY)
-    assert isinstance(judge.ask(LONG, "sqlite", None), Passed)
+    assert isinstance(judge.ask(LONG, "sqlite"), Passed)
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-def test_a_process_that_somebody_ended_is_started_again(judge: _Process, how: signal.Signals) -> None:
-    judge.ask("SELECT 1", "sqlite", None)
+def test_a_process_that_somebody_ended_is_started_again(judge: Process, how: signal.Signals) -> None:
+    judge.ask("SELECT 1", "sqlite")
     assert judge._child is not None
     judge._child.send_signal(how)
     judge._child.wait()
-    assert judge.ask("SELECT 2", "sqlite", None) == Passed("SELECT 2", "sqlite")
+    assert judge.ask("SELECT 2", "sqlite") == Passed("SELECT 2", "sqlite")
 
 
 def test_a_process_that_is_ended_over_every_text_ends_with_a_refusal(
-    judge: _Process, monkeypatch: pytest.MonkeyPatch
+    judge: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     exchange, asked = judge._exchange, 0
 
@@ -143,22 +142,23 @@ def test_a_process_that_is_ended_over_every_text_ends_with_a_refusal(
         return exchange(request, seconds)
 
     monkeypatch.setattr(judge, "_exchange", ended)
-    assert judge.ask("SELECT 1", "sqlite", None) is TOO_MUCH
+    assert judge.ask("SELECT 1", "sqlite") is TOO_MUCH
     assert asked == 2
 
 
-def test_a_process_that_hangs_is_ended(judge: _Process, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_hangs_is_ended(judge: Process, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guard_process, "WAIT_SECONDS", 0.1)
-    judge.ask("SELECT 1", "sqlite", None)
+    judge.ask("SELECT 1", "sqlite")
     assert judge._child is not None
     stopped = judge._child
     stopped.send_signal(signal.SIGSTOP)
-    assert judge.ask("SELECT 2", "sqlite", None) is TOO_MUCH
+    assert judge.ask("SELECT 2", "sqlite") is TOO_MUCH
     assert stopped.poll() == -signal.SIGKILL
 
 
 def test_a_text_that_is_too_long_is_not_even_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guard_process, "_process", None)
+    monkeypatch.setattr(guard_process.PROCESS, "_start", None)
+    monkeypatch.setattr(guard_process.PROCESS, "_exchange", None)
     verdict = check("x" * 50_000_000, "sqlite")
     assert isinstance(verdict, Refused)
     assert verdict.rule == "too_long"
@@ -182,7 +182,7 @@ async def test_the_event_loop_goes_on_while_the_guard_judges() -> None:
 
 
 async def test_many_at_once_get_their_own_verdicts() -> None:
-    names = [f"t_{letter}" for letter in ascii_lowercase[: KEPT_CATALOGS + 4]]  # some catalogs are sent again
+    names = [f"t_{letter}" for letter in ascii_lowercase[: CATALOGS + 4]]  # some catalogs are sent again
     linters = [Linter(catalog(name)) for name in names]
 
     async def one(number: int) -> bool:
@@ -221,10 +221,10 @@ def test_a_fork_has_a_process_of_its_own() -> None:
     assert os.waitstatus_to_exitcode(status) == 0
 
 
-def test_a_process_that_does_not_start_is_an_error(judge: _Process, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_does_not_start_is_an_error(judge: Process, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(GuardFailed, match="does not start"):
-        judge.ask("SELECT 1", "sqlite", None)
+        judge.ask("SELECT 1", "sqlite")
 
 
 def test_nested_recursion_is_resolved_once_for_its_columns(monkeypatch: pytest.MonkeyPatch) -> None:

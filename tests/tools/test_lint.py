@@ -17,7 +17,7 @@ from quorum.tools.guard import Passed
 from quorum.tools.guard.verdict import verdict_on
 from quorum.tools.lint import Linter
 from quorum.tools.lint.messages import KEYWORDS
-from quorum.tools.lint.names import likeness, nearest
+from quorum.tools.lint.tables import likeness, nearest
 from quorum.tools.query import ErrorKind, QueryError
 from quorum.tools.sql import DIALECTS
 

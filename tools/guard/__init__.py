@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quorum.knowledge.errors import ConfigurationError
-from quorum.tools.guard.process import THREAD, TOO_MUCH, ask
+from quorum.tools.guard import process
 from quorum.tools.guard.text import Passed, Refused
 from quorum.tools.query import QueryError
 from quorum.tools.sql import dialect_name
@@ -31,8 +31,8 @@ from quorum.tools.sql import dialect_name
 if TYPE_CHECKING:
     from quorum.tools.lint import Linter
 
-KEPT_VERDICTS = 256
-"""Of one linter."""
+VERDICTS = 256
+"""Verdicts that one linter remembers."""
 
 __all__ = ["Passed", "Refused", "allowed", "check", "judge_list"]
 
@@ -40,8 +40,8 @@ __all__ = ["Passed", "Refused", "allowed", "check", "judge_list"]
 def check(sql: str, dialect: str) -> Passed | Refused:
     """Judge ``sql``: a pure read passes, anything else is refused with the reason.
 
-    Judging takes at most ``quorum.tools.guard.process.SECONDS`` of work, whatever the text. A caller in
-    an event loop asks in a thread, or calls ``allowed``.
+    Judging takes at most ``quorum.tools.guard.process.SECONDS`` of work, whatever the text. In an event
+    loop call ``allowed``.
 
     Args:
         sql: One statement, or on BigQuery a script of DECLARE, SET and SQL-language TEMP FUNCTIONs
@@ -52,36 +52,36 @@ def check(sql: str, dialect: str) -> Passed | Refused:
         ConfigurationError: The dialect is unknown.
         GuardFailed: The guard's process cannot be started.
     """
-    found = ask(sql, dialect_name(dialect))
+    found = process.PROCESS.ask(sql, dialect_name(dialect))
     assert not isinstance(found, QueryError)  # the lint's
     return found
 
 
 async def allowed(sql: str, linter: Linter) -> str | QueryError:
-    """What guard and lint say: the text that may run, or why none may. The event loop goes on meanwhile.
+    """Return the text that may run by guard and lint, or why none may; the event loop goes on meanwhile.
 
-    A verdict depends on text and catalog alone, so the linter keeps the latest. One is not kept: that judging
-    took too much, which depends on the machine's load.
+    A verdict depends on text and catalog alone, so the linter remembers the latest. A verdict that judging
+    took too long is not remembered: it depends on the machine's load.
 
     Raises:
         GuardFailed: The guard's process cannot be started.
     """
     if known := linter.verdicts.get(sql):
         return known
-    return await asyncio.get_running_loop().run_in_executor(THREAD, _allowed, sql, linter)
+    return await asyncio.get_running_loop().run_in_executor(process.THREAD, _allowed, sql, linter)
 
 
 def _allowed(sql: str, linter: Linter) -> str | QueryError:
-    if known := linter.verdicts.get(sql):  # who asked before, while this one waited
+    if known := linter.verdicts.get(sql):  # another caller asked while this one waited
         return known
-    found = ask(sql, dialect_name(linter.catalog.dialect), linter)
+    found = process.PROCESS.ask(sql, dialect_name(linter.catalog.dialect), linter)
     if isinstance(found, Passed):
         verdict: str | QueryError = found.sql
     else:
         verdict = found.error() if isinstance(found, Refused) else found
-    if found is not TOO_MUCH:
+    if found is not process.TOO_MUCH:
         linter.verdicts[sql] = verdict
-        if len(linter.verdicts) > KEPT_VERDICTS:
+        if len(linter.verdicts) > VERDICTS:
             del linter.verdicts[next(iter(linter.verdicts))]
     return verdict
 

@@ -11,7 +11,6 @@ Snowflake queries that takes longer than all of the judging.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import cache
 
 from sqlglot import exp
@@ -26,7 +25,7 @@ _PART = re.compile(r"[^\w$]+")
 
 
 def rebuild(sql: str, tokens: list[Token], trees: list[exp.Expr], dialect: str) -> str | None:
-    """The query from its own tokens; None where a word is not accounted for.
+    """Return the query from its own tokens; None where a word is not accounted for.
 
     Args:
         sql: Without comments; its words keep their lines and columns, so that an engine's error
@@ -51,7 +50,7 @@ def rebuild(sql: str, tokens: list[Token], trees: list[exp.Expr], dialect: str) 
 
 @cache
 def _kinds() -> tuple[frozenset[TokenType], frozenset[TokenType], frozenset[TokenType]]:
-    """Token types of text, of rarer literals and of hints, and of all that is no bare word."""
+    """Return the token types of text, of rarer literals and of hints, and of all that is no bare word."""
     texts = frozenset({TokenType.STRING, TokenType.RAW_STRING, TokenType.HEREDOC_STRING})
     literals = frozenset(kind for kind in TokenType if kind.name.endswith("_STRING")) - texts
     return texts, literals | {TokenType.HINT}, texts | literals | {TokenType.IDENTIFIER}
@@ -77,7 +76,7 @@ def _accounted(tokens: list[Token], trees: list[exp.Expr], dialect: str) -> bool
 
 
 def _text_literal(written: str, token: Token, dialect: str) -> str:
-    """A text literal as it may be executed: re-encoded if it has escapes or is not simply quoted."""
+    """Return a text literal as it may be executed: encoded again if it has escapes or odd quotes."""
     simple = written[0] in "'\"" and "\\" not in written and not written.startswith(("'''", '"""'))
     return written if simple else write(exp.Literal.string(token.text), dialect)
 
@@ -93,21 +92,18 @@ def _same(rebuilt: str, tokens: list[Token], dialect: str) -> bool:
 
 
 def _names(tree: exp.Expr) -> set[str]:
-    names = {name.upper() for name in _all_names(tree)}
-    return names.union(*(_PART.split(name) for name in names if _PART.search(name)))  # my-project.data
-
-
-def _all_names(tree: exp.Expr) -> Iterator[str]:
-    """Every name that the tree holds."""
+    """Return every name that the tree holds, in capitals, and the parts of ``my-project.data``."""
+    names: set[str] = set()
     for node in tree.walk():
         if isinstance(node, exp.Identifier | exp.Var | exp.Anonymous | exp.Placeholder | exp.JSONPathKey):
-            yield node.name
+            names.add(node.name.upper())
         elif isinstance(node, exp.Func):
-            yield node.sql_name()
+            names.add(node.sql_name().upper())
+    return names.union(*(_PART.split(name) for name in names if _PART.search(name)))
 
 
 def render(trees: list[exp.Expr], dialect: str) -> str | Refused:
-    """All statements rendered from their trees; what is rendered reads as the trees that were judged."""
+    """Return all statements rendered from their trees, in a text that reads as these trees."""
     try:
         return written(trees, dialect)
     except SyntaxProblem as problem:

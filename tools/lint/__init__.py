@@ -13,8 +13,7 @@ from itertools import count, islice
 from typing import TYPE_CHECKING
 
 from quorum.knowledge.catalog import Column, Table
-from quorum.tools.lint.names import Names
-from quorum.tools.lint.tables import Tables
+from quorum.tools.lint.tables import Names, Tables
 from quorum.tools.sql import dialect_name
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ class Linter:
         self._tables.prepare()
 
     def lint(self, tree: exp.Expr | None) -> QueryError | None:
-        """The first problem, with up to two more beside it; None if nothing is wrong.
+        """Return the first problem, with up to two more; None if nothing is wrong.
 
         Args:
             tree: ``Passed.tree``; None (an inspection) has no problem.
@@ -82,11 +81,11 @@ class Linter:
         return replace(problems[0], also=tuple(problem.describe() for problem in problems[1:]))
 
     def problems(self, tree: exp.Expr | None) -> Iterator[QueryError]:
-        """Every table and column that does not resolve, in the order of the text, each once.
+        """Yield every table and column that does not resolve, in the order of the text, each once.
 
         The kinds are ``table_not_found``, ``column_not_found``, ``ambiguous_column``, and ``syntax`` where
         the name is a keyword; suggestions are written as the query must write them. Looking for them takes
-        long, so it is left to whoever takes the next problem.
+        long, so it is done when the next problem is asked for.
         """
         from quorum.tools.lint.messages import Messages
         from quorum.tools.lint.resolver import Resolver
@@ -96,7 +95,7 @@ class Linter:
         resolver, messages = Resolver(self._tables, tree.meta.get("variables", ())), Messages(self._tables)
         resolver.query(tree, None, {})
         if self._names.strict:
-            resolver.look_everywhere(tree)
+            resolver.check_other_tables(tree)
         told: set[str] = set()
         seen: set[tuple[object, ...]] = set()
         for issue in sorted(resolver.issues, key=lambda issue: issue.place):

@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from quorum.tools.lint.names import nearest
+from quorum.tools.lint.tables import nearest
 from quorum.tools.query import ErrorKind, QueryError
 from quorum.tools.sql.writing import write
 
 if TYPE_CHECKING:
     from quorum.knowledge.catalog import Table
-    from quorum.tools.lint.paths import Fault
-    from quorum.tools.lint.scope import Scope, Source
-    from quorum.tools.lint.sources import Issue
+    from quorum.tools.lint.fields import Fault
+    from quorum.tools.lint.resolver import Issue, Scope, Source
     from quorum.tools.lint.tables import Tables
 
 _CLAUSES = {

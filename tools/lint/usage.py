@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, TypeAlias
 from sqlglot import exp
 
 from quorum.tools.lint.messages import maybe_text
-from quorum.tools.lint.names import Names
 from quorum.tools.lint.resolver import Resolver
-from quorum.tools.lint.tables import Tables
+from quorum.tools.lint.tables import Names, Tables
 from quorum.tools.sql import SyntaxProblem, dialect_name
 
 if TYPE_CHECKING:
     from quorum.knowledge.catalog import Catalog, Table
-    from quorum.tools.lint.scope import Columns, Scope, Source
+    from quorum.tools.lint.fields import Columns
+    from quorum.tools.lint.resolver import Scope, Source
 
 _UNKNOWN = ("table", "qualifier", "column")  # the lint's other issues name something known
 
@@ -47,7 +47,6 @@ class _Usage(Resolver):
     def __init__(self, tables: Tables) -> None:
         super().__init__(tables)
         self.kept: set[tuple[str, str]] = set()
-        self._shards: dict[str, tuple[Table, ...]] = {}  # by the first one's full name
 
     def unknown(self) -> tuple[str, ...]:
         nodes = [issue.node for issue in self.issues if issue.what in _UNKNOWN]
@@ -55,15 +54,12 @@ class _Usage(Resolver):
         names = [node.parts for node in nodes if isinstance(node, exp.Column | exp.Table)]
         return tuple(dict.fromkeys(".".join(part.name for part in parts) for parts in names))
 
-    def _table(self, node: exp.Table, scope: Scope) -> tuple[Columns, Table | None]:
+    def _table(self, node: exp.Table, scope: Scope) -> tuple[Columns, tuple[Table, ...]]:
         before = len(self.found)
-        columns, table = super()._table(node, scope)
-        found = tuple(self.found[before:])
-        if len(found) > 1:
-            self._shards[found[0].full_name] = found
-        if node.args.get("pivots") or node.args.get("match"):  # what they read cannot be told
-            self._keep(found)
-        return columns, table
+        columns, tables = super()._table(node, scope)
+        if node.args.get("pivots") or node.args.get("match"):  # they may read any column
+            self._keep(self.found[before:])
+        return columns, tables
 
     def _join(self, join: exp.Join, scope: Scope) -> list[exp.Expr]:
         before, merged = len(scope.sources), set(scope.merged)
@@ -105,17 +101,13 @@ class _Usage(Resolver):
         return None
 
     def _keep_column(self, sources: Iterable[Source], key: str) -> None:
-        for table in self._behind(sources):
+        for table in (table for source in sources for table in source.tables):
             self.kept |= {
                 (table.full_name, c.name) for c in table.columns if self.names.stored(c.name) == key
             }
 
     def _keep_all(self, sources: Iterable[Source]) -> None:
-        self._keep(self._behind(sources))
+        self._keep(table for source in sources for table in source.tables)
 
     def _keep(self, tables: Iterable[Table]) -> None:
         self.kept |= {(table.full_name, c.name) for table in tables for c in table.columns}
-
-    def _behind(self, sources: Iterable[Source]) -> list[Table]:
-        tables = [source.table for source in sources if source.table is not None]
-        return [member for table in tables for member in self._shards.get(table.full_name, (table,))]

@@ -24,7 +24,7 @@ STRICT_DIALECTS = (
     *("singlestore", "spark", "starrocks", "teradata", "trino", "tsql"),
 )
 """Dialects of engines that are asked through SQLAlchemy, where no session forbids to write: the guard
-judges them by stricter rules (``quorum.tools.guard.strict``), and the lint passes only what it knows."""
+judges them by stricter rules (``quorum.tools.guard.rules``), and the lint passes only what it knows."""
 
 MAX_TOKENS = 32_000
 """Most tokens that are parsed; people's queries have below 3,000."""

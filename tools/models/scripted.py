@@ -111,7 +111,8 @@ class ScriptedChatModel(BaseChatModel):
         if isinstance(answers, Mapping):
             given = answers.get(f"{prompt.role}/{prompt.candidate}", answers.get(prompt.role, []))
             if callable(given):
-                return given(prompt)
+                said: Answer = given(prompt)
+                return said
             if isinstance(given, str | Mapping | BaseModel | AIMessage | Exception):
                 return given
             answers = given

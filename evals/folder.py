@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import fcntl
 import io
 import json
 import os
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quorum.evals.records import Asked, Manifest, Record
+from quorum.knowledge.atomic import lock, replace_file
 from quorum.knowledge.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -202,13 +202,11 @@ class EvalWriter(EvalFolder):
             self._file = io.FileIO(self.folder / RESULTS, "a+")
         except OSError as error:
             raise ConfigurationError(f"Cannot write to {self.folder}: {error.strerror}.") from error
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        if not lock(self._file):
             self._file.close()
             raise ConfigurationError(
                 f"Another process is writing {self.folder}.", hint="Wait for it, or give another --out."
-            ) from error
+            )
         self._mend()
         return self
 
@@ -226,11 +224,8 @@ class EvalWriter(EvalFolder):
 
     def begin(self, manifest: Manifest) -> None:
         """Write the manifest; it replaces that of an earlier process whole or not at all."""
-        path = self.folder / MANIFEST
-        fresh = path.with_suffix(".new")
         with self._writing():
-            fresh.write_bytes(_line(manifest.as_dict(), indent=2))
-            fresh.replace(path)
+            replace_file(self.folder / MANIFEST, _line(manifest.as_dict(), indent=2))
 
     def add(self, record: Record) -> None:
         """Append a record, all of it or nothing; it is with the operating system when this returns.

@@ -15,18 +15,7 @@ from quorum.evals.paths import check_folder
 from quorum.evals.questions import EvalQuestion, Suite
 from quorum.evals.reports.statistics import Mean, mean_of
 from quorum.evals.running.databases import GOLD_LIMITS, GoldRun
-from quorum.evals.scorers.base import (
-    EX,
-    GoldCheck,
-    GoldState,
-    Metric,
-    Prediction,
-    RunSql,
-    Scorer,
-    Verdict,
-    unscorable,
-    wrong,
-)
+from quorum.evals.scorers.base import EX, GoldCheck, GoldState, Metric, Prediction, RunSql, Scorer, Verdict
 from quorum.evals.scorers.spider2 import Score, Spider2Gold, Spider2Scorer, load_gold
 from quorum.evals.submissions import Found, Predictions, bird_file, find_predictions, read_bird
 from quorum.evals.tables import UnreadableCsv, read_frame
@@ -131,13 +120,13 @@ def score_results(
     """
     asked = asked_ids(gold.ids, ids, f"The gold in {gold.folder}")
     predictions = find_predictions(folder, gold.standards.keys())
-    verdicts, unreadable = {}, []
+    verdicts, unreadable, scorer = {}, [], Spider2Scorer(gold)
     for id in asked:
         found = predictions.found.get(id, Found())
         try:
             frame = read_frame(found.csv) if found.csv else None
         except UnreadableCsv as error:
-            verdicts[id] = wrong(Spider2Scorer.metrics, f"the result cannot be read: {error}")
+            verdicts[id] = scorer.wrong(f"the result cannot be read: {error}")
             unreadable.append(id)
         else:
             score = gold.compare(id, frame) if frame else Score(False, MISSING)
@@ -176,12 +165,12 @@ async def score_suite(
             return await judged(question, predictions.found.get(question.id, Found()), suite.scorer, run)
         except UnreadableCsv as error:
             unreadable.add(question.id)
-            return wrong(metrics, f"the result cannot be read: {error}")
+            return suite.scorer.wrong(f"the result cannot be read: {error}")
 
     verdicts = await sweep(
         asked,
         judge,
-        lambda _, reason: unscorable(metrics, reason, "not_live"),
+        lambda _, reason: suite.scorer.unscorable(reason, "not_live"),
         on_done=lambda done: on_done(done, len(asked)),
     )
     predicted = (id for id in verdicts if predictions.found.get(id, Found()) != Found())
@@ -220,8 +209,6 @@ async def judged(question: EvalQuestion, found: Found, scorer: Scorer, run: RunS
             return _because(verdict, f"the query fails: {outcome.describe()}")
         prediction = Prediction(found.sql, outcome.table, bool(outcome.truncated))
         return await scorer.score(question, prediction, run)
-    if found.csv is not None and scorer.needs_sql:
-        return wrong(scorer.metrics, "these rules judge a query, and there is only a result")
     verdict = await scorer.score(question, Prediction(found.sql, found.csv), run)
     if found == Found():
         return _because(verdict, MISSING)

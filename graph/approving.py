@@ -88,7 +88,7 @@ class Approvals:
         reply = self._replies.get(self._place(sql))
         return None if reply is None else reply != NO
 
-    def told(self, sql: str) -> bool:
+    def was_recorded(self, sql: str) -> bool:
         place = self._place(sql)
         before = place in self._told
         if place[0]:
@@ -106,7 +106,7 @@ class Approvals:
         most, size = approval_bytes(self.rule), proposal.estimate.bytes
         assert most is not None
         if size is None:
-            return "What it would read cannot be told before it runs." if proposal.telling else ""
+            return "What it would read cannot be told before it runs." if proposal.estimable else ""
         asked = f"You are asked about queries that would read more than {size_text(most)}."
         return asked if size > most else ""
 

@@ -26,7 +26,7 @@ from quorum.graph.stopping import Stopping, find_stopping
 from quorum.graph.trace import Trace
 from quorum.graph.values import ALWAYS, NEVER
 from quorum.knowledge.errors import ConfigurationError
-from quorum.tools.admission import tells
+from quorum.tools.admission import estimates_bytes
 from quorum.tools.databases.base import Connector
 from quorum.tools.execute import Database, QueryCache
 from quorum.tools.experts import ExpertLedger
@@ -245,7 +245,7 @@ def unkept(connector: Connector, options: Options) -> list[str]:
     by_bytes = options.approve not in (NEVER, ALWAYS)
     given = {"max_bytes": options.max_bytes, "max_run_bytes": options.max_run_bytes}
     given |= {f"approve={options.approve}": 0 if by_bytes else None}
-    if not connector.live or tells(connector):
+    if not connector.live or estimates_bytes(connector):
         return []
     told = f"{connector.dialect or 'the engine'} does not tell what queries would read"
     return [f"{name} has no effect here: {told}." for name, value in given.items() if value is not None]

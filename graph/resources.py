@@ -36,13 +36,12 @@ from quorum.knowledge.verified import KnowledgeBase
 from quorum.tools.database_facts import SECONDS, contradicted, read_values
 from quorum.tools.databases import connect_all
 from quorum.tools.databases.base import Connector
-from quorum.tools.databases.embedded import with_beside
+from quorum.tools.databases.embedded import with_file_descriptions
 from quorum.tools.databases.kept import Keeping
 from quorum.tools.ledger import Budget
 from quorum.tools.lint import Linter
 from quorum.tools.models import Model, ModelSettings, check_priced, make_models
-from quorum.tools.models.embedding_cache import CachedEmbedder
-from quorum.tools.models.embeddings import make_embedder
+from quorum.tools.models.embeddings import CachedEmbedder, make_embedder
 from quorum.tools.sample import sample_database, sample_documents
 from quorum.tools.sql.linking import marks_hold
 from quorum.tools.triplet_store import load_explored
@@ -321,7 +320,7 @@ async def read_catalog(
 def _described(
     catalog: Catalog, connector: Connector, documents: Documents | None
 ) -> tuple[Catalog, tuple[DeclaredKey, ...]]:
-    catalog = with_beside(connector, catalog)
+    catalog = with_file_descriptions(connector, catalog)
     if documents is None:
         return catalog, ()
     return with_definitions(with_properties(catalog, documents.texts), documents.definitions)

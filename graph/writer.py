@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import fcntl
 import io
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
+from quorum.knowledge.atomic import lock, replace_file
 from quorum.knowledge.errors import ConfigurationError
 
 _FILES = ThreadPoolExecutor(1, thread_name_prefix="trace-files")
@@ -56,9 +56,9 @@ class Writer:
         """Write a file, all of it or nothing: soon, or before this returns."""
         data = _bytes(text)
         if at_once:
-            self._do(lambda: _replace(path, data))
+            self._do(lambda: replace_file(path, data))
         else:
-            self._enqueue(lambda: _replace(path, data))
+            self._enqueue(lambda: replace_file(path, data))
 
     def flush(self) -> None:
         """Wait until everything so far is with the operating system, or noted in ``failure``."""
@@ -112,13 +112,11 @@ def _bytes(text: str) -> bytes:
 def _locked_for_appending(path: Path, name: str) -> io.FileIO:
     """Open the lines for appending, alone; cut off a line that a crash left unfinished."""
     file = io.FileIO(path, "a")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    if not lock(file):
         file.close()
         raise ConfigurationError(
             f"The run {name} is being written by another process.", hint="Wait for it, or stop it."
-        ) from None
+        )
     if file.tell():
         whole = path.read_bytes().rpartition(b"\n")
         file.truncate(len(whole[0] + whole[1]))
@@ -136,14 +134,4 @@ def _append(file: io.FileIO, data: bytes) -> None:
             written = file.write(data)
     except OSError:
         file.truncate(end)
-        raise
-
-
-def _replace(path: Path, data: bytes) -> None:
-    part = path.with_name(path.name + ".part")
-    try:
-        part.write_bytes(data)
-        part.replace(path)
-    except OSError:
-        part.unlink(missing_ok=True)  # what is left of it would fill a full disk further
         raise

@@ -57,10 +57,10 @@ def _body(ddl: str) -> str:
     return ddl[start + 1 :]
 
 
-def split_top(text: str) -> Iterator[str]:
-    """The parts between commas outside of brackets and quotes."""
+def split_top(text: str, tokens: re.Pattern[str] = _TOKEN) -> Iterator[str]:
+    """Yield the parts between commas outside of brackets and quotes."""
     depth, begin = 0, 0
-    for token in _TOKEN.finditer(text):
+    for token in tokens.finditer(text):
         mark = token[0]
         if mark in {"(", "<"}:
             depth += 1

@@ -22,6 +22,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from quorum.knowledge.atomic import replace_file
 from quorum.knowledge.demonstrations import Demonstrations
 from quorum.knowledge.documents.chunks import Chunk
 from quorum.knowledge.documents.search import Documents
@@ -377,11 +378,9 @@ class KnowledgeBase:
 
 
 def _written(path: Path, text: str) -> Path:
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(text.encode())
-        part.replace(path)
+        replace_file(path, text.encode())
     except OSError as error:
         raise ConfigurationError(f"Cannot write {path}: {error.strerror}.") from error
     return path

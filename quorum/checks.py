@@ -241,11 +241,11 @@ def _together(settings: Settings, found: list[tuple[Connector, Catalog]]) -> Ite
 def _costs(connector: Connector, name: str, settings: Settings) -> Iterator[Check]:
     """Whether a database tells what queries would read, and which options that bears on mean nothing."""
     from quorum.graph.context import unkept
-    from quorum.tools.admission import tells
+    from quorum.tools.admission import estimates_bytes
 
     if not connector.live:
         return
-    if tells(connector):
+    if estimates_bytes(connector):
         paid = ", which is paid for," if connector.bills else ""
         kept = f"{paid} is told before they run: max_bytes, max_run_bytes, approve"
         yield Check("costs", True, f"what queries of {name} would read{kept}")

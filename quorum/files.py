@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from quorum.evals.paths import check_no_file
 from quorum.graph.answer import Answer
+from quorum.knowledge.atomic import replace_file
 from quorum.knowledge.errors import ConfigurationError, QuorumError, is_installed, missing_extra
 from quorum.text import count, grounds, trust
 
@@ -68,13 +69,11 @@ def write_file(answer: Answer, path: Path, kinds: Kinds) -> str:
         NoChart: The rows have no shape for one.
         QuorumError: The rows cannot be read, or do not fit the format.
     """
-    (made, said), part = kinds[path.suffix.lower()](answer), path.with_name(f"{path.name}.part")
+    made, said = kinds[path.suffix.lower()](answer)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(made)
-        part.replace(path)
+        replace_file(path, made)
     except OSError as error:
-        part.unlink(missing_ok=True)
         raise ConfigurationError(f"Cannot write {path}: {error.strerror}.") from error
     return said
 

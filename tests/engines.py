@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from quorum.tools.databases import worker
 from quorum.tools.databases.process import Child, EngineFailed, Opening, Reply
-from quorum.tools.databases.session import HEAD, Session
+from quorum.tools.databases.worker import HEAD, Session
 
 
 class Inside(Child):

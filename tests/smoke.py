@@ -29,7 +29,7 @@ from quorum.checks import EXTRAS
 from quorum.cli import cli
 from quorum.knowledge.errors import is_installed
 from quorum.tools.databases import CONNECTORS
-from quorum.tools.offline.roles import Prompt, answer
+from quorum.tools.offline.model import Prompt, answer
 
 if TYPE_CHECKING:
     from tests.servers.chat_server import Answer, Request

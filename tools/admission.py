@@ -1,4 +1,4 @@
-"""What a query would read: told before it runs, held to limits, and asked for where the user wants that."""
+"""Admission of queries: the bytes that one would read are estimated, limited, and shown to the user."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from quorum.tools.ledger import Ledger
 from quorum.tools.query import ErrorKind, Estimate, Limits, QueryError
 from quorum.tools.results.readable import size_text
 
-UNTOLD = "the engine does not tell"
+UNKNOWN = "the engine does not tell"
 NOT_APPROVED = QueryError(
     ErrorKind.NOT_APPROVED,
     "The user was asked whether this query may run, and did not approve it.",
@@ -23,15 +23,15 @@ class Proposal:
     """A query that is about to run.
 
     Attributes:
-        sql: As it would run.
-        estimate: What it would read; without bytes where that cannot be told.
-        telling: Whether the database tells what most queries would read, or charges for it.
-        agent, candidate: Who wants it to run.
+        sql: The text that would run.
+        estimate: The bytes that it would read; None in it if they are unknown.
+        estimable: True if the database estimates the bytes of most queries, or charges for them.
+        agent, candidate: The ones that want it to run.
     """
 
     sql: str
     estimate: Estimate
-    telling: bool
+    estimable: bool
     agent: str
     candidate: str
 
@@ -40,55 +40,55 @@ class Approver(Protocol):
     """Asks the user before queries run; the same text is asked for once in a run."""
 
     def answered(self, sql: str) -> bool | None:
-        """What the user said of a text in this very step, which was interrupted to ask; None if it was not.
+        """Return the user's answer if this very step was interrupted to ask for the query; else None.
 
         It must be called for each text that a step wants to run, in the same order whenever the step runs.
         """
 
-    def told(self, sql: str) -> bool:
-        """Whether this step has told of a text before; from now on it has."""
+    def was_recorded(self, sql: str) -> bool:
+        """Return True if this step has recorded the text before, and note that it is recorded now."""
 
     def approves(self, proposal: Proposal) -> bool:
-        """Whether a query may run; the user is asked if the proposal calls for that."""
+        """Return True if a query may run. The user is asked if the rule calls for it."""
 
 
-def tells(connector: Connector) -> bool:
-    """Whether an unknown number of bytes is the exception with a database, not the rule."""
+def estimates_bytes(connector: Connector) -> bool:
+    """Return True if the database estimates the bytes of most queries, or charges for them."""
     return connector.live and (connector.estimates or connector.bills)
 
 
-async def estimated(connector: Connector, sql: str, limits: Limits) -> Estimate | QueryError:
-    """What a query that the guard has passed would read; without bytes where that cannot be told.
+async def estimate(connector: Connector, sql: str, limits: Limits) -> Estimate | QueryError:
+    """Estimate a query that the guard has passed; ``bytes`` is None if they are unknown.
 
     Raises:
         DatabaseUnavailable: The connector is not open.
     """
     found = await connector.estimate(sql, limits) if connector.estimates else None
-    return Estimate(unknown=UNTOLD) if found is None else found
+    return Estimate(unknown=UNKNOWN) if found is None else found
 
 
 async def fits(connector: Connector, sql: str, limits: Limits) -> bool:
-    """Whether a query that nobody asked for may run: never where reading is paid for, else within the limits.
+    """Return True if a query that no user asked for may run: it is free, and within the limits.
 
     Raises:
         DatabaseUnavailable: The connector is not open.
     """
     if connector.bills or limits.scan is None:
         return not connector.bills
-    estimate = await estimated(connector, sql, limits)
-    return isinstance(estimate, Estimate) and refusal(estimate, limits, Ledger(), connector) is None
+    found = await estimate(connector, sql, limits)
+    return isinstance(found, Estimate) and refusal(found, limits, Ledger(), connector) is None
 
 
 def refusal(estimate: Estimate, limits: Limits, ledger: Ledger, connector: Connector) -> QueryError | None:
-    """Why a query reads too much; None where it may run, as far as its own limit goes.
+    """Return why a query reads too much; None if it may run.
 
-    Where a database tells what most queries would read, one of which it cannot be told is refused. A database
-    that tells of none (SQLite, DuckDB) can keep no limit, which ``unkept`` says.
+    A database that estimates most queries refuses one that it cannot estimate. A database that estimates none
+    (SQLite, DuckDB) cannot keep a limit, and the user is warned of that when the run begins.
     """
     allowed = f"at most {size_text(limits.scan or 0)} may be read"
     if estimate.bytes is None:
         left = ledger.remaining_bytes()
-        if not tells(connector) or (limits.scan is None and left is None):
+        if not estimates_bytes(connector) or (limits.scan is None and left is None):
             return None
         if limits.scan is None:
             allowed = f"the run may read {size_text(left or 0)} more"
@@ -105,7 +105,7 @@ def refusal(estimate: Estimate, limits: Limits, ledger: Ledger, connector: Conne
 
 
 def server_limits(limits: Limits, ledger: Ledger, reserved: int) -> Limits:
-    """The limits with what the run may still read, ``reserved`` for this query included."""
+    """Return the limits with the bytes that the run may still read, ``reserved`` for this query included."""
     left = ledger.remaining_bytes()
     given = [each for each in (limits.scan, None if left is None else left + reserved) if each is not None]
     return replace(limits, scan=min(given, default=None))

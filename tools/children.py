@@ -1,4 +1,4 @@
-"""What the child processes of this package are given: no key, no token, no home."""
+"""The environment of child processes: no key, no token, no home."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ INHERITED = (
 
 
 def environment() -> dict[str, str]:
-    """The environment variables of a child."""
+    """Return the environment variables of a child."""
     kept = {name: os.environ[name] for name in INHERITED if name in os.environ}
     # one malloc arena: each more reserves address space, which the memory limit counts
     ours = {"PYTHONPATH": str(ROOT), "PYTHONUTF8": "1", "MALLOC_ARENA_MAX": "1", "OPENBLAS_NUM_THREADS": "1"}

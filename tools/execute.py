@@ -42,30 +42,28 @@ class QueryCache:
         self._kept: OrderedDict[str, Outcome] = OrderedDict()
         self._kept_bytes = 0
         self._running: dict[str, _Shared] = {}
-        self._estimates: OrderedDict[str, Estimate] = OrderedDict()
+        self._estimates: dict[str, Estimate] = {}
 
-    def knows(self, sql: str) -> bool:
-        """Whether a text's outcome is here, or on its way: nobody need pay for it."""
+    def has(self, sql: str) -> bool:
+        """Return True if this SQL has run or is running, so that asking again is free."""
         return sql in self._kept or sql in self._running
 
-    async def estimated(
+    async def estimate(
         self, sql: str, estimate: Callable[[], Awaitable[Estimate | QueryError]]
     ) -> Estimate | QueryError:
-        """What ``estimate`` says of ``sql``; kept unless it failed."""
+        """Return the kept estimate of ``sql``, else a new one, which is kept unless it failed."""
         if found := self._estimates.get(sql):
             return found
         fresh = await estimate()
         if isinstance(fresh, Estimate):
             self._estimates[sql] = fresh
-            if len(self._estimates) > KEPT_OUTCOMES:
-                self._estimates.popitem(last=False)
         return fresh
 
-    async def recall(self, sql: str, run: Callable[[], Awaitable[Outcome]]) -> tuple[Outcome, bool]:
-        """The outcome of ``sql``, and whether this call is the one that ran it.
+    async def outcome(self, sql: str, run: Callable[[], Awaitable[Outcome]]) -> tuple[Outcome, bool]:
+        """Return the outcome of ``sql``, and True if this call ran it.
 
         Raises:
-            Exception: Whatever ``run`` raises, to each of those who wait for it.
+            Exception: Whatever ``run`` raises, to each caller that waits for it.
         """
         if sql in self._kept:
             self._kept.move_to_end(sql)
@@ -74,12 +72,12 @@ class QueryCache:
         if fresh:
             self._running[sql] = _Shared(asyncio.ensure_future(run()))
         shared = self._running[sql]
-        shared.askers += 1
+        shared.callers += 1
         try:
             outcome = await asyncio.shield(shared.task)
         finally:
-            shared.askers -= 1
-            if shared.askers == 0:
+            shared.callers -= 1
+            if shared.callers == 0:
                 shared.task.cancel()  # does nothing to a finished task
                 del self._running[sql]
         self._keep(sql, outcome)
@@ -99,7 +97,7 @@ class QueryCache:
 @dataclass
 class _Shared:
     task: asyncio.Future[Outcome]
-    askers: int = 0
+    callers: int = 0
 
 
 def _size(outcome: Outcome) -> int:
@@ -111,11 +109,11 @@ class Database:
     """An open database with its guard, lint, limits and cache; one per run.
 
     Attributes:
-        limits: Of each query; the run's deadline cuts them further.
-        cache: What the run has asked already.
-        folder: Where results are kept, each under the hash of its content; None keeps none.
-        recall: What an interrupted process of this run has asked already.
-        approver: Who is asked before a query runs; None where nobody is.
+        limits: Limits of each query; the run's deadline cuts them further.
+        cache: The queries that the run has asked already.
+        folder: Results are written here, each under the hash of its content; None writes none.
+        recall: Finds the outcome of a query that an interrupted process of this run has asked.
+        approver: Asks the user before a query runs; None runs queries unasked.
     """
 
     connector: Connector
@@ -130,28 +128,28 @@ class Database:
     approver: Approver | None = None
 
     async def judge(self, sql: str) -> str | QueryError:
-        """Guard and lint: the text that may run, or why none may."""
+        """Return the text that may run, or why guard or lint refuse it."""
         return await allowed(sql, self.linter)
 
     @property
-    def frugal(self) -> bool:
-        """Whether what a query would read is told before it runs."""
+    def estimates_first(self) -> bool:
+        """True if a query is estimated before it runs: bytes are limited, or the user approves queries."""
         limited = self.limits.scan is not None or self.ledger.budget.read_bytes is not None
         return self.connector.live and (limited or self.approver is not None)
 
 
 async def execute(database: Database, sql: str, *, agent: str, candidate: str = "") -> Outcome:
-    """Run one query for an agent; what fails comes back as a value.
+    """Run one query for an agent. A failure is returned as a value.
 
-    The text that runs is the guard's rendering of ``sql``. The same text runs once per run, also where a
-    process of it was interrupted: later and simultaneous askers share its outcome and are not charged. No
-    rows is a result, not an error. A query leaves one ``query`` event.
+    The text that runs is the guard's rendering of ``sql``. The same text runs once per run, also if a process
+    of the run was interrupted: later and simultaneous callers share its outcome and are not charged. No rows
+    is a result, not an error. Each call records one ``query`` event.
 
-    Where bytes are limited or the user is to be asked, the query is estimated first; what reads too much, or
-    is not approved, does not run.
+    If bytes are limited or the user approves queries, the query is estimated first. It does not run if it
+    would read too much or is not approved.
 
     Args:
-        agent: Whose account is charged.
+        agent: The account to charge.
         candidate: Id of the candidate that asks; for the trace only.
 
     Raises:
@@ -159,50 +157,45 @@ async def execute(database: Database, sql: str, *, agent: str, candidate: str = 
         DatabaseUnavailable: The connector is closed.
     """
     database.ledger.check_time()
-    note = _Note(database, agent, candidate, sql)
+    event = _QueryEvent(database, agent, candidate, sql)
     text = await database.judge(sql)
     if isinstance(text, QueryError):
-        return note.write(text)
-    admitted = await _admitted(note, text)
-    if isinstance(admitted, QueryError):
-        return note.write(admitted, executed=text)
-    outcome, fresh = await database.cache.recall(text, lambda: _run(note, text))
-    return outcome if fresh else note.write(outcome, executed=text, cached=True)
+        return event.record(text)
+    if database.estimates_first and (refusal := await _refusal(event, text)):
+        return event.record(refusal, executed=text)
+    outcome, fresh = await database.cache.outcome(text, lambda: _run(event, text))
+    return outcome if fresh else event.record(outcome, executed=text, cached=True)
 
 
-async def _admitted(note: _Note, sql: str) -> QueryError | None:
-    """Why a query may not run, or None; the user may be asked, each asker for itself.
+async def _refusal(event: _QueryEvent, sql: str) -> QueryError | None:
+    """Return why a query may not run: it reads too much, or the user says no. Each caller is asked by itself.
 
-    What an interrupted process has run was admitted there.
+    A query that an interrupted process has run was admitted there.
     """
-    database, approver = note.database, note.database.approver
-    if not database.frugal:
-        return None
-    said = approver.answered(sql) if approver else None
-    if said is False:
+    database, approver = event.database, event.database.approver
+    answer = approver.answered(sql) if approver else None
+    if answer is False:
         return admission.NOT_APPROVED
-    if database.cache.knows(sql) or database.recall(_request(database, sql)) is not None:
+    if database.cache.has(sql) or database.recall(_request(database, sql)) is not None:
         return None
-    estimate = await _checked(database, sql)
+    estimate = await _estimate(database, sql)
     if isinstance(estimate, QueryError):
         return estimate
-    if approver is None or said:
+    if approver is None or answer:
         return None
-    telling = admission.tells(database.connector)
-    proposal = Proposal(sql, estimate, telling, note.agent, note.candidate)
+    estimable = admission.estimates_bytes(database.connector)
+    proposal = Proposal(sql, estimate, estimable, event.agent, event.candidate)
     return None if approver.approves(proposal) else admission.NOT_APPROVED
 
 
-async def _checked(database: Database, sql: str) -> Estimate | QueryError:
-    """What a query would read, which the limits allow.
+async def _estimate(database: Database, sql: str) -> Estimate | QueryError:
+    """Return the bytes that a query would read; an error if they exceed the query's limit.
 
     Raises:
         BudgetExceeded: It would read more than the run has left.
     """
     limits = database.limits.within(database.ledger.remaining_seconds())
-    estimate = await database.cache.estimated(
-        sql, lambda: admission.estimated(database.connector, sql, limits)
-    )
+    estimate = await database.cache.estimate(sql, lambda: admission.estimate(database.connector, sql, limits))
     if isinstance(estimate, QueryError):
         return estimate
     if problem := admission.refusal(estimate, database.limits, database.ledger, database.connector):
@@ -215,75 +208,73 @@ def _request(database: Database, sql: str) -> str:
     return request_of(sql, database.limits.rows, database.limits.bytes)
 
 
-async def _run(note: _Note, sql: str) -> Outcome:
-    """Run and charge; the event is written here, so that it is written even if the asker is gone.
+async def _run(event: _QueryEvent, sql: str) -> Outcome:
+    """Run a query, charge it, keep its result and record its event, also if the caller is gone.
 
     Raises:
         BudgetExceeded: As ``execute``.
-        OSError: The result cannot be kept: the disk is full, say.
+        OSError: The result cannot be written: the disk is full, say.
     """
-    database = note.database
+    database, ledger, more = event.database, event.database.ledger, dict[str, Any]()
     request = _request(database, sql)
-    event = database.recall(request)
-    if event and (found := await asyncio.to_thread(_recorded, event, database.folder)):
+    earlier = database.recall(request)
+    if earlier and (found := await asyncio.to_thread(_recorded_outcome, earlier, database.folder)):
         return found
-    estimate = await _checked(database, sql) if database.frugal else Estimate()
-    if isinstance(estimate, QueryError):
-        return note.write(estimate, executed=sql)
-    expected = estimate.bytes or 0
-    database.ledger.reserve_bytes(expected)
+    expected = 0
+    if database.estimates_first:
+        estimate = await _estimate(database, sql)
+        if isinstance(estimate, QueryError):
+            return event.record(estimate, executed=sql)
+        expected = estimate.bytes or 0
+        more["estimate"] = {"bytes": estimate.bytes, "rows": estimate.rows, "billed": estimate.billed}
+    ledger.reserve_bytes(expected)
+    started = time.monotonic()
     try:
-        outcome, seconds = await _asked(database, sql, expected)
+        outcome = await _run_in_time(database, sql, expected)
     finally:
-        database.ledger.release_bytes(expected)
-    live = database.connector.live  # else nothing was asked, and nothing is charged
-    usage = _usage(outcome, seconds, expected) if live else Usage()
-    database.ledger.charge(note.agent, usage)
-    told = {"bytes": estimate.bytes, "rows": estimate.rows, "billed": estimate.billed}
-    about: dict[str, Any] = {"estimate": told} if database.frugal else {}
+        ledger.release_bytes(expected)
+    usage = Usage()
+    if database.connector.live:  # else no database was asked, and nothing is charged
+        usage = _usage(outcome, time.monotonic() - started, expected)
+    ledger.charge(event.agent, usage)
     try:
-        outcome = await _kept(outcome, database.folder)
+        if database.folder and isinstance(outcome, QueryResult):
+            from quorum.tools.results.files import write_result
+
+            file = await asyncio.to_thread(write_result, outcome.table, database.folder)
+            outcome = replace(outcome, file=file)
     finally:
-        note.write(outcome, executed=sql, usage=usage.as_dict(), request=request, **about)
-    if isinstance(outcome, QueryError) and outcome.kind is ErrorKind.TIMEOUT:
-        _blame_deadline(database.ledger)
+        event.record(outcome, executed=sql, usage=usage.as_dict(), request=request, **more)
+    timed_out = isinstance(outcome, QueryError) and outcome.kind is ErrorKind.TIMEOUT
+    if timed_out and ledger.remaining_seconds() == 0.0:  # the run's deadline stopped it, not its own limit
+        text = f"The deadline of {ledger.budget.seconds:g} s passed while a query ran; it was stopped."
+        raise BudgetExceeded(text, limit="deadline")
     return outcome
 
 
-async def _asked(database: Database, sql: str, reserved: int) -> tuple[Outcome, float]:
-    """What the database says within the limits, and the seconds that it took."""
+async def _run_in_time(database: Database, sql: str, reserved: int) -> Outcome:
+    """Run a query within the limits; a connector that does not stop in time is cancelled."""
     remaining = database.ledger.remaining_seconds()
     latest = None if remaining is None else remaining + OVERDUE_SECONDS
     limits = admission.server_limits(database.limits, database.ledger, reserved).within(remaining)
-    outcome: Outcome
-    started = time.monotonic()
     try:
         async with asyncio.timeout(latest):
-            outcome = await database.connector.run(sql, limits)
+            return await database.connector.run(sql, limits)
     except TimeoutError:
-        outcome = QueryError(ErrorKind.TIMEOUT, "The query was still waiting when the run's time was up.")
-    return outcome, time.monotonic() - started
+        return QueryError(ErrorKind.TIMEOUT, "The query was still waiting when the run's time was up.")
 
 
-async def _kept(outcome: Outcome, folder: Path | None) -> Outcome:
-    """The outcome with the file of its result, which is written to ``folder``."""
-    if folder is None or isinstance(outcome, QueryError):
-        return outcome
-    from quorum.tools.results.files import write_result
-
-    return replace(outcome, file=await asyncio.to_thread(write_result, outcome.table, folder))
-
-
-def _recorded(event: Mapping[str, Any], folder: Path | None) -> Outcome | None:
-    """What an interrupted process of the run got; None where that is not known, or may not recur."""
+def _recorded_outcome(event: Mapping[str, Any], folder: Path | None) -> Outcome | None:
+    """Return the outcome that an interrupted process recorded; None if it is lost, or may not recur."""
     if folder is None:
         return None
-    if "error" in event:
-        error = _error(event["error"])
-        return error if error and error.kind not in PASSING else None
-    from quorum.tools.results.files import read_result
-
     try:
+        if error := event.get("error"):
+            lists = {part: tuple(error[part]) for part in ("suggestions", "also")}
+            found = QueryError(**(error | lists | {"kind": ErrorKind(error["kind"])}))
+            return found if found.kind not in PASSING else None
+        from quorum.tools.results.files import read_result
+
         file = folder / event["file"]
         table, seconds, truncated = read_result(file), float(event["seconds"]), str(event["truncated"])
         return QueryResult(table, seconds, truncated, sql=str(event["executed"]), file=file)
@@ -291,58 +282,40 @@ def _recorded(event: Mapping[str, Any], folder: Path | None) -> Outcome | None:
         return None
 
 
-def _error(kept: Any) -> QueryError | None:
-    """A QueryError as an event holds it."""
-    try:
-        lists = {part: tuple(kept[part]) for part in ("suggestions", "also")}
-        return QueryError(**(kept | lists | {"kind": ErrorKind(kept["kind"])}))
-    except (KeyError, TypeError, ValueError):
-        return None
-
-
-def _blame_deadline(ledger: Ledger) -> None:
-    """Raise if the run's deadline, not the query's own limit, stopped a query."""
-    if ledger.remaining_seconds() == 0.0:
-        raise BudgetExceeded(
-            f"The deadline of {ledger.budget.seconds:g} s passed while a query ran; it was stopped.",
-            limit="deadline",
-        )
-
-
 def _usage(outcome: Outcome, seconds: float, expected: int) -> Usage:
-    """What a query used; what one that failed has read is not told, so all that was expected counts.
+    """Return the usage to charge. A failed query reports no bytes, so its whole estimate is charged.
 
-    Where some of several databases do not tell what they read, what is left of the expected counts for them.
+    If some of several databases report no bytes, the rest of the estimate is charged for them.
     """
     read = outcome.bytes_scanned
     if isinstance(outcome, QueryError):
         left = max(0, expected - (read or 0))
         return Usage(queries=1, query_seconds=seconds, read_bytes=read or 0, estimated_bytes=left)
-    untold = any(part.read is None for part in outcome.parts)
+    unreported = any(part.read is None for part in outcome.parts)
     return Usage(
         queries=1,
         rows=outcome.row_count,
         bytes=outcome.table.nbytes,
         read_bytes=read or 0,
-        estimated_bytes=expected if read is None else max(0, expected - read) if untold else 0,
+        estimated_bytes=expected if read is None else max(0, expected - read) if unreported else 0,
         slot_seconds=outcome.slot_seconds or 0.0,
         query_seconds=outcome.seconds,
     )
 
 
 @dataclass(frozen=True)
-class _Note:
-    """Who asked what, for the trace."""
+class _QueryEvent:
+    """The event of one call of ``execute``."""
 
     database: Database
     agent: str
     candidate: str
     sql: str
 
-    def write(self, outcome: Outcome, *, executed: str = "", cached: bool = False, **more: Any) -> Outcome:
-        """Record the one event of a query and hand the outcome on; a step that is repeated says it once."""
+    def record(self, outcome: Outcome, *, executed: str = "", cached: bool = False, **more: Any) -> Outcome:
+        """Record the event and return the outcome. A step that is repeated records a query once."""
         approver, ran = self.database.approver, "usage" in more
-        if approver and approver.told(executed or self.sql) and not ran:
+        if approver and approver.was_recorded(executed or self.sql) and not ran:
             return outcome
         if outcome.parts:
             more["parts"] = [part.describe() for part in outcome.parts]
@@ -357,13 +330,6 @@ class _Note:
                 "seconds": outcome.seconds,
                 "file": outcome.file.name if outcome.file else "",
             }
-        self.database.record(
-            "query",
-            agent=self.agent,
-            candidate=self.candidate,
-            sql=self.sql,
-            executed=executed,
-            cached=cached,
-            **more,
-        )
+        about = {"agent": self.agent, "candidate": self.candidate, "sql": self.sql}
+        self.database.record("query", **about, executed=executed, cached=cached, **more)
         return outcome

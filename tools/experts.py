@@ -7,10 +7,8 @@ expert's, which is always 1: only their ratios matter to a vote, and a newcomer 
 
 from __future__ import annotations
 
-import fcntl
 import json
 import math
-import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,6 +18,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from quorum.knowledge.atomic import lock, replace_file
 from quorum.knowledge.errors import ConfigurationError, QuorumError, first_in_words
 
 Feedback = Literal["gold", "user", "execution"]
@@ -163,12 +162,8 @@ class ExpertLedger:
             ) from error
 
     def _write(self, book: Book) -> None:
-        fresh = self.path.with_name(self.path.name + ".part")  # the lock is held: nobody else writes it
-        with fresh.open("w", encoding="utf-8") as file:
-            json.dump(book.model_dump(), file, indent=1, sort_keys=True)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(self.path)
+        text = json.dumps(book.model_dump(), indent=1, sort_keys=True)
+        replace_file(self.path, text.encode(), durable=True)
 
 
 def _first_line(error: Exception) -> str:
@@ -213,15 +208,11 @@ def _locked(path: Path) -> Iterator[None]:
     path.parent.mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + LOCK_SECONDS
     with path.with_name(path.name + ".lock").open("a+b") as file:
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise QuorumError(
-                        f"Another process has held {file.name} for {LOCK_SECONDS:g} s.",
-                        hint="End it, or use another home folder.",
-                    ) from None
+        while not lock(file):
+            if time.monotonic() > deadline:
+                raise QuorumError(
+                    f"Another process has locked {file.name} for {LOCK_SECONDS:g} s.",
+                    hint="End it, or use another home folder.",
+                )
             time.sleep(0.01)
         yield

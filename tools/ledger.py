@@ -17,9 +17,9 @@ class Usage:
 
     ``cached_tokens`` are part of ``input_tokens``. ``model_seconds`` and ``query_seconds`` add up
     over parallel calls, so they may exceed the wall clock. ``estimated_calls`` counts the calls whose
-    tokens the provider did not state. ``bytes`` are those of results; ``read_bytes`` those that engines say
-    they read, or bill; ``estimated_bytes`` those that queries were expected to read of which the engine says
-    nothing afterwards, where an estimate was called for; ``slot_seconds`` the time of an engine's processors.
+    tokens the provider did not state. ``bytes`` are those of results; ``read_bytes`` those that engines
+    report or bill; ``estimated_bytes`` the estimates of queries for which the engine reports nothing;
+    ``slot_seconds`` the time of an engine's processors.
     """
 
     model_calls: int = 0
@@ -89,15 +89,15 @@ class Ledger:
         self.total.add(usage)
 
     def as_dict(self) -> dict[str, Any]:
-        """Totals, accounts ``by_agent`` and ``by_model``, ``seconds`` of wall clock, ready for JSON."""
+        """Return totals, accounts ``by_agent`` and ``by_model``, and ``seconds``, ready for JSON."""
         return usage_dict(self.total, self.by_agent, self.by_model, self.seconds())
 
     def seconds(self) -> float:
-        """Wall clock of the run so far, in seconds."""
+        """Return the wall clock of the run so far, in seconds."""
         return self.spent_seconds + self.clock() - self._start
 
     def remaining_seconds(self) -> float | None:
-        """Seconds until the deadline, never below 0; None without one."""
+        """Return the seconds until the deadline, never below 0; None without one."""
         limit = self.budget.seconds
         return None if limit is None else max(0.0, limit - self.seconds())
 
@@ -134,7 +134,7 @@ class Ledger:
             )
 
     def remaining_bytes(self) -> int | None:
-        """Bytes that queries may still read, those under way aside; None without a limit."""
+        """Return the bytes that queries may still read, without those reserved; None without a limit."""
         limit, spent = self.budget.read_bytes, self.total.read_bytes + self.total.estimated_bytes
         return None if limit is None else max(0, limit - spent - self.reserved_bytes)
 
@@ -169,6 +169,6 @@ class Ledger:
 def usage_dict(
     total: Usage, by_agent: Mapping[str, Usage], by_model: Mapping[str, Usage], seconds: float
 ) -> dict[str, Any]:
-    """A ledger's totals and accounts as plain values; ``seconds`` of wall clock."""
+    """Return a ledger's totals and accounts as plain values; ``seconds`` are wall clock."""
     agents, models = ({name: used.as_dict() for name, used in each.items()} for each in (by_agent, by_model))
     return total.as_dict() | {"by_agent": agents, "by_model": models, "seconds": round(seconds, 3)}

@@ -1,4 +1,4 @@
-"""What a query may use and what comes back: limits, results and failures as typed values."""
+"""The limits, results and failures of a query, as typed values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ErrorKind(StrEnum):
-    """Why a query gave no usable result; each kind has its own hints for the SelfRefiner.
+    """Reasons for which a query gave no usable result; each has its own hints for the SelfRefiner.
 
     The taxonomy extends ReCAPAgent-SQL's (section 3.3.6).
     """
@@ -45,13 +45,13 @@ class ErrorKind(StrEnum):
 
 @dataclass(frozen=True)
 class Part:
-    """What a query over several databases read in one of them.
+    """The part of a query over several databases that was read in one of them.
 
     Attributes:
         database: Its name in the query.
-        sql: What was asked there, in its own dialect; a table's name where it was read in place.
-        rows, bytes: That came back; None and 0 where it was read in place.
-        read: Bytes that the engine says it read (billed); None where it does not say.
+        sql: The query there, in its own dialect; a table's name if it was read in place.
+        rows, bytes: Of its result; None and 0 if it was read in place.
+        read: Bytes that the engine reports it read (billed); None if it reports none.
         seconds: Wall clock.
     """
 
@@ -63,7 +63,7 @@ class Part:
     seconds: float
 
     def describe(self) -> str:
-        """The part on one line, for people."""
+        """Return the part on one line, for people."""
         if self.rows is None:
             return f"{self.database}, read in place: {self.sql}"
         rows = "1 row" if self.rows == 1 else f"{self.rows:,} rows"
@@ -72,9 +72,9 @@ class Part:
 
 
 def bytes_scanned(parts: Iterable[Part]) -> int | None:
-    """What the engines say that they read for parts; None where none does."""
-    told = [part.read for part in parts if part.read is not None]
-    return sum(told) if told else None
+    """Return the bytes that the engines report for parts; None if none of them reports any."""
+    reported = [part.read for part in parts if part.read is not None]
+    return sum(reported) if reported else None
 
 
 @dataclass(frozen=True)
@@ -102,11 +102,11 @@ class QueryError:
 
     @property
     def bytes_scanned(self) -> int | None:
-        """What is known to have been read before it failed."""
+        """Return the bytes that are known to have been read before it failed."""
         return bytes_scanned(self.parts)
 
     def describe(self) -> str:
-        """The message with position and suggestions, as shown to people and models."""
+        """Return the message with position and suggestions, as shown to people and models."""
         place = f" (line {self.line}, column {self.column})" if self.line and self.column else ""
         near = f" Did you mean: {', '.join(self.suggestions)}?" if self.suggestions else ""
         more = "".join(f" Also: {text}" for text in self.also)
@@ -127,12 +127,12 @@ class Limits:
     scan: int | None = None
 
     def within(self, seconds: float | None) -> Limits:
-        """The same limits with the wall clock cut to ``seconds`` (a run's remaining time)."""
+        """Return the limits with the wall clock cut to ``seconds`` (a run's remaining time)."""
         return self if seconds is None else replace(self, seconds=max(0.05, min(self.seconds, seconds)))
 
 
 def timed_out(limits: Limits, *, stopped: bool = True) -> QueryError:
-    """The error of a query that was stopped at its time limit, or that the server did not stop."""
+    """Return the error of a query that was stopped at its time limit, or that the server did not stop."""
     end = " and was stopped" if stopped else ": it was cut off, and the server may go on with it"
     message = f"The query did not finish within {limits.seconds:g} s{end}."
     return QueryError(ErrorKind.TIMEOUT, message)
@@ -140,15 +140,15 @@ def timed_out(limits: Limits, *, stopped: bool = True) -> QueryError:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What an engine says of a query before it runs.
+    """An engine's estimate of a query before it runs.
 
     Attributes:
-        bytes: Read by it; None where that cannot be told.
-        rows: Returned by it; None where the engine does not say.
-        billed: Whether ``bytes`` are what it is charged by, not a guess of the planner's.
-        plan: The engine's plan as text, for people; empty where it tells none.
-        parts: What would be read in each database, of a query over several.
-        unknown: Why ``bytes`` cannot be told, as the end of a sentence: "it calls the function f".
+        bytes: Read by it; None if unknown.
+        rows: Returned by it; None if unknown.
+        billed: True if the query is charged by ``bytes``; else they are a guess of the planner.
+        plan: The engine's plan as text, for people; empty if there is none.
+        parts: The parts that would be read, of a query over several databases.
+        unknown: Why ``bytes`` are unknown, as the end of a sentence: "it calls the function f".
     """
 
     bytes: int | None = None
@@ -167,11 +167,11 @@ class QueryResult:
         table: Arrow table; its names need not be unique.
         seconds: Wall clock, queueing excluded.
         truncated: Empty, or the cap that cut the rows: ``rows`` or ``bytes``.
-        bytes_scanned: What the engine says it read (billed); None where it does not say.
-        slot_seconds: Time of its processors that the engine says it took; None where it does not say.
+        bytes_scanned: Bytes that the engine reports it read (billed); None if it reports none.
+        slot_seconds: Processor time that the engine reports; None if it reports none.
         sql: The text that was executed.
-        file: Where the table is kept (Parquet); None where nobody keeps it.
-        parts: What was read in each database, of a query over several.
+        file: The Parquet file of the table; None if it was not written.
+        parts: The parts that were read, of a query over several databases.
     """
 
     table: pa.Table
@@ -190,11 +190,11 @@ class QueryResult:
 
     @property
     def row_count(self) -> int:
-        """Rows kept; a truncated result had at least this many."""
+        """Return the number of rows kept; a truncated result had at least this many."""
         return int(self.table.num_rows)
 
     def preview(self, rows: int = 20) -> list[list[Any]]:
-        """The first ``rows`` rows as JSON-ready Python values."""
+        """Return the first ``rows`` rows as JSON-ready Python values."""
         from quorum.tools.results.values import plain_rows
 
         return plain_rows(self.table.slice(0, rows))

@@ -49,7 +49,7 @@ class SampleRows:
     notes: tuple[str, ...] = ()
 
     def text(self, catalog: Catalog) -> str:
-        """``table(column [value, value], …);`` a line, of the tables and columns that ``catalog`` has.
+        """Return a line for each table that ``catalog`` has: ``table(column [value, value], …);``.
 
         Names and values are written, and quoted, as in schema text. A column whose values say nothing is
         left out: all the same, though there are several, or all empty.
@@ -65,7 +65,7 @@ class SampleRows:
 
     @classmethod
     def from_json(cls, text: str) -> SampleRows:
-        """What ``to_json`` wrote, without the notes."""
+        """Read what ``to_json`` wrote; it has no notes."""
         return cls(json.loads(text) if text else {})
 
 
@@ -78,7 +78,7 @@ async def sample_rows(
     names say that they are private are never read.
 
     Args:
-        agent: Whose account is charged.
+        agent: The account to charge.
         max_tables: No more than this many are read, in the catalog's order.
 
     Raises:
@@ -114,12 +114,12 @@ async def sample_rows(
 
 
 def _dialect(database: Database, table: Table) -> str:
-    """Of the database that holds the table."""
+    """Return the dialect of the database that holds the table."""
     return database.connector.owner(table)[0].dialect
 
 
 def _apart(catalog: Catalog) -> list[Table]:
-    """One table of each that have the same columns, if it has one that may be shown."""
+    """Return one of each tables that have the same columns, if a column may be shown."""
     tables = {tuple((c.name, c.type) for c in t.columns): t for t in reversed(catalog.tables) if _shown(t)}
     return list(reversed(tables.values()))
 

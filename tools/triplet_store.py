@@ -5,13 +5,13 @@ One transaction an expansion, so a killed search loses what it was doing and not
 
 from __future__ import annotations
 
-import fcntl
 import json
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any, Self, get_args
 
+from quorum.knowledge.atomic import lock
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import ConfigurationError
 from quorum.knowledge.triplets import Expansion, Explored, Outcome, Place, Triplet
@@ -56,24 +56,22 @@ class TripletStore:
         path = folder / FILE
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            lock = (folder / "lock").open("ab")
+            lock_file = (folder / "lock").open("ab")
         except OSError as error:
             raise ConfigurationError(f"Cannot write to {folder}: {error.strerror}.") from error
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.close()
+        if not lock(lock_file):
+            lock_file.close()
             raise ConfigurationError(
                 f"{catalog.name} is being explored by another process.", hint="Wait for it, or stop it."
-            ) from None
+            )
         connection: sqlite3.Connection | None = None
         try:
             connection = _connected(path, catalog)
-            return cls(connection, lock)
+            return cls(connection, lock_file)
         except BaseException as error:
             if connection:
                 connection.close()
-            lock.close()
+            lock_file.close()
             if isinstance(error, DAMAGE):
                 raise _unusable(path, error) from error
             raise

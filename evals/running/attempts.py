@@ -254,7 +254,7 @@ class _RunListener:
 
     @property
     def refusals(self) -> set[str]:
-        """Kinds (``quorum.tools.models.base.FailureKind``) of failed model calls that were not repeated
+        """Kinds (``quorum.tools.models.failures.FailureKind``) of failed model calls that were not repeated
         since."""
         return set().union(*self._failures.values())
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from quorum.evals.questions import EvalQuestion
-from quorum.evals.scorers.base import RunSql
 from quorum.graph.options import RunOptions
 from quorum.graph.resources import OpenModels, Resources, open_models, open_resources, read_catalog
 from quorum.knowledge.catalog import Catalog
@@ -40,16 +39,20 @@ Known: TypeAlias = MutableMapping[str, QueryResult | QueryError]
 
 @dataclass(frozen=True)
 class GoldRun:
-    """Runs gold queries, and predictions under the same limits; an ``quorum.evals.scorers.base.Rerun``.
-
-    Raises ``DatabaseUnavailable`` where the connection is lost: the SQL is not at fault.
+    """Runs gold queries, and predictions; a ``quorum.evals.scorers.base.RunSql``.
 
     Attributes:
         known: Outcomes so far; the database's own cache drops large results.
+        judged: Runs predictions under limits of their own; None if they have those of gold.
     """
 
     database: Database
     known: Known = field(default_factory=dict)
+    judged: GoldRun | None = None
+
+    @property
+    def predicted(self) -> GoldRun:
+        return self.judged or self
 
     async def __call__(self, sql: str) -> QueryResult | QueryError:
         """Run a query, the same one once; what fails comes back as a value."""
@@ -57,18 +60,10 @@ class GoldRun:
             self.known[sql] = _reached(await execute(self.database, sql, agent=GOLD))
         return self.known[sql]
 
-    async def anew(self, sql: str) -> QueryResult | QueryError:
+    async def again(self, sql: str) -> QueryResult | QueryError:
         """Run a query even if its outcome is known, which stays as it is."""
         fresh = replace(self.database, cache=QueryCache())
         return _reached(await execute(fresh, sql, agent=GOLD))
-
-
-@dataclass(frozen=True, kw_only=True)
-class JudgingRun(GoldRun):
-    """Runs gold queries and, beside them, those that are judged; an
-    ``quorum.evals.scorers.base.Predicting``."""
-
-    predicted: GoldRun
 
 
 def _reached(outcome: QueryResult | QueryError) -> QueryResult | QueryError:
@@ -214,10 +209,8 @@ async def _ended(task: asyncio.Task[Any]) -> bool:
     return not task.cancelled() and task.exception() is None
 
 
-def run_on(database: OpenDatabase, question: EvalQuestion, known: Known) -> RunSql | None:
-    """Runs SQL for one verdict, the same SQL once; None where the question's database is not live.
-
-    What it returns raises ``DatabaseUnavailable`` where the connection is lost: that is no fault of the SQL.
+def run_on(database: OpenDatabase, question: EvalQuestion, known: Known) -> GoldRun | None:
+    """Return what runs SQL for one verdict; None where the question's database is not live.
 
     Args:
         known: The question's gold results, which every verdict asks for again. What the prediction returns,
@@ -226,4 +219,4 @@ def run_on(database: OpenDatabase, question: EvalQuestion, known: Known) -> RunS
     if not question.live:
         return None
     own = replace(database.gold, limits=database.limits, cache=QueryCache())
-    return JudgingRun(database.gold, known, predicted=GoldRun(own, ChainMap({}, known)))
+    return GoldRun(database.gold, known, GoldRun(own, ChainMap({}, known)))

@@ -25,7 +25,7 @@ from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.knowledge.schema.render import render
 from quorum.knowledge.search.columns import ColumnIndex
 from quorum.knowledge.search.index import Embedder
-from quorum.tools.models.embedding_cache import CachedEmbedder
+from quorum.tools.models.embeddings import CachedEmbedder
 from quorum.tools.sql.linking import Linked, prune
 
 if TYPE_CHECKING:

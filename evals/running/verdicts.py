@@ -13,7 +13,7 @@ from quorum.evals.questions import EvalQuestion
 from quorum.evals.records import Asking, CandidateRow, ReadingRow, Record
 from quorum.evals.running.databases import Known, OpenDatabase, run_on
 from quorum.evals.running.linking import linking_of
-from quorum.evals.scorers.base import Prediction, Scorer, Verdict, predicted_by, unscorable
+from quorum.evals.scorers.base import Prediction, Scorer, Verdict
 from quorum.evals.tables import NoPandas
 from quorum.graph.answer import Answer, AnswerCandidate, AnswerReading
 from quorum.knowledge.errors import (
@@ -150,25 +150,24 @@ class _Verdicts:
     async def of_query(self, sql: str) -> Verdict:
         """The verdict on a query of which no result is kept: it is run, within the limits of the judged."""
         run = run_on(self.database, self.question, self._gold)
-        outcome = await predicted_by(run)(sql) if run else None
+        outcome = await run.predicted(sql) if run else None
         if not isinstance(outcome, QueryResult):
             return await self.of("", "")
         return await self._scored(Prediction(sql, outcome.table, bool(outcome.truncated)))
 
     async def _scored(self, prediction: Prediction) -> Verdict:
-        metrics = self.scorer.metrics
         if prediction.result is None and not self.question.live:
-            return unscorable(metrics, NOT_HERE, "not_live")
+            return self.scorer.unscorable(NOT_HERE, "not_live")
         try:
             run = run_on(self.database, self.question, self._gold)
             return await self.scorer.score(self.question, prediction, run)
         except (NoPandas, DatabaseUnavailable):
             raise
         except QuorumError as error:
-            return unscorable(metrics, str(error), "fails")
+            return self.scorer.unscorable(str(error), "fails")
         except Exception as error:  # noqa: BLE001 - a fault of a scorer must not lose the answer
             self.fault = self.fault or message_of(error)
-            return unscorable(metrics, "The scorer failed.", "ok")
+            return self.scorer.unscorable("The scorer failed.", "ok")
 
 
 async def _chosen(asking: Asking, answer: Answer, verdicts: _Verdicts) -> Asking:
@@ -248,7 +247,7 @@ REQUEST = "request"
 """The endpoint refused the request because of its content (400, 413, 422) or length; it is available."""
 
 REFUSALS = {"request", "too_long"}
-"""Values of ``quorum.tools.models.base.FailureKind`` that say so."""
+"""Values of ``quorum.tools.models.failures.FailureKind`` that say so."""
 
 OUTSIDE = (ModelUnavailable, DatabaseUnavailable, MalformedReply, BudgetExceeded)
 """Errors outside of Quorum: starting the run over would not help."""
@@ -258,7 +257,7 @@ def kind_of(error: Exception, refusals: Collection[str] = ()) -> str:
     """The kind of an error that ended a run without an answer.
 
     Args:
-        refusals: Why model calls of the run failed (``quorum.tools.models.base.FailureKind``).
+        refusals: Why model calls of the run failed (``quorum.tools.models.failures.FailureKind``).
     """
     match error:
         case ModelUnavailable():

@@ -24,18 +24,8 @@ from typing import Any
 
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.reports.format import count
-from quorum.evals.scorers.base import (
-    EX,
-    GoldCheck,
-    Metric,
-    Prediction,
-    RunSql,
-    Scorer,
-    Verdict,
-    unscorable,
-)
-from quorum.evals.scorers.gold_check import check_queries
-from quorum.evals.scorers.rows import NoRows, Pair, Rows, given_by, run_rows
+from quorum.evals.scorers.base import EX, GoldCheck, Metric, RunSql, Verdict
+from quorum.evals.scorers.rows import Given, NoRows, Pair, Rows, RowsScorer, run_rows
 from quorum.evals.scorers.spider1 import order_counts
 
 AMBIGUOUS, PLAIN = "ambiguous", "plain"
@@ -44,8 +34,8 @@ AMBIGUOUS, PLAIN = "ambiguous", "plain"
 RECALL, ALL_FOUND, PRECISION, FALSE_ALARM = "recall", "all_found", "precision", "false_alarm"
 
 
-class AmbrosiaScorer(Scorer):
-    """Judges SQL by executing it, whatever result comes with it; else a result."""
+class AmbrosiaScorer(RowsScorer):
+    """Judges by the cells, and what an answer shows by the readings that it meets."""
 
     metrics = (
         Metric(EX, "EX", "The answer itself has the result of some gold query."),
@@ -70,17 +60,13 @@ class AmbrosiaScorer(Scorer):
     rules = "AMBROSIA's match of results (saparina/ambrosia, src/evaluation/metrics.py of 2024)"
     by_reading = True
 
-    async def score(self, question: EvalQuestion, prediction: Prediction, run: RunSql | None) -> Verdict:
-        if run is None:
-            return unscorable(self.metrics, "the database is not here", "not_live")
-        given = await given_by(self, prediction, question)
-        if isinstance(given, Verdict):
-            return given
+    async def judged(self, question: EvalQuestion, given: Given, run: RunSql) -> Verdict:
+        """Judge by all gold queries."""
         pairs = []
         for gold in question.gold_sql:
-            pair = await given.against(gold, run, str)
+            pair = await given.against(gold, run)
             if isinstance(pair, NoRows):  # the official program stops there, too
-                return unscorable(self.metrics, pair.reason, "fails")
+                return self.unscorable(pair.reason, "fails")
             pairs.append(pair)
         met = await asyncio.to_thread(_met, question.gold_sql, pairs)
         verdict = Verdict(
@@ -107,8 +93,8 @@ class AmbrosiaScorer(Scorer):
         }
 
     async def verify(self, question: EvalQuestion, run: RunSql | None) -> GoldCheck:
-        """As ``check_queries``; each gold query must run and give another result than the others."""
-        check = await check_queries(self, question, run)
+        """Check too that each gold query runs and gives another result than the others."""
+        check = await super().verify(question, run)
         if check.state != "ok" or run is None:
             return check
         rows = [await run_rows(run, sql) for sql in question.gold_sql]
@@ -124,7 +110,7 @@ class AmbrosiaScorer(Scorer):
 
 
 def same(found: Rows, gold: Rows, *, ordered: bool) -> bool:
-    """Whether a result is the gold's, as the official program has it.
+    """Return True if a result is the gold's, as the official program has it.
 
     Args:
         ordered: The gold says in which order its rows come.
@@ -141,14 +127,14 @@ def same(found: Rows, gold: Rows, *, ordered: bool) -> bool:
 
 
 def _rank(value: Any) -> tuple[int, float, str]:
-    """NULL first, then numbers, then all others by their text."""
+    """Sort NULL first, then numbers, then all others by their text."""
     if value is None:
         return 0, 0.0, ""
     return (1, float(value), "") if isinstance(value, int | float) else (2, 0.0, str(value))
 
 
 def _met(golds: Sequence[str], pairs: Sequence[Pair]) -> tuple[int, ...]:
-    """Places of the gold queries whose result was found."""
+    """Return the places of the gold queries whose result was found."""
     return tuple(
         place
         for place, (sql, pair) in enumerate(zip(golds, pairs, strict=True))
@@ -157,7 +143,7 @@ def _met(golds: Sequence[str], pairs: Sequence[Pair]) -> tuple[int, ...]:
 
 
 def _nearest(pairs: Sequence[Pair]) -> int:
-    """Rows of the gold result that is nearest to the prediction's in their number."""
+    """Return the rows of the gold result that is nearest to the prediction's in their number."""
     found = pairs[0].found
     rows = len(found) if isinstance(found, list) else 0
     return min((len(pair.gold) for pair in pairs), key=lambda gold: abs(gold - rows))

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 
 from quorum.evals.questions import EvalQuestion
 from quorum.tools.query import QueryError, QueryResult
@@ -14,35 +14,21 @@ from quorum.tools.query import QueryError, QueryResult
 if TYPE_CHECKING:
     import pyarrow as pa
 
-RunSql: TypeAlias = Callable[[str], Awaitable[QueryResult | QueryError]]
-"""Runs SQL on the question's database through ``quorum.tools.execute``; the same SQL runs once. Raises
-``DatabaseUnavailable`` where the connection is lost."""
 
+class RunSql(Protocol):
+    """Runs SQL on the question's database through ``quorum.tools.execute``; the same SQL runs once.
 
-@runtime_checkable
-class Rerun(Protocol):
-    """A ``RunSql`` that can also repeat a query."""
+    What it returns raises ``DatabaseUnavailable`` where the connection is lost: the SQL is not at fault.
+    """
 
     def __call__(self, sql: str) -> Awaitable[QueryResult | QueryError]: ...
 
-    def anew(self, sql: str) -> Awaitable[QueryResult | QueryError]:
-        """Run SQL again, even if its outcome is known."""
-
-
-@runtime_checkable
-class Predicting(Protocol):
-    """A ``RunSql`` for gold that runs what is judged under limits of its own."""
-
-    def __call__(self, sql: str) -> Awaitable[QueryResult | QueryError]: ...
+    def again(self, sql: str) -> Awaitable[QueryResult | QueryError]:
+        """Run SQL even if its outcome is known."""
 
     @property
     def predicted(self) -> RunSql:
-        """Runs predictions; what gold has returned is not run again."""
-
-
-def predicted_by(run: RunSql) -> RunSql:
-    """The runner of predictions that belongs to ``run``, which runs gold."""
-    return run.predicted if isinstance(run, Predicting) else run
+        """Runs predictions, under limits of their own; what gold has returned is not run again."""
 
 
 EX = "ex"
@@ -110,7 +96,7 @@ class Verdict:
 
     @property
     def match(self) -> bool | None:
-        """Whether the answer is right; None if unknown."""
+        """True if the answer is right; None if unknown."""
         value = self.metrics.get(EX)
         return None if value is None else value >= 1.0
 
@@ -123,13 +109,11 @@ class GoldCheck:
         state: Of the gold.
         reason: For people; empty if all is well.
         rows: Of the first gold result; None if there is none.
-        seconds: That the gold queries took.
     """
 
     state: GoldState
     reason: str = ""
     rows: int | None = None
-    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -139,14 +123,12 @@ class Scorer(ABC):
     Attributes:
         metrics: Declared, ``ex`` first.
         rules: Where the rules come from, for reports: program and date.
-        needs_sql: Judging a prediction needs its SQL; a result alone is not enough.
         by_reading: The gold queries of a question are one for each of its right readings, not different
             ways to the same.
     """
 
     metrics: ClassVar[tuple[Metric, ...]]
     rules: ClassVar[str]
-    needs_sql: ClassVar[bool] = False
     by_reading: ClassVar[bool] = False
 
     @abstractmethod
@@ -158,7 +140,7 @@ class Scorer(ABC):
         """
 
     def of_shown(self, question: EvalQuestion, shown: Sequence[Verdict]) -> Mapping[str, float | None]:  # noqa: ARG002 - most judge the answer alone
-        """The metrics that judge all results that an answer shows; they take the place of its verdict's.
+        """Return the metrics that judge all results that an answer shows, in place of its verdict's.
 
         Args:
             shown: The verdict on the answer, then those on its other readings' results.
@@ -166,21 +148,46 @@ class Scorer(ABC):
         return {}
 
     def gold_files(self, question: EvalQuestion) -> tuple[Path, ...]:  # noqa: ARG002 - most have none
-        """The files with the question's gold; their content is a part of the question."""
+        """Return the files with the question's gold; their content is a part of the question."""
         return ()
 
-    @abstractmethod
+    def executed(self, sql: str) -> str:
+        """Return the text that is executed for a gold query."""
+        return sql
+
     async def verify(self, question: EvalQuestion, run: RunSql | None) -> GoldCheck:
-        """Whether the question's gold can be reproduced here, and scores as a match of itself."""
+        """Check that the question's gold can be reproduced here, and scores as a match of itself."""
+        from quorum.evals.scorers.gold_check import check_queries
+
+        return await check_queries(self, question, run)
+
+    def wrong(self, reason: str, gold: GoldState = "ok", gold_rows: int | None = None) -> Verdict:
+        """Return the verdict on a prediction that has no result: 0 in every metric."""
+        return Verdict({metric.name: 0.0 for metric in self.metrics}, reason, gold, gold_rows)
+
+    def unscorable(self, reason: str, gold: GoldState) -> Verdict:
+        """Return the verdict where the gold is unusable: no metric is defined."""
+        return Verdict({metric.name: None for metric in self.metrics}, reason, gold)
+
+    def without_gold(self, question: EvalQuestion, run: RunSql | None) -> Verdict | None:
+        """Return the verdict where there are no gold queries, or no database to run them on; else None."""
+        if not question.gold_sql:
+            return self.unscorable("the question has no gold SQL", "missing")
+        return None if run else self.unscorable("the database is not here", "not_live")
 
 
-def wrong(
-    metrics: tuple[Metric, ...], reason: str, gold: GoldState = "ok", gold_rows: int | None = None
-) -> Verdict:
-    """The verdict on a prediction that has no result: 0 in every metric."""
-    return Verdict({metric.name: 0.0 for metric in metrics}, reason, gold, gold_rows)
+Gold = TypeVar("Gold")
 
 
-def unscorable(metrics: tuple[Metric, ...], reason: str, gold: GoldState) -> Verdict:
-    """The verdict where the gold is unusable: no metric is defined."""
-    return Verdict({metric.name: None for metric in metrics}, reason, gold)
+def best_of(
+    golds: Sequence[Gold], grade: Callable[[Gold], int], distance: Callable[[Gold], int]
+) -> tuple[int, Gold]:
+    """Return the best grade that a prediction has against accepted results, and the result that gives it.
+
+    Args:
+        grade: 2 if the result is the gold's, 1 if it has the gold's and more, 0 if it is another.
+        distance: Decides between golds of grade 0: the least wins.
+    """
+    grades = [grade(gold) for gold in golds]
+    best = max(grades)
+    return best, golds[grades.index(best)] if best else min(golds, key=distance)

@@ -17,27 +17,14 @@ from __future__ import annotations
 import asyncio
 
 from quorum.evals.questions import EvalQuestion
-from quorum.evals.scorers.base import (
-    EX,
-    GoldCheck,
-    Metric,
-    Prediction,
-    RunSql,
-    Scorer,
-    Verdict,
-    unscorable,
-)
-from quorum.evals.scorers.gold_check import check_queries
-from quorum.evals.scorers.rows import Given, NoRows, Pair, Rows, given_by
+from quorum.evals.scorers.base import EX, GoldState, Metric, RunSql, Verdict
+from quorum.evals.scorers.rows import Given, NoRows, Rows, RowsScorer
 
 SOFT_F1 = "soft_f1"
 
 
-class BirdScorer(Scorer):
-    """Judges the SQL of a prediction by executing it, whatever result comes with it; else its result.
-
-    A CSV file is compared loosely: numbers by their value, the empty text as NULL.
-    """
+class BirdScorer(RowsScorer):
+    """Judges by set match and soft F1."""
 
     metrics = (
         Metric(EX, "EX", "Execution accuracy: the set of rows is the gold's (bird-bench)."),
@@ -49,43 +36,31 @@ class BirdScorer(Scorer):
     )
     rules = "BIRD's set match and soft F1 (bird-bench/mini_dev)"
 
-    async def score(self, question: EvalQuestion, prediction: Prediction, run: RunSql | None) -> Verdict:
-        if run is None:
-            return unscorable(self.metrics, "the database is not here", "not_live")
-        given = await given_by(self, prediction, question)
-        if isinstance(given, Verdict):
-            return given
-        verdicts = [await self._against(gold, given, run) for gold in question.gold_sql]
-        return max(verdicts, key=_rank)
-
-    async def verify(self, question: EvalQuestion, run: RunSql | None) -> GoldCheck:
-        return await check_queries(self, question, run)
+    async def judged(self, question: EvalQuestion, given: Given, run: RunSql) -> Verdict:
+        """Judge by the gold query that is met best."""
+        return max([await self._against(gold, given, run) for gold in question.gold_sql], key=_rank)
 
     async def _against(self, gold: str, given: Given, run: RunSql) -> Verdict:
-        """The verdict by one gold query."""
-        pair = await given.against(gold, run, str)
+        """Judge by one gold query."""
+        pair = await given.against(gold, run)
         if isinstance(pair, NoRows):
-            return unscorable(self.metrics, pair.reason, "fails")
-        match, likeness, reason = await asyncio.to_thread(_compared, pair)
-        return Verdict({EX: match, SOFT_F1: likeness}, reason, "ok" if pair.gold else "empty", len(pair.gold))
-
-
-def _compared(pair: Pair) -> tuple[float, float, str]:
-    """EX, soft F1, and how the results differ."""
-    if isinstance(pair.found, NoRows):
-        return 0.0, 0.0, pair.found.reason
-    reason = set_difference(pair.gold, pair.found)
-    return float(not reason), soft_f1(pair.gold, pair.found), reason
+            return self.unscorable(pair.reason, "fails")
+        state: GoldState = "ok" if pair.gold else "empty"
+        if isinstance(pair.found, NoRows):
+            return self.wrong(pair.found.reason, state, len(pair.gold))
+        reason = await asyncio.to_thread(set_difference, pair.gold, pair.found)
+        likeness = await asyncio.to_thread(soft_f1, pair.gold, pair.found)
+        return Verdict({EX: float(not reason), SOFT_F1: likeness}, reason, state, len(pair.gold))
 
 
 def _rank(verdict: Verdict) -> tuple[float, ...]:
-    """Better verdicts are larger; those that are not defined are the least."""
+    """Return a key by which better verdicts are larger; those that are not defined are the least."""
     values = (verdict.metrics[name] for name in (EX, SOFT_F1))
     return tuple(-1.0 if value is None else value for value in values)
 
 
 def set_difference(gold: Rows, found: Rows) -> str:
-    """How the set of rows differs from the gold's, in words; empty if they are the same.
+    """Return how the set of rows differs from the gold's, in words; "" if they are the same.
 
     Order and repetition of rows do not count; order of columns does, their names do not.
     """
@@ -97,7 +72,7 @@ def set_difference(gold: Rows, found: Rows) -> str:
 
 
 def soft_f1(gold: Rows, found: Rows) -> float:
-    """F1 of the cells, rows paired by their place once repeated ones are left out, 0 to 1.
+    """Return the F1 of the cells, rows paired by their place once repeated ones are left out, 0 to 1.
 
     Within a pair, each value of one row is looked for anywhere in the other, and weighs one part in the
     number of the gold's columns; a row without a partner weighs 1. Two empty results score 1.

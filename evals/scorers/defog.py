@@ -45,38 +45,13 @@ import pyarrow as pa
 
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.reports.format import count
-from quorum.evals.scorers.base import (
-    EX,
-    GoldCheck,
-    GoldState,
-    Metric,
-    Prediction,
-    RunSql,
-    Scorer,
-    Verdict,
-    predicted_by,
-    unscorable,
-    wrong,
-)
-from quorum.evals.scorers.gold_check import check_queries
+from quorum.evals.scorers.base import EX, GoldState, Metric, Prediction, RunSql, Scorer, Verdict, best_of
 from quorum.evals.scorers.rows import NoRows, given_rows, run_rows, whole
 from quorum.evals.tables import NULLS, Frame, cells, frame_of, read_frame
 from quorum.tools.results.files import csv_lines
 
 EXACT = "exact"
 """Name of the metric that wants the same result, without a column more."""
-
-
-@dataclass(frozen=True)
-class _Found:
-    """A prediction's SQL or result.
-
-    Attributes:
-        sql: Empty if only a result is there.
-    """
-
-    grid: Grid
-    sql: str = ""
 
 
 class DefogScorer(Scorer):
@@ -101,74 +76,61 @@ class DefogScorer(Scorer):
     rules = "defog's exact and subset match (defog-ai/sql-eval, eval/eval.py of 2025)"
 
     async def score(self, question: EvalQuestion, prediction: Prediction, run: RunSql | None) -> Verdict:
-        if not question.gold_sql:
-            return unscorable(self.metrics, "the question has no gold SQL", "missing")
-        if run is None:
-            return unscorable(self.metrics, "the database is not here", "not_live")
-        golds, failed = [], ""
-        for sql in question.gold_sql:
-            gold = await _executed(sql, run, read=_is_read(prediction))
-            if isinstance(gold, NoRows):
-                failed = failed or f"the gold SQL does not run: {gold.reason}"
-            else:
-                golds.append(gold)
+        unusable = self.without_gold(question, run)
+        if unusable or not run:
+            return unusable or self.unscorable("the database is not here", "not_live")
+        as_read = isinstance(prediction.result, Path) and not prediction.sql
+        every = [await _executed(sql, run, as_read=as_read) for sql in question.gold_sql]
+        golds = [gold for gold in every if isinstance(gold, Grid)]
         if not golds:
-            return unscorable(self.metrics, failed, "fails")
+            reason = next(gold.reason for gold in every if isinstance(gold, NoRows))
+            return self.unscorable(f"the gold SQL does not run: {reason}", "fails")
         found = await _found(prediction, run)
         if isinstance(found, NoRows):
-            return wrong(self.metrics, found.reason, _state(golds), golds[0].rows)
-        return await asyncio.to_thread(self._judged, question, found, golds)
+            return self.wrong(found.reason, _state(golds), golds[0].rows)
+        return await asyncio.to_thread(self._judged, question, found, prediction.sql, golds)
 
-    async def verify(self, question: EvalQuestion, run: RunSql | None) -> GoldCheck:
-        return await check_queries(self, question, run)
-
-    def _judged(self, question: EvalQuestion, found: _Found, golds: Sequence[Grid]) -> Verdict:
-        """The verdict by the accepted query that is met best, exactly rather than as a subset."""
+    def _judged(self, question: EvalQuestion, found: Grid, sql: str, golds: Sequence[Grid]) -> Verdict:
+        """Judge by the accepted query that is met best, exactly rather than as a subset."""
         category, query = question.extra.get("category", ""), question.extra.get("query", "")
         ordered = asks_for_order(category, question.question)
-        state = _state(golds)
-        for gold in golds:
-            if exact(gold, found.grid, ordered=ordered, gold_sql=query, found_sql=found.sql):
-                return Verdict({EX: 1.0, EXACT: 1.0}, "", state, gold.rows)
-        for gold in golds:
-            if subset(gold, found.grid, ordered=ordered):
-                return Verdict({EX: 1.0, EXACT: 0.0}, "has the gold's columns, not exactly", state, gold.rows)
-        nearest = min(golds, key=lambda gold: abs(gold.rows - found.grid.rows))
-        return Verdict({EX: 0.0, EXACT: 0.0}, _difference(found.grid, nearest), state, nearest.rows)
+
+        def grade(gold: Grid) -> int:
+            if exact(gold, found, ordered=ordered, gold_sql=query, found_sql=sql):
+                return 2
+            return int(subset(gold, found, ordered=ordered))
+
+        best, gold = best_of(golds, grade, lambda gold: abs(gold.rows - found.rows))
+        reasons = {2: "", 1: "has the gold's columns, not exactly"}
+        reason = reasons[best] if best else _difference(found, gold)
+        return Verdict({EX: float(best > 0), EXACT: float(best == 2)}, reason, _state(golds), gold.rows)
 
 
 def _state(golds: Sequence[Grid]) -> GoldState:
     return "ok" if any(gold.rows for gold in golds) else "empty"
 
 
-def _is_read(prediction: Prediction) -> bool:
-    """Whether what is judged is read from a CSV file; the gold is read alike then."""
-    return isinstance(prediction.result, Path) and not prediction.sql
-
-
-async def _found(prediction: Prediction, run: RunSql) -> _Found | NoRows:
-    """What is judged of a prediction."""
+async def _found(prediction: Prediction, run: RunSql) -> Grid | NoRows:
+    """Return what is judged of a prediction."""
     result = prediction.result
     if prediction.sql:
-        grid = await _executed(prediction.sql, predicted_by(run))
-        return grid if isinstance(grid, NoRows) else _Found(grid, prediction.sql)
+        return await _executed(prediction.sql, run.predicted)
     if isinstance(result, Path) and not prediction.truncated:
-        frame = await asyncio.to_thread(read_frame, result, nulls=NULLS)
-        return _Found(Grid.of_frame(frame))
+        return Grid.of_frame(await asyncio.to_thread(read_frame, result, nulls=NULLS))
     rows = await given_rows(prediction)
     names = result.column_names if isinstance(result, pa.Table) else ()
-    return rows if isinstance(rows, NoRows) else _Found(Grid.of_rows(names, rows))
+    return rows if isinstance(rows, NoRows) else Grid.of_rows(names, rows)
 
 
-async def _executed(sql: str, run: RunSql, *, read: bool = False) -> Grid | NoRows:
-    """The result of a query; as a CSV file would give it if ``read``."""
+async def _executed(sql: str, run: RunSql, *, as_read: bool = False) -> Grid | NoRows:
+    """Return the result of a query; ``as_read``: as it would be read from a CSV file."""
     outcome = whole(await run(sql))
     if isinstance(outcome, NoRows):
         return outcome
     rows = await run_rows(run, sql)
     if isinstance(rows, NoRows):
         return rows
-    if not read:
+    if not as_read:
         return await asyncio.to_thread(Grid.of_rows, outcome.columns, rows)
     frame = await asyncio.to_thread(lambda: frame_of("".join(csv_lines(outcome.table)), nulls=NULLS))
     return Grid.of_frame(frame)
@@ -193,7 +155,7 @@ NO_NAMES = frozenset({"desc", "asc", "nulls", "last", "first", "limit"})
 
 
 def accepted_queries(text: str) -> list[str]:
-    """The queries that a question's ``query`` stands for, in the order in which they are tried.
+    """Return the queries that a question's ``query`` stands for, in the order in which they are tried.
 
     They are separated by semicolons. Of the columns in the first pair of braces any subset but the empty
     one may be shown, smaller ones first, and ``GROUP BY {}`` behind it stands for the same columns.
@@ -215,7 +177,7 @@ def accepted_queries(text: str) -> list[str]:
 
 
 def asks_for_order(category: str, question: str) -> bool:
-    """Whether the order of rows counts (rule 3)."""
+    """Return True if the order of rows counts (rule 3)."""
     return category == "order_by" or bool(ORDER_WORDS.search(question))
 
 
@@ -233,17 +195,17 @@ class Grid:
 
     @classmethod
     def of(cls, names: Sequence[str], columns: Iterable[Sequence[Any]]) -> Grid:
-        """A grid of columns as they come; names may repeat."""
+        """Make a grid of columns as they come; names may repeat."""
         return cls(_unique(names), tuple(_as_held(list(column)) for column in columns))
 
     @classmethod
     def of_rows(cls, names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> Grid:
-        """A grid of rows as a database gives them."""
+        """Make a grid of rows as a database gives them."""
         return cls.of(names, zip(*rows, strict=True) if rows else [() for _ in names])
 
     @classmethod
     def of_frame(cls, frame: Frame) -> Grid:
-        """A grid of what was read from a CSV file."""
+        """Make a grid of what was read from a CSV file."""
         return cls.of(frame.names, map(cells, frame.columns))
 
     @property
@@ -252,7 +214,7 @@ class Grid:
 
 
 def exact(gold: Grid, found: Grid, *, ordered: bool, gold_sql: str = "", found_sql: str = "") -> bool:
-    """Whether two results are the same (rule 1).
+    """Return True if two results are the same (rule 1).
 
     Args:
         ordered: See ``asks_for_order``.
@@ -266,7 +228,7 @@ def exact(gold: Grid, found: Grid, *, ordered: bool, gold_sql: str = "", found_s
 
 
 def subset(gold: Grid, found: Grid, *, ordered: bool) -> bool:
-    """Whether the gold's columns are all in a result (rule 2)."""
+    """Return True if the gold's columns are all in a result (rule 2)."""
     if not gold.rows:
         return False
     free = {index: _sorted(column) for index, column in enumerate(found.columns)}
@@ -288,13 +250,13 @@ def _shape(grid: Grid) -> tuple[int, int]:
 
 
 def _has_nan(grid: Grid) -> bool:
-    """Whether pandas would hold a NULL as NaN: it stands in a column of numbers."""
+    """Return True if pandas would hold a NULL as NaN: in a column of numbers."""
     types = ({type(value) for value in column} for column in grid.columns)
     return any(type(None) in kinds and float in kinds and str not in kinds for kinds in types)
 
 
 def _as_held(column: Cells) -> Cells:
-    """Whole numbers as doubles where NULL or a double stands among them."""
+    """Return whole numbers as doubles where NULL or a double stands among them."""
     kinds = {type(value) for value in column}
     if int in kinds and kinds <= {int, float, type(None)} and len(kinds) > 1:
         return [None if value is None else float(value) for value in column]
@@ -302,7 +264,7 @@ def _as_held(column: Cells) -> Cells:
 
 
 def _unique(names: Sequence[str]) -> tuple[str, ...]:
-    """Names that repeat with their places added."""
+    """Return names, those that repeat with their places added."""
     counts = Counter(names)
     return tuple(f"{name}_{place}" if counts[name] > 1 else name for place, name in enumerate(names))
 
@@ -318,7 +280,7 @@ def _sorted(column: Cells) -> Cells:
 
 
 def _agree(first: Cells, second: Cells) -> bool:
-    """Whether two columns are the same cell by cell, numbers within the tolerance."""
+    """Return True if two columns are the same cell by cell, numbers within the tolerance."""
     if len(first) != len(second):
         return False
     if first == second:
@@ -338,7 +300,7 @@ def _close(a: Any, b: Any) -> bool:
 
 
 def _normalised(grid: Grid, ordered: bool, sql: str = "") -> Grid:
-    """The grid without duplicate rows, its columns and rows arranged as rules 1 and 3 say."""
+    """Return the grid without duplicate rows, its columns and rows arranged as rules 1 and 3 say."""
     rows = list(dict.fromkeys(zip(*grid.columns, strict=True)))
     place = {name: index for index, name in enumerate(grid.names)}
     by = shown = sorted(grid.names)
@@ -356,13 +318,13 @@ def _normalised(grid: Grid, ordered: bool, sql: str = "") -> Grid:
 
 
 def _order_words(sql: str) -> list[str]:
-    """The words after the first ORDER BY that something ends, without the tables before the columns."""
+    """Return the words after the first ORDER BY that something ends, without tables' names."""
     found = ORDER_KEY.search(sql)
     return [word.rsplit(".", 1)[-1].replace("(", "") for word in found[1].split()] if found else []
 
 
 def _arranged(rows: list[tuple[Any, ...]], place: int, ascending: bool) -> list[tuple[Any, ...]]:
-    """Rows sorted by one column; those that tie keep their order, NULL comes last."""
+    """Return rows sorted by one column; those that tie keep their order, NULL comes last."""
     known = [row for row in rows if row[place] is not None]
     known.sort(key=lambda row: _rank(row[place]), reverse=not ascending)
     return known + [row for row in rows if row[place] is None]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from sqlglot import exp
 
 from quorum.evals.questions import EvalQuestion
-from quorum.evals.scorers.base import GoldCheck, GoldState, Prediction, Rerun, RunSql, Scorer
+from quorum.evals.scorers.base import GoldCheck, GoldState, Prediction, RunSql, Scorer
 from quorum.tools.query import QueryError, QueryResult
 from quorum.tools.results.canonical import blank_reason
 from quorum.tools.results.compare import equal
@@ -32,33 +32,29 @@ MOMENTS = frozenset(
 WORDS = frozenset({"now", "today", "tomorrow", "yesterday"})
 
 
-async def check_queries(
-    scorer: Scorer, question: EvalQuestion, run: RunSql | None, text: Callable[[str], str] = str
-) -> GoldCheck:
-    """The state of a question whose gold is accepted queries, one or several.
+async def check_queries(scorer: Scorer, question: EvalQuestion, run: RunSql | None) -> GoldCheck:
+    """Return the state of a question whose gold is accepted queries, one or several.
 
     ``fails``: none runs. ``differs``: the result of one that runs is no match by the scorer's rules, or the
     first that runs gives something else when it is run again. ``empty``: all that run return no row. Else
     it is ``ok``, and the reason says which queries fail and what the results depend on besides the data.
-
-    Args:
-        text: What is executed for a query.
     """
     if not question.gold_sql:
         return GoldCheck("missing", "the question has no gold SQL")
     if run is None:
         return GoldCheck("not_live", "the database is not here")
-    outcomes = [(sql, await run(text(sql))) for sql in question.gold_sql]
+    outcomes = [(sql, await run(scorer.executed(sql))) for sql in question.gold_sql]
     ran = [(sql, outcome) for sql, outcome in outcomes if isinstance(outcome, QueryResult)]
-    seconds = sum(outcome.seconds for _, outcome in ran)
     notes = list(_failures([outcome for _, outcome in outcomes]))
-    notes += _dependence(map(text, question.gold_sql), question.dialect, [outcome for _, outcome in ran])
+    notes += _dependence(
+        map(scorer.executed, question.gold_sql), question.dialect, [outcome for _, outcome in ran]
+    )
     if not ran:
-        return GoldCheck("fails", "; ".join(notes), seconds=seconds)
-    state, reason = await _matched(scorer, question, run, ran, text)
+        return GoldCheck("fails", "; ".join(notes))
+    state, reason = await _matched(scorer, question, run, ran)
     if state == "ok" and not any(outcome.row_count for _, outcome in ran):
         state = "empty"
-    return GoldCheck(state, "; ".join(filter(None, [reason, *notes])), ran[0][1].row_count, seconds)
+    return GoldCheck(state, "; ".join(filter(None, [reason, *notes])), ran[0][1].row_count)
 
 
 async def _matched(
@@ -66,11 +62,10 @@ async def _matched(
     question: EvalQuestion,
     run: RunSql,
     ran: Sequence[tuple[str, QueryResult]],
-    text: Callable[[str], str],
 ) -> tuple[GoldState, str]:
     """``ok``, or why the results cannot be trusted."""
     sql, first = ran[0]
-    again = await (run.anew(text(sql)) if isinstance(run, Rerun) else run(text(sql)))
+    again = await run.again(scorer.executed(sql))
     if isinstance(again, QueryError):
         return "differs", f"a second run fails: {again.describe()}"
     if not equal(first.table, again.table):

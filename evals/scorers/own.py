@@ -29,11 +29,8 @@ from quorum.evals.scorers.base import (
     RunSql,
     Scorer,
     Verdict,
-    predicted_by,
-    unscorable,
-    wrong,
+    best_of,
 )
-from quorum.evals.scorers.gold_check import check_queries
 from quorum.evals.scorers.rows import NoRows, whole
 from quorum.evals.tables import read_csv, read_table
 from quorum.knowledge.errors import QuorumError
@@ -46,7 +43,7 @@ if TYPE_CHECKING:
 
 CONTAINS = "contains"
 """Name of the metric that allows further columns."""
-REASONS = {"equal": "", "contains": "has the gold's columns, and more"}
+GRADES = {"equal": 2, "contains": 1}
 
 
 @dataclass(frozen=True)
@@ -81,7 +78,7 @@ class OwnScorer(Scorer):
             return golds
         found = await _result(prediction, run)
         if isinstance(found, str):
-            return wrong(self.metrics, found, _state(golds), golds[0].table.num_rows)
+            return self.wrong(found, _state(golds), golds[0].table.num_rows)
         return await asyncio.to_thread(_judged, found, golds)
 
     def gold_files(self, question: EvalQuestion) -> tuple[Path, ...]:
@@ -89,7 +86,7 @@ class OwnScorer(Scorer):
         return (Path(file),) if file else ()
 
     async def verify(self, question: EvalQuestion, run: RunSql | None) -> GoldCheck:
-        """As ``check_queries``; where there is a result file, that is what the queries must give.
+        """Check too that the queries give what is in the result file, if there is one.
 
         ``missing`` is also the state of a result file without SQL: nothing could reproduce it.
         """
@@ -100,7 +97,7 @@ class OwnScorer(Scorer):
             if not question.gold_sql:
                 rows = golds[0].table.num_rows
                 return GoldCheck("missing", "there is a result file, but no SQL that could give it", rows)
-        return await check_queries(self, question, run)
+        return await super().verify(question, run)
 
     async def _golds(self, question: EvalQuestion, run: RunSql | None) -> list[_Gold] | Verdict:
         """The accepted results, or the verdict if there are none."""
@@ -109,13 +106,13 @@ class OwnScorer(Scorer):
             try:
                 table = await asyncio.to_thread(read_table, Path(file))
             except QuorumError as error:
-                return unscorable(self.metrics, f"the gold cannot be read: {error}", "fails")
+                return self.unscorable(f"the gold cannot be read: {error}", "fails")
             sorts = [_sorts(sql, question.dialect) for sql in question.gold_sql]
             return [_Gold(table, bool(sorts) and all(sorts))]
         if not question.gold_sql:
-            return unscorable(self.metrics, "the question has neither SQL nor a result", "missing")
+            return self.unscorable("the question has neither SQL nor a result", "missing")
         if run is None:
-            return unscorable(self.metrics, "the database is not here", "not_live")
+            return self.unscorable("the database is not here", "not_live")
         golds, failed = [], ""
         for sql in question.gold_sql:
             outcome = whole(await run(sql))
@@ -123,7 +120,7 @@ class OwnScorer(Scorer):
                 failed = failed or outcome.reason
             else:
                 golds.append(_Gold(outcome.table, _sorts(sql, question.dialect)))
-        return golds or unscorable(self.metrics, f"the gold SQL does not run: {failed}", "fails")
+        return golds or self.unscorable(f"the gold SQL does not run: {failed}", "fails")
 
 
 async def _result(prediction: Prediction, run: RunSql | None) -> pa.Table | str:
@@ -135,7 +132,7 @@ async def _result(prediction: Prediction, run: RunSql | None) -> pa.Table | str:
         return await asyncio.to_thread(read_csv, given) if isinstance(given, Path) else given
     if not run or not prediction.sql:
         return "the result was cut by limits"
-    outcome = whole(await predicted_by(run)(prediction.sql))
+    outcome = whole(await run.predicted(prediction.sql))
     return outcome.reason if isinstance(outcome, NoRows) else outcome.table
 
 
@@ -144,16 +141,17 @@ def _state(golds: Sequence[_Gold]) -> GoldState:
 
 
 def _judged(found: pa.Table, golds: Sequence[_Gold]) -> Verdict:
-    """The verdict by the accepted result that is met best."""
+    """Judge by the accepted result that is met best."""
     form = canonical(found)
-    relations = [relation(form, gold.table, ordered=gold.ordered) for gold in golds]
-    state = _state(golds)
-    for kind, ex, contains in (("equal", 1.0, 1.0), ("contains", 0.0, 1.0)):
-        if kind in relations:
-            rows = golds[relations.index(kind)].table.num_rows
-            return Verdict({EX: ex, CONTAINS: contains}, REASONS[kind], state, rows)
-    nearest = min(golds, key=lambda gold: abs(gold.table.num_rows - found.num_rows))
-    return Verdict({EX: 0.0, CONTAINS: 0.0}, _difference(found, nearest), state, nearest.table.num_rows)
+    grade, gold = best_of(
+        golds,
+        lambda gold: GRADES.get(relation(form, gold.table, ordered=gold.ordered), 0),
+        lambda gold: abs(gold.table.num_rows - found.num_rows),
+    )
+    reasons = {2: "", 1: "has the gold's columns, and more"}
+    reason = reasons[grade] if grade else _difference(found, gold)
+    metrics = {EX: float(grade == 2), CONTAINS: float(grade > 0)}
+    return Verdict(metrics, reason, _state(golds), gold.table.num_rows)
 
 
 def _difference(found: pa.Table, gold: _Gold) -> str:

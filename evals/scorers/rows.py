@@ -16,6 +16,7 @@ import asyncio
 import csv
 import math
 import re
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +25,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from quorum.evals.questions import EvalQuestion
-from quorum.evals.scorers.base import Prediction, RunSql, Scorer, Verdict, predicted_by, unscorable
+from quorum.evals.scorers.base import Prediction, RunSql, Scorer, Verdict
 from quorum.evals.tables import UnreadableCsv
 from quorum.tools.query import QueryError, QueryResult
 from quorum.tools.results.values import plain_column
@@ -55,7 +56,7 @@ async def run_rows(run: RunSql, sql: str) -> Rows | NoRows:
 
 
 def whole(outcome: QueryResult | QueryError) -> QueryResult | NoRows:
-    """A result that can be compared: neither failed nor cut."""
+    """Return a result that can be compared: neither failed nor cut."""
     if isinstance(outcome, QueryError):
         return NoRows(outcome.describe())
     if outcome.truncated:
@@ -142,7 +143,7 @@ def rows_of_csv(path: Path) -> Rows:
 
 
 def loosely(value: Any) -> Any:
-    """What a value is once it has been through a CSV file: a number if it reads like one, NULL if empty.
+    """Return a value as a CSV file would give it back: a number if it reads like one, NULL if empty.
 
     A CSV file does not tell 1 from '1', nor NULL from the empty text; a gold result that is compared with
     one is read the same way.
@@ -171,20 +172,17 @@ class Given:
     rows: Rows | NoRows | None = None
     loose: bool = False
 
-    async def against(self, gold: str, run: RunSql, text: Callable[[str], str]) -> Pair | NoRows:
-        """The rows of gold and prediction.
+    async def against(self, gold: str, run: RunSql, text: Callable[[str], str] = str) -> Pair | NoRows:
+        """Return the rows of gold and prediction; ``NoRows`` if the gold has none, so nothing can be judged.
 
         Args:
-            text: What is executed for a query.
-
-        Returns:
-            ``NoRows`` where the gold has none, and so nothing can be judged.
+            text: Makes of a query the text that is executed.
         """
         expected = await run_rows(run, text(gold))
         if isinstance(expected, NoRows):
             return NoRows(f"the gold SQL does not run: {expected.reason}")
         if self.rows is None:
-            return Pair(expected, await run_rows(predicted_by(run), text(self.sql)))
+            return Pair(expected, await run_rows(run.predicted, text(self.sql)))
         if self.loose:
             expected = [tuple(map(loosely, row)) for row in expected]
         return Pair(expected, self.rows)
@@ -198,17 +196,26 @@ class Pair:
     found: Rows | NoRows
 
 
-async def given_by(scorer: Scorer, prediction: Prediction, question: EvalQuestion) -> Given | Verdict:
-    """What is judged of a prediction: its SQL, whatever result comes with it; else its result.
+class RowsScorer(Scorer):
+    """Judges the SQL of a prediction by executing it, whatever result comes with it; else its result.
 
-    Without either the gold is run all the same: its state is its own.
-
-    Raises:
-        UnreadableCsv: Its file is no CSV.
+    A CSV file is compared loosely: numbers by their value, the empty text as NULL. Where there is neither,
+    the gold is run all the same: its state is its own.
     """
-    if not question.gold_sql:
-        return unscorable(scorer.metrics, "the question has no gold SQL", "missing")
-    if prediction.sql:
-        return Given(prediction.sql)
-    rows = await given_rows(prediction)
-    return Given("", rows, isinstance(prediction.result, Path))
+
+    async def score(self, question: EvalQuestion, prediction: Prediction, run: RunSql | None) -> Verdict:
+        """Judge a prediction.
+
+        Raises:
+            UnreadableCsv: Its file is no CSV.
+        """
+        unusable = self.without_gold(question, run)
+        if unusable or not run:
+            return unusable or self.unscorable("the database is not here", "not_live")
+        rows = None if prediction.sql else await given_rows(prediction)
+        given = Given(prediction.sql, rows, rows is not None and isinstance(prediction.result, Path))
+        return await self.judged(question, given, run)
+
+    @abstractmethod
+    async def judged(self, question: EvalQuestion, given: Given, run: RunSql) -> Verdict:
+        """Judge what was given for a question that has gold SQL."""

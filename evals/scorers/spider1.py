@@ -23,20 +23,18 @@ from typing import Any
 
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.reports.format import count
-from quorum.evals.scorers.base import EX, GoldCheck, Metric, Prediction, RunSql, Scorer, Verdict, unscorable
-from quorum.evals.scorers.gold_check import check_queries
-from quorum.evals.scorers.rows import Given, NoRows, Rows, given_by
+from quorum.evals.scorers.base import EX, Metric, RunSql, Verdict
+from quorum.evals.scorers.rows import Given, NoRows, Rows, RowsScorer
 
 KEEP_DISTINCT = "ex_keep_distinct"
 """Name of the metric that judges the results as they are."""
 
 
-class Spider1Scorer(Scorer):
-    """Judges the SQL of a prediction by executing it, whatever result comes with it; else its result.
+class Spider1Scorer(RowsScorer):
+    """Judges by execution match.
 
-    A result without SQL is held against the gold's with DISTINCT kept. Where the gold holds DISTINCT that
-    is not the official default, and the reason says so. A CSV file is compared loosely: numbers by their
-    value, the empty text as NULL.
+    A result without SQL is compared with the gold's with DISTINCT kept. Where the gold holds DISTINCT that
+    is not the official default, and the reason says so.
     """
 
     metrics = (
@@ -54,12 +52,8 @@ class Spider1Scorer(Scorer):
     )
     rules = "Spider 1.0's execution match (taoyds/test-suite-sql-eval), on one database per question"
 
-    async def score(self, question: EvalQuestion, prediction: Prediction, run: RunSql | None) -> Verdict:
-        if run is None:
-            return unscorable(self.metrics, "the database is not here", "not_live")
-        given = await given_by(self, prediction, question)
-        if isinstance(given, Verdict):
-            return given
+    async def judged(self, question: EvalQuestion, given: Given, run: RunSql) -> Verdict:
+        """Judge with DISTINCT kept and, where it makes a difference, as the official default does."""
         kept = await _nearest(question, given, run, keep_distinct=True)
         distinct = any(map(_holds_distinct, (*question.gold_sql, given.sql)))
         as_given = distinct and isinstance(given.rows, list)
@@ -68,7 +62,7 @@ class Spider1Scorer(Scorer):
         else:
             official = kept
         if official.match is None:
-            return unscorable(self.metrics, official.reason, "fails")
+            return self.unscorable(official.reason, "fails")
         return Verdict(
             {EX: float(official.match), KEEP_DISTINCT: None if kept.match is None else float(kept.match)},
             _reason(official, kept, as_given=as_given),
@@ -76,8 +70,8 @@ class Spider1Scorer(Scorer):
             kept.gold_rows,
         )
 
-    async def verify(self, question: EvalQuestion, run: RunSql | None) -> GoldCheck:
-        return await check_queries(self, question, run, partial(executed_text, keep_distinct=True))
+    def executed(self, sql: str) -> str:
+        return executed_text(sql, keep_distinct=True)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -15,6 +14,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
+from quorum.knowledge.atomic import replace_file
 from quorum.knowledge.errors import ConfigurationError, QuorumError, is_installed, missing_extra
 from quorum.knowledge.search.lexical import Bm25, terms
 
@@ -183,8 +183,8 @@ class VectorIndex:
         checksum = hashlib.sha256(content).hexdigest()
         manifest = Manifest(self.model, self._index.d, self._index.ntotal, self.content, checksum)
         folder.mkdir(parents=True, exist_ok=True)
-        _replace(folder / "index.faiss", content)
-        _replace(folder / "manifest.json", json.dumps(asdict(manifest), indent=1).encode())
+        replace_file(folder / "index.faiss", content)
+        replace_file(folder / "manifest.json", json.dumps(asdict(manifest), indent=1).encode())
 
     def search(self, query: str, k: int, embedder: Embedder) -> list[tuple[int, float]]:
         """The ``k`` nearest texts as (number, cosine), best first.
@@ -236,9 +236,3 @@ def _faiss() -> Any:
 
 def _digest_of(texts: Sequence[str]) -> str:
     return hashlib.sha256(json.dumps(list(texts)).encode()).hexdigest()
-
-
-def _replace(path: Path, content: bytes) -> None:
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
-    temporary.write_bytes(content)
-    temporary.replace(path)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from quorum.evals.running.retrieval import AtK, Retrieval
-    from quorum.tools.models.embedding_cache import CachedEmbedder
+    from quorum.tools.models.embeddings import CachedEmbedder
 
 FILE = click.Path(path_type=Path)
 

@@ -80,7 +80,7 @@ async def _by_database(
     """
     from quorum.graph.resources import database_urls, keeping
     from quorum.settings import Settings
-    from quorum.tools.admission import estimated
+    from quorum.tools.admission import estimate
     from quorum.tools.databases import connect_all
     from quorum.tools.databases.many.connector import ManyConnector
     from quorum.tools.guard import Passed, allowed, check
@@ -97,8 +97,8 @@ async def _by_database(
         if isinstance(wrong := await allowed(sql, linter), QueryError):
             return verdict, wrong
         if isinstance(connector, ManyConnector):
-            return verdict, await connector.told(verdict.sql, Limits())
-        return verdict, await estimated(connector, verdict.sql, Limits())
+            return verdict, await connector.estimate_parts(verdict.sql, Limits())
+        return verdict, await estimate(connector, verdict.sql, Limits())
 
 
 def _show(verdict: Passed | Refused, told: Estimate | QueryError | None, *, as_json: bool) -> None:

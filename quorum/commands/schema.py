@@ -215,7 +215,7 @@ def _described_folders(source: str) -> tuple[Path, ...]:
         ConfigurationError: It holds neither.
     """
     from quorum.knowledge.folder import find_database_folders
-    from quorum.tools.databases.data_files import reader_of
+    from quorum.tools.databases.duckdb.sources import reader_of
 
     try:
         return find_database_folders(source)

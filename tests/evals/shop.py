@@ -3,57 +3,61 @@
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from quorum.evals.questions import EvalQuestion
 from quorum.tools.databases.sqlite.values import Collector
 from quorum.tools.query import ErrorKind, QueryError, QueryResult
 
-USERS = [(1, "Ada", 36.0, "UK"), (2, "Bob", None, "US"), (3, "Cy", 20.5, None), (4, "Dan", 20.5, "US")]
+SHOP = """
+CREATE TABLE users (id INTEGER PRIMARY KEY, name TEXT, age REAL, country TEXT);
+INSERT INTO users VALUES
+    (1, 'Ada', 36.0, 'UK'), (2, 'Bob', NULL, 'US'), (3, 'Cy', 20.5, NULL), (4, 'Dan', 20.5, 'US');
+"""
 
 
 def write_shop(path: Path) -> Path:
-    """A database with one table, ``users(id, name, age, country)``."""
+    """Write a database with one table, ``users(id, name, age, country)``."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE users (id INTEGER PRIMARY KEY, name TEXT, age REAL, country TEXT)")
-        connection.executemany("INSERT INTO users VALUES (?, ?, ?, ?)", USERS)
+        connection.executescript(SHOP)
     connection.close()
     return path
 
 
-@dataclass
 class Runner:
-    """Runs SQL as scorers see it: the same text once, unless it is run anew.
+    """A ``quorum.evals.scorers.base.RunSql`` without guard and lint.
 
     Attributes:
         rows: Where results are cut.
         ran: Each query that reached the database.
     """
 
-    path: Path
-    rows: int = 1000
-    ran: list[str] = field(default_factory=list)
-    known: dict[str, QueryResult | QueryError] = field(default_factory=dict)
+    def __init__(self, script: str = SHOP, *, rows: int = 1000) -> None:
+        self.connection = sqlite3.connect(":memory:", check_same_thread=False)
+        self.connection.executescript(script)
+        self.rows = rows
+        self.ran: list[str] = []
+        self.known: dict[str, QueryResult | QueryError] = {}
+
+    @property
+    def predicted(self) -> Runner:
+        return self
 
     async def __call__(self, sql: str) -> QueryResult | QueryError:
         if sql not in self.known:
-            self.known[sql] = await self.anew(sql)
+            self.known[sql] = await self.again(sql)
         return self.known[sql]
 
-    async def anew(self, sql: str) -> QueryResult | QueryError:
+    async def again(self, sql: str) -> QueryResult | QueryError:
         self.ran.append(sql)
-        connection = sqlite3.connect(f"{self.path.as_uri()}?mode=ro", uri=True)
         try:
-            cursor = connection.execute(sql)
-            kept = Collector([column[0] for column in cursor.description], self.rows, 2**20)
-            if rows := cursor.fetchall():
-                kept.add(rows)
+            cursor = self.connection.execute(sql)
         except sqlite3.Error as error:
-            return QueryError(ErrorKind.OTHER, str(error))
-        finally:
-            connection.close()
+            return QueryError(ErrorKind.OTHER, f"{error}.")
+        kept = Collector([column[0] for column in cursor.description], self.rows, 2**20)
+        if rows := cursor.fetchall():
+            kept.add(rows)
         table, types = kept.finish()
         return QueryResult(table, 0.25, kept.truncated, sql=sql, column_types=types)
 

@@ -7,17 +7,7 @@ import sqlite3
 from pathlib import Path
 
 from quorum.evals.questions import EvalQuestion, Suite
-from quorum.evals.scorers.base import (
-    EX,
-    GoldCheck,
-    Metric,
-    Prediction,
-    RunSql,
-    Scorer,
-    Verdict,
-    unscorable,
-    wrong,
-)
+from quorum.evals.scorers.base import EX, GoldCheck, Metric, Prediction, RunSql, Scorer, Verdict
 from quorum.evals.suites.files import sqlite_url
 from quorum.tools.query import QueryError
 
@@ -32,13 +22,13 @@ class SumScorer(Scorer):
 
     async def score(self, question: EvalQuestion, prediction: Prediction, run: RunSql | None) -> Verdict:
         if run is None:
-            return unscorable(self.metrics, "no database", "not_live")
+            return self.unscorable("no database", "not_live")
         gold = await run(question.gold_sql[0])
         if isinstance(gold, QueryError):
-            return unscorable(self.metrics, "the gold fails", "fails")
+            return self.unscorable("the gold fails", "fails")
         result = prediction.result
         if result is None or prediction.truncated:
-            return wrong(self.metrics, "there is no whole result")
+            return self.wrong("there is no whole result")
         expected = str(gold.table.column(0)[0])
         cell = result.read_text().splitlines()[1] if isinstance(result, Path) else str(result.column(0)[0])
         right = float(cell == expected)
@@ -51,12 +41,6 @@ class SumScorer(Scorer):
         if isinstance(gold, QueryError):
             return GoldCheck("fails", gold.describe())
         return GoldCheck("ok" if gold.row_count else "empty", rows=gold.row_count)
-
-
-class SqlScorer(SumScorer):
-    """Cannot judge a result alone."""
-
-    needs_sql = True
 
 
 def write_database(path: Path) -> Path:

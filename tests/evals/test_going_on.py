@@ -19,7 +19,7 @@ from quorum.evals.scorers.own import OwnScorer
 from quorum.graph.nodes.voting import ASKED_ANEW
 from quorum.graph.trace import Trace
 from quorum.knowledge.errors import ConfigurationError
-from quorum.tools.models.base import Backend
+from quorum.tools.models.backend import Backend
 from quorum.tools.models.failures import Failure, FailureKind
 from tests.evals.evaluations import differing
 from tests.evals.running import Knowing, evaluation, questions, shops

@@ -11,7 +11,7 @@ import pytest
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.running.databases import GOLD_LIMITS, Databases, GoldRun, Known, OpenDatabase, run_on
 from quorum.evals.running.verdicts import judge_nothing
-from quorum.evals.scorers.base import Rerun, Scorer, predicted_by
+from quorum.evals.scorers.base import Scorer
 from quorum.evals.scorers.bird import BirdScorer
 from quorum.evals.scorers.defog import DefogScorer
 from quorum.evals.scorers.own import OwnScorer
@@ -95,7 +95,7 @@ async def test_a_prediction_that_took_too_long_is_no_outcome_of_the_gold(
     monkeypatch.setattr(ShopConnector, "run", slow)
     gold = run_on(database, question, {})
     assert gold is not None
-    assert isinstance(await predicted_by(gold)(SQL), QueryError)
+    assert isinstance(await gold.predicted(SQL), QueryError)
     assert isinstance(await gold(SQL), QueryResult)
 
 
@@ -108,8 +108,8 @@ async def test_of_a_question_the_gold_results_are_kept_and_those_of_a_prediction
         assert run is not None
         for _ in range(2):
             await run(SQL)
-            await predicted_by(run)("SELECT 7")
-            await predicted_by(run)(SQL)
+            await run.predicted("SELECT 7")
+            await run.predicted(SQL)
         assert [sql for sql, _ in ran] == [SQL, *["SELECT 7"] * times]
         assert list(known) == [SQL]
 
@@ -118,9 +118,8 @@ async def test_what_is_run_anew_is_run_and_replaces_nothing(
     database: OpenDatabase, ran: list[tuple[str, Limits]]
 ) -> None:
     run = GoldRun(database.gold)
-    assert isinstance(run, Rerun)
     first = await run(SQL)
-    again = await run.anew(SQL)
+    again = await run.again(SQL)
     assert again is not first
     assert await run(SQL) is first
     assert len(ran) == 2

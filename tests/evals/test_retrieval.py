@@ -12,7 +12,7 @@ import pytest
 from quorum.evals.questions import EvalQuestion, Suite
 from quorum.evals.running.retrieval import COLUMNS_AT, TABLES_AT, Measuring, Retrieval
 from quorum.knowledge.search.index import Embedder
-from quorum.tools.models.embedding_cache import CachedEmbedder
+from quorum.tools.models.embeddings import CachedEmbedder
 from tests.evals.small_suite import SumScorer
 from tests.knowledge.test_column_index import Letters
 from tests.schema_folders import write_schema

@@ -1,11 +1,13 @@
-"""Spider 2.0's scorer: verdicts on tables and files, and what is found out about gold."""
+"""Spider 2.0's official comparison, rule by rule and over real recorded results, and what is said of gold."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -13,193 +15,314 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quorum.evals.questions import EvalQuestion
+from quorum.evals.recorded.candidates import load_candidates
 from quorum.evals.scorers.base import GoldCheck, Prediction, RunSql, Verdict
-from quorum.evals.scorers.spider2 import Spider2Scorer, load_gold
+from quorum.evals.scorers.spider2 import NOT_LIVE, Score, Spider2Gold, Spider2Scorer, load_gold, required
 from quorum.evals.scoring import sweep
 from quorum.evals.suites import load_suite
-from quorum.evals.tables import pandas_csv
-from quorum.tools.query import ErrorKind, QueryError, QueryResult
-from tests.evals.spider2_folders import write_gold
+from quorum.evals.tables import pandas_csv, read_frame
+from quorum.knowledge.errors import ConfigurationError
+from quorum.tools.query import QueryResult
+from tests.evals.shop import Runner
 
-FAILED = QueryError(ErrorKind.SYNTAX, "There is an error near FROM.")
+TWO = {"q_a.csv": "a,b,c\n1,2,3\n", "q_b.csv": "a,b,c\n4,5,6\n"}
+EACH = [[0], [1, 2]]
+
+
+def make_gold(
+    folder: Path,
+    golds: str | dict[str, str],
+    *,
+    columns: Any = (),
+    ignore_order: bool = True,
+    edition: str = "lite",
+) -> Spider2Gold:
+    """A gold folder with the question ``q``; ``golds`` by file name."""
+    (folder / "exec_result").mkdir(parents=True)
+    for name, text in ({"q.csv": golds} if isinstance(golds, str) else golds).items():
+        (folder / "exec_result" / name).write_text(text, encoding="utf-8", newline="")
+    line = {"instance_id": "q", "condition_cols": columns, "ignore_order": ignore_order}
+    (folder / f"spider2{edition}_eval.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
+    return load_gold(folder)
+
+
+@pytest.fixture
+def score(tmp_path: Path) -> Callable[..., Score]:
+    """Score a prediction's CSV text against gold text, or against several files by name."""
+
+    def run(gold: str | dict[str, str], prediction: str, **options: Any) -> Score:
+        folder = tmp_path / f"gold{len(list(tmp_path.iterdir()))}"
+        file = tmp_path / f"{folder.name}.csv"
+        file.write_text(prediction, encoding="utf-8", newline="")
+        return make_gold(folder, gold, **options).score("q", file)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("gold", "prediction", "same"),
+    [
+        ("1.00", "1.009", True),
+        ("1.00", "1.011", False),
+        ("5", "5.0", True),
+        ("10000000000000", "10000000001000", True),  # 1e-9 of the number
+        ("1000000", "1000000.02", False),
+        ("inf", "1e308", False),
+        ("inf", "Infinity", True),
+        ("true", "1", True),
+        ("TRUE", "True", True),
+        ("007", "7", True),
+        ('"1,000"', "1000", False),
+        ("2020-01-01", "2020-01-01 00:00:00", False),
+        ("2020-01-01", "2020-01-01", True),
+        ("x", "x ", False),
+        ("x", "X", False),
+        ("12", "x12", False),
+        *(
+            (null, other, same)
+            for null in ("NA", "None", "<NA>")
+            for other, same in (("0", True), ("1", False))
+        ),
+    ],
+)
+def test_cells(score: Callable[..., Score], gold: str, prediction: str, same: bool) -> None:
+    assert score(f"k,a\nkey,{gold}\n", f"k,a\nkey,{prediction}\n").match is same
+    assert score(f"a,k\n{prediction},key\n", f"k,a\nkey,{gold}\n").match is same
+
+
+@pytest.mark.parametrize(
+    ("gold", "prediction", "options", "same"),
+    [
+        # names, order of columns and what else there is do not count
+        ("city,people\nRome,3\nOslo,1\n", "n,extra,c\n3,x,Rome\n1,y,Oslo\n", {}, True),
+        ("city,people\nRome,3\nOslo,1\n", "city,extra\nRome,x\nOslo,y\n", {}, False),
+        ("a,b\n1,1\n2,2\n", "x\n1\n2\n", {}, True),  # one column may serve two
+        # rows are counted; their order counts only if asked for
+        ("a\n1\n1\n2\n", "a\n1\n2\n", {}, False),
+        ("a\n1\n1\n2\n", "a\n1\n2\n2\n", {}, False),
+        ("a\n1\n1\n2\n", "a\n2\n1\n1\n", {}, True),
+        ("a\n1\n2\n", "a\n2\n1\n", {"ignore_order": False}, False),
+        ("a\nx\n\n", "a\nx\n", {"ignore_order": False}, True),  # an empty line is no row
+        ("a,b\n1,x\n2,y\n", "a,b\n1,y\n2,x\n", {}, True),  # columns are sorted by themselves
+        # as texts, 10.001 and 9.999 sort apart from 10 and 10
+        ("a\n10.001\n2\n", "a\n9.999\n2\n", {}, False),
+        ("a\n10.001\n2\n", "a\n9.999\n2\n", {"ignore_order": False}, True),
+        ("a,b\n2,0.5\n10,0.5\n", "a,b\n2,0.5\n10.0,0.5\n", {}, True),  # 10 sorts as 10.0 beside fractions
+        ("a,b\nx,1\n,2\n", 'a,b\nx,1\n" ",2\n', {}, False),
+        # empty and ragged files
+        ("a\n", "a\n1\n", {}, False),
+        ("a\n1\n", "a\n", {}, False),
+        ("a\n", "other\n", {}, False),  # an empty result scores 0, whatever is wanted
+        ("a\n1\n", "", {}, False),
+        ("", "a\n1\n", {}, False),
+        ("a,b\n1,2\n", "a,b\n1,2\n3,4,5\n", {}, False),  # the official program cannot read it
+        ("a\n1\n", 'a\n"1\n', {}, False),
+        ("a,b\n1,2\n", "a,b\nindex,1,2\n", {}, True),  # surplus first columns are an index
+        # several files: any may be met, but the plain one alone counts, and none of another question
+        (TWO, "x,y,z\n1,2,3\n", {}, True),
+        (TWO, "x,y,z\n4,5,6\n", {}, True),
+        (TWO, "x,y,z\n1,5,3\n", {}, False),
+        ({"q.csv": "a\n1\n", "q_a.csv": "a\n2\n"}, "x\n1\n", {}, True),
+        ({"q.csv": "a\n1\n", "q_a.csv": "a\n2\n"}, "x\n2\n", {}, False),
+        ({f"{name}.csv": "a\n1\n" for name in ("q_ab", "q_A", "q_a_b", "qq_a")}, "x\n1\n", {}, False),
+        # columns that are required
+        (TWO, "x,y\n1,3\n", {"columns": [0, 2]}, True),
+        (TWO, "x\n1\n", {"columns": [0, 2]}, False),
+        (TWO, "x\n1\n", {"columns": EACH}, True),
+        (TWO, "x,y\n6,5\n", {"columns": EACH}, True),
+        (TWO, "x\n4\n", {"columns": EACH}, False),
+        (TWO, "x\n1\n", {"columns": [[0]]}, True),  # too few lists fail only when they are needed
+        (TWO, "x\n4\n", {"columns": [[0]]}, False),
+        (TWO, "x\n4\n", {"columns": [[5], [0]]}, False),  # the first file breaks it off
+    ],
+)
+@pytest.mark.parametrize("edition", ["lite", "snow"])
+def test_results(
+    score: Callable[..., Score], gold: Any, prediction: str, options: dict[str, Any], same: bool, edition: str
+) -> None:
+    assert score(gold, prediction, edition=edition, **options).match is same
+
+
+def test_of_a_single_variant_only_the_first_number_counts() -> None:
+    assert list(required([1, 2], 0, 1, 3, "snow")) == [1]
+    assert list(required([0, 2], 0, 1, 3, "snow")) == [0]
+    assert list(required([1, 2], 0, 1, 3, "lite")) == [1]
+    assert list(required([0, 2], 0, 1, 3, "lite")) == [0, 1, 2]
+    assert list(required([0, 2], 0, None, 3, "lite")) == [0, 2]
+
+
+def test_the_reason_says_what_is_missing(score: Callable[..., Score]) -> None:
+    assert score({"q_b.csv": "a\n1\n"}, "x\n1\n").reason == "q_b.csv"
+    assert "column 1 (people)" in score("city,people\nRome,3\n", "c,n\nRome,4\n").reason
+    assert "1 row wanted, 2 came" in score("a\n1\n", "a\n1\n1\n").reason
+    assert "quotation mark" in score("a\n1\n", 'a\n"1\n').reason
+    assert "condition_cols" in score("a\n1\n", "a\n1\n", columns=[3]).reason
+
+
+def test_unknown_questions_and_folders(tmp_path: Path) -> None:
+    gold = make_gold(tmp_path / "gold", "a\n1\n")
+    with pytest.raises(ConfigurationError, match="no question 'other'"):
+        gold.score("other", None)
+    for folder in (tmp_path, tmp_path / "nowhere"):
+        with pytest.raises(ConfigurationError, match="gold folder: it needs exec_result"):
+            load_gold(folder)
+    (tmp_path / "gold" / "spider2lite_eval.jsonl").write_text('{"id": "q"}\n')
+    with pytest.raises(ConfigurationError, match="Line 1"):
+        load_gold(tmp_path / "gold")
+
+
+@pytest.mark.heavy
+def test_types_are_inferred_piece_by_piece(score: Callable[..., Score]) -> None:
+    """Of 8 columns 65,536 rows are a piece: a text beyond makes texts of the numbers in its own only."""
+    head, numbers = "a,b,c,d,e,f,g,h", [f"{i}{',' * 7}" for i in range(65_536)]
+    gold = "\n".join([head, *numbers, "x,,,,,,,"])
+    assert score(gold, "\n".join([head, "0.004,,,,,,,", *numbers[1:], "x,,,,,,,"])).match
+    assert not score(gold, "\n".join([head, "x,,,,,,,", *numbers])).match
+    assert not score(gold, "\n".join([head, *numbers, "y,,,,,,,"])).match
+
+
+@pytest.mark.heavy
+def test_a_huge_file(score: Callable[..., Score]) -> None:
+    rows = [f"{i},{i / 8},name {i % 999}" for i in range(100_000)]
+    gold = "\n".join(["a,b,c", *rows])
+    assert score(gold, "\n".join(["a,b,c", *rows[::-1]])).match
+    assert not score(gold, "\n".join(["a,b,c", *rows[1:], "0,0.02,name 0"])).match
+
+
+@pytest.mark.heavy
+def test_every_lite_gold_meets_itself(shared: Path) -> None:
+    for suite in ("spider2-lite", "spider2-local"):
+        gold = load_gold(shared / "data" / suite / "evaluation_suite" / "gold")
+        files = [(question, path) for question, own in gold.files.items() for path in own]
+        failed = {path.name for question, path in files if not gold.score(question, path).match}
+        assert gold.edition == "lite"
+        assert len(files) == {"spider2-lite": 177}.get(suite, 37)
+        assert failed == {path.name for _, path in files if read_frame(path).rows == 0}
+        assert len(failed) == (suite == "spider2-local")
+
+
+@pytest.mark.heavy
+def test_recorded_candidates_score_as_in_the_official_program(shared: Path) -> None:
+    """Counts that the official program gives for the recorded results (68 questions each)."""
+    gold = load_gold(shared / "data" / "spider2-snow" / "evaluation_suite" / "gold")
+    recorded = load_candidates(shared / "data" / "candidates")
+    counts = {}
+    for model, questions in recorded.models.items():
+        final = best = right = 0
+        for name, question in questions.items():
+            matches = [gold.score(name, candidate.path).match for candidate in question.candidates]
+            right, best = right + sum(matches), best + any(matches)
+            final += question.final is not None and gold.score(name, question.final.path).match
+        counts[model] = (final, best, right)
+    assert counts == {"gpt-4o": (20, 34, 138), "o3": (42, 49, 304)}
 
 
 def question(*gold_sql: str, live: bool = True) -> EvalQuestion:
     return EvalQuestion("q", "?", "shop", "sqlite:///x" if live else "schema:///x", "sqlite", gold_sql)
 
 
-def scorer(folder: Path, results: dict[str, str]) -> Spider2Scorer:
-    return Spider2Scorer(load_gold(write_gold(folder, "lite", results)))
+async def judged(
+    folder: Path,
+    gold: str | dict[str, str],
+    result: pa.Table | Path | None,
+    *,
+    live: bool = True,
+    cut: bool = False,
+) -> Verdict:
+    scorer = Spider2Scorer(make_gold(folder, gold))
+    return await scorer.score(question(live=live), Prediction("x", result, cut), Runner() if live else None)
 
 
-def runs(**outcomes: pa.Table | QueryError) -> RunSql:
-    """A database that knows these queries."""
-
-    async def run(sql: str) -> QueryResult | QueryError:
-        found = outcomes[sql]
-        return found if isinstance(found, QueryError) else QueryResult(found, 0.0)
-
-    return run
-
-
-Judge = Callable[..., Awaitable[Verdict]]
-
-
-@pytest.fixture
-def judge(tmp_path: Path) -> Judge:
-    async def judged(
-        results: dict[str, str], result: pa.Table | Path | None, *, live: bool = True
-    ) -> Verdict:
-        made = scorer(tmp_path / "gold", results)
-        return await made.score(question(live=live), Prediction("x", result), runs() if live else None)
-
-    return judged
-
-
-async def test_a_table_is_judged(judge: Judge) -> None:
-    table = pa.table({"n": [1, 2], "more": ["x", "y"]})
-    verdict = await judge({"q.csv": "a\n2\n1\n"}, table)
-    assert (verdict.match, verdict.reason, verdict.gold) == (True, "q.csv", "ok")
-    assert verdict.metrics == {"ex": 1.0}
+async def test_verdicts_of_the_scorer(tmp_path: Path) -> None:
+    table, file = pa.table({"n": [1, 2], "more": ["x", "y"]}), tmp_path / "q.csv"
+    file.write_text("a\n1\n2\n", encoding="utf-8")
+    gold, other = "a\n2\n1\n", {"other.csv": "a\n1\n"}
+    for number, (golds, result, how, expected) in enumerate(
+        [
+            (gold, table, {}, (True, "q.csv", "ok", 2)),
+            (gold, file, {"live": False}, (True, "q.csv", "ok", 2)),
+            (gold, tmp_path / "none.csv", {"live": False}, (False, "there is no result", "ok", 2)),
+            (gold, None, {}, (False, "there is no result", "ok", None)),
+            (
+                gold,
+                None,
+                {"live": False},
+                (None, NOT_LIVE, "not_live", None),
+            ),
+            (gold, table, {"cut": True}, (False, "the result was cut, so it is not the whole one", "ok", 2)),
+            (other, table, {}, (None, "no gold result is published", "missing", None)),
+        ]
+    ):
+        verdict = await judged(tmp_path / str(number), golds, result, **how)
+        assert (verdict.match, verdict.reason, verdict.gold, verdict.gold_rows) == expected
 
 
-async def test_a_file_is_judged_also_where_nothing_is_live(judge: Judge, tmp_path: Path) -> None:
-    path = tmp_path / "q.csv"
-    path.write_text("a\n1\n", encoding="utf-8")
-    assert (await judge({"q.csv": "a\n1\n"}, path, live=False)).match
-    assert (await judge({"q.csv": "a\n1\n"}, tmp_path / "none.csv", live=False)).match is False
-
-
-@pytest.mark.parametrize(
-    ("column", "gold"),
-    [
-        (pa.array([datetime(2020, 1, 31), datetime(2020, 2, 1)]), "2020-01-31\n2020-02-01\n"),
-        (
-            pa.array([datetime(2020, 1, 31), datetime(2020, 2, 1, 6)]),
-            "2020-01-31 00:00:00\n2020-02-01 06:00:00\n",
-        ),
-        (pa.array([b"abc", b"\xff"]), "b'abc'\nb'\\xff'\n"),
-    ],
-)
-async def test_a_table_is_read_as_pandas_would_have_saved_it(
-    column: pa.Array, gold: str, judge: Judge
-) -> None:
-    assert (await judge({"q.csv": f"a\n{gold}"}, pa.table({"x": column}))).match
-
-
-async def test_no_result_is_wrong_where_one_could_be_had(judge: Judge) -> None:
-    wrong = await judge({"q.csv": "a\n1\n"}, None)
-    assert (wrong.match, wrong.metrics, wrong.gold) == (False, {"ex": 0.0}, "ok")
-    unknown = await judge({"q.csv": "a\n1\n"}, None, live=False)
-    assert (unknown.match, unknown.metrics, unknown.gold) == (None, {"ex": None}, "not_live")
-
-
-async def test_no_gold_is_no_verdict(tmp_path: Path) -> None:
-    made = scorer(tmp_path, {"other.csv": "a\n1\n"})
-    verdict = await made.score(question(), Prediction("x", pa.table({"a": [1]})), runs())
-    assert (verdict.match, verdict.gold) == (None, "missing")
-
-
-async def test_a_result_that_was_cut_is_not_the_gold(tmp_path: Path) -> None:
-    made = scorer(tmp_path, {"q.csv": "a\n1\n"})
-    verdict = await made.score(question(), Prediction("x", pa.table({"a": [1]}), truncated=True), runs())
-    assert (verdict.match, verdict.gold_rows) == (False, 1)
-    assert "cut" in verdict.reason
-
-
-async def test_the_rows_of_the_nearest_gold_are_told(judge: Judge, tmp_path: Path) -> None:
-    results = {"q_a.csv": "a\n1\n", "q_b.csv": "a\n1\n2\n3\n4\n"}
-    path = tmp_path / "q.csv"
-    path.write_text("a\n9\n9\n9\n", encoding="utf-8")
-    assert (await judge(results, pa.table({"a": [9, 9, 9]}))).gold_rows == 4
-    assert (await judge(results, pa.table({"a": [9]}))).gold_rows == 1
-    assert (await judge(results, path)).gold_rows is None
+async def test_the_rows_of_the_nearest_gold_are_said(tmp_path: Path) -> None:
+    golds, file = {"q_a.csv": "a\n1\n", "q_b.csv": "a\n1\n2\n3\n4\n"}, tmp_path / "q.csv"
+    file.write_text("a\n9\n9\n9\n", encoding="utf-8")
+    for number, (result, rows) in enumerate(
+        [(pa.table({"a": [9] * 3}), 4), (pa.table({"a": [9]}), 1), (file, None)]
+    ):
+        assert (await judged(tmp_path / str(number), golds, result)).gold_rows == rows
 
 
 @settings(max_examples=30)
 @given(st.lists(st.one_of(st.none(), st.text(max_size=3)), min_size=1, max_size=8), st.booleans())
 async def test_a_saved_table_meets_itself_and_loses_with_a_row(
-    tmp_path_factory: pytest.TempPathFactory, texts: list[str | None], number: bool
+    tmp_path_factory: pytest.TempPathFactory, texts: list[str | None], moments: bool
 ) -> None:
-    column = pa.array(range(len(texts))) if number else pa.array(texts, pa.string())
+    column = pa.array([datetime(2020, 1, 1 + n) for n in range(len(texts))] if moments else texts)
     table = pa.table({"id": range(len(texts)), "x": column})
-    made = scorer(tmp_path_factory.mktemp("gold"), {"q.csv": "".join(pandas_csv(table))})
-    whole = await made.score(question(), Prediction("x", table), runs())
-    assert whole.match, whole.reason
-    fewer = await made.score(question(), Prediction("x", table.slice(1)), runs())
-    more = await made.score(question(), Prediction("x", pa.concat_tables([table, table.slice(0, 1)])), runs())
-    assert not fewer.match
-    assert not more.match
+    gold = make_gold(tmp_path_factory.mktemp("gold") / "gold", pandas_csv(table))
+    assert gold.score("q", table).match
+    assert not gold.score("q", table.slice(1)).match
+    assert not gold.score("q", pa.concat_tables([table, table.slice(0, 1)])).match
 
 
-RIGHT, WRONG, EMPTY = pa.table({"a": [1]}), pa.table({"a": [2, 2]}), pa.table({"a": pa.array([], pa.int64())})
-
-
-@pytest.mark.parametrize(
-    ("golds", "state", "rows", "reason"),
-    [
-        (("right",), "ok", 1, ""),
-        (("failing", "wrong", "right"), "ok", 1, ""),
-        (("failing",), "fails", None, "near FROM"),
-        (("wrong", "failing"), "differs", 2, "1 row wanted, 2 came; There is an error"),
-        (("empty",), "empty", 0, "the result is empty"),
-        ((), "missing", 1, "no gold SQL is published; its gold results match themselves"),
-    ],
-)
-async def test_gold_sql_is_run_and_judged(
-    golds: tuple[str, ...], state: str, rows: int | None, reason: str, tmp_path: Path
-) -> None:
-    run = runs(right=RIGHT, wrong=WRONG, empty=EMPTY, failing=FAILED)
-    check = await scorer(tmp_path, {"q.csv": "a\n1\n"}).verify(question(*golds), run)
-    assert (check.state, check.rows) == (state, rows)
-    assert reason in check.reason
-    assert bool(check.reason) == bool(reason)
+RIGHT, WRONG, EMPTY, FAILS = "SELECT 1 AS a", "SELECT 2 UNION ALL SELECT 2", "SELECT 1 WHERE 0", "SELECT gone"
+NO_SQL = "no gold SQL is published; its gold results match themselves"
 
 
 @pytest.mark.parametrize(
-    ("results", "state", "reason"),
+    ("gold", "queries", "live", "state", "rows", "reason"),
     [
-        ({"q.csv": "a\n1\n"}, "not_live", "match themselves"),
-        ({"q.csv": "a\n"}, "empty", "q.csv does not match itself: the result is empty"),
-        ({"q_a.csv": "a\n1\n", "q_b.csv": "a\n"}, "differs", "q_b.csv does not match itself"),
-        ({"q.csv": 'a\n"1\n'}, "differs", "quotation mark"),
-        ({"other.csv": "a\n1\n"}, "missing", "no gold result"),
+        ("a\n1\n", [RIGHT], True, "ok", 1, ""),
+        ("a\n1\n", [FAILS, WRONG, RIGHT], True, "ok", 1, ""),
+        ("a\n1\n", [FAILS], True, "fails", None, "no such column: gone"),
+        ("a\n1\n", [WRONG, FAILS], True, "differs", 2, "1 row wanted, 2 came; no such column"),
+        ("a\n1\n", [EMPTY], True, "empty", 0, "the result is empty"),
+        ("a\n1\n", [], True, "missing", 1, NO_SQL),
+        ("a\n1\n", [RIGHT], False, "not_live", 1, "match themselves"),
+        ("a\n", [RIGHT], False, "empty", 0, "q.csv does not match itself: the result is empty"),
+        ({"q_a.csv": "a\n1\n", "q_b.csv": "a\n"}, [], False, "differs", 1, "q_b.csv does not match itself"),
+        ('a\n"1\n', [], False, "differs", None, "quotation mark"),
+        ({"other.csv": "a\n1\n"}, [], False, "missing", None, "no gold result"),
     ],
 )
-async def test_gold_results_must_match_themselves(
-    results: dict[str, str], state: str, reason: str, tmp_path: Path
+async def test_gold_must_match_itself_and_its_sql_must_reproduce_it(
+    tmp_path: Path, gold: Any, queries: list[str], live: bool, state: str, rows: int | None, reason: str
 ) -> None:
-    check = await scorer(tmp_path, results).verify(question("SELECT 1", live=False), None)
-    assert check.state == state
+    scorer = Spider2Scorer(make_gold(tmp_path / "gold", gold))
+    check = await scorer.verify(question(*queries, live=live), Runner() if live else None)
+    assert (check.state, check.rows, bool(check.reason)) == (state, rows, bool(reason))
     assert reason in check.reason
 
 
 async def test_columns_that_the_official_program_fails_on_are_found(tmp_path: Path) -> None:
-    gold = write_gold(tmp_path, "lite", {"q_a.csv": "a,b\n1,2\n", "q_b.csv": "a\n3\n"})
-    (gold / "spider2lite_eval.jsonl").write_text(
-        '{"instance_id": "q", "condition_cols": [1], "ignore_order": true}\n', encoding="utf-8"
-    )
-    check = await Spider2Scorer(load_gold(gold)).verify(question(live=False), None)
+    gold = make_gold(tmp_path / "gold", {"q_a.csv": "a,b\n1,2\n", "q_b.csv": "a\n3\n"}, columns=[1])
+    check = await Spider2Scorer(gold).verify(question(live=False), None)
     assert check.state == "differs"
     assert "q_b.csv does not match itself" in check.reason
     assert "condition_cols [1] do not fit" in check.reason
-
-
-def unavailable(_: EvalQuestion, reason: str) -> GoldCheck:
-    return GoldCheck("fails", reason)
 
 
 @pytest.mark.heavy
 async def test_the_gold_of_the_local_questions(shared: Path) -> None:
     """Of three questions with gold SQL two reproduce; the third's SQL leaves out styles that its gold has."""
     suite = load_suite("spider2-local", shared / "data" / "spider2-local")
-    checks = await sweep(suite.questions, suite.scorer.verify, unavailable)
-    assert Counter(check.state for check in checks.values()) == {
-        "ok": 2,
-        "differs": 1,
-        "empty": 1,
-        "missing": 19,
-    }
+    checks = await sweep(suite.questions, suite.scorer.verify, lambda _, reason: GoldCheck("fails", reason))
+    states = Counter(check.state for check in checks.values())
+    assert states == {"ok": 2, "differs": 1, "empty": 1, "missing": 19}
     assert {id for id, check in checks.items() if check.state == "ok"} == {"local197", "local199"}
     assert "25 rows wanted, 20 came" in checks["local131"].reason
 

@@ -200,7 +200,7 @@ class Answers:
     def answered(self, sql: str) -> bool | None:
         return None
 
-    def told(self, sql: str) -> bool:
+    def was_recorded(self, sql: str) -> bool:
         return False
 
     def approves(self, proposal: Proposal) -> bool:
@@ -214,7 +214,7 @@ async def test_what_is_not_approved_does_not_run(database: Database, server: Big
     assert (error.kind, error.by) == (ErrorKind.NOT_APPROVED, "user")
     assert len(server.jobs) == before
     (proposal,) = no.proposals
-    assert (proposal.sql, proposal.estimate, proposal.telling) == (
+    assert (proposal.sql, proposal.estimate, proposal.estimable) == (
         SECONDS,
         Estimate(800_000, billed=True),
         True,
@@ -243,16 +243,6 @@ async def test_nothing_is_read_unasked_where_reading_is_paid_for(
     assert len(server.jobs) == before
 
 
-@pytest.mark.parametrize(
-    ("size", "text"),
-    [
-        (0, "0 B"),
-        (812, "812 B"),
-        (1000, "0.977 KiB"),
-        (1024, "1 KiB"),
-        (2**30, "1 GiB"),
-        (3 * 2**40, "3 TiB"),
-    ],
-)
-def test_sizes_are_written_as_options_take_them(size: int, text: str) -> None:
-    assert size_text(size) == text
+def test_sizes_are_written_as_options_take_them() -> None:
+    sizes = {0: "0 B", 812: "812 B", 1000: "0.977 KiB", 1024: "1 KiB", 2**30: "1 GiB", 3 * 2**40: "3 TiB"}
+    assert {size: size_text(size) for size in sizes} == sizes

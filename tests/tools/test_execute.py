@@ -14,7 +14,7 @@ import pytest
 from quorum.knowledge.errors import BudgetExceeded
 from quorum.tools import guard
 from quorum.tools.databases import connect
-from quorum.tools.execute import KEPT_OUTCOMES, Database, QueryCache, execute
+from quorum.tools.execute import Database, QueryCache, execute
 from quorum.tools.guard import process
 from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.lint import Linter
@@ -109,10 +109,6 @@ async def test_error_of_the_database_is_charged(database: Database, events: Even
     assert events.kept[0]["usage"]["queries"] == 1
 
 
-async def test_no_rows_is_a_result(database: Database) -> None:
-    assert (await run(database, "SELECT n FROM numbers WHERE n < 0")).row_count == 0
-
-
 async def test_limits_reach_the_database(database: Database) -> None:
     limited = replace(database, limits=Limits(rows=7))
     outcome = await run(limited, "SELECT n FROM numbers")
@@ -171,15 +167,6 @@ async def test_a_text_is_judged_once_for_a_catalog_however_many_ask(
     assert len(asked) == 3
 
 
-async def test_what_was_too_much_to_judge_may_be_asked_again(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    replies = [process.TOO_MUCH, guard.Passed("SELECT 1", "sqlite", None, "query")]
-    monkeypatch.setattr(guard, "ask", lambda *_: replies.pop(0))
-    assert (await fail(database, "SELECT 1")).kind is ErrorKind.REFUSED
-    await run(database, "SELECT 1")
-
-
 async def test_one_asker_may_leave(database: Database, events: Events) -> None:
     few = "(SELECT n FROM numbers WHERE n < 10)"
     sql = f"SELECT count(*) FROM numbers AS a, numbers AS b, {few} AS c WHERE a.n + b.n + c.n >= 0"
@@ -187,7 +174,7 @@ async def test_one_asker_may_leave(database: Database, events: Events) -> None:
     await until(lambda: at_work(database.connector))
     (shared,) = database.cache._running.values()
     second = asyncio.create_task(run(database, sql, "refiner"))
-    await until(lambda: shared.askers == 2)
+    await until(lambda: shared.callers == 2)
     first.cancel()
     outcome = await second
     assert outcome.table[0][0].as_py() == 10_000_000
@@ -253,18 +240,6 @@ async def test_deadline_reaches_a_query_that_waits_for_its_turn(
     await asyncio.gather(*patient, return_exceptions=True)
 
 
-async def test_cache_forgets_the_oldest() -> None:
-    cache, ran = QueryCache(), []
-
-    async def answer(sql: str) -> QueryError:
-        ran.append(sql)
-        return QueryError(ErrorKind.OTHER, sql)
-
-    for i in [*range(KEPT_OUTCOMES + 1), KEPT_OUTCOMES, 0]:
-        await cache.recall(str(i), lambda i=i: answer(str(i)))
-    assert ran == [*map(str, range(KEPT_OUTCOMES + 1)), "0"]
-
-
 async def test_failure_of_an_execution_reaches_all_and_is_not_remembered() -> None:
     cache, tries = QueryCache(), 0
 
@@ -275,7 +250,7 @@ async def test_failure_of_an_execution_reaches_all_and_is_not_remembered() -> No
         raise BudgetExceeded("Too late.", limit="deadline")
 
     for expected in (1, 2):
-        asking = (cache.recall("q", answer) for _ in range(3))
+        asking = (cache.outcome("q", answer) for _ in range(3))
         outcomes = await asyncio.gather(*asking, return_exceptions=True)
         assert [type(outcome) for outcome in outcomes] == [BudgetExceeded] * 3
         assert tries == expected

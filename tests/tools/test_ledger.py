@@ -85,10 +85,3 @@ def test_the_deadline_counts_what_an_earlier_process_spent() -> None:
     with pytest.raises(BudgetExceeded) as error:
         ledger.reserve_call()
     assert error.value.limit == "deadline"
-
-
-def test_without_limits_nothing_is_refused() -> None:
-    ledger = Ledger()
-    ledger.charge("a", Usage(model_calls=10**6, usd=10.0**6))
-    ledger.reserve_call(10.0)
-    assert ledger.remaining_seconds() is None

@@ -91,27 +91,14 @@ Make = Callable[..., Harness]
 # The good path
 
 
-async def test_models_share_the_certificates_which_are_read_once(
-    harness: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert (await harness([say(GOOD)]).plan()).parsed
-    read: list[str] = []
-    monkeypatch.setattr("ssl.SSLContext.load_verify_locations", lambda *_, **__: read.append("again"))
-    assert (await harness([say(GOOD)]).plan()).parsed
-    assert read == []
-
-
 async def test_a_structured_reply_with_usage_and_cost(harness: Make) -> None:
     table = {"test": {"input": 2.0, "cached": 0.5, "output": 8.0}}
     one = harness([say(GOOD, usage=tokens(1000, 200, cached=400))], prices=table, temperature=0.3)
     reply = await one.plan()
     assert reply.parsed == Plan(steps=["count"], expected_format="n (int)")
     assert (reply.problem, reply.method, reply.finish_reason) == (None, Method.JSON_SCHEMA, "stop")
-    assert (reply.usage.input_tokens, reply.usage.cached_tokens, reply.usage.output_tokens) == (
-        1000,
-        400,
-        200,
-    )
+    used = reply.usage
+    assert (used.input_tokens, used.cached_tokens, used.output_tokens) == (1000, 400, 200)
     assert reply.usage.usd == pytest.approx((600 * 2 + 400 * 0.5 + 200 * 8) / 1e6)
     assert reply.usage.estimated_calls == 0
     assert one.ledger.by_agent["planner"] == one.ledger.total
@@ -135,25 +122,11 @@ async def test_sampling_of_a_copy_is_sent_and_recorded(harness: Make) -> None:
     assert event["messages"] == ASK
 
 
-async def test_tokens_are_estimated_and_marked_where_the_endpoint_sends_none(harness: Make) -> None:
-    one = harness([say("four short words here")])
-    reply = await one.say()
-    assert reply.usage.estimated_calls == 1
-    assert one.events[-1]["estimated"] is True
-    assert 0 < reply.usage.output_tokens < 20
-    assert reply.usage.usd is None  # an unknown price is unknown, not zero
-    assert one.ledger.total.usd is None
-
-
 ODD = [
-    *(tokens(*counts) for counts in [(-5, 3), (5, -3), (-1, -1), (10**30, 5), (5, 10**30), (0, 0)]),
-    *(
-        {"prompt_tokens": count, "completion_tokens": 5}
-        for count in ["many", [1], {"n": 1}, 1.5, 1e308, None]
-    ),
+    *(tokens(*counts) for counts in [(-5, 3), (5, -3), (10**30, 5), (0, 0)]),
+    *({"prompt_tokens": count, "completion_tokens": 5} for count in ["many", [1], 1.5, None]),
     tokens(5, 2) | {"prompt_tokens_details": "none"},
-    tokens(5, 2) | {"completion_tokens_details": [3]},
-    *([], [1], "free", 7, True, {}),
+    *([], "free", True, {}, None),
 ]
 
 
@@ -164,15 +137,10 @@ async def test_odd_counts_are_estimated_and_the_reply_is_used(harness: Make, usa
     reply = await one.say()
     assert reply.text == "four short words here"
     assert reply.usage.estimated_calls == 1
+    assert one.events[-1]["estimated"] is True
     assert 0 < reply.usage.input_tokens < 100
     assert 0 < reply.usage.output_tokens < 20
-
-
-@pytest.mark.parametrize("cached", ["all", 10**30, -1, 6])
-async def test_an_odd_count_of_cached_tokens_is_none(harness: Make, cached: Any) -> None:
-    one = harness([say("good", usage=tokens(5, 2, cached=cached))])
-    assert (used := (await one.say()).usage).cached_tokens == 0
-    assert (used.input_tokens, used.estimated_calls) == (5, 0)
+    assert one.ledger.total.usd is None  # an unknown price is unknown, not zero
 
 
 @pytest.mark.parametrize("half", ["\ud800", "\\ud800"])  # in the text itself; as an escape of its JSON
@@ -188,15 +156,6 @@ async def test_half_a_surrogate_pair_is_a_malformed_reply_that_can_be_repaired(
     repair = [*ASK, {"role": "assistant", "content": reply.text}, {"role": "user", "content": "repair"}]
     repaired = await one.model.complete(repair, role="planner", output=Plan)
     assert repaired.parsed is not None
-
-
-async def test_half_a_surrogate_pair_in_a_tool_call_is_malformed_too(harness: Make) -> None:
-    one = harness(
-        [say(arguments={"steps": ["\udfff"], "expected_format": "n"})], method=Method.FUNCTION_CALLING
-    )
-    reply = await one.plan()
-    assert reply.problem is not None
-    reply.text.encode()
 
 
 async def test_event_loops_may_come_and_go_in_one_process() -> None:
@@ -243,6 +202,8 @@ async def test_a_listener_for_tokens_streams_the_reply(harness: Make) -> None:
         (say(GOOD[:20], finish="length"), ProblemKind.LENGTH),
         (say('{"steps": 3}'), ProblemKind.INVALID),
         (say("{steps: [broken"), ProblemKind.NO_JSON),
+        (say(arguments='{"steps": ["a"'), ProblemKind.NO_JSON),
+        (say(arguments={"steps": ["\udfff"], "expected_format": "n"}), ProblemKind.INVALID),
     ],
 )
 async def test_a_useless_reply_is_a_typed_problem_and_is_charged(
@@ -257,32 +218,22 @@ async def test_a_useless_reply_is_a_typed_problem_and_is_charged(
     assert one.events[0]["problem"].startswith(kind.value)
 
 
-async def test_malformed_arguments_of_a_tool_call_are_a_problem(harness: Make) -> None:
-    one = harness([say(arguments='{"steps": ["a"')], method=Method.FUNCTION_CALLING)
-    reply = await one.plan()
-    assert reply.problem is not None
-    assert reply.text == '{"steps": ["a"'
-
-
 # Faults of the endpoint
 
 
 @pytest.mark.parametrize(
     "answer",
     [
-        Answer(b'{"choices": ['),
         Answer(b"<html>Please log in</html>", content_type="text/html"),
-        Answer({"hello": 1}),
         Answer({"choices": []}),
         Answer({"choices": [{"index": 0, "message": None}]}),
         Answer([1, 2]),
         Answer({"error": {"message": "overloaded", "code": 502}}),
         Answer(b""),
         Answer(b"[" * 200_000),
-        Answer(b'{"choices": ' + b"9" * 10_000 + b"}"),
         Answer({"choices": [{"message": {"role": "wizard", "content": "{}"}}]}),
     ],
-    ids=range(11),
+    ids=range(8),
 )
 async def test_what_is_no_chat_completion_is_tried_again_and_then_explained(
     harness: Make, answer: Answer
@@ -297,7 +248,7 @@ async def test_what_is_no_chat_completion_is_tried_again_and_then_explained(
     assert (await one.plan()).parsed is not None
 
 
-@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("code", [301, 302, 307])
 async def test_a_redirect_to_another_host_is_refused(harness: Make, code: int) -> None:
     other = harness([say(GOOD)])
     there = other.server.url.replace("127.0.0.1", "localhost") + "/chat/completions?key=k-98765"
@@ -307,11 +258,8 @@ async def test_a_redirect_to_another_host_is_refused(harness: Make, code: int) -
     assert "give the new address as base_url" in message
     assert "k-98765" not in message
     assert not other.server.requests
-
-
-async def test_a_redirect_within_the_host_is_followed(harness: Make) -> None:
-    one = harness([Answer({}, status=307, headers={"Location": "/v2/chat/completions"}), say(GOOD)])
-    assert (await one.plan()).parsed is not None
+    one = harness([Answer({}, status=code, headers={"Location": "/v2/chat/completions"}), say(GOOD)])
+    assert code != 307 or (await one.plan()).parsed, "within the host it is followed"
 
 
 @pytest.mark.parametrize(
@@ -371,12 +319,6 @@ async def test_retry_after_is_obeyed(harness: Make, code: int, header: str, low:
     assert low <= one.clock.waits[0] <= high
 
 
-async def test_an_endpoint_that_asks_for_too_long_a_wait_is_not_waited_for(harness: Make) -> None:
-    one = harness([status(429, headers={"Retry-After": "3600"})])
-    assert "asks to wait 3600 s" in await one.fails()
-    assert one.clock.waits == []
-
-
 @pytest.mark.parametrize(
     ("answer", "part"),
     [
@@ -386,12 +328,14 @@ async def test_an_endpoint_that_asks_for_too_long_a_wait_is_not_waited_for(harne
         (status(429, "Pay first", kind="insufficient_quota"), "Check its plan and billing"),
         (status(400, "Too much", kind="context_length_exceeded"), "Give the schema fewer tokens"),
         (status(400, "Computer says no"), "Computer says no"),
+        (status(429, headers={"Retry-After": "3600"}), "asks to wait 3600 s"),
     ],
 )
 async def test_what_will_not_pass_is_not_tried_again(harness: Make, answer: Answer, part: str) -> None:
     one = harness([answer])
     assert part in await one.fails()
     assert len(one.server.requests) == 1
+    assert one.clock.waits == []
 
 
 async def test_an_unreachable_endpoint_is_a_clear_error_in_seconds(harness: Make) -> None:
@@ -559,12 +503,6 @@ async def test_an_endpoint_that_ignores_the_schema_is_asked_without_it(harness: 
     second = await one.plan()
     assert (second.method, second.parsed is not None) == (Method.TEXT, True)
     assert "model_adapted" in one.kinds()
-
-
-async def test_an_endpoint_that_refuses_whatever_it_is_asked_ends_the_talk(harness: Make) -> None:
-    one = harness([status(400, "stream_options, tools, seed: I like none of it")])
-    await one.fails()
-    assert len(one.server.requests) < 20
 
 
 # Many calls at once

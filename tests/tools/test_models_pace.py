@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorum.tools.models.pace import Pace, Paces, backoff, retry_after
+from quorum.tools.models.pace import Pace, backoff, retry_after
 from tests.servers.clock import FakeClock
 
 
@@ -48,40 +48,11 @@ async def test_a_rate_keeps_calls_apart() -> None:
     assert times == pytest.approx([0.0, 0.1, 0.2, 0.3, 0.4])
 
 
-async def test_a_slow_caller_is_not_punished_for_its_own_pauses() -> None:
-    clock = FakeClock()
-    pace = Pace(10.0, clock.timing())
-    await pace.enter()
-    clock.time += 5
-    await pace.enter()
-    assert clock.waits == []
-
-
 async def _through(tasks: list[asyncio.Task[None]]) -> int:
     """How many tasks are through once all have had their chance."""
     for _ in range(100):
         await asyncio.sleep(0)
     return sum(task.done() for task in tasks)
-
-
-async def test_after_a_refusal_one_goes_first_and_the_way_widens_with_success() -> None:
-    clock = FakeClock()
-    pace = Pace(None, clock.timing())
-    for _ in range(8):
-        await pace.enter()
-    for _ in range(8):  # one burst of refusals, not eight
-        pace.leave()
-        pace.cool_down(2.0)
-    tasks = [asyncio.create_task(pace.enter()) for _ in range(20)]
-    assert await _through(tasks) == 1
-    assert clock.now() >= 2.0
-    running = []
-    for left in range(1, 6):
-        pace.leave(succeeded=True)
-        running.append(await _through(tasks) - left)
-    assert running == [2, 4, 4, 4, 4]  # twice as many, up to half of eight
-    for task in tasks:
-        task.cancel()
 
 
 async def test_the_way_widens_to_what_the_endpoint_served_beside_its_refusals() -> None:
@@ -106,21 +77,6 @@ async def test_the_way_widens_to_what_the_endpoint_served_beside_its_refusals() 
         task.cancel()
 
 
-async def test_a_failure_does_not_widen_the_way() -> None:
-    pace = Pace(None, FakeClock().timing())
-    for _ in range(8):
-        await pace.enter()
-    for _ in range(8):
-        pace.leave()
-        pace.cool_down(1.0)
-    tasks = [asyncio.create_task(pace.enter()) for _ in range(3)]
-    assert await _through(tasks) == 1
-    pace.leave()
-    assert await _through(tasks) == 2
-    for task in tasks:
-        task.cancel()
-
-
 async def test_a_caller_that_gives_up_while_waiting_takes_no_place() -> None:
     clock = FakeClock()
     pace = Pace(None, clock.timing())
@@ -133,9 +89,3 @@ async def test_a_caller_that_gives_up_while_waiting_takes_no_place() -> None:
         await waiting
     pace.leave(succeeded=True)
     await asyncio.wait_for(pace.enter(), 1)
-
-
-async def test_a_pace_belongs_to_an_endpoint() -> None:
-    paces = Paces(FakeClock().timing())
-    assert paces.of("a", 1.0) is paces.of("a", 1.0)
-    assert paces.of("a", 1.0) is not paces.of("b", 1.0)

@@ -22,7 +22,7 @@ from pydantic import BaseModel, PrivateAttr, SecretStr
 from typing_extensions import override
 
 from quorum.knowledge.errors import ConfigurationError, ModelUnavailable
-from quorum.tools.ledger import Budget, Ledger
+from quorum.tools.ledger import Budget
 from quorum.tools.models import (
     Method,
     Model,
@@ -73,11 +73,6 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, spec: str, 
         make_model(spec)
 
 
-def test_an_unknown_offline_model_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="offline:gpt"):
-        make_model("offline:gpt")
-
-
 def test_a_dollar_limit_needs_known_prices() -> None:
     settings = ModelSettings(base_url="http://127.0.0.1:9/v1")
     models = make_models(["openai:gpt-4.1", "openai:my-own", scripted(["x"])], settings=settings)
@@ -85,15 +80,6 @@ def test_a_dollar_limit_needs_known_prices() -> None:
     check_priced([models[0], models[2]], Budget(max_usd=1.0))
     with pytest.raises(ConfigurationError, match="openai:my-own is unknown"):
         check_priced(models, Budget(max_usd=1.0))
-
-
-def test_a_model_is_bound_to_another_run_and_shared_otherwise() -> None:
-    first = make_model(scripted(["x"]))
-    ledger = Ledger()
-    second = make_model(first, ledger=ledger)
-    assert second.backend is first.backend
-    assert second.ledger is ledger
-    assert first.ledger is not ledger
 
 
 # Scripted
@@ -342,11 +328,6 @@ async def test_what_a_provider_raises_becomes_one_clear_error(
         await model.complete(ASK, role="writer", output=Sql)
 
 
-def test_a_model_that_cannot_be_made_is_a_clear_error(groq: Vendors) -> None:
-    with pytest.raises(ConfigurationError, match=r"groq:llama-3 cannot be made: .*timeout"):
-        groq([], timeout="soon")
-
-
 # A LangChain model of the caller's own
 
 
@@ -356,17 +337,3 @@ async def test_any_langchain_chat_model_will_do() -> None:
     reply = await model.complete(ASK, role="writer", output=Sql)
     assert (reply.parsed, reply.method) == (Sql(sql="SELECT 1"), Method.TEXT)
     assert reply.usage.usd is None
-
-
-class Vendor(GenericFakeChatModel):
-    """A vendor's class that raises a vendor's error."""
-
-    @override
-    def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
-        raise RuntimeError("vendor trouble")
-
-
-async def test_what_such_a_model_raises_becomes_one_clear_error() -> None:
-    model = make_model(Vendor(messages=iter([])), settings=ModelSettings(max_retries=0))
-    with pytest.raises(ModelUnavailable, match="RuntimeError: vendor trouble"):
-        await model.complete(ASK, role="writer")

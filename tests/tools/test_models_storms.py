@@ -12,9 +12,9 @@ from typing_extensions import override
 
 from quorum.knowledge.errors import ModelUnavailable
 from quorum.tools.ledger import Ledger
-from quorum.tools.models import Model, ModelSettings, base, make_models
-from quorum.tools.models.call import REFUSED_SECONDS
+from quorum.tools.models import Model, ModelSettings, backend, make_models
 from quorum.tools.models.failures import Failure, FailureKind
+from quorum.tools.models.model import REFUSED_SECONDS
 from quorum.tools.models.scripted import ScriptedChatModel
 from quorum.tools.record import no_record
 from tests.servers.clock import VirtualClock
@@ -49,7 +49,7 @@ class Endpoint(ScriptedChatModel):
         return await super()._agenerate(*given, **more)
 
 
-class Backend(base.Backend):
+class Backend(backend.Backend):
     errors = (Refused,)
     endpoint = "http://endpoint"
     retry_after: float | None = None
@@ -92,13 +92,6 @@ async def test_a_storm_of_minutes_is_outlived_with_few_tries() -> None:
     assert there._served == 120
     assert there._refused <= 80  # 40 at once, then one look now and then
     assert clock.now() < 180 + 60
-
-
-async def test_a_single_caller_outlives_it_too() -> None:
-    there, clock = await storm(1, 1, capacity=8, opens=180.0)
-    assert there._served == 1
-    assert there._refused < 25
-    assert clock.now() < 180 + 30
 
 
 async def test_an_endpoint_that_refuses_for_ever_is_reported() -> None:

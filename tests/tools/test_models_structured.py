@@ -119,20 +119,6 @@ def test_the_form_tells_each_field_its_type_and_what_it_holds() -> None:
     assert form_of(Pair).splitlines()[1].startswith("- `pair` (list of any value)")
 
 
-class Inside(BaseModel):
-    column: Column | None = Field(description="The one that is wrong.")
-    score: float
-
-
-def test_a_field_that_holds_an_object_keeps_its_own_description() -> None:
-    assert form_of(Inside).splitlines()[1:] == [
-        "- `column` (object or null): The one that is wrong.",
-        "  - `name` (string): As in the schema. (maximum length 60)",
-        '  - `kind` ("key" or "value")',
-        "- `score` (number)",
-    ]
-
-
 def test_a_root_model_over_a_list_is_refused() -> None:
     with pytest.raises(TypeError, match="wrap its value"):
         function_of(RootModel[list[int]])
@@ -204,9 +190,3 @@ def test_any_object_survives_fencing_and_comma_removal(
     assert without_trailing_commas(text) == text
     if "```" not in text:
         assert next(objects_in(frame.replace("{}", text, 1))) == value
-
-
-@given(st.text())
-def test_no_text_breaks_the_search(text: str) -> None:
-    for found in objects_in(text):
-        assert isinstance(found, dict)

@@ -62,18 +62,12 @@ def test_only_what_tells_something_is_shown_and_a_comma_is_no_border() -> None:
     assert text.splitlines() == ['t(a ["x, y", "z]"], e [NULL, 2]);', "one(a [x]);"]
 
 
-async def test_private_columns_are_never_read(database: Database) -> None:
-    found = await sample_rows(database, agent="test")
-    assert "password" not in found.tables["people"]
-    assert "locked" not in found.tables
-    assert not {"hunter2", "s3cr3t"} & set(found.to_json().replace('"', " ").split())
-
-
 async def test_tables_with_the_same_columns_are_read_once_and_empty_ones_are_left_out(
     database: Database,
 ) -> None:
     found = await sample_rows(database, agent="test")
-    assert set(found.tables) == {"people", "order", "day_1"}
+    assert set(found.tables) == {"people", "order", "day_1"}, "columns with private names are never read"
+    assert not {"password", "hunter2", "s3cr3t"} & set(found.to_json().replace('"', " ").split())
     assert database.ledger.total.queries == 4, "people, order, one of the days, and the empty table"
 
 
@@ -82,12 +76,10 @@ async def test_limits_hold_and_are_said(database: Database) -> None:
     assert database.ledger.total.queries == 2
     assert all(len(values) <= 1 for table in found.tables.values() for values in table.values())
     assert found.notes == ("Rows are sampled of 2 tables; 4 differ in their columns.",)
-
-
-@pytest.mark.parametrize("nothing", [{"rows": 0}, {"max_tables": 0}])
-async def test_none_are_read_if_none_are_wanted(database: Database, nothing: dict[str, int]) -> None:
-    assert await sample_rows(database, agent="test", **nothing) == SampleRows({})
-    assert database.ledger.total.queries == 0
+    late = replace(database, ledger=Ledger(Budget(seconds=0.0)))
+    assert await sample_rows(late, agent="test", rows=0) == SampleRows({})
+    with pytest.raises(BudgetExceeded):
+        await sample_rows(late, agent="test")
 
 
 async def test_no_rows_are_read_where_every_row_would_be_billed(
@@ -108,12 +100,6 @@ async def test_a_table_that_cannot_be_read_is_said_and_loses_only_itself(databas
     assert len(found.tables) == 3
     assert len(found.notes) == 1
     assert "gone" in found.notes[0]
-
-
-async def test_a_deadline_that_has_passed_ends_the_run(database: Database) -> None:
-    late = replace(database, ledger=Ledger(Budget(seconds=0.0)))
-    with pytest.raises(BudgetExceeded):
-        await sample_rows(late, agent="test")
 
 
 async def test_text_shows_what_a_pruned_catalog_has(database: Database) -> None:

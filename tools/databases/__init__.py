@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
-from quorum.tools.databases.data_files import KINDS, reader_of
-from quorum.tools.databases.files import engine_of
+from quorum.tools.databases.duckdb.sources import KINDS, reader_of
 from quorum.tools.urls import ALMOST_URL, mask_url
 
 if TYPE_CHECKING:
@@ -37,6 +36,13 @@ LAST_RESORT = "quorum.tools.databases.sqlalchemy.connector:SqlalchemyConnector"
 WORKBOOKS = (".xls", ".xlsb", ".ods")
 """Those that are not read; ``.xlsx`` is a data file."""
 READ_HEADER = "import sys; sys.stdout.buffer.write(open(sys.argv[1], 'rb').read(16))"
+
+
+def engine_of(header: bytes) -> str:
+    """Return ``sqlite`` or ``duckdb`` by a file's first bytes, else an empty text."""
+    if header.startswith(b"SQLite format 3\x00"):
+        return "sqlite"
+    return "duckdb" if header[8:12] == b"DUCK" else ""
 
 
 def connect(url: str) -> Connector:
@@ -128,7 +134,7 @@ def _engine_of(path: str) -> str:
         raise DatabaseUnavailable(f"{mask_url(path)} cannot be read: {error}.", hint=hint) from error
     if not found:
         raise DatabaseUnavailable(f"There is no file {mask_url(path)}.", hint=hint)
-    # not in this process: closing the file here could break locks, see tools.databases.files
+    # not in this process: closing the file here could break locks, see tools.databases.worker
     command = [sys.executable, "-I", "-S", "-c", READ_HEADER, str(file)]
     engine = engine_of(subprocess.run(command, capture_output=True, check=False).stdout)
     if not engine and reader_of(file.name):

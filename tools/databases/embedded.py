@@ -1,4 +1,4 @@
-"""What the embedded engines share: a database that is one file, served by child processes."""
+"""The base of the embedded engines: a database that is one file, served by child processes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.definitions.descriptions import FOLDER, with_descriptions
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
 from quorum.tools.databases.base import Connector
-from quorum.tools.databases.process import EngineDied, EngineFailed, EngineTimeout, Pool, Reply
-from quorum.tools.databases.session import Load
+from quorum.tools.databases.process import EngineDied, EngineFailed, EngineTimeout, Pool
+from quorum.tools.databases.worker import Load
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult, timed_out
 from quorum.tools.urls import path_of
 
@@ -38,7 +38,7 @@ class EmbeddedConnector(Connector):
     """
 
     session: ClassVar[str]
-    """``module:Class`` of the engine's session, see ``quorum.tools.databases.session.Session``."""
+    """``module:Class`` of the engine's session, see ``quorum.tools.databases.worker.Session``."""
 
     def __init__(self, path: str) -> None:
         """``path``: the file as the user wrote it; relative to the working directory, ``~`` allowed."""
@@ -53,17 +53,17 @@ class EmbeddedConnector(Connector):
 
     @property
     def name(self) -> str:
-        """The database's name, for people."""
+        """Return the database's name, for people."""
         return self.path.stem
 
     @property
     def place(self) -> str:
-        """Where it is, for people."""
+        """Return the file's path, for people."""
         return str(self.path)
 
     @property
     def folder(self) -> Path:
-        """Where what belongs to the database lies."""
+        """Return the folder in which the database lies, with its descriptions."""
         return self.path.parent
 
     async def open(self) -> None:
@@ -74,7 +74,7 @@ class EmbeddedConnector(Connector):
         self.path = await asyncio.to_thread(_resolve, self.path)
 
     async def _serve(self, file: str, files: Sequence[str] = (), session: str = "") -> None:
-        """Have new child processes open ``file``, which may read ``files`` as well.
+        """Open ``file`` in new child processes, which may read ``files`` as well.
 
         Raises:
             DatabaseUnavailable: They cannot.
@@ -102,10 +102,44 @@ class EmbeddedConnector(Connector):
         return await self.run_over((), sql, limits)
 
     async def run_over(self, loads: Sequence[Load], sql: str, limits: Limits) -> QueryResult | QueryError:
-        """``run``, after the session was handed ``loads`` (``quorum.tools.databases.session.Loading``)."""
-        reply = await self._reply(loads, sql, limits)
-        if isinstance(reply, QueryError):
-            return reply
+        """Run a query after the session has taken ``loads`` (``quorum.tools.databases.worker.Loading``)."""
+        if not self._opened:
+            raise DatabaseUnavailable(f"The connection to {self.path} is closed.", hint="Open it first.")
+        try:
+            try:
+                return await self._run_in_child(loads, sql, limits)
+            except EngineDied as failure:
+                if not (failure.killed and self._opened):
+                    raise
+                return await self._run_in_child(loads, sql, limits)
+        except EngineFailed as failure:  # a further child could not open the database
+            return QueryError(ErrorKind.UNAVAILABLE, f"{failure.message} {failure.hint}".strip())
+        except EngineTimeout:
+            return timed_out(limits)
+        except EngineDied as failure:
+            if not self._opened:
+                return QueryError(ErrorKind.UNAVAILABLE, "The connection was closed while the query ran.")
+            message = f"The engine's process {_ending(failure)}; most likely the query needs more memory"
+            return QueryError(ErrorKind.RESOURCES, f"{message} than {limits.memory // 2**20} MiB.")
+
+    async def _run_in_child(
+        self, loads: Sequence[Load], sql: str, limits: Limits
+    ) -> QueryResult | QueryError:
+        """Run a query in one child; a child that it may have left unwell is closed.
+
+        Raises:
+            EngineFailed, EngineTimeout, EngineDied: As ``Pool.child``, or the child ended.
+        """
+        async with self._pool.child(self._served, limits.memory) as child:
+            try:
+                for what, payload in loads:
+                    await child.load(what, payload, limits.seconds)
+                reply = await child.run(sql, rows=limits.rows, size=limits.bytes, seconds=limits.seconds)
+            except EngineFailed as failure:
+                error = self.classify(failure, sql)
+                if error.kind in UNSOUND:
+                    await child.close()
+                return timed_out(limits) if error.kind is ErrorKind.TIMEOUT else error
         return QueryResult(
             table=await _table(reply.payload),
             seconds=reply.header["seconds"],
@@ -116,55 +150,18 @@ class EmbeddedConnector(Connector):
 
     @abstractmethod
     def classify(self, failure: EngineFailed, sql: str) -> QueryError:
-        """The engine's error as a ``QueryError``."""
-
-    async def _reply(self, loads: Sequence[Load], sql: str, limits: Limits) -> Reply | QueryError:
-        if not self._opened:
-            raise DatabaseUnavailable(f"The connection to {self.path} is closed.", hint="Open it first.")
-        try:
-            try:
-                return await self._asked(loads, sql, limits)
-            except EngineDied as failure:
-                if not (failure.killed and self._opened):
-                    raise
-                return await self._asked(loads, sql, limits)
-        except EngineFailed as failure:  # to another child than the first
-            return QueryError(ErrorKind.UNAVAILABLE, f"{failure.message} {failure.hint}".strip())
-        except EngineTimeout:
-            return timed_out(limits)
-        except EngineDied as failure:
-            if not self._opened:
-                return QueryError(ErrorKind.UNAVAILABLE, "The connection was closed while the query ran.")
-            message = f"The engine's process {_ending(failure)}; most likely the query needs more memory"
-            return QueryError(ErrorKind.RESOURCES, f"{message} than {limits.memory // 2**20} MiB.")
-
-    async def _asked(self, loads: Sequence[Load], sql: str, limits: Limits) -> Reply | QueryError:
-        """One child's answer; a child that the query may have left unwell is closed.
-
-        Raises:
-            EngineFailed, EngineTimeout, EngineDied: As ``Pool.child``, or the child ended.
-        """
-        async with self._pool.child(self._served, limits.memory) as child:
-            try:
-                for what, payload in loads:
-                    await child.load(what, payload, limits.seconds)
-                return await child.run(sql, rows=limits.rows, size=limits.bytes, seconds=limits.seconds)
-            except EngineFailed as failure:
-                error = self.classify(failure, sql)
-                if error.kind in UNSOUND:
-                    await child.close()
-                return timed_out(limits) if error.kind is ErrorKind.TIMEOUT else error
+        """Return the engine's error as a ``QueryError``."""
 
 
-def with_beside(connector: Connector, catalog: Catalog) -> Catalog:
-    """The catalog with the descriptions that lie beside the database's file, if there are some."""
+def with_file_descriptions(connector: Connector, catalog: Catalog) -> Catalog:
+    """Return the catalog with the descriptions in the folder of the database's file, if there are some."""
     if isinstance(connector, EmbeddedConnector) and (folder := connector.folder / FOLDER).is_dir():
         return with_descriptions(catalog, folder)
     return catalog
 
 
 def file_of(url: str, scheme: str) -> str:
-    """The file that ``scheme:///path`` names, percent-decoded; a relative path stays relative.
+    """Return the file that ``scheme:///path`` names, percent-decoded; a relative path stays relative.
 
     Raises:
         ConfigurationError: No file is named, or the URL has a host or options.

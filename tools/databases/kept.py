@@ -10,13 +10,11 @@ Beside them stands, for each database, which warnings an answer has given alread
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import gzip
 import hashlib
 import json
 import logging
 import os
-import tempfile
 import time
 import zlib
 from collections.abc import AsyncIterator, Iterable
@@ -25,6 +23,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import quorum
+from quorum.knowledge.atomic import lock, replace_file
 from quorum.knowledge.catalog import Catalog, from_json, to_json
 from quorum.tools.databases.base import Connector, Snapshot
 from quorum.tools.databases.many.connector import ManyConnector
@@ -186,7 +185,7 @@ class CatalogFile:
             yield
             return
         try:
-            await _held(lock)
+            await _lock(lock)
             yield
         finally:
             os.close(lock)
@@ -206,29 +205,14 @@ def _digest(*parts: object) -> str:
 def _write(path: Path, content: bytes) -> None:
     """Write a file whole or not at all, for its owner alone."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    handle, draft = tempfile.mkstemp(dir=path.parent, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(draft).replace(path)
-    except BaseException:
-        Path(draft).unlink(missing_ok=True)
-        raise
+    replace_file(path, content, private=True, durable=True)
 
 
-async def _held(lock: int) -> None:
+async def _lock(file: int) -> None:
+    """Wait for a file's lock, ``WAIT_SECONDS`` at most."""
     end = time.monotonic() + WAIT_SECONDS
-    while time.monotonic() < end:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            await asyncio.sleep(0.05)
-        except OSError:  # a file system without locks
-            return
-        else:
-            return
+    while not lock(file) and time.monotonic() < end:  # noqa: ASYNC110 - another process unlocks it
+        await asyncio.sleep(0.05)
 
 
 def _storable(catalog: Catalog) -> Catalog:

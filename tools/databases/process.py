@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from quorum.tools.children import environment
-from quorum.tools.databases.session import HEAD, pack
+from quorum.tools.databases.worker import HEAD, pack
 
 START_SECONDS = 30.0
 """Time for a child to start and open its database, even on a slow disk."""
@@ -39,7 +39,7 @@ class EngineFailed(Exception):
         type: The driver's exception class, or ``DatabaseUnavailable`` from opening.
         message: The driver's words.
         code: SQLite's name of the error (``SQLITE_BUSY``); empty for other engines.
-        hint: What to do, where a session knows.
+        hint: What to do, if a session knows.
     """
 
     def __init__(self, type: str, message: str, code: str = "", hint: str = "") -> None:
@@ -56,7 +56,7 @@ class EngineDied(Exception):
 
     Attributes:
         status: Its exit status; negative for a signal.
-        killed: Somebody else ended it (the system for want of memory, say): the query need not be the reason.
+        killed: It was ended from outside (by the system for lack of memory, say): the query need not be why.
     """
 
     def __init__(self, status: int | None) -> None:
@@ -75,7 +75,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class Opening:
-    """How to open a session: ``module:Class``, the database's absolute path, memory in bytes, other files."""
+    """A session to open: ``module:Class``, the database's absolute path, memory in bytes, other files."""
 
     session: str
     path: str
@@ -100,7 +100,7 @@ class Child:
             stdin=PIPE,
             stdout=PIPE,
             stderr=DEVNULL,
-            start_new_session=True,  # the terminal's Ctrl-C is the parent's affair
+            start_new_session=True,  # Ctrl-C at the terminal reaches the parent only
             env=environment(),
             limit=2**20,
         )
@@ -108,7 +108,7 @@ class Child:
 
     @property
     def ready(self) -> bool:
-        """Whether it has loaded all that a query needs."""
+        """Return True once it has loaded all that a query needs."""
         return self._ready
 
     @property
@@ -144,7 +144,7 @@ class Child:
         return await self._ask(request, seconds + GRACE_SECONDS)
 
     async def load(self, what: Mapping[str, Any], payload: bytes | memoryview, seconds: float) -> None:
-        """Hand the session a part of what its next query reads (``session.Loading``).
+        """Send the session a part that its next query reads (``worker.Loading``).
 
         Raises:
             EngineFailed, EngineTimeout, EngineDied: As their names say.

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, TypeVar
 
 from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases.base import Connector
-from quorum.tools.databases.session import Fetched
+from quorum.tools.databases.worker import Fetched
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult, timed_out
 
 T = TypeVar("T")

@@ -5,10 +5,11 @@ Importing this package loads neither LangChain nor a provider's client; making a
 
 from __future__ import annotations
 
-from quorum.tools.models.base import Message, ModelSettings, Reply
+from quorum.tools.models.backend import Message, ModelSettings
 from quorum.tools.models.model import Model
 from quorum.tools.models.prices import PRICES_AS_OF, Price
 from quorum.tools.models.providers import check_priced, make_model, make_models
+from quorum.tools.models.replies import Reply
 from quorum.tools.models.structured import Method, Problem, ProblemKind
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""What an endpoint supports, learned from its refusals."""
+"""The features that an endpoint supports, learned from its refusals."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WORDS = {
 
 
 class Capabilities:
-    """What is known of one model behind one endpoint; kept in the process.
+    """The known abilities of one model behind one endpoint; kept in the process.
 
     Args:
         ladder: Ways to ask for structured replies, tried in this order; a single one is never left.
@@ -37,18 +37,18 @@ class Capabilities:
         self.refused_schemas: set[type] = set()
 
     def method(self, output: type) -> Method:
-        """The best remaining way to ask for this output."""
+        """Return the best remaining way to ask for this output."""
         refused = output in self.refused_schemas and Method.JSON_SCHEMA in self.ladder[:-1]
         return self.ladder[self.ladder.index(Method.JSON_SCHEMA) + 1 if refused else 0]
 
     def kept(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        """The arguments without those that were refused."""
+        """Return the arguments without those that were refused."""
         return {name: value for name, value in arguments.items() if name not in self.dropped}
 
     def adapt(
         self, failure: Failure, sent: Collection[str], output: type | None, method: Method | None
     ) -> str:
-        """Learn from a refused request; says what changes, or is empty if nothing can.
+        """Change the settings that made the request fail. Return a description of the change, or "".
 
         If a parallel call has learned the same already, the result is the same.
 
@@ -84,7 +84,7 @@ class Capabilities:
         return f"structured replies are asked for by {self.ladder[0]} instead of {method}"
 
     def distrust(self, method: Method) -> str:
-        """Write the schema into the prompt from now on: the endpoint took the method and ignored it."""
+        """Write the schema into the prompt from now on: the endpoint accepted the method and ignored it."""
         if method is Method.TEXT or len(self.ladder) == 1:
             return ""
         self.ladder = (Method.TEXT,)
@@ -92,7 +92,7 @@ class Capabilities:
 
 
 def blamed(failure: Failure, asked: Collection[str]) -> str:
-    """The sent parameter that a refusal is about; empty if none."""
+    """Return the sent parameter that a refusal is about; empty if none."""
     named = failure.parameter.replace("tool_choice", "tools")
     if "strict" in asked and re.search(r"\bstrict\b", f"{named} {failure.message}"):
         return "strict"

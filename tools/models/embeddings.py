@@ -1,46 +1,54 @@
-"""Embedding models by name: ``openai:NAME`` at an OpenAI-compatible endpoint, else sentence-transformers."""
+"""Embedding models by name: ``openai:NAME`` at an OpenAI-compatible endpoint, else sentence-transformers.
+
+Vectors are kept in one SQLite file for all models, so that no text is embedded twice.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
-import random
-import time
-from collections.abc import Callable, Iterator, Sequence
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
+from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from quorum.knowledge.errors import ConfigurationError, ModelUnavailable
 from quorum.knowledge.search.index import Embedder, SentenceTransformerEmbedder
-from quorum.tools.models.base import ModelSettings
-from quorum.tools.models.embedding_cache import CachedEmbedder, unit_vectors
-from quorum.tools.models.endpoint import OPENAI_URL, address_of, key_of
-from quorum.tools.models.failures import sentence, shorten
-from quorum.tools.models.pace import backoff, retry_after
-from quorum.tools.urls import REDACTED, url_secrets, without_header_values
+from quorum.tools.models.backend import ModelSettings
 
 if TYPE_CHECKING:
-    import httpx
+    import sqlite3
 
     from quorum.knowledge.search.index import Vectors
+
+T = TypeVar("T")
+
+OnProgress: TypeAlias = Callable[[int, int], None]
+"""Called with the number of texts that are done, and of all."""
 
 OPENAI = "openai:"
 BATCH = 256
 """Texts in one request, and between two times that the cache is written."""
 REPLY_BYTES = 64 * 2**20  # 256 vectors of 3,072 numbers take 17 MB of JSON at most
-LONGEST_WAIT = 120.0
-"""Longest wait, in seconds, that an endpoint may ask for."""
-CONNECT_SECONDS = 4.0
+WAIT_SECONDS = 30.0
+"""How long another process may lock the file of vectors."""
+LOOKUPS = 500
+"""Texts looked up by one query."""
 
-_LATER = "Try again later."
+_TABLE = """CREATE TABLE IF NOT EXISTS vectors (
+    model TEXT NOT NULL, text BLOB NOT NULL, vector BLOB NOT NULL, PRIMARY KEY (model, text)
+) WITHOUT ROWID"""
 
 
 def make_embedder(name: str, settings: ModelSettings, home: Path) -> CachedEmbedder:
-    """The embedding model of that name, which embeds no text twice.
+    """Make the embedding model of that name, which embeds no text twice.
 
     Args:
         name: ``openai:NAME``, or a sentence-transformers model by hub name or folder.
-        home: Below it, in ``index/embeddings.sqlite``, vectors are kept.
+        home: Vectors are kept in ``index/embeddings.sqlite`` below it.
 
     Raises:
         ConfigurationError: The model has no name, the endpoint no address, or OpenAI no key.
@@ -57,32 +65,29 @@ class OpenAIEmbedder:
     """A model behind ``POST /embeddings`` of an OpenAI-compatible endpoint; one request an ``encode``.
 
     Args:
-        settings: Of which count the address, the key, ``timeout`` and ``max_retries``.
-        sleep: Waits so many seconds.
+        settings: The address, the key, ``timeout`` and ``max_retries`` count.
 
     Raises:
         ConfigurationError: The model has no name, the endpoint no address, or OpenAI no key.
     """
 
-    def __init__(
-        self, model: str, settings: ModelSettings, *, sleep: Callable[[float], None] = time.sleep
-    ) -> None:
-        if not model:
-            raise ConfigurationError(
-                "The embedding model has no name.",
-                hint="Write openai:NAME, e.g. openai:text-embedding-3-small.",
-            )
-        url = settings.base_url or OPENAI_URL
-        self._model, self._settings, self._sleep = model, settings, sleep
-        self._endpoint = address_of(url)
-        self._key = key_of(f"{OPENAI}{model}", settings, self._endpoint)
-        parts = urlsplit(url)
-        self._url = parts._replace(path=f"{parts.path.rstrip('/')}/embeddings", fragment="").geturl()
+    def __init__(self, model: str, settings: ModelSettings) -> None:
+        import openai
 
-    @property
-    def name(self) -> str:
-        """With the endpoint's address, for the same name may be another model elsewhere."""
-        return f"{OPENAI}{self._model}" + ("" if self._endpoint == OPENAI_URL else f"@{self._endpoint}")
+        from quorum.tools.models.endpoint import OPENAI_URL, Endpoint
+
+        if not model:
+            hint = "Write openai:NAME, e.g. openai:text-embedding-3-small."
+            raise ConfigurationError("The embedding model has no name.", hint=hint)
+        self._model = model
+        self._endpoint = Endpoint.of(model, settings, reply="list of embeddings", reply_bytes=REPLY_BYTES)
+        options = dict(self._endpoint.options)
+        options["api_key"] = options["api_key"].get_secret_value()
+        retries = settings.max_retries
+        self._client = openai.OpenAI(**options, max_retries=retries, http_client=self._endpoint.client())
+        self._errors = (openai.OpenAIError, ValueError, KeyError, TypeError, RecursionError)
+        address = self._endpoint.endpoint
+        self.name = f"{OPENAI}{model}" + ("" if address == OPENAI_URL else f"@{address}")
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         """See ``Embedder.encode``.
@@ -90,119 +95,133 @@ class OpenAIEmbedder:
         Raises:
             ModelUnavailable: The endpoint cannot be reached, refuses, keeps failing, or sends no vectors.
         """
-        sent = [text or " " for text in texts]  # an empty text is refused
-        tries = 0
-        while isinstance(outcome := self._once(sent), _Passing):
-            if tries == self._settings.max_retries:
-                raise self._error(outcome.message, outcome.hint)
-            wait = backoff(tries, random.random()) if outcome.wait is None else outcome.wait
-            self._sleep(min(wait, LONGEST_WAIT))
-            tries += 1
-        return outcome
-
-    def _once(self, texts: list[str]) -> Vectors | _Passing:
-        """One request; a failure that may pass as a value."""
-        import httpx
-
-        silence = self._settings.timeout
-        limits = httpx.Timeout(silence, connect=min(CONNECT_SECONDS, silence))
+        body = {"model": self._model, "input": [text or " " for text in texts]}  # an empty text is refused
         try:
-            with (
-                httpx.Client(timeout=limits) as client,  # follows no redirect: nobody else sees text or key
-                client.stream("POST", self._url, headers=self._headers, json=self._body(texts)) as response,
-            ):
-                content = _read(response)
-        except httpx.TimeoutException:
-            return _Passing(f"{self._endpoint} was silent for {silence:g} s.", _LATER)
-        except httpx.InvalidURL as error:
-            raise self._error(f"base_url is no address: {error}.", "Write https://host/v1.") from None
-        except httpx.HTTPError as error:
-            why = sentence(f"No connection to {self._endpoint}", str(error) or type(error).__name__)
-            return _Passing(why, "Is the address right, the server running, the network up?")
-        if response.status_code == 200:
-            return self._vectors(content, len(texts))
-        return self._refused(response, content)
+            reply = self._client.post("/embeddings", cast_to=str, body=body)
+            data = sorted(json.loads(reply)["data"], key=lambda each: int(each["index"]))
+            if [int(each["index"]) for each in data] != list(range(len(texts))):
+                raise ValueError(f"{len(data)} vectors for {len(texts)} texts")
+            return _unit_vectors([each["embedding"] for each in data])
+        except self._errors as error:
+            failure = self._endpoint.failure(error)
+            text = f"The embedding model {OPENAI}{self._model} gave no vectors: {failure.message}"
+            raise ModelUnavailable(text, hint=failure.hint) from None
+
+
+class CachedEmbedder:
+    """An embedder that keeps vectors in a SQLite file and asks another embedder for missing ones, each once.
+
+    A vector is found by the model's name and the SHA-256 of its text; the text itself is not kept. Vectors
+    that were made before an error or a kill are not lost. A damaged file is renamed; a file that cannot be
+    used is ignored. A log line says so.
+
+    Args:
+        path: The SQLite file, which is made with its folder.
+        batch: Texts given to ``inner`` at a time.
+        on_progress: Called after each batch; may be set later.
+    """
+
+    def __init__(
+        self, inner: Embedder, path: Path, batch: int = 256, on_progress: OnProgress | None = None
+    ) -> None:
+        self.inner, self._path, self._batch, self.on_progress = inner, path, batch, on_progress
 
     @property
-    def _headers(self) -> dict[str, str]:
-        return {"Authorization": f"Bearer {self._key.get_secret_value()}"}
+    def name(self) -> str:
+        return self.inner.name
 
-    def _body(self, texts: list[str]) -> dict[str, Any]:
-        return {"model": self._model, "input": texts}
-
-    def _refused(self, response: httpx.Response, content: bytes) -> _Passing:
-        """What another status than 200 means.
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """See ``Embedder.encode``.
 
         Raises:
-            ModelUnavailable: It will not pass.
+            ConfigurationError: As the inner embedder; or vectors of one model differ in their dimensions.
+            ModelUnavailable: As the inner embedder.
         """
-        status, said = response.status_code, _said(content)
-        if response.has_redirect_location:
-            there = response.url.join(response.headers["location"])
-            text = f"{self._endpoint} redirects to {there.scheme}://{there.host}, which got nothing."
-            raise self._error(text, "If that is meant, give the new address as base_url.")
-        passing = (status in (408, 409, 425, 429) or status >= 500) and "insufficient_quota" not in said
-        what = "refuses for now" if status < 500 else "failed"
-        if passing:
-            wait = retry_after(response.headers.get("retry-after"))
-            return _Passing(sentence(f"{self._endpoint} {what} ({status})", said), _LATER, wait)
-        hints = {
-            401: "Is the API key right (OPENAI_API_KEY), and may it use this model?",
-            403: "Is the API key right (OPENAI_API_KEY), and may it use this model?",
-            404: f"Is the model called {self._model!r} there? Is base_url right? It usually ends in /v1.",
-        }
-        raise self._error(sentence(f"{self._endpoint} refuses ({status})", said), hints.get(status, ""))
+        import numpy as np
 
-    def _vectors(self, content: bytes, count: int) -> Vectors:
-        """The vectors of a reply.
+        if not texts:
+            return np.empty((0, 0), np.float32)
+        keys = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts]
+        left = dict(zip(keys, texts, strict=True))
+        known: dict[bytes, bytes] = {}
+        known |= self._using(partial(_known, model=self.name, keys=list(left)), known)
+        missing = [(key, text) for key, text in left.items() if key not in known]
+        for start in range(0, len(missing), self._batch):
+            part = missing[start : start + self._batch]
+            made = self.inner.encode([text for _, text in part])
+            new = {key: vector.tobytes() for (key, _), vector in zip(part, made, strict=True)}
+            self._check((*new.values(), *islice(known.values(), 1)))
+            self._using(partial(_keep, model=self.name, vectors=new), None)
+            known |= new
+            if self.on_progress:
+                self.on_progress(len(known), len(left))
+        self._check(known.values())
+        return np.frombuffer(b"".join(known[key] for key in keys), np.float32).reshape(len(keys), -1)
 
-        Raises:
-            ModelUnavailable: They are not as many, not alike, or no numbers.
-        """
+    def _check(self, vectors: Iterable[bytes]) -> None:
+        sizes = {len(vector) for vector in vectors}
+        if len(sizes) > 1:
+            several = " and ".join(f"{size // 4:,}" for size in sorted(sizes))
+            raise ConfigurationError(
+                f"The embedding model {self.name} gives vectors of {several} dimensions.",
+                hint=f"If it is another model than before, delete {self._path}.",
+            )
+
+    def _using(self, work: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
+        """Return the result of ``work`` on the file; ``otherwise`` if the file cannot be used."""
+        import sqlite3
+
         try:
-            given = sorted(json.loads(content)["data"], key=lambda each: int(each["index"]))
-            if [int(each["index"]) for each in given] != list(range(count)):
-                raise ValueError(f"{len(given)} vectors for {count} texts")
-            return unit_vectors([each["embedding"] for each in given])
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            why = f"{type(error).__name__}, {error}" if isinstance(error, KeyError) else str(error)
-            text = sentence(f"{self._endpoint} sent something that is no list of embeddings", why)
-            hint = "Is base_url right? It usually ends in /v1. Is this an embedding model?"
-            raise self._error(text, hint) from None
-
-    def _error(self, message: str, hint: str) -> ModelUnavailable:
-        """For people; secrets that an endpoint echoes are masked."""
-        for secret in (self._key.get_secret_value(), *url_secrets(self._settings.base_url)):
-            message = message.replace(secret, REDACTED) if len(secret) > 4 else message
-        text = f"The embedding model {OPENAI}{self._model} gave no vectors: {without_header_values(message)}"
-        return ModelUnavailable(shorten(text, 500), hint=hint)
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with closing(sqlite3.connect(self._path, timeout=WAIT_SECONDS)) as file:
+                file.execute(_TABLE)
+                return work(file)
+        except (sqlite3.OperationalError, OSError) as error:
+            _say(f"The cache of embeddings {self._path} cannot be used: {error}.")
+        except sqlite3.DatabaseError as error:
+            renamed = self._path.with_suffix(".damaged")
+            self._path.replace(renamed)
+            _say(f"The cache of embeddings {self._path} was damaged ({error}); it is {renamed.name} now.")
+        return otherwise
 
 
-class _Passing:
-    """A failure that may pass; ``wait`` is how many seconds the endpoint asks to wait, if it does."""
-
-    def __init__(self, message: str, hint: str, wait: float | None = None) -> None:
-        self.message, self.hint, self.wait = message, hint, wait
-
-
-def _read(response: httpx.Response) -> bytes:
-    """The whole reply, as far as it may be long: what is cut off is no JSON."""
-    return b"".join(_up_to(response.iter_bytes(), REPLY_BYTES))
-
-
-def _up_to(parts: Iterator[bytes], most: int) -> Iterator[bytes]:
-    for part in parts:
-        if (most := most - len(part)) < 0:
-            return
-        yield part
+def _known(file: sqlite3.Connection, model: str, keys: list[bytes]) -> dict[bytes, bytes]:
+    """Return the vectors that the file has, by key; truncated ones are left out."""
+    found: dict[bytes, bytes] = {}
+    for start in range(0, len(keys), LOOKUPS):
+        part = keys[start : start + LOOKUPS]
+        marks = ", ".join("?" * len(part))
+        sql = f"SELECT text, vector FROM vectors WHERE model = ? AND text IN ({marks})"
+        rows = file.execute(sql, (model, *part))
+        found |= {key: vector for key, vector in rows if vector and len(vector) % 4 == 0}
+    return found
 
 
-def _said(content: bytes) -> str:
-    """The endpoint's own words, with the error's code."""
-    try:
-        error = json.loads(content)["error"]
-        if not isinstance(error, dict):
-            return shorten(str(error))
-        return shorten(" ".join(str(error[name]) for name in ("message", "code") if error.get(name)))
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return shorten(content[:1000].decode("utf-8", "replace")) or "no word"
+def _keep(file: sqlite3.Connection, model: str, vectors: dict[bytes, bytes]) -> None:
+    rows = [(model, key, vector) for key, vector in vectors.items()]
+    file.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", rows)
+    file.commit()
+
+
+def _say(text: str) -> None:
+    logging.getLogger(__name__).warning(text)
+
+
+def _unit_vectors(rows: Sequence[Sequence[float]]) -> Vectors:
+    """Return rows of numbers as vectors of length 1, shape (rows, dimensions).
+
+    Raises:
+        ValueError: They differ in length, are empty, or have no finite length above 0.
+        TypeError: They are no numbers.
+    """
+    import numpy as np
+
+    if len({len(row) for row in rows}) > 1:
+        raise ValueError("its vectors differ in their dimensions")
+    vectors: Any = np.asarray(rows, dtype=np.float32)
+    if vectors.ndim != 2 or not vectors.shape[1]:
+        raise ValueError("its vectors are empty")
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    if not np.isfinite(lengths).all() or not lengths.all():
+        raise ValueError("its vectors have no length")
+    return np.ascontiguousarray(vectors / lengths, dtype=np.float32)

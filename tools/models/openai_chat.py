@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 import warnings
-from collections.abc import AsyncIterator
-from functools import cache
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, cast
-from urllib.parse import parse_qsl, urlsplit
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import openai
@@ -17,12 +12,9 @@ from langchain_core.messages import AIMessage
 from langchain_openai import ChatOpenAI
 from typing_extensions import override
 
-from quorum.knowledge.errors import ConfigurationError
-from quorum.tools.models.base import Backend, ModelSettings, Output
+from quorum.tools.models.backend import Backend, ModelSettings, Output
 from quorum.tools.models.capabilities import LADDER, Capabilities
-from quorum.tools.models.chat import LATER, ChatBackend
-from quorum.tools.models.endpoint import OPENAI_URL, address_of, key_of
-from quorum.tools.models.failures import Failure, FailureKind, causes, sentence
+from quorum.tools.models.endpoint import OPENAI_URL, Endpoint, httpx
 from quorum.tools.models.prices import price_of
 from quorum.tools.models.structured import Method, function_of
 
@@ -33,13 +25,8 @@ if TYPE_CHECKING:
 # LangChain's advice to its own callers; here the next method is tried, and the trace says so.
 warnings.filterwarnings("ignore", "Invalid schema for OpenAI|This model does not support OpenAI", UserWarning)
 
-_httpx: Any = import_module(type(openai.DEFAULT_CONNECTION_LIMITS).__module__.partition(".")[0])
-"""The library that the client is built on by its version, httpx or httpx2."""
-
-CONNECT_SECONDS = 4.0
 IDLE_SECONDS = 30.0
 """Seconds that an idle connection is kept."""
-REPLY_BYTES = 16 * 2**20  # far longer than any chat completion
 
 _BODY = ("max_tokens", "max_completion_tokens", "response_format")
 """Parameters that the LangChain class would rewrite, or handle by another code path: with a
@@ -47,13 +34,7 @@ _BODY = ("max_tokens", "max_completion_tokens", "response_format")
 They go into ``extra_body``, which is merged into the request unchanged."""
 
 
-@cache
-def _certificates() -> ssl.SSLContext:
-    """The authorities that are trusted; all clients share them, for reading them takes some 20 ms."""
-    return cast("ssl.SSLContext", _httpx.create_ssl_context())
-
-
-class OpenAIBackend(ChatBackend):
+class OpenAIBackend(Backend):
     """One model behind one endpoint.
 
     Each request under way has an HTTP client of its own, the one used last or a new one: httpx's pool looks
@@ -72,48 +53,33 @@ class OpenAIBackend(ChatBackend):
         RecursionError,
     )
     _chat: ChatOpenAI
-    key_hint = "Is the API key right (OPENAI_API_KEY), and may it use this model?"
-    address_hint = "Is base_url right? It usually ends in /v1."
 
     def __init__(self, model: str, settings: ModelSettings) -> None:
-        if not model:
-            raise ConfigurationError("The model has no name.", hint="Write openai:NAME, e.g. openai:gpt-4.1.")
-        self.name, self.model, self.settings = f"openai:{model}", model, settings
-        url = settings.base_url or OPENAI_URL
-        self.endpoint = address_of(url)
+        self.explainer = self._endpoint = endpoint = Endpoint.of(model, settings)
+        self.name, self.settings, self.endpoint = f"openai:{model}", settings, endpoint.endpoint
         self.price = price_of(model, settings.prices)
         limits = ["max_tokens", "max_completion_tokens"]  # either name, tried in this order
         if self.endpoint.startswith(OPENAI_URL):
             limits.reverse()
         self.learned = Capabilities((settings.method,) if settings.method else LADDER, limits)
-        silence = settings.timeout
-        self._timeouts = openai.Timeout(silence, connect=min(CONNECT_SECONDS, silence))
-        certificates = _certificates()  # reads files: here, and not inside the loop
         self._idle: WeakKeyDictionary[asyncio.AbstractEventLoop, list[ChatOpenAI]] = WeakKeyDictionary()
         self._chat = _Chat(
             model=model,
-            base_url=urlsplit(url)._replace(query="", fragment="").geturl(),
-            default_query=dict(parse_qsl(urlsplit(url).query)),
-            api_key=key_of(self.name, settings, self.endpoint),
-            timeout=self._timeouts,
+            **endpoint.options,
             max_retries=0,  # the one retry layer is Model.complete
             use_responses_api=False,
-            stream_chunk_timeout=silence,
+            stream_chunk_timeout=settings.timeout,
             # never used, see ``_connected``; LangChain's own would read the certificates twice more
-            http_client=openai.DefaultHttpxClient(verify=certificates),
-            http_async_client=openai.DefaultAsyncHttpxClient(verify=certificates),
+            http_client=endpoint.client(),
+            http_async_client=endpoint.async_client(),
         )
 
     def _connected(self) -> ChatOpenAI:
-        """A copy of the chat model on an HTTP client of its own."""
-        client = self._chat.root_async_client.with_options(
-            http_client=openai.DefaultAsyncHttpxClient(
-                timeout=self._timeouts,
-                limits=_httpx.Limits(keepalive_expiry=IDLE_SECONDS),
-                verify=_certificates(),
-                event_hooks={"response": [_stay, _cap]},
-            )
-        )
+        """Return a copy of the chat model on an HTTP client of its own."""
+        options = self._endpoint.options
+        limits = httpx.Limits(keepalive_expiry=IDLE_SECONDS)
+        http_client = self._endpoint.async_client(timeout=options["timeout"], limits=limits)
+        client = self._chat.root_async_client.with_options(http_client=http_client)
         return self._chat.model_copy(
             update={"root_async_client": client, "async_client": client.chat.completions}
         )
@@ -128,7 +94,7 @@ class OpenAIBackend(ChatBackend):
     def arguments(
         self, temperature: float | None, seed: int | None, output: Output, method: Method | None
     ) -> dict[str, Any]:
-        asked = Backend.arguments(self, temperature, seed, output, method)
+        asked = super().arguments(temperature, seed, output, method)
         if self.learned.token_limits and self.settings.max_output_tokens is not None:
             asked[self.learned.token_limits[0]] = self.settings.max_output_tokens
         if method is Method.JSON_MODE:
@@ -166,23 +132,9 @@ class OpenAIBackend(ChatBackend):
             raise TypeError(f"its role is {getattr(reply, 'role', reply.type)!r}, not 'assistant'")
         return reply
 
-    @override
-    def _no_completion(self, error: Exception) -> Failure:
-        if any(isinstance(cause, ReplyTooLong) for cause in causes(error)):
-            text = f"The reply exceeded {REPLY_BYTES // 2**20} MB."
-            return Failure(FailureKind.ENDLESS, text, self.address_hint)
-        if moved := next((cause for cause in causes(error) if isinstance(cause, Moved)), None):
-            hint = "If that is meant, give the new address as base_url."
-            return Failure(FailureKind.DENIED, f"{self.endpoint} {moved}", hint)
-        if isinstance(error, openai.APIError):  # an error inside a stream
-            return Failure(FailureKind.SERVER, sentence("The endpoint broke off", error.message), LATER)
-        what = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}, {error}"
-        text = sentence(f"{self.endpoint} sent something that is no chat completion", what)
-        return Failure(FailureKind.BROKEN, text, self.address_hint)
-
 
 class _Chat(ChatOpenAI):
-    """The client's chat model, which a ``usage`` of an odd form does not keep from the reply beside it."""
+    """ChatOpenAI that keeps a reply whose ``usage`` has an odd form."""
 
     @override
     def _create_chat_result(
@@ -207,35 +159,3 @@ class _Chat(ChatOpenAI):
             if not chunk.get("usage"):
                 raise
             return super()._convert_chunk_to_generation_chunk(chunk | {"usage": None}, *more)
-
-
-class ReplyTooLong(openai.OpenAIError):
-    """The reply exceeds the size limit."""
-
-
-class Moved(openai.OpenAIError):
-    """The endpoint redirects to somebody else, who shall see neither prompt nor key."""
-
-
-async def _stay(response: Any) -> None:
-    """Raise where a redirect leads to another host, or from HTTPS to HTTP."""
-    if response.has_redirect_location:
-        here, there = response.url, response.url.join(response.headers["location"])
-        upgraded = (here.scheme, there.scheme) == ("http", "https") and here.host == there.host
-        if not upgraded and (here.scheme, here.netloc) != (there.scheme, there.netloc):
-            raise Moved(f"redirects to {there.scheme}://{there.host}, which was not asked and got nothing.")
-
-
-async def _cap(response: Any) -> None:
-    """Raise when the reply grows too long."""
-    read = response.aiter_bytes
-
-    async def capped(*given: Any) -> AsyncIterator[bytes]:
-        size = 0
-        async for part in read(*given):
-            size += len(part)
-            if size > REPLY_BYTES:
-                raise ReplyTooLong(f"The reply exceeds {REPLY_BYTES} bytes.")
-            yield part
-
-    response.aiter_bytes = capped

@@ -24,8 +24,8 @@ class Pace:
     """Paces the requests to one endpoint on one event loop.
 
     A 429 stops all requests until the cool-down ends; then one is let through. Successes double the number of
-    simultaneous requests, up to half of what was too many and no more than the endpoint served beside its
-    refusals; then it grows by one at a time (TCP's slow start; RFC 5681, 3.1).
+    simultaneous requests, up to half of what was too many and no more than the endpoint served when it
+    refused; then it grows by one at a time (TCP's slow start; RFC 5681, 3.1).
 
     Args:
         per_second: Requests per second; None for no limit.
@@ -62,7 +62,7 @@ class Pace:
         if succeeded:
             self.successes += 1
             self._widen()
-        self._changed.set()  # everybody who waits looks again
+        self._changed.set()  # all that wait look again
         self._changed = asyncio.Event()
 
     def cool_down(self, seconds: float) -> None:
@@ -96,7 +96,7 @@ class Paces:
         self._paces: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Pace]] = WeakKeyDictionary()
 
     def of(self, endpoint: str, per_second: float | None) -> Pace:
-        """The endpoint's pace on the running loop; the first caller's rate counts."""
+        """Return the endpoint's pace on the running loop; the first caller's rate counts."""
         mine = self._paces.setdefault(asyncio.get_running_loop(), {})
         if endpoint not in mine:
             mine[endpoint] = Pace(per_second, self.timing)
@@ -104,13 +104,13 @@ class Paces:
 
 
 def backoff(tries: int, chance: float, *, first: float = 0.5, most: float = 20.0) -> float:
-    """Seconds before the next try: doubling, at most ``most``, the upper half left to chance."""
+    """Return the seconds before the next try: doubling, at most ``most``, the upper half random."""
     full = min(most, first * 2.0 ** min(tries, 32))
     return full * (0.5 + 0.5 * chance)
 
 
 def retry_after(value: str | None, wall_clock: Callable[[], float] = time.time) -> float | None:
-    """Seconds that a Retry-After header asks for, given as seconds or as an HTTP date (RFC 9110, 10.2.3)."""
+    """Return the seconds of a Retry-After header, in seconds or as an HTTP date (RFC 9110, 10.2.3)."""
     if not value:
         return None
     try:

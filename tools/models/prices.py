@@ -21,7 +21,7 @@ class Price:
     output: float
 
     def usd(self, input_tokens: int, cached_tokens: int, output_tokens: int) -> float:
-        """The cost of one call; cached tokens are part of the input tokens."""
+        """Return the cost of one call; cached tokens are part of the input tokens."""
         fresh = max(0, input_tokens - cached_tokens)
         return (fresh * self.input + cached_tokens * self.cached + output_tokens * self.output) / 1e6
 
@@ -51,7 +51,7 @@ _SNAPSHOT = re.compile(r"-\d{4}-\d{2}-\d{2}$")
 
 
 def price_of(name: str, overrides: Mapping[str, Price | Mapping[str, float]]) -> Price | None:
-    """The price of a model by its name; None where unknown.
+    """Return the price of a model by its name; None if unknown.
 
     A dated snapshot (``gpt-4.1-2025-04-14``) costs what its family costs, and a vendor's prefix
     (``openai/gpt-4.1``) is ignored, unless the overrides name it in full.
@@ -67,7 +67,7 @@ def price_of(name: str, overrides: Mapping[str, Price | Mapping[str, float]]) ->
 
 
 def as_price(name: str, given: Price | Mapping[str, float]) -> Price:
-    """The price of ``name`` that a setting gives; ``cached`` may be left out.
+    """Return the price of ``name`` that a setting gives; ``cached`` may be left out.
 
     Raises:
         ConfigurationError: It is not ``{"input": …, "cached": …, "output": …}``, each at least 0.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from quorum.knowledge.errors import ConfigurationError, install_command
 from quorum.tools.ledger import Budget, Ledger
-from quorum.tools.models.base import Backend, ModelSettings
+from quorum.tools.models.backend import Backend, ChatBackend, ModelSettings
 from quorum.tools.models.failures import shorten
 from quorum.tools.models.model import Model
 from quorum.tools.models.pace import Paces, Timing
@@ -67,7 +67,7 @@ def make_models(
     ledger: Ledger | None = None,
     record: Recorder | None = None,
 ) -> tuple[Model, ...]:
-    """The models of one run, sharing a ledger and, where they share an endpoint, its rate."""
+    """Make the models of one run, which share a ledger and, at one endpoint, its rate."""
     ledger, paces = ledger or Ledger(), Paces(Timing())
     return tuple(
         make_model(spec, settings=settings, ledger=ledger, record=record, paces=paces) for spec in specs
@@ -89,9 +89,8 @@ def check_priced(models: Iterable[Model], budget: Budget) -> None:
 
 
 def _backend(spec: str | BaseChatModel, settings: ModelSettings) -> Backend:
-    """The backend; its module is imported here, because a provider's package takes up to a second."""
+    """Make the backend; its module is imported here, because a provider's package takes up to a second."""
     if not isinstance(spec, str):
-        from quorum.tools.models.chat import ChatBackend
         from quorum.tools.models.scripted import ScriptedChatModel, scripted_backend
 
         if isinstance(spec, ScriptedChatModel):
@@ -103,10 +102,16 @@ def _backend(spec: str | BaseChatModel, settings: ModelSettings) -> Backend:
             from quorum.tools.models.openai_chat import OpenAIBackend
 
             return OpenAIBackend(name, settings)
+        case "offline" if name in ("", "demo"):
+            from quorum.tools.offline.model import OfflineChatModel
+
+            backend = Backend("offline:demo", OfflineChatModel(), settings)
+            backend.demonstration = True
+            return backend
         case "offline":
-            return _offline(name, settings)
+            raise ConfigurationError(f"There is no model offline:{name}.", hint="Write offline.")
         case "replay":
-            from quorum.tools.models.replay import replay
+            from quorum.tools.models.scripted import replay
 
             return replay(name, settings)
         case "scripted":
@@ -121,22 +126,9 @@ def _backend(spec: str | BaseChatModel, settings: ModelSettings) -> Backend:
     )
 
 
-def _offline(name: str, settings: ModelSettings) -> Backend:
-    """The rule-based demonstration model; it needs no key and no network."""
-    if name not in ("", "demo"):
-        raise ConfigurationError(f"There is no model offline:{name}.", hint="Write offline.")
-    from quorum.tools.offline.model import OfflineChatModel
-
-    backend = Backend("offline:demo", OfflineChatModel(), settings)
-    backend.demonstration = True
-    return backend
-
-
 def _langchain(provider: str, name: str, settings: ModelSettings) -> Backend:
-    """A model of any provider that LangChain has a package for; its key is in that package's variable."""
+    """Make a model of any provider that LangChain has a package for; that package's variable has the key."""
     from langchain.chat_models import init_chat_model
-
-    from quorum.tools.models.chat import ChatBackend
 
     limit: dict[str, Any] = (
         {} if settings.max_output_tokens is None else {"max_tokens": settings.max_output_tokens}

@@ -1,4 +1,4 @@
-"""A chat model with scripted replies, by role and turn."""
+"""Chat models that reply by role, candidate and turn: from a script, or from a run's recording."""
 
 from __future__ import annotations
 
@@ -9,24 +9,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages.ai import InputTokenDetails, UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatResult
 from pydantic import BaseModel, PrivateAttr
 from typing_extensions import override
 
 from quorum.knowledge.errors import ConfigurationError
-from quorum.tools.models.base import Backend, ModelSettings
+from quorum.tools.models.backend import Backend, ModelSettings
+from quorum.tools.record import BLOB, stored_text
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """What a scripted model is asked.
+    """One request to a scripted model.
 
     Attributes:
         role: The agent that asks; empty when called without Quorum's metadata.
-        turn: How often this role of this candidate has asked before.
+        turn: Number of earlier requests of this role of this candidate.
         messages: ``(role, text)`` in order.
     """
 
@@ -39,7 +40,7 @@ class Prompt:
 
     @property
     def text(self) -> str:
-        """All messages as one text."""
+        """Return all messages as one text."""
         return "\n".join(text for _, text in self.messages)
 
 
@@ -54,7 +55,7 @@ Script = Sequence[Answer] | Mapping[str, Said] | Callable[[Prompt], Answer]
 
 
 class ScriptedChatModel(BaseChatModel):
-    """Replies from ``script``. Make one with ``scripted``."""
+    """Replies from ``script``; made by ``scripted``."""
 
     script: Any
     source: str = "scripted"
@@ -66,42 +67,29 @@ class ScriptedChatModel(BaseChatModel):
 
     @override
     def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
     ) -> ChatResult:
-        return self._say(messages, run_manager.metadata if run_manager else None, kwargs)
-
-    @override
-    async def _agenerate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        return self._say(messages, run_manager.metadata if run_manager else None, kwargs)
-
-    def _say(
-        self, messages: list[BaseMessage], metadata: Mapping[str, Any] | None, asked: Mapping[str, Any]
-    ) -> ChatResult:
-        metadata = metadata or {}
+        metadata = (run_manager.metadata if run_manager else None) or {}
         role, candidate = str(metadata.get("role", "")), metadata.get("candidate")
         prompt = Prompt(
             role=role,
             candidate=candidate,
             turn=self._turns[role, candidate],
             messages=tuple((message.type, str(message.text)) for message in messages),
-            temperature=asked.get("temperature"),
-            seed=asked.get("seed"),
+            temperature=kwargs.get("temperature"),
+            seed=kwargs.get("seed"),
         )
         answer = self._answer(prompt)
         self._turns[role, candidate] += 1
         if isinstance(answer, Exception):
             raise answer
         return ChatResult(generations=[ChatGeneration(message=_as_message(answer))])
+
+    @override
+    async def _agenerate(
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> ChatResult:
+        return self._generate(messages, stop, run_manager, **kwargs)  # in the loop: nothing to wait for
 
     def _answer(self, prompt: Prompt) -> Answer:
         if callable(self.script):
@@ -134,17 +122,17 @@ def _as_message(answer: Answer) -> AIMessage:
 
 
 def scripted(script: Script) -> ScriptedChatModel:
-    """A scripted chat model, to be given to ``make_model``."""
+    """Return a scripted chat model, to be given to ``make_model``."""
     return ScriptedChatModel(script=script)
 
 
 def scripted_backend(chat: ScriptedChatModel, settings: ModelSettings) -> Backend:
-    """The backend around a scripted chat model."""
+    """Return the backend around a scripted chat model."""
     return Backend(chat.source, chat, settings)
 
 
 def scripted_file(name: str, settings: ModelSettings) -> Backend:
-    """Replies from a JSON file: a list, or an object with a reply or a list of them by role.
+    """Read a script from a JSON file: a list, or an object with a reply or a list of them by role.
 
     Raises:
         ConfigurationError: The file is missing or holds something else.
@@ -158,3 +146,52 @@ def scripted_file(name: str, settings: ModelSettings) -> Backend:
     if not isinstance(script, list | dict):
         raise ConfigurationError(f"The script {name!r} is neither a list nor an object.")
     return scripted_backend(ScriptedChatModel(script=script, source=f"scripted:{name}"), settings)
+
+
+def replay(name: str, settings: ModelSettings) -> Backend:
+    """Return the backend that repeats a recording, by role, candidate and turn.
+
+    A run's ``events.jsonl`` is a recording: its ``model_call`` events hold all that is needed. Other lines
+    are skipped. A line without ``kind`` counts as a model call, so that a recording can be written by hand:
+    ``{"agent": "writer", "reply": "…"}``.
+
+    Raises:
+        ConfigurationError: The file is missing, is not JSONL, or holds no reply.
+    """
+    script: dict[str, list[AIMessage]] = {}
+    demonstration = False
+    try:
+        for line in filter(str.strip, Path(name).read_text(encoding="utf-8").split("\n")):
+            event = json.loads(line)
+            demonstration |= str(event.get("model", "")).startswith("offline")
+            if event.get("kind", "model_call") == "model_call" and "reply" in event:
+                candidate = event.get("candidate")
+                key = str(event.get("agent", "")) + ("" if candidate is None else f"/{candidate}")
+                script.setdefault(key, []).append(_recorded_message(event, Path(name).parent))
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(
+            f"The recording {name!r} cannot be read: {error}",
+            hint="Write replay:FILE with the events.jsonl of a run.",
+        ) from error
+    if not script:
+        raise ConfigurationError(f"The recording {name!r} holds no reply of a model.")
+    backend = scripted_backend(ScriptedChatModel(script=script, source=f"replay:{name}"), settings)
+    backend.demonstration = demonstration
+    return backend
+
+
+def _recorded_message(event: Mapping[str, Any], folder: Path) -> AIMessage:
+    """Return the reply of an event; a long one lies in the ``blobs`` of the run's folder."""
+    reply: Any = event["reply"]
+    if isinstance(reply, Mapping) and BLOB in reply:
+        reply = stored_text(folder, reply[BLOB])
+    elif not isinstance(reply, str):
+        reply = json.dumps(reply, ensure_ascii=False)
+    message = AIMessage(reply, response_metadata={"finish_reason": event.get("finish_reason") or "stop"})
+    if usage := event.get("usage"):
+        sent, got = int(usage.get("input_tokens", 0)), int(usage.get("output_tokens", 0))
+        cached = InputTokenDetails(cache_read=int(usage.get("cached_tokens", 0)))
+        message.usage_metadata = UsageMetadata(
+            input_tokens=sent, output_tokens=got, total_tokens=sent + got, input_token_details=cached
+        )
+    return message

@@ -16,7 +16,7 @@ from quorum.knowledge.errors import in_words
 
 
 class Method(StrEnum):
-    """How a JSON object is asked for, best first.
+    """Ways to ask for a JSON object, best first.
 
     ``BUILT_IN`` is for models that know every role's form by themselves (offline, scripted, replay).
     """
@@ -29,7 +29,7 @@ class Method(StrEnum):
 
 
 class ProblemKind(StrEnum):
-    """Why a reply that arrived is unusable."""
+    """Reasons for which a reply that arrived is unusable."""
 
     EMPTY = "empty"
     REFUSAL = "refusal"
@@ -40,7 +40,7 @@ class ProblemKind(StrEnum):
 
 @dataclass(frozen=True)
 class Problem:
-    """What is wrong with a reply: its kind, and one line for people and for the repair prompt."""
+    """A fault of a reply: its kind, and one line for people and for the repair prompt."""
 
     kind: ProblemKind
     message: str
@@ -59,13 +59,13 @@ def has_half_pair(text: str) -> bool:
 
 
 def without_half_pairs(text: str) -> str:
-    """The text with U+FFFD for each lone surrogate."""
+    """Return the text with U+FFFD for each lone surrogate."""
     return _HALF_PAIR.sub("\ufffd", text)
 
 
 @lru_cache(maxsize=256)
 def function_of(output: type[BaseModel]) -> dict[str, Any]:
-    """An output model as the function that LangChain makes of it: name, description, parameters, strict.
+    """Return an output model as a function: name, description, parameters, strict.
 
     ``parameters`` is a JSON schema; in the subset that every provider's strict mode takes, all fields
     required and no extra ones, where that can express the model, and else ``strict`` is False. The fields'
@@ -85,11 +85,11 @@ def function_of(output: type[BaseModel]) -> dict[str, Any]:
 
 
 _OPEN_PART = re.compile(r'"additionalProperties": (?!false)|"prefixItems"|: \{\}')
-"""What no strict mode can enforce in a schema: free keys, tuples, a value of any type."""
+"""Parts of a schema that no strict mode can enforce: free keys, tuples, a value of any type."""
 
 
 def _bare(node: Any, *, names: bool = False) -> Any:
-    """A schema without defaults and descriptions: all fields are required, the prompt describes them
+    """Return a schema without defaults and descriptions: all fields are required, the prompt describes them
     (``form_of``).
 
     Args:
@@ -108,7 +108,7 @@ def _bare(node: Any, *, names: bool = False) -> Any:
 
 @lru_cache(maxsize=256)
 def form_of(output: type[BaseModel]) -> str:
-    """An output model for a prompt: a line for each field, with its type and what it holds."""
+    """Return an output model for a prompt: a line for each field, with its type and description."""
     raw = output.model_json_schema()
     if "$ref" in raw:  # a recursive model
         raw = raw["$defs"][raw["$ref"].rpartition("/")[2]] | {"$defs": raw["$defs"]}
@@ -131,13 +131,13 @@ _CONSTRAINTS = {
 
 
 def _about(node: dict[str, Any]) -> str:
-    """What a field holds, value constraints included."""
+    """Return a field's description, value constraints included."""
     notes = [f"{words} {node[key]}" for key, words in _CONSTRAINTS.items() if key in node]
     return " ".join(filter(None, (node.get("description"), f"({', '.join(notes)})" if notes else "")))
 
 
 def _fields(node: dict[str, Any], parts: dict[str, Any], inside: tuple[str, ...]) -> Iterator[str]:
-    """A line for each field of an object, those of objects in it below; ``inside`` are the objects' names."""
+    """Yield a line for each field, those of inner objects below; ``inside`` are the outer objects."""
     for name, field in node.get("properties", {}).items():
         line = f"{'  ' * (len(inside) - 1)}- `{name}` ({_kind(field, parts)})"
         yield ": ".join(filter(None, (line, _about(field))))
@@ -147,7 +147,7 @@ def _fields(node: dict[str, Any], parts: dict[str, Any], inside: tuple[str, ...]
 
 
 def _kind(node: dict[str, Any], parts: dict[str, Any]) -> str:
-    """A field's type in words: ``string or null``, ``list of objects``, ``"Y" or "N"``."""
+    """Return a field's type in words: ``string or null``, ``list of objects``, ``"Y" or "N"``."""
     if "$ref" in node:
         return _kind(parts[node["$ref"].rpartition("/")[2]], parts)
     if choices := node.get("enum") or ([node["const"]] if "const" in node else []):
@@ -162,7 +162,7 @@ def _kind(node: dict[str, Any], parts: dict[str, Any]) -> str:
 
 
 def _objects(node: dict[str, Any], parts: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The objects with fields of their own that a field may hold."""
+    """Yield the objects with fields of their own that a field may hold."""
     if "$ref" in node:
         yield from _objects(parts[node["$ref"].rpartition("/")[2]], parts)
     elif "properties" in node:
@@ -204,12 +204,12 @@ def parse(text: str, output: type[BaseModel]) -> BaseModel | Problem:
 
 @lru_cache(maxsize=256)
 def _parts(output: type[BaseModel]) -> list[set[str]]:
-    """The fields of each object that may stand inside an output model."""
+    """Return the fields of each object that an output model may contain."""
     return [{*part.get("properties", ())} for part in output.model_json_schema().get("$defs", {}).values()]
 
 
 def one_line(error: ValidationError, most: int = 6) -> str:
-    """A validation error as one line: ``field: what is wrong; …``."""
+    """Return a validation error as one line: ``field: fault; …``."""
     found = error.errors(include_url=False, include_context=False)
     lines = [f"{'.'.join(map(str, item['loc'])) or 'object'}: {in_words(item)}" for item in found[:most]]
     more = f"; and {len(found) - most} more" if len(found) > most else ""
@@ -222,7 +222,7 @@ _ATTEMPTS = 200  # opening braces tried in one reply: SQL and prose hold few
 
 
 def objects_in(text: str) -> Iterator[dict[str, Any]]:
-    """JSON objects in a text, most likely first: all of it, fenced blocks, then any object."""
+    """Yield JSON objects in a text, most likely first: all of it, fenced blocks, then any object."""
     text = _REASONING.sub("", text).strip()
     for candidate in (text, *_FENCE.findall(text)):
         for version in (candidate, without_trailing_commas(candidate)):
@@ -243,7 +243,7 @@ def _load(text: str) -> dict[str, Any] | None:
 
 
 def _embedded(text: str) -> Iterator[dict[str, Any]]:
-    """Objects that start somewhere inside the text and do not lie inside one another."""
+    """Yield objects that start inside the text and do not lie inside one another."""
     decoder, start = json.JSONDecoder(strict=False), text.find("{")
     for _ in range(_ATTEMPTS):
         if start < 0:
@@ -261,5 +261,5 @@ _STRING_OR_COMMA = re.compile(r'"(?:[^"\\]|\\.)*"|,(?=\s*[}\]])', re.DOTALL)
 
 
 def without_trailing_commas(text: str) -> str:
-    """The text without commas before a closing bracket; strings stay as they are."""
+    """Return the text without commas before a closing bracket; strings stay as they are."""
     return _STRING_OR_COMMA.sub(lambda match: "" if match[0] == "," else match[0], text)

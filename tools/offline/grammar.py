@@ -35,7 +35,7 @@ _GUESS = 0.1  # how well a name or a value fits that the schema does not show
 
 @cache
 def stems(name: str) -> tuple[str, ...]:
-    """The crude stems of a name or a word: ``CustomerNames`` and ``customer_name`` have the same."""
+    """Return the crude stems of a name or a word: ``CustomerNames`` and ``customer_name`` have the same."""
     parts = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|_|\W", " ", name).lower().split()
     cut = (re.sub("(?<=..)ies$", "y", part) for part in parts)
     cut = (re.sub("(?<=ss|sh|ch|.x)es$|(?<=[^sui])s$", "", part) for part in cut)
@@ -45,7 +45,7 @@ def stems(name: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Hit:
-    """What words of a question stand for: a table, one of its columns, or a ``value`` of that column."""
+    """The meaning of some words of a question: a table, one of its columns, or a ``value`` of that column."""
 
     at: int
     table: Table
@@ -60,7 +60,7 @@ class Reading:
 
     Attributes:
         hits: What its words name, in their order.
-        unread: Whether most words that could name something name nothing.
+        unread: True if most words that could name something name nothing.
         ignored: Words that could name something and name nothing: the query goes without them.
     """
 
@@ -86,14 +86,14 @@ class Reading:
 
     @property
     def main(self) -> Table:
-        """The table that is asked about: the first one named, else that of the first column."""
+        """Return the table that is asked about: the first one named, else that of the first column."""
         return next((hit.table for hit in self.hits if not hit.column), self.hits[0].table)
 
     def _could_name(self, word: str) -> bool:
         return word.isalpha() and word.lower() not in {*_STOP, *_FUNCTIONS, *_EXTREMES}
 
     def _named(self, at: int) -> Iterator[tuple[int, Hit]]:
-        """How many words from here name something, the most first, and what."""
+        """Yield the number of words from here that name something, the most first, and their meaning."""
         for width in range(min(_FOUR, len(self.words) - at), 0, -1):
             window = self.words[at : at + width]
             quoted = any(word.startswith("'") for word in window)
@@ -101,7 +101,7 @@ class Reading:
                 yield width, max(found, key=lambda hit: hit.score)
 
     def _all(self, at: int, text: str) -> list[Hit]:
-        """Whatever the words may stand for: names, values in quotes or among the samples, unknown names."""
+        """Return all meanings of the words: names, values in quotes or among the samples, unknown names."""
         quoted = text.startswith("'")
         value, words = text.removeprefix("'"), set(stems(text))
         first = text.split()[0].lower()
@@ -130,7 +130,7 @@ class Reading:
         return found
 
     def _nearest(self, hit: Hit) -> Hit:
-        """The hit in the table that is meant: the main one, or the nearest to it by keys."""
+        """Return the hit in the table that is meant: the main one, or the nearest to it by keys."""
         if not hit.column:
             return hit
         text = hit.value or " ".join(self.words[hit.at : hit.at + _FOUR])
@@ -146,7 +146,7 @@ class Reading:
         return min(alike, key=lambda each: len(paths[id(each.table)]), default=hit)
 
     def paths(self, start: Table) -> dict[int, list[tuple[Table, str]]]:
-        """By id of a table, the shortest chain of tables from ``start``, each with its condition."""
+        """Return the shortest chain of tables from ``start``, with conditions, by id of the last table."""
         paths: dict[int, list[tuple[Table, str]]] = {}
         queue: list[tuple[Table, list[tuple[Table, str]]]] = [(start, [])]
         for table, path in queue:
@@ -166,12 +166,12 @@ class Reading:
                     yield (other if table is one else one), on
 
     def sql(self) -> str:
-        """The query, one clause a line."""
+        """Return the query, one clause a line."""
         return _written(self)
 
 
 def read(tables: list[Table], question: str) -> Reading:
-    """The question as the grammar reads it."""
+    """Read a question by the grammar."""
     question = re.sub(r"(?i)(\bthe )?(\btotal )?\bnumbers? of\b|\bcount( of)?\b", "how many", question)
     day = "(?: ([0-9]{1,2})(?:st|nd|rd|th)?,?)?"
     question = re.sub(rf"{_MONTH}{day} (?:of )?([0-9]{{4}})\b", _iso, question)
@@ -196,7 +196,7 @@ def _written(reading: Reading) -> str:
         return f"{table.name}.{column.name}"
 
     def before(at: int, *wanted: str) -> bool:
-        """Whether one of the words stands before this one, articles and numbers between them."""
+        """Return True if one of the words comes before this one; articles and numbers may be between them."""
         while at > 0 and words[at - 1] in ("the", "of", "a", "different", "all"):
             at -= 1
         placed = at > 1 and words[at - 1] == "by" and words[at - 2].endswith(("ed", "en"))  # "placed by"
@@ -260,20 +260,20 @@ def _measures(hit: Hit) -> bool:
 
 
 def _label(table: Table) -> Column:
-    """The column by which people know a row: a name or a title, else the key, else the first."""
+    """Return the column by which people know a row: a name or a title, else the key, else the first."""
     named = [column for column in table.columns if {"nam", "titl"} & {*stems(column.name)}]
     return [*named, *(column for column in table.columns if column.key), *table.columns][0]
 
 
 def _sources(reading: Reading, used: list[Table]) -> str:
-    """The tables, joined along the shortest paths of keys; those out of reach are left out."""
+    """Join the tables along the shortest paths of keys; tables out of reach are left out."""
     paths = reading.paths(used[0])
     joins = {id(table): (table, on) for each in used for table, on in paths.get(id(each), [])}
     return "\n".join([used[0].source, *(f"JOIN {table.source} ON {on}" for table, on in joins.values())])
 
 
 def _period(words: list[str]) -> list[tuple[str, str]]:
-    """``in 2024``, ``from 2024-02 to 2024-05``, ``before``, ``after``: as comparisons with days."""
+    """Return ``in 2024``, ``from 2024-02 to 2024-05``, ``before``, ``after`` as comparisons with days."""
     places = [at for at, word in enumerate(words) if _POINT.fullmatch(word)]
     if not places or places[0] == 0:
         return []
@@ -287,7 +287,7 @@ def _period(words: list[str]) -> list[tuple[str, str]]:
 
 
 def _following(point: str) -> str:
-    """The year, month or day right after the one that ``point`` names."""
+    """Return the year, month or day after the one that ``point`` names."""
     if day := point[8:]:
         return (date(int(point[:4]), int(point[5:7]), 1) + timedelta(days=int(day))).isoformat()
     year, month = int(point[:4]), int(point[5:] or 12)

@@ -28,13 +28,13 @@ class Column:
 
     @property
     def number(self) -> bool:
-        """Whether it holds numbers that measure something: no keys, by their names."""
+        """Return True if it holds numbers that measure something: no keys, by their names."""
         numeric = re.search("(?i)int|real|float|double|dec|num", self.kind)
         return bool(numeric) and not (self.key or self.to or re.search("(?i)(^|_)(id|year)$", self.name))
 
     @property
     def dated(self) -> bool:
-        """Whether it holds days or moments, by its samples or its type."""
+        """Return True if it holds days or moments, by its samples or its type."""
         days = [re.match(r"\d{4}-\d\d-\d\d", sample) for sample in self.samples]
         return all(days) if days else bool(re.search("(?i)date|time", self.kind))
 
@@ -49,7 +49,7 @@ class Table:
 
     @property
     def source(self) -> str:
-        """What stands in FROM."""
+        """Return the table as FROM names it."""
         if len(self.members) == 1:
             return self.name if self.members[0] == self.name else f"{self.members[0]} AS {self.name}"
         union = " UNION ALL ".join(f"SELECT * FROM {member}" for member in self.members)
@@ -57,7 +57,7 @@ class Table:
 
 
 def read_tables(text: str) -> list[Table]:
-    """The tables of schema text (``quorum.knowledge.schema.writer``), without nested paths."""
+    """Return the tables of schema text (``quorum.knowledge.schema.writer``), without nested paths."""
     tables: list[Table] = []
     block: list[Table] = []
     for line in text.split("\n"):
@@ -80,7 +80,7 @@ def read_tables(text: str) -> list[Table]:
 
 
 def _members(text: str) -> list[Table]:
-    """The tables of a header; ``sales_{1..3}`` is one of three members."""
+    """Return the tables of a header; ``sales_{1..3}`` is one of three members."""
     tables, qualifier = [], ""
     for before, item in _ITEM.findall(text):
         qualifier = f"{before}." if before else qualifier
@@ -93,7 +93,7 @@ def _members(text: str) -> list[Table]:
 
 
 def _expanded(part: str) -> list[str]:
-    """``01..03`` is 01, 02 and 03; eight digits are days."""
+    """Expand a range: ``01..03`` is 01, 02 and 03; eight digits are days."""
     first, _, last = part.partition("..")
     if not last:
         return [first]

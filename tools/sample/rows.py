@@ -13,8 +13,6 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
-from quorum.tools.sample import words
-
 Row = tuple[Any, ...]
 Rows = list[Row]
 Item = TypeVar("Item")
@@ -24,6 +22,70 @@ FIRST_ORDER = datetime(2023, 1, 1)
 CLOSE = datetime(2024, 7, 1)  # the day the data ends, exclusive
 SHARDS = tuple((2024, month) for month in range(1, 7))
 EVENTS_PER_SHARD = 5500
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+CATEGORIES = {
+    "Furniture": ("Chairs", "Desks", "Lamps", "Shelves"),
+    "Kitchen": ("Knives", "Pans", "Kettles", "Plates"),
+    "Outdoor": ("Tents", "Backpacks", "Bottles", "Hammocks"),
+    "Electronics": ("Headphones", "Keyboards", "Monitors", "Speakers"),
+    "Clothing": ("Jackets", "Shirts", "Socks", "Hats"),
+}
+
+SUPPLIERS = tuple(
+    f"{first} {second}"
+    for first in ("Northwind", "Harbor", "Blue Pine", "Granite", "Old Mill", "Lumen", "Meridian", "Kestrel")
+    for second in ("Works", "Trading", "Goods", "Supply", "Workshop")
+)
+
+# name, code, cities; the shop's best markets first
+COUNTRIES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("Germany", "DE", ("Berlin", "Hamburg", "Leipzig", "Köln")),
+    ("France", "FR", ("Paris", "Lyon", "Nantes")),
+    ("Netherlands", "NL", ("Amsterdam", "Utrecht")),
+    ("Spain", "ES", ("Madrid", "Sevilla", "Bilbao")),
+    ("Italy", "IT", ("Milano", "Torino", "Bari")),
+    ("Poland", "PL", ("Kraków", "Gdańsk")),
+    ("Austria", "AT", ("Wien", "Graz")),
+    ("Sweden", "SE", ("Stockholm", "Malmö")),
+    ("Denmark", "DK", ("København", "Aarhus")),
+    ("Portugal", "PT", ("Lisboa", "Porto")),
+)
+
+FIRST_NAMES = _words(
+    "Ada Alma Anton Bruno Carla Clara Daniel Elena Emil Eva Felix Greta Hugo Ida Jan Jonas Karin Lara "
+    "Lena Leo Lucía Marek Mia Nils Nora Olga Oscar Paula Pedro Rosa Sofia Sven Tomas Vera Viktor Zoë"
+)
+
+LAST_NAMES = _words(
+    "Almeida Andersen Bauer Bianchi Costa Dubois Eriksson Ferrari Fischer Garcia Hansen Hoffmann Janssen "
+    "Keller Kowalski Lambert Larsen Lopez Martin Meyer Moreau Novak Olsen Peeters Petit Ricci Rossi Santos "
+    "Schmidt Silva Torres Visser Wagner Weber Wójcik Zimmer"
+)
+
+COLORS = ("black", "white", "green", "blue", "red", "grey", "yellow")
+MATERIALS = ("wood", "steel", "cotton", "plastic", "glass", "leather")
+STYLES = ("Classic", "Compact", "Foldable", "Premium", "Everyday", "Studio", "Alpine", "Nordic")
+
+# the till wrote "completed", an older import "Completed", and a partner's feed "COMPLETED"
+ORDER_STATUS = (
+    *("completed", "completed", "completed", "completed", "Completed", "Completed", "COMPLETED"),
+    *("shipped", "Shipped", "cancelled", "Cancelled", "pending"),
+)
+
+EVENT_TYPES = ("page_view", "page_view", "search", "add_to_cart", "checkout", "purchase", "newsletter_signup")
+
+COMMENTS = {
+    1: ("Broke on the second day.", "Not at all as described."),
+    2: ("Late, and smaller than expected.", "The finish is poor."),
+    3: ("Does the job.", "Fine for the price."),
+    4: ("Good value.", "Solid, would buy again."),
+    5: ("Excellent!", "Exactly what I was looking for."),
+}
 
 
 class Dice:
@@ -36,25 +98,25 @@ class Dice:
         return self._next() < probability
 
     def between(self, low: int, high: int) -> int:
-        """A whole number from ``low`` to ``high``, both included."""
+        """Return a whole number from ``low`` to ``high``, both included."""
         return low + int(self._next() * (high - low + 1))
 
     def pick(self, items: Sequence[Item]) -> Item:
         return items[int(self._next() * len(items))]
 
     def favour(self, items: Sequence[Item], power: float = 2.5) -> Item:
-        """A pick that prefers the front of ``items``, as customers prefer a few products."""
+        """Return an item, preferably from the front of ``items``, as customers prefer a few products."""
         return items[int(self._next() ** power * len(items))]
 
     def moment(self, start: datetime, end: datetime) -> datetime:
-        """A whole second from ``start`` up to ``end``, excluded."""
+        """Return a whole second from ``start`` up to ``end``, excluded."""
         return start + timedelta(seconds=int(self._next() * (end - start).total_seconds()))
 
 
 def categories() -> Rows:
-    """Main categories first, then their children: ``(id, name, parent)``."""
+    """Return main categories, each before its children: ``(id, name, parent)``."""
     rows: Rows = []
-    for main, children in words.CATEGORIES.items():
+    for main, children in CATEGORIES.items():
         rows.append((len(rows) + 1, main, None))
         parent = len(rows)
         rows += [(parent + number, child, parent) for number, child in enumerate(children, 1)]
@@ -63,10 +125,10 @@ def categories() -> Rows:
 
 def suppliers(dice: Dice) -> Rows:
     rows: Rows = []
-    for number, name in enumerate(words.SUPPLIERS, 1):
+    for number, name in enumerate(SUPPLIERS, 1):
         email = f"sales@{name.lower().replace(' ', '-')}.example" if dice.chance(0.85) else None
         founded = dice.moment(OPENED, FIRST_ORDER).date().isoformat()
-        rows.append((number, name, dice.pick(words.COUNTRIES)[0], email, founded))
+        rows.append((number, name, dice.pick(COUNTRIES)[0], email, founded))
     return rows
 
 
@@ -75,11 +137,11 @@ def products(dice: Dice, categories: Rows, suppliers: Rows, count: int = 600) ->
     rows: Rows = []
     for number in range(1, count + 1):
         category = dice.pick(leaves)
-        color, material = dice.pick(words.COLORS), dice.pick(words.MATERIALS)
+        color, material = dice.pick(COLORS), dice.pick(MATERIALS)
         attributes: dict[str, Any] = {"color": color, "material": material}
         if dice.chance(0.4):
             attributes["warranty_months"] = dice.pick((12, 24, 36))
-        name = f"{dice.pick(words.STYLES)} {category[1].rstrip('s')} {number:03d}"
+        name = f"{dice.pick(STYLES)} {category[1].rstrip('s')} {number:03d}"
         price = dice.between(5, 400) + 0.99
         weight = dice.between(50, 9000) if dice.chance(0.9) else None
         rows.append((number, name, category[0], dice.pick(suppliers)[0], price, weight,
@@ -89,14 +151,14 @@ def products(dice: Dice, categories: Rows, suppliers: Rows, count: int = 600) ->
 
 
 def customers(dice: Dice, count: int = 3000) -> Rows:
-    """In the order in which they joined."""
+    """Return customers in the order in which they joined."""
     rows: Rows = []
     dates = sorted(dice.moment(OPENED, CLOSE - timedelta(days=60)) for _ in range(count))
     for number, joined in enumerate(dates, 1):
-        first, last = dice.pick(words.FIRST_NAMES), dice.pick(words.LAST_NAMES)
+        first, last = dice.pick(FIRST_NAMES), dice.pick(LAST_NAMES)
         phone = f"+{dice.between(30, 49)} {dice.between(100000, 999999)}" if dice.chance(0.7) else None
         born = dice.between(1945, 2005) if dice.chance(0.8) else None
-        country = dice.favour(words.COUNTRIES, 1.6)[0]
+        country = dice.favour(COUNTRIES, 1.6)[0]
         segment = dice.favour(("consumer", "business", "student"), 1.8)
         email = f"{first}.{last}.{number}@mail.example".lower()
         rows.append((number, f"{first} {last}", email, phone, country, segment, born, str(joined)))
@@ -104,28 +166,28 @@ def customers(dice: Dice, count: int = 3000) -> Rows:
 
 
 def addresses(dice: Dice, customers: Rows) -> Rows:
-    """One shipping address for each customer, with the customer's number; later ones for billing."""
-    places = {country: (code, cities) for country, code, cities in words.COUNTRIES}
+    """Return one shipping address for each customer, with the customer's number; later ones for billing."""
+    places = {country: (code, cities) for country, code, cities in COUNTRIES}
     kinds = [(customer, "shipping") for customer in customers]
     kinds += [(customer, "billing") for customer in customers if dice.chance(0.3)]
     rows: Rows = []
     for number, (customer, kind) in enumerate(kinds, 1):
         code, cities = places[customer[4]]
-        street = f"{dice.between(1, 180)} {dice.pick(words.LAST_NAMES)} Street"
+        street = f"{dice.between(1, 180)} {dice.pick(LAST_NAMES)} Street"
         postal_code = str(dice.between(10000, 99999))
         rows.append((number, customer[0], kind, street, dice.pick(cities), postal_code, code))
     return rows
 
 
 def employees(dice: Dice, count: int = 45) -> Rows:
-    """The first employee leads the shop, the next four a department each."""
+    """Return employees: the first leads the shop, the next four a department each."""
     departments = ("Management", "Support", "Logistics", "Marketing", "Finance")
     rows: Rows = []
     for number in range(1, count + 1):
         department = departments[(number - 1) % 5] if number <= 5 else dice.pick(departments[1:])
         title = ("Director" if number == 1 else "Head of Department") if number <= 5 else "Specialist"
         manager = None if number == 1 else 1 if number <= 5 else departments.index(department) + 1
-        name = f"{dice.pick(words.FIRST_NAMES)} {dice.pick(words.LAST_NAMES)}"
+        name = f"{dice.pick(FIRST_NAMES)} {dice.pick(LAST_NAMES)}"
         salary = dice.between(280, 520) * 100 + (40_000 if number <= 5 else 0)
         hired = dice.moment(OPENED, FIRST_ORDER if number <= 5 else CLOSE).date()
         rows.append((number, name, department, title, manager, salary, hired.isoformat()))
@@ -133,7 +195,7 @@ def employees(dice: Dice, count: int = 45) -> Rows:
 
 
 def orders(dice: Dice, customers: Rows, products: Rows, count: int = 13_000) -> tuple[Rows, Rows]:
-    """Orders in the order of their dates, and their items; an order's total is its items' plus the fee."""
+    """Return orders by date, and their items; an order's total is its items' plus the fee."""
     ordered: Rows = []
     items: Rows = []
     joined = [customer[7] for customer in customers]
@@ -147,7 +209,7 @@ def orders(dice: Dice, customers: Rows, products: Rows, count: int = 13_000) -> 
             lines.append((number, line, product[0], dice.favour((1, 2, 3, 5)), product[4], discount))
         fee = dice.pick((0.0, 4.9, 9.9))
         total = round(sum(row[3] * row[4] * (1 - row[5]) for row in lines) + fee, 2)
-        status = dice.favour(words.ORDER_STATUS, 1.7)
+        status = dice.favour(ORDER_STATUS, 1.7)
         left = str(date + timedelta(hours=dice.between(5, 120)))
         shipped = left if status.lower() in ("completed", "shipped") else None
         coupon = dice.pick(("WELCOME10", "SPRING24", "FRIENDS")) if dice.chance(0.15) else None
@@ -158,7 +220,7 @@ def orders(dice: Dice, customers: Rows, products: Rows, count: int = 13_000) -> 
 
 
 def payments(dice: Dice, orders: Rows) -> Rows:
-    """A settled payment for most orders, and now and then a failed attempt before it."""
+    """Return a settled payment for most orders, and now and then a failed attempt before it."""
     rows: Rows = []
     for order in orders:
         method = dice.favour(("card", "paypal", "invoice", "gift card"), 1.7)
@@ -192,7 +254,7 @@ def reviews(dice: Dice, orders: Rows, items: Rows) -> Rows:
             continue
         customer, date = buyer[order]
         rating = dice.favour((5, 4, 3, 1, 2), 1.6)
-        comment = dice.pick(words.COMMENTS[rating]) if dice.chance(0.6) else None
+        comment = dice.pick(COMMENTS[rating]) if dice.chance(0.6) else None
         written = (date + timedelta(days=dice.between(3, 60))).date().isoformat()
         rows.append((len(rows) + 1, product, customer, rating, comment, written))
     return rows
@@ -214,15 +276,15 @@ def support_tickets(dice: Dice, orders: Rows, employees: Rows, count: int = 2500
 
 
 def events(dice: Dice, customers: Rows, products: Rows, year: int, month: int) -> Rows:
-    """The web events of one month; a visitor who did not sign in has no customer number."""
+    """Return the web events of one month; a visitor who did not sign in has no customer number."""
     start = datetime(year, month, 1)
     end = datetime(year + month // 12, month % 12 + 1, 1)
     rows: Rows = []
     for moment in sorted(dice.moment(start, end) for _ in range(EVENTS_PER_SHARD + 40 * month)):
-        kind = dice.favour(words.EVENT_TYPES, 1.9)
+        kind = dice.favour(EVENT_TYPES, 1.9)
         payload: dict[str, Any] = {"device": dice.pick(("mobile", "desktop", "tablet"))}
         if kind == "search":
-            payload["query"] = dice.pick(words.COLORS)
+            payload["query"] = dice.pick(COLORS)
         elif kind != "newsletter_signup":
             payload["product_id"] = dice.favour(products)[0]
         customer = dice.favour(customers)[0] if dice.chance(0.6) else None

@@ -59,7 +59,7 @@ async def suspicions(
         BudgetExceeded, DatabaseUnavailable: As ``execute``.
     """
     took, cut = (result.seconds, result.truncated) if isinstance(result, QueryResult) else (0.0, "")
-    free = paid or not (database.connector.bills or database.frugal)
+    free = paid or not (database.connector.bills or database.estimates_first)
     if cut or len(sql) > MAX_CHARACTERS or not free or not database.connector.live:
         return []
     end = time.monotonic() + took + seconds

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import sqlite3
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,12 +11,11 @@ import pytest
 
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
-from quorum.tools.databases import connect, connect_all
-from quorum.tools.databases.duckdb import files as duckdb_files
+from quorum.tools.databases import connect
 from quorum.tools.databases.kept import Keeping
 from quorum.tools.query import ErrorKind, Limits
+from tests.tools.databases.cases import cases
 from tests.tools.databases.contract import children, error, rows, table
-from tests.tools.databases.test_view_files import ATTACKS
 
 
 def fill(folder: Path, **texts: str | bytes) -> Path:
@@ -228,19 +226,6 @@ async def test_the_user_says_where_the_header_is(tmp_path: Path) -> None:
         connect(f"{folder}?skip=a.csv")
 
 
-async def test_only_the_first_lines_are_looked_at_for_a_header(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read: list[int] = []
-    real = duckdb_files.split
-    monkeypatch.setattr(
-        duckdb_files, "split", lambda text, **how: read.append(len(text)) or real(text, **how)
-    )
-    fill(tmp_path, many__csv="Report,\nid,v\n" + "".join(f"{n},{n}\n" for n in range(100_000)))
-    assert await answer(tmp_path, "SELECT count(*) FROM many") == [(100_000,)]
-    assert read == [duckdb_files.HEAD]
-
-
 @pytest.mark.heavy
 async def test_a_fault_is_said_once_until_its_file_changes(tmp_path: Path) -> None:
     folder = fill(tmp_path / "data", good__csv="a\n1\n", one__json="{", two__json="{")
@@ -262,22 +247,6 @@ async def test_a_fault_is_said_once_until_its_file_changes(tmp_path: Path) -> No
     assert await said() == [first], "it was whole for a while"
     (next((tmp_path / "home").glob("*.said"))).write_bytes(b"\xff")
     assert isinstance(await said(), list)
-
-
-async def test_a_fault_of_one_of_several_databases_is_said_again_when_its_file_changes(
-    tmp_path: Path,
-) -> None:
-    data = fill(tmp_path / "data", good__csv="a\n1\n", one__json="{")
-    with sqlite3.connect(tmp_path / "shop.db") as shop:
-        shop.execute("CREATE TABLE t (x)")
-    shop.close()
-    connector = connect_all([str(data), str(tmp_path / "shop.db")])
-    async with connector:
-        (sentence,) = (await connector.catalog()).left_out
-        before = connector.stamp(sentence)
-        (data / "one.json").write_text("{{")
-        assert before
-        assert connector.stamp(sentence) != before
 
 
 @pytest.mark.heavy
@@ -316,8 +285,8 @@ async def test_no_other_file_is_read_and_nothing_written(tmp_path: Path) -> None
     (data / "link.csv").symlink_to(data / "other.csv")
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     async with connect(str(data / "orders.csv")) as connector:
-        for attack in (*ATTACKS, "INSERT INTO orders VALUES (1)"):
-            failed = error(await connector.run(attack.format(data=data), Limits()))
+        for (attack,) in (*cases("files_refused", 1), ("INSERT INTO orders VALUES (1)",)):
+            failed = error(await connector.run(attack.replace("{data}", str(data)), Limits()))
             assert failed.kind in (ErrorKind.PERMISSION, ErrorKind.OTHER), (attack, failed)
         assert rows(await connector.run("SELECT * FROM orders", Limits())) == [(1,)]
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before

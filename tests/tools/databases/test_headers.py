@@ -6,7 +6,7 @@ from datetime import date
 
 import pytest
 
-from quorum.tools.databases.headers import Header, find, split
+from quorum.tools.databases.duckdb.headers import Header, find, split
 
 FOUND = {
     "plain": ("id,name\n1,a\n", Header(0)),
@@ -42,12 +42,9 @@ def test_where_a_header_is(what: str) -> None:
     assert find(lines.rows, lines.width) == header
 
 
-def test_blank_lines_have_no_header() -> None:
+def test_blank_lines_have_no_header_and_a_text_that_is_cut_loses_its_last_line() -> None:
     assert find(split("\n\n,,\n", whole=True).rows, 3) is None
     assert find([], 0) is None
-
-
-def test_a_text_that_is_cut_loses_its_last_line() -> None:
     assert split('id;name\n1;a\n2;"b', whole=False).rows == [["id", "name"], ["1", "a"]]
 
 

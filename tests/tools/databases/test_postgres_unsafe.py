@@ -14,7 +14,7 @@ from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases import connect
 from quorum.tools.databases.postgres.connector import PostgresConnector
 from quorum.tools.databases.server import Gone, Link
-from quorum.tools.databases.session import Fetched
+from quorum.tools.databases.worker import Fetched
 from quorum.tools.execute import Database, execute
 from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.lint import Linter

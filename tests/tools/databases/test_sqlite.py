@@ -10,12 +10,16 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from quorum.knowledge.catalog import ForeignKey
 from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
+from quorum.tools.databases.sqlite.catalog import comments_of
 from quorum.tools.query import ErrorKind, Limits, QueryResult
+from tests.tools.databases.cases import cases
 from tests.tools.databases.contract import FileContract, error, rows, table
 
 ODD = """
@@ -132,13 +136,6 @@ async def test_samples_come_from_all_over_the_table(tmp_path: Path) -> None:
     assert log.columns[1].samples == ("new", "old")
 
 
-async def test_lack_of_time_is_noted(odd: Connector, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quorum.tools.databases.introspection.Introspection.left", lambda *_: 0.0)
-    catalog = await odd.catalog()
-    assert catalog.tables
-    assert any(note.startswith(("Not counted", "Without sample")) for note in catalog.notes)
-
-
 # Values
 
 
@@ -154,11 +151,6 @@ async def test_text_that_is_not_utf8(odd: Connector) -> None:
     assert await only(odd, "SELECT 'ü'") == "ü"
 
 
-async def test_huge_value_is_refused_by_the_engine(odd: Connector) -> None:
-    outcome = error(await odd.run("SELECT zeroblob(900000000)", Limits()))
-    assert outcome.kind is ErrorKind.RESOURCES
-
-
 @pytest.mark.heavy
 async def test_function_call_that_never_ends_is_stopped(odd: Connector) -> None:
     """Inside of one call SQLite looks at no clock: only killing the process helps."""
@@ -172,38 +164,10 @@ async def test_function_call_that_never_ends_is_stopped(odd: Connector) -> None:
 
 
 async def test_errors(odd: Connector) -> None:
-    for sql, kind, place in (
-        ("SELECT a\nFORM children", ErrorKind.SYNTAX, (2, 6)),
-        ("SELECT 'open", ErrorKind.SYNTAX, (1, 8)),
-        ("SELECT (", ErrorKind.SYNTAX, None),
-        ("", ErrorKind.SYNTAX, None),
-        ("SELECT 1\0", ErrorKind.SYNTAX, None),
-        ("SELECT 1\nFROM nowhere", ErrorKind.TABLE_NOT_FOUND, (2, 6)),
-        ("SELECT nope FROM children", ErrorKind.COLUMN_NOT_FOUND, (1, 8)),
-        ("SELECT nope FROM children WHERE nope > 1", ErrorKind.COLUMN_NOT_FOUND, None),
-        ("SELECT a FROM children c, children d", ErrorKind.AMBIGUOUS_COLUMN, (1, 8)),
-        ("SELECT year(a) FROM children", ErrorKind.FUNCTION, (1, 8)),
-        ("SELECT abs(1, 2)", ErrorKind.FUNCTION, (1, 8)),
-        ("SELECT a FROM children WHERE ORDER", ErrorKind.SYNTAX, (1, 30)),
-        ("SELECT a FROM children WHERE sum(a) > 1", ErrorKind.GROUPING, None),
-        ("SELECT sum(count(*)) FROM children", ErrorKind.GROUPING, None),
-        ("SELECT a FROM children GROUP BY sum(a)", ErrorKind.GROUPING, None),
-        ("SELECT a FROM children GROUP BY 5", ErrorKind.GROUPING, None),
-        ("SELECT a FROM children HAVING a > 1", ErrorKind.GROUPING, None),
-        ("SELECT a FROM children WHERE row_number() OVER () > 1", ErrorKind.FUNCTION, None),
-        ("SELECT json_extract('{', '$')", ErrorKind.TYPE_MISMATCH, None),
-        ("SELECT sum(9223372036854775807) FROM children", ErrorKind.TYPE_MISMATCH, None),
-        ("PRAGMA writable_schema = 1", ErrorKind.PERMISSION, None),
-        ("PRAGMA journal_mode = WAL", ErrorKind.PERMISSION, None),
-        ("PRAGMA query_only = OFF", ErrorKind.PERMISSION, None),
-        ("SELECT load_extension('x')", ErrorKind.PERMISSION, None),
-        ("SELECT fts3_tokenizer('simple')", ErrorKind.PERMISSION, None),
-        ("INSERT INTO docs(docs) VALUES ('rebuild')", ErrorKind.PERMISSION, None),
-        ("SELECT (SELECT a, b FROM children)", ErrorKind.OTHER, None),
-    ):
+    for kind, place, sql in cases("sqlite_errors", 3):
         outcome = error(await odd.run(sql, Limits()))
-        assert outcome.kind is kind, outcome
-        assert (outcome.line, outcome.column) == (place or (None, None)), outcome
+        assert outcome.kind.value == kind, outcome
+        assert place == (f"{outcome.line}:{outcome.column}" if outcome.line else "-"), outcome
         assert outcome.message.endswith(".")
 
 
@@ -212,12 +176,6 @@ async def test_pragmas_that_only_describe_pass(odd: Connector) -> None:
     assert await only(odd, "SELECT count(*) FROM json_each('[1, 2]')") == 2
     assert await only(odd, "SELECT count(*) FROM pragma_table_list WHERE name = 'children'") == 1
     assert await only(odd, "SELECT count(*) > 0 FROM pragma_function_list") == 1
-
-
-async def test_a_message_that_quotes_a_huge_value_is_cut(odd: Connector) -> None:
-    outcome = error(await odd.run("SELECT json_extract('{}', hex(zeroblob(1000000)))", Limits()))
-    assert outcome.kind is ErrorKind.TYPE_MISMATCH
-    assert len(outcome.message) < 5000
 
 
 # The file's state
@@ -344,3 +302,44 @@ async def test_a_key_that_is_no_row_number_may_be_null(tmp_path: Path) -> None:
         catalog = await connector.catalog()
     nullable = {table.name: [column.nullable for column in table.columns] for table in catalog.tables}
     assert nullable == {"texts": [True], "pairs": [True, True], "rows": [False, False], "keyed": [False]}
+
+
+# Comments
+
+
+def test_comments_find_their_columns() -> None:
+    found = comments_of(
+        """CREATE TABLE orders ( -- what was bought
+            -- the number
+            -- on the invoice
+            id INTEGER PRIMARY KEY,
+            amount DECIMAL(10, 2) DEFAULT (1 + 2), -- in euros, incl. tax
+            "the, day" TEXT /* local
+                time */ NOT NULL,
+            note TEXT DEFAULT '-- no comment', plain INT,
+            state TEXT CHECK (state IN ('a', 'b')) -- a: open
+                -- b: closed
+                ,
+            /* keys */
+            FOREIGN KEY (id) REFERENCES others (id) -- not a column
+        ) -- the end"""
+    )
+    assert found == {
+        "": "what was bought the end",
+        "id": "the number on the invoice",
+        "amount": "in euros, incl. tax",
+        "the, day": "local time",
+        "state": "a: open",
+    }
+
+
+def test_on_one_line() -> None:
+    found = comments_of("CREATE TABLE t (a INT /* first */, [b c] INT -- second\n)")
+    assert found == {"a": "first", "b c": "second"}
+    assert comments_of("CREATE TABLE t (a, b)") == comments_of("") == {}
+
+
+@given(st.text(alphabet="ab(),-/*'\"`[]\n "))
+def test_any_text_is_read(text: str) -> None:
+    found = comments_of(f"CREATE TABLE t ({text}")
+    assert all(isinstance(words, str) for words in found.values())

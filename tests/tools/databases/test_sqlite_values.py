@@ -85,12 +85,3 @@ def test_caps_hold(values: list[bytes], size: int, rows: int) -> None:
     assert table.nbytes <= size or table.num_rows == 0
     assert table["v"].to_pylist() == values[: table.num_rows]
     assert bool(collector.truncated) == (table.num_rows < len(values))
-
-
-def test_batches_grow_while_they_are_small() -> None:
-    small, large = Collector(["v"], 10**6, 2**30), Collector(["v"], 10**6, 2**30)
-    for _ in range(8):
-        small.add([(1,)] * small.next_batch)
-        large.add([("x" * 10**6,)] * 2)
-    assert small.next_batch == 16_384
-    assert large.next_batch == 16

@@ -13,8 +13,8 @@ from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
-from quorum.tools.databases.kept import Keeping
 from quorum.tools.query import ErrorKind, Limits, QueryError
+from tests.tools.databases.cases import cases
 from tests.tools.databases.contract import children, error, rows
 
 VIEWS = """
@@ -137,41 +137,11 @@ async def test_options_that_do_not_fit_are_refused(project: Path, option: str) -
     assert children() == []
 
 
-ATTACKS = [
-    "FROM '{data}/other.csv'",
-    "FROM read_csv('{data}/*.csv')",
-    "FROM read_csv(['{data}/orders.csv', '{data}/other.csv'])",
-    "FROM read_text('{data}/other.csv')",
-    "FROM read_blob('/etc/passwd')",
-    "FROM '{data}/link.csv'",
-    "FROM '{data}/orders.csv/../other.csv'",
-    "FROM '{data}/../data/other.csv'",
-    "FROM 'data/other.csv'",
-    "FROM 'file://{data}/other.csv'",
-    "FROM glob('{data}/*')",
-    "FROM glob('{data}/o*')",
-    "FROM sniff_csv('{data}/other.csv')",
-    "COPY (SELECT 1) TO '{data}/new.csv'",
-    "COPY (SELECT 1) TO '{data}/orders.csv'",
-    "COPY (SELECT 1) TO '{data}/orders.csv' (USE_TMP_FILE false)",
-    "EXPLAIN ANALYZE COPY (SELECT 1) TO '{data}/orders.csv' (USE_TMP_FILE false)",
-    "COPY (PIVOT '{data}/orders.csv' ON id) TO '{data}/orders.csv' (USE_TMP_FILE false)",
-    "ATTACH '{data}/orders.csv' AS a",
-    "ATTACH '{data}/new.duckdb' AS a",
-    "EXPORT DATABASE '{data}/new'",
-    "CREATE TABLE t AS SELECT 1",
-    "SET allowed_paths = ['/etc/passwd']",
-    "SET enable_external_access = true",
-    "SELECT * FROM query('FROM ''{data}/other.csv''')",
-    "FROM enable_logging('QueryLog', storage = 'file', storage_config = {{'path': '{data}/orders.csv'}})",
-]
-
-
 async def test_nothing_else_is_read_and_nothing_written(shop: Connector, project: Path) -> None:
     """The session alone, without the guard above it."""
     before = {path: path.read_bytes() for path in project.rglob("*") if path.is_file()}
-    for attack in ATTACKS:
-        failed = error(await shop.run(attack.format(data=project / "data"), Limits()))
+    for (attack,) in cases("files_refused", 1):
+        failed = error(await shop.run(attack.replace("{data}", str(project / "data")), Limits()))
         assert failed.kind in (ErrorKind.PERMISSION, ErrorKind.OTHER), (attack, failed)
         assert {path: path.read_bytes() for path in project.rglob("*") if path.is_file()} == before, attack
 
@@ -200,24 +170,3 @@ async def test_a_view_is_not_left_out_because_time_is_up(
     monkeypatch.setattr("quorum.tools.databases.introspection.TABLE_SECONDS", 1e-9)
     names = {table.name for table in (await shop.catalog()).tables}
     assert "orders" in names
-
-
-@pytest.mark.heavy
-async def test_a_view_that_cannot_be_read_is_said_again_once_a_file_changes(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("n\n1\n")
-    with duckdb.connect(str(tmp_path / "shop.duckdb")) as made:
-        made.execute(f"CREATE VIEW a AS FROM '{tmp_path}/a.csv'")
-        (tmp_path / "b.csv").write_text("n\n1\n")
-        made.execute(f"CREATE VIEW b AS FROM '{tmp_path}/b.csv'")
-    (tmp_path / "b.csv").unlink()
-    keeping = Keeping(tmp_path / "home", 0.0)
-    said = []
-    for content in ("n\n1\n", "n\n1\n", "n\n1\n2\n"):
-        if (tmp_path / "a.csv").read_text() != content:
-            (tmp_path / "a.csv").write_text(content)
-        async with connect(str(tmp_path / "shop.duckdb")) as connector:
-            left_out = (await connector.catalog()).left_out
-            said.append(keeping.unsaid("shop", connector, left_out))
-    (sentence,) = left_out
-    assert "The view main.b cannot be read and is left out: there is no file" in sentence
-    assert said == [[sentence], [], [sentence]]

@@ -14,7 +14,7 @@ from quorum.knowledge.errors import DatabaseUnavailable, install_hint
 from quorum.tools.databases import connect
 from quorum.tools.databases.duckdb import files as duckdb_files
 from quorum.tools.query import Limits
-from tests.tools.databases.contract import children, rows
+from tests.tools.databases.contract import children
 from tests.tools.databases.test_data_files import answer, catalog_of, fill
 
 
@@ -120,7 +120,7 @@ def test_a_workbook_that_would_unpack_to_more_than_a_bound_is_not_unpacked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = workbook(tmp_path / "good.xlsx", One=ORDERS)
-    session = import_module("quorum.tools.databases.workbook_session")
+    session = import_module("quorum.tools.databases.duckdb.workbook")
     monkeypatch.setattr(session, "UNPACKED", 1000)
     monkeypatch.setattr("python_calamine.CalamineWorkbook", None)
     with pytest.raises(DatabaseUnavailable, match="it unpacks to"):
@@ -166,11 +166,3 @@ async def test_without_the_extra_the_way_to_it_is_said(
     (said,) = (await catalog_of(tmp_path)).left_out
     assert "book.xlsx is left out. Reading a workbook needs the package python-calamine." in said
     assert said.endswith(install_hint("xlsx"))
-
-
-@pytest.mark.heavy
-async def test_a_workbook_is_what_it_was_when_it_was_opened(tmp_path: Path) -> None:
-    path = workbook(tmp_path / "a.xlsx", One=ORDERS)
-    async with connect(str(path)) as connector:
-        path.write_bytes(b"gone")
-        assert rows(await connector.run("SELECT count(*) FROM a", Limits())) == [(2,)]

@@ -1,4 +1,4 @@
-"""The sample shop as the offline model meets it: its schema text, its documents, and its rows."""
+"""The sample shop as the offline model meets it: its schema text and its rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from quorum.knowledge.schema.render import render
 from quorum.tools.databases.sqlite.connector import SqliteConnector
-from quorum.tools.sample import sample_database, sample_documents
+from quorum.tools.sample import sample_database
 
 Rows = Counter[tuple[str, ...]]
 
@@ -29,11 +29,6 @@ def schema_text(shop: Path) -> str:
             return render(await connector.catalog()).text
 
     return asyncio.run(introspect())
-
-
-@pytest.fixture(scope="session")
-def documents() -> str:
-    return "\n\n".join(path.read_text(encoding="utf-8") for path in sorted(sample_documents().glob("*.md")))
 
 
 @pytest.fixture(scope="session")

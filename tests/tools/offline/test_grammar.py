@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from quorum.knowledge.catalog import Catalog, Column, Table
 from quorum.knowledge.schema.render import render
 from quorum.tools.offline.grammar import read
-from quorum.tools.offline.roles import tables_of
+from quorum.tools.offline.model import tables_of
 from quorum.tools.offline.schema import read_tables
 from quorum.tools.sample import DEMO_QUESTIONS
 from quorum.tools.sql import parse_one_statement

@@ -16,8 +16,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from quorum.knowledge.catalog import Column, Field, ForeignKey, Table
+from quorum.tools.databases.arrow import texts
 from quorum.tools.databases.base import Snapshot
-from quorum.tools.databases.batches import texts
 from quorum.tools.databases.bigquery.errors import client_errors, failure
 from quorum.tools.databases.bigquery.values import type_name
 from quorum.tools.databases.introspection import CATALOG_SECONDS, TEXT_CHARACTERS, Introspection

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from quorum.tools.databases.bigquery.errors import client_errors, failure
 from quorum.tools.databases.server import CANCEL_SECONDS, Gone, Refusal, ThreadLink, aside
-from quorum.tools.databases.session import Fetched
 from quorum.tools.databases.texts import tokens
+from quorum.tools.databases.worker import Fetched
 from quorum.tools.query import Estimate, Limits
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class BigqueryLink(ThreadLink):
         return str(self._dry_run("SELECT 1").user_email or "")
 
     def _fetch(self, sql: str, limits: Limits) -> Fetched:
-        from quorum.tools.databases.batches import collected
+        from quorum.tools.databases.arrow import collected
         from quorum.tools.databases.bigquery.values import type_name
 
         planned = self._checked(sql)

@@ -11,6 +11,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from quorum.knowledge.catalog import Catalog, Column, Field, ForeignKey, Table
+from quorum.knowledge.ddl import split_top
 from quorum.tools.databases.duckdb.connector import brief
 from quorum.tools.databases.introspection import TEXT_CHARACTERS, Introspection, quoted
 from quorum.tools.query import ErrorKind, QueryError
@@ -41,7 +42,8 @@ CONSTRAINTS = """
 
 _LIST = re.compile(r"(?P<item>.*)\[\d*\]", re.DOTALL)
 _PLAIN_NAME = re.compile(r"\w+")
-_PIECE = re.compile(r"\"(?:[^\"]|\"\")*\"|'(?:[^']|'')*'|.", re.DOTALL)
+_QUOTED = re.compile(r'"(?:[^"]|"")*"')
+_PIECE = re.compile(rf"{_QUOTED.pattern}|'(?:[^']|'')*'|[^()<>,\"']+|.", re.DOTALL)
 
 Row = dict[str, Any]
 
@@ -95,7 +97,7 @@ def _table(row: Row, columns: list[Row], constraints: list[Row]) -> Table:
 
 
 async def _problem(look: Introspection, table: Table) -> str:
-    """Why a view cannot be read; empty if it can, or if there was no time to tell."""
+    """Return why a view cannot be read; empty if it can, or if there was no time to find out."""
     answer = await look.try_to(f"SELECT * FROM {quoted(table.schema, table.name)} LIMIT 0")
     if isinstance(answer, QueryError) and answer.kind is not ErrorKind.TIMEOUT:
         return answer.message
@@ -118,56 +120,26 @@ def _as_text(column: Column) -> str:
 
 
 def fields_of(kind: str) -> tuple[Field, ...]:
-    """The leaves inside a column's type, e.g. ``STRUCT(a INTEGER, b VARCHAR[])`` has ``a``, ``b[]``.
+    """Return the leaves inside a column's type: ``STRUCT(a INTEGER, b VARCHAR[])`` has ``a``, ``b[]``.
 
     ``[]`` follows a list, ``*`` stands for a map's keys. A flat type, and a list of one, has none.
     """
-    if not _nested(kind):
-        return ()
-    return tuple(_leaves(kind, ""))
-
-
-def _nested(kind: str) -> bool:
-    found = _LIST.fullmatch(kind)
-    return _nested(found["item"]) if found else kind.startswith(("STRUCT(", "MAP(", "UNION("))
+    found = tuple(_leaves(kind, ""))
+    return found if any(field.path.replace("[]", "") for field in found) else ()
 
 
 def _leaves(kind: str, path: str) -> Iterator[Field]:
     if found := _LIST.fullmatch(kind):
         yield from _leaves(found["item"], f"{path}[]")
     elif kind.startswith("MAP("):
-        _, value = _split(kind[len("MAP(") : -1])
-        yield from _leaves(value, _join(path, "*"))
+        _, value = split_top(kind[len("MAP(") : -1], _PIECE)
+        yield from _leaves(value, f"{path}.*" if path else "*")
     elif kind.startswith(("STRUCT(", "UNION(")):
-        for part in _split(kind[kind.index("(") + 1 : -1]):
-            name, inner = _member(part)
-            yield from _leaves(inner, _join(path, name))
+        for part in split_top(kind[kind.index("(") + 1 : -1], _PIECE):
+            name, inner = part.split(" ", 1)
+            if quoted_name := _QUOTED.match(part):
+                name, inner = quoted_name[0][1:-1].replace('""', '"'), part[quoted_name.end() :]
+            step = name if _PLAIN_NAME.fullmatch(name) else f"[{json.dumps(name, ensure_ascii=False)}]"
+            yield from _leaves(inner.strip(), f"{path}.{step}" if path and step == name else f"{path}{step}")
     else:
         yield Field(path, kind)
-
-
-def _split(text: str) -> list[str]:
-    """Split at commas outside of parentheses and quotes."""
-    parts, depth = [""], 0
-    for piece in _PIECE.findall(text):
-        depth += {"(": 1, ")": -1}.get(piece, 0)
-        if piece == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += piece
-    return [part.strip() for part in parts]
-
-
-def _member(part: str) -> tuple[str, str]:
-    """Name and type of a struct's member."""
-    name = _PIECE.match(part)
-    if name and part.startswith('"'):
-        return name[0][1:-1].replace('""', '"'), part[name.end() :].strip()
-    plain, _, kind = part.partition(" ")
-    return plain, kind.strip()
-
-
-def _join(path: str, name: str) -> str:
-    if name != "*" and not _PLAIN_NAME.fullmatch(name):
-        return f"{path}[{json.dumps(name, ensure_ascii=False)}]"
-    return f"{path}.{name}" if path else name

@@ -16,9 +16,9 @@ from typing import Any, ClassVar, Self
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases.base import GROUPING
+from quorum.tools.databases.duckdb.views import VIEWS, ViewFiles, files_of, named_files
 from quorum.tools.databases.embedded import EmbeddedConnector, file_of
 from quorum.tools.databases.process import EngineFailed
-from quorum.tools.databases.view_files import VIEWS, ViewFiles, files_of, named_files
 from quorum.tools.query import ErrorKind, Limits, QueryError
 from quorum.tools.urls import options_of
 
@@ -73,8 +73,8 @@ SIGNATURES = 4
 class DuckdbConnector(EmbeddedConnector):
     """``duckdb:///relative.duckdb``, ``duckdb:////absolute.duckdb``.
 
-    ``?files=PATH`` names a file or folder that its views may read, beside what lies below its own folder
-    (``quorum.tools.databases.view_files``); a relative one starts there.
+    ``?files=PATH`` names a file or folder that its views may read, in addition to its own folder
+    (``quorum.tools.databases.duckdb.views``); a relative one starts there.
     """
 
     dialect = "duckdb"
@@ -82,13 +82,13 @@ class DuckdbConnector(EmbeddedConnector):
     session = "quorum.tools.databases.duckdb.session:DuckdbSession"
 
     views: ClassVar[str] = "view"
-    """What the catalog calls its views."""
+    """The kind of its views in the catalog."""
 
     def __init__(self, path: str, allowed: Sequence[str] = ()) -> None:
         super().__init__(path)
         self._allowed = allowed
         self.refused: Mapping[str, str] = {}
-        """Why the files of a view are not read, by its full name."""
+        """Reasons for which the files of a view are not read, by its full name."""
 
     @classmethod
     def from_url(cls, url: str) -> Self:
@@ -97,9 +97,9 @@ class DuckdbConnector(EmbeddedConnector):
 
     @property
     def in_place(self) -> tuple[str, tuple[str, ...]] | None:
-        """The open database's file, and the files that it reads, for a session that attaches it.
+        """Return the open database's file, and the files that it reads, for a session that attaches it.
 
-        None where its views name files as they lie beside it: elsewhere they would be others.
+        None if its views read files by relative names, which would be other files there.
         """
         return None if self._files else (self._served, ())
 
@@ -115,7 +115,7 @@ class DuckdbConnector(EmbeddedConnector):
             raise
 
     async def _view_files(self) -> ViewFiles:
-        """The files that the views read.
+        """Return the files that the views read.
 
         Raises:
             DatabaseUnavailable: There is nothing where ``?files=`` points, or the views cannot be listed.
@@ -140,7 +140,7 @@ class DuckdbConnector(EmbeddedConnector):
         return await introspect(self, samples)
 
     def classify(self, failure: EngineFailed, sql: str) -> QueryError:
-        """The kind, a clean message, position and DuckDB's own suggestions; its session has it speak JSON."""
+        """Return the kind, a clean message, position and DuckDB's own suggestions; errors come as JSON."""
         details = _details(failure.message)
         message = _CLASS.sub("", details.get("exception_message", failure.message).strip())
         kind = TYPES.get(_type(details.get("exception_type", failure.type))) or _by_message(message)
@@ -153,13 +153,13 @@ class DuckdbConnector(EmbeddedConnector):
 
 
 def brief(message: str) -> str:
-    """An error of DuckDB's in one line: its first sentence, as far as that is no page."""
+    """Return an error of DuckDB's in one line: its first sentence, shortened."""
     first = _NEXT.split(" ".join(message.split()), maxsplit=1)[0].rstrip(".")
     return f"{first[:LONGEST]}…" if len(first) > LONGEST else f"{first}."
 
 
 def marks_of(files: Iterable[str]) -> str:
-    """Size and time of change of each file that is there."""
+    """Return size and time of change of each file that exists."""
     marks = []
     for file in files:
         with suppress(OSError):

@@ -14,25 +14,25 @@ from urllib.parse import quote
 
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable, is_installed, missing_extra
-from quorum.tools.databases.data_files import PACKED, Source, named, sources_of
 from quorum.tools.databases.duckdb.connector import DuckdbConnector, brief, marks_of
+from quorum.tools.databases.duckdb.headers import FOUND, SEPARATORS, Header, Lines, find, split
+from quorum.tools.databases.duckdb.sources import PACKED, Source, named, sources_of
+from quorum.tools.databases.duckdb.views import text
 from quorum.tools.databases.embedded import file_of
-from quorum.tools.databases.headers import FOUND, SEPARATORS, Header, Lines, find, split
 from quorum.tools.databases.introspection import quoted
 from quorum.tools.databases.process import EngineDied, EngineFailed, EngineTimeout, Pool
-from quorum.tools.databases.view_files import text
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
 from quorum.tools.urls import options_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-WORKBOOKS = "quorum.tools.databases.workbook_session:WorkbookSession"
+WORKBOOKS = "quorum.tools.databases.duckdb.workbook:WorkbookSession"
 SHEET_BYTES = 256 * 2**20
 """Bytes of a sheet's values in memory."""
 BUILDER = "quorum.tools.databases.duckdb.session:BuildingSession"
 LOOK = Limits(seconds=30.0)
-"""Of a look through one file for the types of its columns; after that a sample tells them."""
+"""Limits of reading one file whole for the types of its columns; beyond them a sample is read."""
 WHOLE_JSON = 32 * 2**20
 """Bytes of JSON that are read whole for the types, whenever they are asked."""
 SAMPLE = 20_480
@@ -50,15 +50,15 @@ NO_HEADER = "no-header"
 
 
 class Unreadable(str):
-    """Why a file cannot be read, and what to do."""
+    """A sentence: the reason for which a file cannot be read, and what to do."""
 
 
 class FilesConnector(DuckdbConnector):
-    """``files:///relative/orders.csv``, ``files:////absolute/folder``: a file is a table (``data_files``).
+    """``files:///relative/orders.csv``, ``files:////absolute/folder``: a file is a table (``sources``).
 
     Queries read those files and no other. What is there when the database is opened counts.
-    ``?skip=2`` says that two lines stand above the header, ``?skip=no-header`` that there is none;
-    ``?skip=a.csv:2&skip=May:0`` says it of one file, and of one sheet of a workbook.
+    ``?skip=2`` means that two lines come before the header, ``?skip=no-header`` that there is none;
+    ``?skip=a.csv:2&skip=May:0`` means it for one file, and for one sheet of a workbook.
     """
 
     scheme = "files"
@@ -128,7 +128,7 @@ class FilesConnector(DuckdbConnector):
         return replace(found, left_out=left_out, notes=(*self._left_out, *self._notes, *found.notes))
 
     async def _sheets(self, source: Source) -> list[Source]:
-        """The sheets of a workbook, each written to a Parquet file of ours; another source as it is."""
+        """Return the sheets of a workbook, each written to a Parquet file; another source as it is."""
         if source.reader != "xlsx" or not source.size:
             return [source]
         if not is_installed("python_calamine"):
@@ -181,7 +181,7 @@ class FilesConnector(DuckdbConnector):
         return await asyncio.to_thread(_table, reply.payload)
 
     async def _build(self, source: Source) -> bool:
-        """Make the view of a source; else say why it is left out."""
+        """Make the view of a source; else warn why it is left out."""
         if not source.size:
             self._warn(source, f"{source.shown} is left out: it is empty, 0 bytes.")
             return False
@@ -198,7 +198,7 @@ class FilesConnector(DuckdbConnector):
         return True
 
     async def _reading(self, source: Source) -> str | Unreadable:
-        """The call that reads a source, with its columns where they had to be found."""
+        """Return the call that reads a source, with its columns if they had to be found."""
         files = f"[{', '.join(map(text, source.files))}]"
         parts = f"union_by_name=true, hive_partitioning={str(source.partitioned).lower()}"
         if source.reader in ("parquet", "xlsx"):
@@ -211,9 +211,9 @@ class FilesConnector(DuckdbConnector):
         return f"read_{source.reader}({files}, {parts}, sample_size={-1 if small else SAMPLE})"
 
     async def _csv(self, source: Source) -> str | Unreadable:
-        """A CSV file with all that was found of its form: else every query would look for it anew.
+        """Return the call that reads a CSV file in the form that was found, so that queries need not find it.
 
-        What DuckDB cannot read as it stands is read with lines of several lengths, and that is said.
+        If DuckDB cannot read it otherwise, lines may have several lengths, and a warning says so.
         """
         raw = await asyncio.to_thread(_begins, source.files[0])
         if raw.startswith(ZIP):
@@ -252,7 +252,7 @@ class FilesConnector(DuckdbConnector):
         return Unreadable(f"its lines do not divide into columns{above}. {remedy}")
 
     def _remark(self, source: Source, lines: Lines, header: Header | None, *, uneven: bool) -> None:
-        """Say what of a CSV file's form a reader may not expect."""
+        """Warn of what is unusual in a CSV file's form."""
         if header and self._line(source.shown) is None:
             self._warn(source, header.remark(source.shown, self._example(source)))
         if uneven:
@@ -299,17 +299,17 @@ class FilesConnector(DuckdbConnector):
         return str(Path(self._made.name, name))
 
     def _line(self, *names: str) -> int | None:
-        """The line of the header of a file, or of a sheet, as the user says."""
+        """Return the line of the header of a file, or of a sheet, that the user names."""
         return next((self._headers[name] for name in (*reversed(names), "") if name in self._headers), None)
 
     def _example(self, source: Source, sheet: str = "") -> str:
-        """How the user names the header's line."""
+        """Return an example of how the user names the header's line."""
         name = sheet or ("" if self.path.is_file() else source.shown)
         return f"--db '{self.path.name}?skip={f'{quote(name)}:' if name else ''}LINES'"
 
 
 def _begins(file: str) -> bytes:
-    """The first bytes of a file, unpacked; none where they cannot be read."""
+    """Return the first bytes of a file, unpacked; none if they cannot be read."""
     try:
         if Path(file).suffix.lower() in PACKED:
             import pyarrow as pa
@@ -323,7 +323,7 @@ def _begins(file: str) -> bytes:
 
 
 def _decoded(raw: bytes) -> tuple[str, Sequence[str]]:
-    """The first lines as text, and the encodings that are to be tried in turn."""
+    """Return the first lines as text, and the encodings to try in turn."""
     if raw.startswith(UTF16):
         return codecs.getincrementaldecoder("utf-16")("replace").decode(raw), ("utf-16",)
     try:

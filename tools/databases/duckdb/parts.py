@@ -1,4 +1,4 @@
-"""A DuckDB in memory that holds what one query over several databases reads; runs inside the child process.
+"""A DuckDB in memory with the parts that one query over several databases reads; runs in the child process.
 
 Each database is a catalog of its name. Those that are DuckDB files are attached, read-only, before the
 session is closed to files; of others the parts that a query needs are handed over before it (``load``) and
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from quorum.tools.databases.duckdb.session import DuckdbSession, _connect, _prove_closed
+from quorum.tools.databases.duckdb.views import text
 from quorum.tools.databases.introspection import quoted
-from quorum.tools.databases.session import Fetched
-from quorum.tools.databases.view_files import text
+from quorum.tools.databases.worker import Fetched
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,7 +39,7 @@ MOST_DIGITS = 38
 
 
 class PartsSession(DuckdbSession):
-    """See ``quorum.tools.databases.session.Loading``; ``path`` is JSON: DuckDB files by their names here."""
+    """See ``quorum.tools.databases.worker.Loading``; ``path`` is JSON: DuckDB files by their names here."""
 
     def __init__(self, path: str, memory: int, files: Sequence[str] = ()) -> None:
         attached = [
@@ -54,6 +54,7 @@ class PartsSession(DuckdbSession):
         self._prove_kept()
 
     def warm_up(self) -> None:
+        super().warm_up()
         import pyarrow as pa
 
         self._connection.register("incoming", pa.table({"c0": [1]}))  # loads what scans of Arrow need
@@ -116,7 +117,7 @@ class PartsSession(DuckdbSession):
         return bool(kind == duckdb.StatementType.SELECT)
 
     def _stored(self, catalog: str, columns: Sequence[Sequence[Any]], payload: bytes) -> str:
-        """Keep a part's rows; the name of their table."""
+        """Keep a part's rows. Return the name of their table."""
         import pyarrow as pa
 
         rows = _held(pa.ipc.open_stream(payload).read_all())
@@ -134,7 +135,7 @@ class PartsSession(DuckdbSession):
         return place
 
     def _values(self, columns: Sequence[Sequence[Any]]) -> list[str]:
-        """Each column in SQL: of the type that it should have, as far as no value is lost by that."""
+        """Return each column in SQL: of the type that it should have, if no value is lost by that."""
         found = [str(kind) for kind in self._connection.sql("FROM incoming").types]
         texts = {
             i: "DOUBLE" if wanted.startswith("DECIMAL") else wanted  # there was a value that is no decimal
@@ -166,7 +167,7 @@ class PartsSession(DuckdbSession):
 
 
 def _held(rows: pa.Table) -> pa.Table:
-    """The rows under plain names, with no decimal that DuckDB cannot hold."""
+    """Return the rows under plain names, with no decimal that DuckDB cannot hold."""
     import pyarrow as pa
 
     columns = []
@@ -179,7 +180,7 @@ def _held(rows: pa.Table) -> pa.Table:
 
 
 def _narrow(kind: pa.DataType, narrower: Callable[[int, int], pa.DataType]) -> pa.DataType:
-    """The type with ``narrower`` (of digits and scale) for each decimal that is too wide, nested ones too."""
+    """Return the type with ``narrower`` (of digits and scale) for each decimal that is too wide."""
     import pyarrow as pa
 
     if pa.types.is_decimal256(kind):
@@ -192,5 +193,5 @@ def _narrow(kind: pa.DataType, narrower: Callable[[int, int], pa.DataType]) -> p
 
 
 def _follows(kind: str, wanted: str) -> bool:
-    """Whether values of a type are of the one that is wanted, too: there are none, or whole numbers."""
+    """Return True if values of a type become the wanted one without loss: whole numbers, or none."""
     return bool(wanted) and ('"NULL"' in kind or (wanted == "DOUBLE" and kind in WHOLE))

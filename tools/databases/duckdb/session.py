@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from quorum.knowledge.errors import DatabaseUnavailable
-from quorum.tools.databases.files import check
-from quorum.tools.databases.session import Fetched
-from quorum.tools.databases.view_files import text
+from quorum.tools.databases.duckdb.views import text
+from quorum.tools.databases.worker import Fetched, check
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -61,7 +60,7 @@ QUOTED = re.compile(r'("(?:[^"]|"")*")')
 
 
 class DuckdbSession:
-    """See ``quorum.tools.databases.session.Session``."""
+    """See ``quorum.tools.databases.worker.Session``."""
 
     def __init__(self, path: str, memory: int, files: Sequence[str] = ()) -> None:
         check(path, "duckdb")
@@ -73,7 +72,9 @@ class DuckdbSession:
             raise _explained(path, str(error)) from error
 
     def warm_up(self) -> None:
-        self._connection.sql("SELECT 1").to_arrow_table()  # loads pyarrow
+        import quorum.tools.databases.arrow  # noqa: F401 - loads pyarrow
+
+        self._connection.sql("SELECT 1").to_arrow_table()
 
     def run(self, sql: str, rows: int, size: int, seconds: float) -> Fetched:
         """Run one statement; see ``Session.run``."""
@@ -85,6 +86,8 @@ class DuckdbSession:
             clock.cancel()
 
     def _run(self, sql: str, rows: int, size: int) -> Fetched:
+        from quorum.tools.databases.arrow import collected
+
         if "\0" in sql:  # the driver would end there, and what was judged is more than what runs
             raise ValueError("The text holds a NUL character.")
         statements = self._connection.extract_statements(sql)
@@ -94,11 +97,12 @@ class DuckdbSession:
             raise PermissionError(f"{statements[0].type.name} statements are not allowed; only reads are.")
         relation = self._bind(sql, statements[0])
         types = tuple(str(kind) for kind in relation.types)
-        table, truncated = _fetch(_plain(relation, types), rows, size)
+        reader = _plain(relation, types).to_arrow_reader(BATCH_ROWS)
+        table, truncated = collected(reader, reader.schema, rows, size)
         return Fetched(_narrow(table, types), truncated, types)
 
     def _reads(self, sql: str, kind: duckdb.StatementType) -> bool:
-        """True for a query, EXPLAIN of a query, and a pragma that describes."""
+        """Return True for a query, EXPLAIN of a query, and a pragma that describes."""
         inner = EXPLAIN.sub("", sql, count=1)
         if inner != sql:
             inside = self._connection.extract_statements(inner)
@@ -110,11 +114,11 @@ class DuckdbSession:
         return bool(kind == duckdb.StatementType.SELECT)
 
     def _bind(self, sql: str, statement: duckdb.Statement) -> duckdb.DuckDBPyRelation:
-        """The query, bound but not yet run: only as a relation do its rows stream."""
+        """Bind the query without running it: only as a relation do its rows stream."""
         try:
             return self._connection.sql(sql)
         except (duckdb.BinderException, duckdb.CatalogException):
-            self._connection.execute(statement)  # fails likewise, and tells the position as well
+            self._connection.execute(statement)  # fails likewise, with the position
             raise
 
 
@@ -138,7 +142,7 @@ class BuildingSession(DuckdbSession):
 def _connect(
     path: str, memory: int, files: Sequence[str], first: Sequence[str] = (), **changes: str
 ) -> duckdb.DuckDBPyConnection:
-    """A connection that may read ``files`` beside the database, with its settings locked after ``first``.
+    """Connect to a database. The session may also read ``files``; its settings are locked after ``first``.
 
     DuckDB takes ``allowed_paths`` only while it may still read everything: they are set before that is
     forbidden, and before any other statement. It follows links there and then.
@@ -156,7 +160,7 @@ def _connect(
 
 
 def _plain(relation: duckdb.DuckDBPyRelation, types: Sequence[str]) -> duckdb.DuckDBPyRelation:
-    """The relation with every type that Arrow lacks, nested ones included, cast to text."""
+    """Return the relation with every type that Arrow lacks, also nested, cast to text."""
     plain = [_plain_type(kind) for kind in types]
     if plain == list(types):
         return relation
@@ -175,33 +179,8 @@ def _plain_type(kind: str) -> str:
     return "".join(part if i % 2 else NOT_ARROW.sub("VARCHAR", part) for i, part in enumerate(parts))
 
 
-def _fetch(relation: duckdb.DuckDBPyRelation, rows: int, size: int) -> tuple[pa.Table, str]:
-    import pyarrow as pa
-
-    reader = relation.to_arrow_reader(BATCH_ROWS)
-    kept: list[pa.RecordBatch] = []
-    for batch in reader:
-        if batch.num_rows > rows:
-            kept.append(_fitting(batch.slice(0, rows), size))
-            return pa.Table.from_batches(kept, reader.schema), "rows"
-        if batch.nbytes > size:
-            kept.append(_fitting(batch, size))
-            return pa.Table.from_batches(kept, reader.schema), "bytes"
-        kept.append(batch)
-        rows -= batch.num_rows
-        size -= batch.nbytes
-    return pa.Table.from_batches(kept, reader.schema), ""
-
-
-def _fitting(batch: pa.RecordBatch, size: int) -> pa.RecordBatch:
-    """The first rows, up to ``size`` bytes; maybe none."""
-    while batch.num_rows and batch.nbytes > size:
-        batch = batch.slice(0, min(batch.num_rows - 1, batch.num_rows * size // batch.nbytes))
-    return batch
-
-
 def _narrow(table: pa.Table, types: Sequence[str]) -> pa.Table:
-    """HUGEINT, which every sum of integers is, as int64 where all values fit."""
+    """Make HUGEINT, the type of every sum of integers, int64 if all values fit."""
     import pyarrow as pa
 
     for i, kind in enumerate(types):
@@ -212,7 +191,7 @@ def _narrow(table: pa.Table, types: Sequence[str]) -> pa.Table:
 
 
 def _explained(path: str, reason: str) -> DatabaseUnavailable:
-    """Why DuckDB could not open a file that looks like one of its own."""
+    """Explain why DuckDB could not open a file that looks like one of its own."""
     reason = reason.partition("\n")[0].rstrip(".")
     if "Could not set lock" in reason:
         holder = re.search(r"PID \d+", reason)
@@ -228,7 +207,7 @@ def _explained(path: str, reason: str) -> DatabaseUnavailable:
 
 
 def _prove_closed(connection: duckdb.DuckDBPyConnection) -> None:
-    """Raise PermissionError if files can be read that nobody named."""
+    """Raise PermissionError if files can be read that the configuration does not allow."""
     try:
         connection.execute("FROM glob('/*')")
     except duckdb.PermissionException:

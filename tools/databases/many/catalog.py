@@ -30,44 +30,45 @@ TAKEN = {
 
 
 @dataclass(frozen=True)
-class Held:
-    """A table of the union: as it appears there, and what and whose it is.
+class UnionTable:
+    """A table of the combined catalog, with its connector and its original definition.
 
-    Both have the same columns in the same order; of the union's, names differ even without case.
+    Both definitions have the same columns in the same order. Names of the combined catalog differ even
+    without case.
     """
 
     table: Table
     owner: Connector
-    own: Table
+    original: Table
 
     @property
     def path(self) -> tuple[str, str, str]:
         return self.table.database, self.table.schema, self.table.name
 
 
-def united(members: Sequence[tuple[Connector, Catalog]]) -> tuple[Catalog, tuple[Held, ...]]:
-    """The catalog of all members, and whose each of its tables is."""
+def united(members: Sequence[tuple[Connector, Catalog]]) -> tuple[Catalog, tuple[UnionTable, ...]]:
+    """Return the catalog of all members, and its tables with their owners."""
     named = _named([catalog for _, catalog in members])
-    held: list[Held] = []
+    tables: list[UnionTable] = []
     notes: list[str] = []
     left_out: list[str] = []
     filtered: list[str] = []
     for (owner, catalog), names in zip(members, named, strict=True):
         found = _tables(owner, catalog, names)
-        full_names = {each.own.full_name: each.table.full_name for each in found}
-        columns = {each.own.full_name: _renamed(each) for each in found}
-        held += [replace(each, table=_with_keys(each, full_names, columns)) for each in found]
+        full_names = {each.original.full_name: each.table.full_name for each in found}
+        columns = {each.original.full_name: _renamed(each) for each in found}
+        tables += [replace(each, table=_with_keys(each, full_names, columns)) for each in found]
         title = " and ".join(names.values())
         notes += [f"{title}: {note}" for note in catalog.notes]
         left_out += [f"{title}: {note}" for note in catalog.left_out]
         filtered += [full_names[name] for name in catalog.filtered if name in full_names]
     title = "+".join(name for names in named for name in names.values())
-    tables = tuple(each.table for each in held)
-    return Catalog(title, "duckdb", tables, tuple(notes), tuple(left_out), tuple(filtered)), tuple(held)
+    shown = tuple(each.table for each in tables)
+    return Catalog(title, "duckdb", shown, tuple(notes), tuple(left_out), tuple(filtered)), tuple(tables)
 
 
 def _named(catalogs: Sequence[Catalog]) -> list[dict[str, str]]:
-    """For each catalog the name in the union of each database that it has: no two alike, no schema's."""
+    """Return each catalog's combined names of its databases. No two are alike, none is a schema's."""
     meant = TAKEN | {name.casefold() for catalog in catalogs for name in _schemas(catalog).values()}
     taken = set(meant)
     found = []
@@ -84,7 +85,7 @@ def _named(catalogs: Sequence[Catalog]) -> list[dict[str, str]]:
 
 
 def _schemas(catalog: Catalog) -> dict[str, str]:
-    """The schemas' names in the union by the owner's; one that only repeats the database's name is none."""
+    """Return the schemas' combined names by their own; one that repeats the database's name is ``main``."""
     own = {table.schema for table in catalog.tables}
     if {schema.casefold() for schema in own} <= {"", catalog.name.casefold()}:
         return dict.fromkeys(own, MAIN)
@@ -97,26 +98,25 @@ def _identifier(name: str) -> str:
 
 
 def _unlike(name: str, taken: Iterable[str]) -> str:
-    """The name, or one made of it that is none of those taken, whatever the case."""
+    """Return the name, with a number if it is taken, whatever the case."""
     number, found = 2, name
     while found.casefold() in taken:
         found, number = f"{name}_{number}", number + 1
     return found
 
 
-def _tables(owner: Connector, catalog: Catalog, names: Mapping[str, str]) -> list[Held]:
+def _tables(owner: Connector, catalog: Catalog, names: Mapping[str, str]) -> list[UnionTable]:
     found: dict[tuple[str, str], set[str]] = {}
-    schemas, held = _schemas(catalog), []
+    schemas, tables = _schemas(catalog), []
     for table in catalog.tables:
         database, schema = names[table.database], schemas[table.schema]
         taken = found.setdefault((database, schema.casefold()), set())
         name = _unlike(table.name, taken)
         taken.add(name.casefold())
         columns = _columns(table, catalog.dialect)
-        held.append(
-            Held(replace(table, name=name, database=database, schema=schema, columns=columns), owner, table)
-        )
-    return held
+        shown = replace(table, name=name, database=database, schema=schema, columns=columns)
+        tables.append(UnionTable(shown, owner, table))
+    return tables
 
 
 def _columns(table: Table, dialect: str) -> tuple[Column, ...]:
@@ -137,29 +137,32 @@ def _columns(table: Table, dialect: str) -> tuple[Column, ...]:
 
 
 def _seen(column: Column) -> str:
-    """The type that a column's samples have, where its declaration says nothing of them (SQLite)."""
+    """Return the type that a column's samples have, if its declaration says nothing of them (SQLite)."""
     for kind, form in (("BIGINT", r"-?\d{1,18}"), ("DOUBLE", r"-?\d+(\.\d+)?([eE][+-]?\d+)?")):
         if column.samples and all(re.fullmatch(form, sample) for sample in column.samples):
             return kind
     return "VARCHAR" if column.samples else column.type
 
 
-def _renamed(held: Held) -> dict[str, str]:
-    """The union's names of a table's columns, by the owner's."""
-    return {own.name: column.name for own, column in zip(held.own.columns, held.table.columns, strict=True)}
+def _renamed(table: UnionTable) -> dict[str, str]:
+    """Return the combined names of a table's columns, by the owner's."""
+    pairs = zip(table.original.columns, table.table.columns, strict=True)
+    return {original.name: column.name for original, column in pairs}
 
 
-def _with_keys(held: Held, full_names: Mapping[str, str], columns: Mapping[str, Mapping[str, str]]) -> Table:
-    """The table with its keys in the union's names."""
-    mine = columns[held.own.full_name]
+def _with_keys(
+    table: UnionTable, full_names: Mapping[str, str], columns: Mapping[str, Mapping[str, str]]
+) -> Table:
+    """Return the table with its keys in combined names."""
+    mine = columns[table.original.full_name]
     keys = [
         ForeignKey(
             tuple(mine[name] for name in key.columns),
             full_names[key.ref_table],
             tuple(columns[key.ref_table].get(name, name) for name in key.ref_columns),
         )
-        for key in held.own.foreign_keys
+        for key in table.original.foreign_keys
         if key.ref_table in full_names and all(name in mine for name in key.columns)
     ]
-    primary = tuple(mine[name] for name in held.own.primary_key if name in mine)
-    return replace(held.table, primary_key=primary, foreign_keys=tuple(keys))
+    primary = tuple(mine[name] for name in table.original.primary_key if name in mine)
+    return replace(table.table, primary_key=primary, foreign_keys=tuple(keys))

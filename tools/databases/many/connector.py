@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Self, TypeVar, cast
 
 from quorum.knowledge.catalog import Catalog, Table
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
-from quorum.tools.admission import UNTOLD, estimated, tells
+from quorum.tools.admission import UNKNOWN, estimate, estimates_bytes
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.duckdb.connector import DuckdbConnector
-from quorum.tools.databases.embedded import with_beside
-from quorum.tools.databases.many.catalog import Held, united
+from quorum.tools.databases.embedded import with_file_descriptions
+from quorum.tools.databases.many.catalog import UnionTable, united
 from quorum.tools.databases.many.types import duckdb_type
-from quorum.tools.databases.session import Load
+from quorum.tools.databases.worker import Load
 from quorum.tools.query import (
     ErrorKind,
     Estimate,
@@ -40,14 +40,14 @@ from quorum.tools.results.readable import size_text
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from quorum.tools.databases.many.plan import Holdings, Need, Plan
+    from quorum.tools.databases.many.plan import PartQuery, Plan, UnionTables
 
 T = TypeVar("T")
 
 PART_ROWS = 1_000_000
-"""Most rows of one part."""
+"""Largest number of rows of one part."""
 PART_BYTES = 256 * 2**20
-"""Most bytes of one part, and of all parts of a query."""
+"""Largest size of one part, and of all parts of a query."""
 CERTAIN = (
     ErrorKind.SYNTAX,
     ErrorKind.TABLE_NOT_FOUND,
@@ -55,7 +55,7 @@ CERTAIN = (
     ErrorKind.AMBIGUOUS_COLUMN,
     ErrorKind.GROUPING,
 )
-"""Errors that no type explains: of those in SQLite only the values tell."""
+"""Errors that do not depend on types, which in SQLite only the values have."""
 AT_ONCE = 8
 """Parts that are read at the same time."""
 NOTE = (
@@ -75,7 +75,7 @@ class Joiner(DuckdbConnector):
         await self.attach({}, ())
 
     async def attach(self, databases: Mapping[str, str], files: Sequence[str]) -> None:
-        """Have the children read DuckDB files in place, by the names given, and ``files`` for them.
+        """Let the children read DuckDB files in place, under these names, and the files that those read.
 
         Raises:
             DatabaseUnavailable: They cannot.
@@ -96,8 +96,8 @@ class ManyConnector(Connector):
         self.bills = any(each.bills for each in members)
         self._joiner = Joiner("the join of several databases")
         self._attached: dict[Connector, str] = {}
-        self._holdings: Holdings | None = None
-        self._held: dict[str, Held] = {}
+        self._tables: UnionTables | None = None
+        self._by_name: dict[str, UnionTable] = {}
         self._reading = asyncio.Lock()
         self._opened = False
 
@@ -116,7 +116,7 @@ class ManyConnector(Connector):
             stack.pop_all()
 
     async def _attach(self) -> None:
-        """Open the joining processes, which read what is DuckDB's where it is."""
+        """Open the joining processes, which read DuckDB files in place."""
         self._attached.clear()
         databases: dict[str, str] = {}
         files: list[str] = []
@@ -129,7 +129,7 @@ class ManyConnector(Connector):
 
     async def close(self) -> None:
         self._opened = False
-        self._holdings = None
+        self._tables = None
         await asyncio.gather(self._joiner.close(), *(each.close() for each in self.members))
 
     async def catalog(self, *, samples: int = 3) -> Catalog:
@@ -137,20 +137,20 @@ class ManyConnector(Connector):
         return await self.take(await _all(*(each.catalog(samples=samples) for each in self.members)))
 
     async def take(self, catalogs: Sequence[Catalog]) -> Catalog:
-        """The members' catalogs as one, which queries go by from now on."""
-        return await asyncio.to_thread(self._taken, catalogs)
+        """Combine the members' catalogs; queries are planned by the result from now on."""
+        return await asyncio.to_thread(self._combine, catalogs)
 
-    def _taken(self, catalogs: Sequence[Catalog]) -> Catalog:
-        from quorum.tools.databases.many.plan import Holdings
+    def _combine(self, catalogs: Sequence[Catalog]) -> Catalog:
+        from quorum.tools.databases.many.plan import UnionTables
 
-        described = map(with_beside, self.members, catalogs)
-        catalog, held = united(list(zip(self.members, described, strict=True)))
-        self._holdings, self._held = Holdings(held), {each.table.full_name: each for each in held}
+        described = map(with_file_descriptions, self.members, catalogs)
+        catalog, tables = united(list(zip(self.members, described, strict=True)))
+        self._tables, self._by_name = UnionTables(tables), {each.table.full_name: each for each in tables}
         return replace(catalog, notes=(*catalog.notes, NOTE))
 
     def owner(self, table: Table) -> tuple[Connector, Table]:
-        held = self._held.get(table.full_name)
-        return (held.owner, held.own) if held else (self, table)
+        found = self._by_name.get(table.full_name)
+        return (found.owner, found.original) if found else (self, table)
 
     def stamp(self, sentence: str) -> str:
         _, _, own = sentence.partition(": ")  # the database's title comes first
@@ -158,96 +158,90 @@ class ManyConnector(Connector):
 
     async def run(self, sql: str, limits: Limits) -> QueryResult | QueryError:
         started = time.monotonic()
-        plan = await self._planned(sql, limits)
+        plan = await self._plan(sql, limits)
         if isinstance(plan, QueryError):
             return plan
-        if problem := await self._wrong(plan, sql, limits):
-            return problem
         reading = _Reading(limits, started + limits.seconds)
-        reading.parts = tuple(map(_read_in_place, filter(self._in_place, plan.needs)))
-        tables = await reading.all([need for need in plan.needs if not self._in_place(need)])
+        reading.read = tuple(map(_read_in_place, filter(self._in_place, plan.parts)))
+        tables = await reading.all([part for part in plan.parts if not self._in_place(part)])
         if isinstance(tables, QueryError):
             return tables
         left = reading.deadline - time.monotonic()
         if left <= 0:
-            return replace(timed_out(limits), parts=reading.parts)
+            return replace(timed_out(limits), parts=reading.read)
         loads = await asyncio.to_thread(self._loads, plan, [table for table, _ in tables])
         outcome = await self._joiner.run_over(loads, sql, replace(limits, seconds=left))
         if isinstance(outcome, QueryError):
-            return replace(outcome, parts=reading.parts)
+            return replace(outcome, parts=reading.read)
         cut = plan.alone and not outcome.truncated and any(cut == "bytes" for _, cut in tables)
         return replace(
             outcome,
             seconds=time.monotonic() - started,
             truncated="bytes" if cut else outcome.truncated,
-            bytes_scanned=bytes_scanned(reading.parts),
-            parts=reading.parts,
+            bytes_scanned=bytes_scanned(reading.read),
+            parts=reading.read,
         )
 
     async def estimate(self, sql: str, limits: Limits) -> Estimate | QueryError | None:
-        return await self.told(sql, limits) if self.estimates else None
+        return await self.estimate_parts(sql, limits) if self.estimates else None
 
-    async def told(self, sql: str, limits: Limits) -> Estimate | QueryError:
-        """What a query would read in each database, and how much of it, as far as they tell.
+    async def estimate_parts(self, sql: str, limits: Limits) -> Estimate | QueryError:
+        """Return the query of each part, and its bytes if its database estimates them.
 
         Raises:
             DatabaseUnavailable: The connector is not open.
         """
-        plan = await self._planned(sql, limits)
+        plan = await self._plan(sql, limits)
         if isinstance(plan, QueryError):
             return plan
-        if problem := await self._wrong(plan, sql, limits):
-            return problem
-        needs = [need for need in plan.needs if not self._in_place(need)]
-        found = await asyncio.gather(*(estimated(need.held.owner, need.sql, limits) for need in needs))
-        lines = [_read_in_place(need).describe() for need in plan.needs if self._in_place(need)]
-        size, unknown = 0, ""
-        for need, each in zip(needs, found, strict=True):
-            database = need.held.table.database
+        parts = [part for part in plan.parts if not self._in_place(part)]
+        found = await asyncio.gather(*(estimate(part.table.owner, part.sql, limits) for part in parts))
+        lines = [_read_in_place(part).describe() for part in plan.parts if self._in_place(part)]
+        size, unknown, billed = 0, "" if self.estimates else UNKNOWN, False
+        for part, each in zip(parts, found, strict=True):
             if isinstance(each, QueryError):
-                return _of(need, each)
+                return _error_of(part, each)
             read = "" if each.bytes is None else f", {size_text(each.bytes)} to be read"
-            lines.append(f"{database}{read}: {need.sql}")
-            size += each.bytes or 0
-            if each.bytes is None and tells(need.held.owner):
-                unknown = f"{database}: {each.unknown}"
-        billed = any(isinstance(each, Estimate) and each.billed for each in found)
-        unknown = unknown or ("" if self.estimates else UNTOLD)
-        told = None if unknown else size
-        return Estimate(told, billed=billed, unknown=unknown, parts=tuple(lines))
+            lines.append(f"{part.database}{read}: {part.sql}")
+            size, billed = size + (each.bytes or 0), billed or each.billed
+            if each.bytes is None and estimates_bytes(part.table.owner):
+                unknown = f"{part.database}: {each.unknown}"
+        return Estimate(None if unknown else size, billed=billed, unknown=unknown, parts=tuple(lines))
 
-    async def _planned(self, sql: str, limits: Limits) -> Plan | QueryError:
+    async def _plan(self, sql: str, limits: Limits) -> Plan | QueryError:
+        """Split a query into parts.
+
+        Its errors are found over empty parts, before any part is read or paid for.
+        """
         from quorum.tools.databases.many.plan import split
 
         self._check_open()
         async with self._reading:
-            if self._holdings is None:
+            if self._tables is None:
                 await self.catalog(samples=0)
-        assert self._holdings is not None
-        return await asyncio.to_thread(split, sql, self._holdings, limits.rows)
-
-    async def _wrong(self, plan: Plan, sql: str, limits: Limits) -> QueryError | None:
-        """Why a query cannot run at all: told over empty parts, before any part is read or paid for."""
-        if all(map(self._in_place, plan.needs)):
-            return None
+        assert self._tables is not None
+        plan = await asyncio.to_thread(split, sql, self._tables, limits.rows)
+        if isinstance(plan, QueryError) or all(map(self._in_place, plan.parts)):
+            return plan
         outcome = await self._joiner.run_over(self._loads(plan, None), f"EXPLAIN {sql}", limits)
         if isinstance(outcome, QueryError) and outcome.kind in CERTAIN:
             shift = len("EXPLAIN ") if outcome.line == 1 and outcome.column else 0
             return replace(outcome, column=outcome.column and outcome.column - shift)
-        return None
+        return plan
 
-    def _in_place(self, need: Need) -> bool:
-        return need.held.owner in self._attached
+    def _in_place(self, part: PartQuery) -> bool:
+        return part.table.owner in self._attached
 
     def _loads(self, plan: Plan, tables: Sequence[pa.Table] | None) -> list[Load]:
-        """What the joining process is handed before the query; without tables its parts are empty."""
+        """Return what the joining process takes before the query; without tables its parts are empty."""
         fetched = iter(tables or ())
         loads: list[Load] = [({}, b"")]
-        for need in plan.needs:
-            if alias := self._attached.get(need.held.owner):
-                loads.append(_attached_part(need, alias))
+        for part in plan.parts:
+            if alias := self._attached.get(part.table.owner):
+                own = part.table.original
+                loads.append(({"table": part.table.path, "source": (alias, own.schema, own.name)}, b""))
             else:
-                loads.append(_fetched_part(need, None if tables is None else next(fetched)))
+                loads.append(_fetched_part(part, None if tables is None else next(fetched)))
         return [*loads, ({"path": plan.path}, b"")] if plan.path else loads
 
     def _check_open(self) -> None:
@@ -259,58 +253,55 @@ class _Reading:
     """Reads the parts of one query, within its time and the bounds of all parts.
 
     Attributes:
-        parts: What has been read so far.
+        read: The parts that have been read so far.
     """
 
     def __init__(self, limits: Limits, deadline: float) -> None:
         self.deadline = deadline
-        self.parts: tuple[Part, ...] = ()
+        self.read: tuple[Part, ...] = ()
         self._limits = limits
         self._scan = limits.scan
         self._slots = asyncio.Semaphore(AT_ONCE if limits.scan is None else 1)
         self._size = 0
 
-    async def all(self, needs: Sequence[Need]) -> list[tuple[pa.Table, str]] | QueryError:
-        """Each part's rows, and what cut them; the first error ends all."""
-        tasks = [asyncio.ensure_future(self._one(need)) for need in needs]
+    async def all(self, parts: Sequence[PartQuery]) -> list[tuple[pa.Table, str]] | QueryError:
+        """Return each part's rows, and the cap that cut them; the first error ends all."""
+        tasks = [asyncio.ensure_future(self._one(part)) for part in parts]
         try:
             for done in asyncio.as_completed(tasks):
                 outcome = await done
                 if isinstance(outcome, QueryError):
-                    return replace(outcome, parts=self.parts)
+                    return replace(outcome, parts=self.read)
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
         return [found for task in tasks if not isinstance(found := task.result(), QueryError)]
 
-    async def _one(self, need: Need) -> tuple[pa.Table, str] | QueryError:
+    async def _one(self, part: PartQuery) -> tuple[pa.Table, str] | QueryError:
         async with self._slots:
             left = self.deadline - time.monotonic()
             if left <= 0:
                 return timed_out(self._limits)
-            rows = PART_ROWS if need.limit is None else need.limit
+            rows = PART_ROWS if part.limit is None else part.limit
             limits = replace(self._limits, rows=rows, bytes=PART_BYTES, seconds=left, scan=self._scan)
-            outcome = await need.held.owner.run(need.sql, limits)
+            outcome = await part.table.owner.run(part.sql, limits)
             if isinstance(outcome, QueryError):
-                return _of(need, outcome, self._limits)
-            self._note(need, outcome)
-        if outcome.truncated and need.limit is None:
-            return _too_large(need)
+                return _error_of(part, outcome, self._limits)
+            size, scanned = outcome.table.nbytes, outcome.bytes_scanned
+            read = Part(part.database, part.sql, outcome.row_count, size, scanned, outcome.seconds)
+            self.read, self._size = (*self.read, read), self._size + size
+            if self._scan is not None:
+                self._scan = max(0, self._scan - (scanned or 0))
+        if outcome.truncated and part.limit is None:
+            return _too_large(part)
         if self._size > PART_BYTES:
-            return _too_large(need, "all parts of the query together have")
+            return _too_large(part, "all parts of the query together have")
         return outcome.table, outcome.truncated
-
-    def _note(self, need: Need, outcome: QueryResult) -> None:
-        size, read = outcome.table.nbytes, outcome.bytes_scanned
-        part = Part(need.held.table.database, need.sql, outcome.row_count, size, read, outcome.seconds)
-        self.parts, self._size = (*self.parts, part), self._size + size
-        if self._scan is not None:
-            self._scan = max(0, self._scan - (read or 0))
 
 
 async def _all(*work: Awaitable[T]) -> list[T]:
-    """The results of all; where some fail, the first one's error, once all have ended."""
+    """Return the results of all; if some fail, raise the first one's error once all have ended."""
     found = await asyncio.gather(*work, return_exceptions=True)
     for each in found:
         if isinstance(each, BaseException):
@@ -318,17 +309,15 @@ async def _all(*work: Awaitable[T]) -> list[T]:
     return cast("list[T]", found)
 
 
-def _of(need: Need, error: QueryError, limits: Limits | None = None) -> QueryError:
-    """A part's error, told as the query's: with the database's name, without a place in the part's SQL."""
-    message = f"{need.held.table.database}: {error.message}"
-    if error.kind is ErrorKind.TIMEOUT and limits:
-        message = f"{need.held.table.database}: {timed_out(limits).message}"
-    return replace(error, message=message, line=None, column=None)
+def _error_of(part: PartQuery, error: QueryError, limits: Limits | None = None) -> QueryError:
+    """Return a part's error as the query's: with the database's name, without a place in the part's SQL."""
+    message = timed_out(limits).message if limits and error.kind is ErrorKind.TIMEOUT else error.message
+    return replace(error, message=f"{part.database}: {message}", line=None, column=None)
 
 
-def _too_large(need: Need, what: str = "") -> QueryError:
-    """The error of a part beyond the bounds, with what to do."""
-    name, database, size = ".".join(need.held.path), need.held.table.database, PART_BYTES // 2**20
+def _too_large(part: PartQuery, what: str = "") -> QueryError:
+    """Return the error of a part beyond the bounds, with what to do."""
+    name, database, size = ".".join(part.table.path), part.database, PART_BYTES // 2**20
     more = what or f"the query's part of {name} has"
     message = (
         f"Over several databases a part is read before it is joined, and {more} more than "
@@ -339,35 +328,25 @@ def _too_large(need: Need, what: str = "") -> QueryError:
     return QueryError(ErrorKind.RESOURCES, message)
 
 
-def _wanted(held: Held, column: int) -> str:
-    """The type that a column's values should have in DuckDB, where they are of none or of a kindred one."""
-    kind = duckdb_type(held.own.columns[column].type, held.owner.dialect)
-    seen = held.table.columns[column].type
-    return kind or (seen if seen in ("BIGINT", "DOUBLE") else "VARCHAR")
+def _read_in_place(part: PartQuery) -> Part:
+    own = part.table.original
+    return Part(part.database, f"{own.schema}.{own.name}", None, 0, None, 0.0)
 
 
-def _read_in_place(need: Need) -> Part:
-    own = need.held.own
-    return Part(need.held.table.database, f"{own.schema}.{own.name}", None, 0, None, 0.0)
-
-
-def _attached_part(need: Need, alias: str) -> Load:
-    """A table of a DuckDB that the joining process has attached under that name."""
-    held = need.held
-    return {"table": held.path, "source": (alias, held.own.schema, held.own.name)}, b""
-
-
-def _fetched_part(need: Need, table: pa.Table | None) -> Load:
-    """Rows that were fetched, or how many there are; none without a table."""
+def _fetched_part(part: PartQuery, rows: pa.Table | None) -> Load:
+    """Return rows that were fetched, or their number if no column is needed; without rows an empty part."""
     import pyarrow as pa
 
-    held = need.held
-    readable = held.owner.dialect != "sqlite"
-    wanted = [(held.table.columns[i].name, _wanted(held, i), readable) for i in need.columns or (0,)]
-    if table is None or not need.columns:
-        count = 0 if table is None else table.column(0)[0].as_py()
-        return {"table": held.path, "columns": wanted, "rows": count}, b""
+    table, wanted = part.table, []
+    for i in part.columns or (0,):
+        shown, kind = table.table.columns[i], duckdb_type(table.original.columns[i].type, table.owner.dialect)
+        # SQLite's types are those of the samples
+        kind = kind or (shown.type if shown.type in ("BIGINT", "DOUBLE") else "VARCHAR")
+        wanted.append((shown.name, kind, table.owner.dialect != "sqlite"))
+    if rows is None or not part.columns:
+        count = 0 if rows is None else rows.column(0)[0].as_py()
+        return {"table": table.path, "columns": wanted, "rows": count}, b""
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return {"table": held.path, "columns": wanted}, memoryview(sink.getvalue())
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_table(rows)
+    return {"table": table.path, "columns": wanted}, memoryview(sink.getvalue())

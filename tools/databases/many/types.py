@@ -1,4 +1,4 @@
-"""What the columns of other engines become in DuckDB, and which of their values it compares as they do."""
+"""DuckDB's types for columns of other engines, and the comparisons in which both agree."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Literal, TypeAlias
 
 Comparable: TypeAlias = Literal["", "number", "whole", "text", "date", "timestamp", "instant"]
-"""What conditions on a column may be handed down by; ``whole``: compared with whole numbers only,
+"""Kinds of conditions that may be handed down; ``whole``: compared with whole numbers only,
 ``text``: only looked up, ``instant``: a moment with its zone; empty: none."""
 
 _COMPARABLE: dict[str, tuple[tuple[str, Comparable], ...]] = {
@@ -88,7 +88,7 @@ _LONG = {"INT": "INTEGER", "TEXT": "VARCHAR", "TIMESTAMPTZ": "TIMESTAMP WITH TIM
 
 @lru_cache(4096)
 def comparable(kind: str, dialect: str) -> Comparable:
-    """What conditions on a column of an engine's type may be handed down by."""
+    """Return the kind of conditions on a column of this type that may be handed down."""
     for pattern, found in _COMPARABLE.get(dialect, ()):
         if re.fullmatch(pattern, kind.strip(), re.IGNORECASE):
             return found
@@ -97,7 +97,7 @@ def comparable(kind: str, dialect: str) -> Comparable:
 
 @lru_cache(4096)
 def duckdb_type(kind: str, dialect: str) -> str:
-    """DuckDB's type for a column of an engine's type; empty where only values tell (SQLite)."""
+    """Return DuckDB's type for a column of an engine's type; empty if it depends on the values (SQLite)."""
     if dialect == "duckdb":
         return kind
     if dialect == "sqlite":
@@ -122,14 +122,14 @@ def duckdb_type(kind: str, dialect: str) -> str:
 
 
 def _words(kind: str) -> str:
-    """A type as DuckDB itself writes it."""
+    """Return a type as DuckDB itself writes it."""
     for short, whole in _LONG.items():
         kind = re.sub(rf"\b{short}\b", whole, kind)
     return kind
 
 
 def _by_affinity(kind: str) -> str:
-    """After SQLite's rules (sqlite.org/datatype3.html, 3.1); a date, say, may be a text or a number."""
+    """Return the type by SQLite's rules (sqlite.org/datatype3.html, 3.1); a date may be text or number."""
     if "INT" in kind:
         return "BIGINT"
     if any(word in kind for word in ("CHAR", "CLOB", "TEXT")):

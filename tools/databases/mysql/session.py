@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any
 from quorum.tools.databases.mysql import costs as costs
 from quorum.tools.databases.scans import Hidden
 from quorum.tools.databases.server import CANCEL_SECONDS, Gone, Refusal, ThreadLink, aside
-from quorum.tools.databases.session import Fetched
+from quorum.tools.databases.worker import Fetched
 from quorum.tools.query import Estimate, Limits
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
 
-    from quorum.tools.databases.columns import Collector
+    from quorum.tools.databases.arrow import Collector
     from quorum.tools.databases.mysql.url import Target
 
 CONNECT_SECONDS = 10
@@ -194,7 +194,7 @@ class MysqlLink(ThreadLink):
         import pymysql
         from pymysql.cursors import SSCursor
 
-        from quorum.tools.databases.columns import Collector
+        from quorum.tools.databases.arrow import Collector
         from quorum.tools.databases.mysql.values import kind_of, type_name
 
         if self._connection is None:

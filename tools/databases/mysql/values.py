@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from quorum.tools.databases.columns import Kind
+from quorum.tools.databases.arrow import Kind
 
 UNSIGNED = 32
 """The flag of a column without negative numbers."""

@@ -26,7 +26,7 @@ from quorum.tools.databases.server import (
     received,
     row_too_large,
 )
-from quorum.tools.databases.session import Fetched
+from quorum.tools.databases.worker import Fetched
 from quorum.tools.query import Limits
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ class PostgresLink(Link):
         """
         from psycopg.adapt import Transformer
 
-        from quorum.tools.databases.columns import Collector
+        from quorum.tools.databases.arrow import Collector
         from quorum.tools.databases.postgres.values import kind_of
 
         kept: Collector | None = None

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from quorum.tools.databases.columns import Kind
+from quorum.tools.databases.arrow import Kind
 
 NUMERIC = 1700
 _FLAT = {

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from quorum.knowledge.catalog import Column, ForeignKey, Table
 from quorum.knowledge.errors import DatabaseUnavailable
+from quorum.tools.databases.arrow import texts
 from quorum.tools.databases.base import Snapshot
-from quorum.tools.databases.batches import texts
 from quorum.tools.databases.introspection import (
     CATALOG_SECONDS,
     TEXT_CHARACTERS,

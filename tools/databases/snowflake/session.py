@@ -26,11 +26,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.databases.server import CANCEL_SECONDS, GRACE_SECONDS, Gone, Refusal, ThreadLink
-from quorum.tools.databases.session import Fetched
 from quorum.tools.databases.snowflake.browser import tame
 from quorum.tools.databases.snowflake.errors import COSTLY, REFUSED, driver_errors, failure, reason
 from quorum.tools.databases.snowflake.grammar import check
 from quorum.tools.databases.snowflake.url import quoted
+from quorum.tools.databases.worker import Fetched
 from quorum.tools.query import Estimate, Limits
 
 if TYPE_CHECKING:
@@ -321,7 +321,7 @@ class SnowflakeLink(ThreadLink):
         return self._fetched(sql, limits)
 
     def _fetched(self, sql: str, limits: Limits) -> Fetched:
-        from quorum.tools.databases.batches import capped
+        from quorum.tools.databases.arrow import capped
         from quorum.tools.databases.snowflake.values import plain_batches, table_of, type_name
 
         with self._executed(sql, limits) as cursor:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from quorum.tools.databases.columns import Kind, joined
+from quorum.tools.databases.arrow import Kind, joined
 
 if TYPE_CHECKING:
     from snowflake.connector.cursor import ResultMetadata

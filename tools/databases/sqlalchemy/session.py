@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from quorum.knowledge.errors import ConfigurationError, install_command
 from quorum.tools.databases.server import CANCEL_SECONDS, Gone, Refusal, ThreadLink, aside
-from quorum.tools.databases.session import Fetched
 from quorum.tools.databases.sqlalchemy.engines import DRIVERS, ENGINES, Engine
 from quorum.tools.databases.sqlalchemy.errors import refusal_of
+from quorum.tools.databases.worker import Fetched
 from quorum.tools.query import Limits
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def engine_of(target: Target) -> sqlalchemy.Engine:
 
 def _warm_up(dialect: str) -> None:
     """Load what the first query needs, which would count as its time."""
-    from quorum.tools.databases.columns import Collector
+    from quorum.tools.databases.arrow import Collector
     from quorum.tools.databases.sqlalchemy.values import kind_of
     from quorum.tools.sql import sqlglot_dialect
 
@@ -304,7 +304,7 @@ class AlchemyLink(ThreadLink):
             return function(connection)
 
     def _fetch(self, sql: str, limits: Limits) -> Fetched:
-        from quorum.tools.databases.columns import Collector, Kind
+        from quorum.tools.databases.arrow import Collector, Kind
         from quorum.tools.databases.sqlalchemy.values import kind_of, plain, type_names
 
         options = {"no_parameters": True, "stream_results": True, "max_row_buffer": CHUNK_ROWS}

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from quorum.tools.databases.columns import Kind
+from quorum.tools.databases.arrow import Kind
 
 _KNOWN = frozenset({type(None), bool, int, float, str, bytes, Decimal, date, datetime, time, timedelta})
 

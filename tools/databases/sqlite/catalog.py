@@ -18,7 +18,6 @@ from quorum.tools.databases.introspection import (
     quoted,
     sample_query,
 )
-from quorum.tools.databases.sqlite.comments import comments_of
 from quorum.tools.query import ErrorKind, QueryError, QueryResult
 
 if TYPE_CHECKING:
@@ -49,6 +48,17 @@ SHADOWS = {
 """Tables in which a virtual table of a module keeps its data, by the end of their names."""
 HIDDEN = 1  # table_xinfo's mark of a column that SELECT * leaves out
 
+_TOKEN = re.compile(
+    r"""
+      (?P<comment>--[^\n]*|/\*.*?(?:\*/|$))
+    | (?P<newline>\n)
+    | (?P<name>"(?:[^"]|"")*"|`(?:[^`]|``)*`|\[[^\]]*\]|'(?:[^']|'')*'|\w+)
+    | (?P<mark>[(),])
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_CONSTRAINTS = {"constraint", "primary", "foreign", "unique", "check"}
+
 Row = dict[str, Any]
 
 
@@ -72,13 +82,13 @@ def _without_shadows(objects: list[Row]) -> list[Row]:
 
 
 def _module(sql: str) -> str:
-    """The module of a virtual table, in lower case; empty for anything else."""
+    """Return the module of a virtual table, in lower case; empty for anything else."""
     found = re.match(r"\s*CREATE\s+VIRTUAL\s+TABLE\b.*?\bUSING\s+(\w+)", sql, re.IGNORECASE | re.DOTALL)
     return found[1].lower() if found else ""
 
 
 async def _columns(look: Introspection, objects: list[Row]) -> dict[str, list[Row]]:
-    """Each object's columns; broken views and tables of missing modules are noted and left out."""
+    """Return each object's columns. Broken views and tables of missing modules are noted and left out."""
     rows = await look.ask(TABLE_COLUMNS)
     found = {name: list(group) for name, group in groupby(rows, key=itemgetter("owner"))}
     for row in objects:
@@ -101,7 +111,7 @@ async def _columns(look: Introspection, objects: list[Row]) -> dict[str, list[Ro
 def _table(row: Row, columns: Iterable[Row]) -> Table:
     sql = row["sql"]
     virtual = bool(_module(sql))
-    comments = comments_of(sql) if row["type"] == "table" and not virtual else comments_of("")
+    comments = comments_of(sql) if row["type"] == "table" and not virtual else {}
     shown = [column for column in columns if column["hidden"] != HIDDEN]
     keys = sorted((column["pk"], column["name"]) for column in shown if column["pk"])
     return Table(
@@ -110,19 +120,58 @@ def _table(row: Row, columns: Iterable[Row]) -> Table:
             Column(
                 column["name"],
                 re.sub(r"\s*GENERATED ALWAYS$", "", column["type"] or "", flags=re.IGNORECASE),
-                description=comments.columns.get(column["name"].lower(), ""),
+                description=comments.get(column["name"].lower(), ""),
                 nullable=not column["notnull"] and not (len(keys) == 1 and _is_row_id(column)),
             )
             for column in shown
         ),
         kind="virtual" if virtual else row["type"],
-        description=comments.table,
+        description=comments.get("", ""),
         primary_key=tuple(name for _, name in keys),
     )
 
 
+def comments_of(sql: str) -> dict[str, str]:
+    """Read the comments of a CREATE TABLE statement, of which SQLite keeps the text, by column in lower case.
+
+    A comment on a line of a column's definition is that column's: ``price INT, -- euros``. A comment
+    on a line of its own belongs to the next column. The table's comments, under the empty name, come
+    before the opening parenthesis or on its line.
+    """
+    found: dict[str, list[str]] = defaultdict(list)
+    waiting: list[str] = []  # comments on lines of their own
+    depth, opening, at_name = 0, True, False  # up to the end of the parenthesis's line; a definition begins
+    column = on_line = ""  # the definition under way; the column of which this line shows a part
+    for token in _TOKEN.finditer(sql):
+        text = token.group()
+        match token.lastgroup:
+            case "comment":
+                words = " ".join(text.removeprefix("--").removeprefix("/*").removesuffix("*/").split())
+                place = waiting if not (on_line or opening) and depth else found[on_line]
+                place.append(words)
+            case "newline":
+                on_line, opening = "", depth == 0
+            case "mark":
+                depth += {"(": 1, ")": -1}.get(text, 0)
+                at_name = at_name or (text != ")" and depth == 1)
+            case "name" if depth:
+                if depth == 1 and at_name:
+                    at_name, column = False, "" if text.lower() in _CONSTRAINTS else _unquoted(text).lower()
+                    if column and waiting:
+                        found[column] += waiting
+                    waiting.clear()
+                on_line = column
+    return {name: " ".join(words) for name, words in found.items()}
+
+
+def _unquoted(name: str) -> str:
+    if name[0] == "[":
+        return name[1:-1]
+    return name[1:-1].replace(name[0] * 2, name[0]) if name[0] in "\"`'" else name
+
+
 def _is_row_id(column: Row) -> bool:
-    """Whether it is the row's number: any other key may be NULL where NOT NULL is not said."""
+    """Return True for the row's number. Any other key may be NULL unless it is declared NOT NULL."""
     return bool(column["pk"]) and (column["type"] or "").upper() == "INTEGER"
 
 
@@ -140,7 +189,7 @@ def _with_foreign_keys(look: Introspection, tables: list[Table], rows: list[Row]
 
 
 def _foreign_key(parts: list[Row], target: Table | None) -> ForeignKey | None:
-    """One key of one or more columns; without named columns it refers to the primary key."""
+    """Return one key of one or more columns. Without named columns it refers to the primary key."""
     if target is None:
         return None
     named = [part["ref"] for part in parts]
@@ -170,7 +219,7 @@ async def _with_values(look: Introspection, table: Table, samples: int) -> Table
 async def _with_observed_types(
     look: Introspection, table: Table, source: str, span: tuple[int, int] | None
 ) -> Table:
-    """Columns without a declared type, such as a view's expressions, get the types of their values."""
+    """Give columns without a declared type, such as a view's expressions, the types of their values."""
     untyped = [column.name for column in table.columns if not column.type]
     if not untyped:
         return table
@@ -191,7 +240,7 @@ def _from(row: int) -> str:
 
 
 async def _span(look: Introspection, source: str) -> tuple[int, int] | None:
-    """The least and greatest row number; None for an empty table or one WITHOUT ROWID."""
+    """Return the least and greatest row number; None for an empty table or one WITHOUT ROWID."""
     answer = await look.try_to(f"SELECT min(_rowid_) AS low, max(_rowid_) AS high FROM {source}")
     if isinstance(answer, QueryError):
         return None

@@ -65,7 +65,7 @@ class SqliteConnector(EmbeddedConnector):
         return await introspect(self, samples)
 
     def classify(self, failure: EngineFailed, sql: str) -> QueryError:
-        """The kind, a clean message, and the position where the named thing stands only once in ``sql``."""
+        """Return the kind, a clean message, and the position if the name occurs only once in ``sql``."""
         kind = TYPES.get(failure.type)
         name: str | None = None
         if kind is None:

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quorum.knowledge.errors import DatabaseUnavailable
-from quorum.tools.databases.files import check
-from quorum.tools.databases.session import Fetched
+from quorum.tools.databases.worker import Fetched, check
 
 BUSY_SECONDS = 1.0
 """Seconds to wait for a locked database."""
@@ -46,7 +45,7 @@ FORBIDDEN_FUNCTIONS = {"load_extension", "fts3_tokenizer"}
 
 
 class SqliteSession:
-    """See ``quorum.tools.databases.session.Session``."""
+    """See ``quorum.tools.databases.worker.Session``."""
 
     def __init__(self, path: str, memory: int, files: Sequence[str] = ()) -> None:
         del memory, files  # SQLite has no limit per connection, the process has; it reads no other file
@@ -102,7 +101,7 @@ class SqliteSession:
                     return fetched
 
     def _changed(self) -> bool:
-        """Whether the file may have changed under a connection that takes no locks."""
+        """Return True if the file may have changed under a connection that takes no locks."""
         return self._files.still and _Files.of(self._path, wal=True) != self._files
 
     def _decoded(self, sql: str, rows: int, size: int) -> Fetched:
@@ -136,9 +135,9 @@ class SqliteSession:
 class _Files:
     """A database's files as a program may be changing them: inode, size and time of each, None without it.
 
-    SQLite reads a file in WAL mode with a log and an index of it beside it, which it makes where they are
-    missing, and a reader cannot remove. So a file that no program has open is read as one that cannot change,
-    and read again if it did; where both are there, the index is used and not written.
+    SQLite reads a file in WAL mode with a log and an index of it in the same folder. It makes them if they
+    are missing, and a reader cannot remove them. So a file that no program has open is read as one that does
+    not change, and read again if it did. If both exist, the index is used and not written.
     """
 
     main: tuple[int, int, int] | None
@@ -153,12 +152,12 @@ class _Files:
 
     @property
     def still(self) -> bool:
-        """Whether no program has it open, nor left anything in the log."""
+        """Return True if no program has it open, nor left anything in the log."""
         return self.wal and not (self.log and self.log[1])
 
     @property
     def option(self) -> str:
-        """What to open it with."""
+        """Return the URL option with which to open it."""
         return "&immutable=1" if self.still else "&readonly_shm=1" if self.wal and self.index else ""
 
 
@@ -171,7 +170,7 @@ def _seen(path: Path) -> tuple[int, int, int] | None:
 
 
 def _explained(path: str, error: sqlite3.Error) -> DatabaseUnavailable:
-    """Why SQLite could not open a file that looks like one of its own."""
+    """Explain why SQLite could not open a file that looks like one of its own."""
     code, reason = getattr(error, "sqlite_errorname", ""), str(error)
     if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         hint = "Another program is writing to it; try again when it is done."

@@ -1,6 +1,6 @@
 """SQLite's values to Arrow columns. SQLite types values, not columns, so the column's type is inferred.
 
-One storage class gives its Arrow type. Integers beside reals become double while each integer is exact as
+One storage class gives its Arrow type. Integers among reals become double if each integer is exact as
 one. Any other mixture becomes text, each value as a SQL literal, so that a blob still differs from a text.
 """
 
@@ -13,6 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from quorum.tools.databases.arrow import Capped
+
 BATCH_BYTES = 2**20
 """Target size of a batch of rows in bytes, so that few Python objects exist at a time."""
 ARROW = {int: pa.int64(), float: pa.float64(), str: pa.string(), bytes: pa.binary()}
@@ -22,42 +24,32 @@ Chunk = dict[type, pa.Array]
 """Values of one column in one batch, by storage class; each array is NULL where another has the value."""
 
 
-class Collector:
+class Collector(Capped):
     """Rows as compact columns, up to a cap on rows and one on bytes.
 
     Attributes:
-        truncated: Empty, or the cap that cut the rows: ``rows`` or ``bytes``.
-        next_batch: How many rows to fetch next; grows while batches stay small in bytes.
+        next_batch: Number of rows to fetch next; grows while batches stay small in bytes.
     """
 
     def __init__(self, names: Sequence[str], rows: int, size: int) -> None:
-        self.truncated = ""
+        super().__init__(rows, size)
         self.next_batch = 16
         self._names = names
-        self._rows_left, self._bytes_left = rows, size
         self._chunks: list[list[Chunk]] = []  # batch by batch, each column by column
         self._lengths: list[int] = []
 
     def add(self, batch: Sequence[tuple[Any, ...]]) -> None:
         """Keep a non-empty batch of rows, or as much of it as the caps allow."""
-        if len(batch) > self._rows_left:
-            batch, self.truncated = batch[: self._rows_left], "rows"
-        chunks = _chunks(batch)
-        while (size := nbytes(chunks)) > self._bytes_left:
-            self.truncated = "bytes"
-            batch = batch[: min(len(batch) - 1, len(batch) * self._bytes_left // size)]
-            chunks = _chunks(batch)
-        if not batch:
-            return
-        self._chunks.append(chunks)
-        self._lengths.append(len(batch))
-        self._rows_left -= len(batch)
-        self._bytes_left -= size
-        fitting = BATCH_BYTES * len(batch) // max(size, 1)
-        self.next_batch = max(16, min(fitting, 4 * self.next_batch, 16_384, self._rows_left + 1))
+        rows, size = self.rows_left, self.bytes_left
+        if chunks := self.fitting(batch, _chunks, nbytes):
+            rows, size = rows - self.rows_left, size - self.bytes_left
+            self._chunks.append(chunks)
+            self._lengths.append(rows)
+            few = BATCH_BYTES * rows // max(size, 1)
+            self.next_batch = max(16, min(few, 4 * self.next_batch, 16_384, self.rows_left + 1))
 
     def finish(self) -> tuple[pa.Table, tuple[str, ...]]:
-        """The table and SQLite's names of its columns' types."""
+        """Return the table, and SQLite's names of its columns' types."""
         columns = [
             column([chunks[i] for chunks in self._chunks], self._lengths) for i in range(len(self._names))
         ]

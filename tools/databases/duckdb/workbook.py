@@ -14,8 +14,8 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from quorum.knowledge.errors import DatabaseUnavailable
-from quorum.tools.databases.headers import FOUND, ROWS, Header, find
-from quorum.tools.databases.session import Fetched
+from quorum.tools.databases.duckdb.headers import FOUND, ROWS, Header, find
+from quorum.tools.databases.worker import Fetched
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,7 +28,7 @@ UNPACKED = 2**30
 
 
 class WorkbookSession:
-    """See ``quorum.tools.databases.session.Session``; a request is no SQL, but ``""`` or a JSON object.
+    """See ``quorum.tools.databases.worker.Session``; a request is no SQL, but ``""`` or a JSON object.
 
     ``""`` gives each sheet's name and visibility, ``{"sheet": NAME, "header": LINE}`` the rows of one.
     """

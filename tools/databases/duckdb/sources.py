@@ -1,4 +1,4 @@
-"""Data files that stand for a database: which there are, and what tables they make.
+"""The data files of a folder that is read as a database, and the tables that they make.
 
 A file is a table; so is a folder whose subfolders are named ``key=value`` (a partitioned data set), or that
 itself bears the name of a data file, as Spark writes ``orders.parquet/part-0.parquet``. Of a workbook each
@@ -48,7 +48,7 @@ class Source:
         files: Absolute paths, at least one.
         size: Bytes of all files together.
         shown: The file or folder as the user knows it.
-        partitioned: Whether folders on the way hold values, ``key=value``.
+        partitioned: True if folders on the way hold values, ``key=value``.
     """
 
     table: str
@@ -60,7 +60,7 @@ class Source:
 
 
 def reader_of(name: str) -> str:
-    """The reader for a file of that name; empty if it is no data file."""
+    """Return the reader for a file of that name; empty if it is no data file."""
     stem, suffix = Path(name).stem, Path(name).suffix.lower()
     if suffix in PACKED:
         inner = READERS.get(Path(stem).suffix.lower(), "")
@@ -69,7 +69,7 @@ def reader_of(name: str) -> str:
 
 
 def sources_of(path: Path) -> tuple[list[Source], list[str]]:
-    """What a data file, or a folder of them, makes tables of (``named``), and sentences on what is left out.
+    """Return the sources in a data file or folder (see ``named``), and sentences on what is left out.
 
     Raises:
         DatabaseUnavailable: There is no data file, or the folder holds something else than plain files.
@@ -98,7 +98,7 @@ def sources_of(path: Path) -> tuple[list[Source], list[str]]:
 
 
 def _inside(folder: Path, left_out: list[str]) -> list[Source]:
-    """A table for each data file and each partitioned data set of a folder."""
+    """Return a source for each data file and each partitioned data set of a folder."""
     found: list[Source] = []
     others: list[str] = []
     for path in sorted(folder.iterdir()):
@@ -122,13 +122,13 @@ def _inside(folder: Path, left_out: list[str]) -> list[Source]:
 
 
 def _parts(folder: Path) -> bool:
-    """Whether a folder's subfolders are named ``key=value``."""
+    """Return True if a folder's subfolders are named ``key=value``."""
     inner = [path.name for path in folder.iterdir() if path.is_dir() and path.name[:1] not in "._"]
     return bool(inner) and all("=" in name for name in inner)
 
 
 def _whole(folder: Path, above: Path, left_out: list[str]) -> Source | None:
-    """A folder of files of one kind as one table."""
+    """Return a folder of files of one kind as one source."""
     shown, root = folder.relative_to(above).as_posix(), folder.resolve()
     files = []
     for path in sorted(folder.rglob("*")):
@@ -148,13 +148,13 @@ def _whole(folder: Path, above: Path, left_out: list[str]) -> Source | None:
 
 
 def _source(files: Sequence[Path], shown: str, *, partitioned: bool = False) -> Source:
-    """A table without its name yet."""
+    """Return a source without its name yet."""
     size = sum(file.stat().st_size for file in files)
     return Source("", reader_of(files[0].name), tuple(map(str, files)), size, shown, partitioned)
 
 
 def named(sources: Sequence[Source]) -> list[Source]:
-    """The sources with names that differ even without case: ``orders_csv`` where ``orders`` is not enough."""
+    """Return the sources with names that differ even without case: ``orders_csv`` if ``orders`` is taken."""
     stems = [_identifier(source) for source in sources]
     often = Counter(stem.casefold() for stem in stems)
     found: dict[str, Source] = {}

@@ -37,11 +37,11 @@ SUFFIXES = (".csv", ".tsv", ".parquet", ".json", ".jsonl", ".ndjson", ".gz", ".z
 
 @dataclass
 class ViewFiles:
-    """What the views of a database read.
+    """The files that the views of a database read.
 
     Attributes:
         files: Absolute paths, and patterns as they are written, that the session has to allow.
-        refused: Why a view cannot be read, by its full name.
+        refused: Reasons for which a view cannot be read, by its full name.
     """
 
     files: set[str] = field(default_factory=set)
@@ -49,12 +49,12 @@ class ViewFiles:
 
 
 def text(value: str) -> str:
-    """A value as an SQL string."""
+    """Return a value as an SQL string."""
     return "'" + value.replace("'", "''") + "'"
 
 
 def named_files(tree: str) -> list[str]:
-    """The files and patterns that a query names, as written; ``tree`` is JSON of ``json_serialize_sql``."""
+    """Return the files and patterns that a query names; ``tree`` is JSON of ``json_serialize_sql``."""
     return list(dict.fromkeys(_named(json.loads(tree))))
 
 
@@ -73,7 +73,7 @@ def _named(node: Any) -> Iterator[str]:
 
 
 def _texts(node: Any) -> Iterator[str]:
-    """The string constants in an expression: a text, or a list of texts."""
+    """Yield the string constants in an expression: a text, or a list of texts."""
     if isinstance(node, list):
         for item in node:
             yield from _texts(item)
@@ -85,7 +85,7 @@ def _texts(node: Any) -> Iterator[str]:
 
 
 def files_of(views: Mapping[str, Sequence[str]], folder: Path, allowed: Sequence[Path]) -> ViewFiles:
-    """Which of the files that views name exist and may be read.
+    """Return the files that views name, exist, and may be read.
 
     Args:
         views: The files and patterns that each view names, by the view's full name.
@@ -102,7 +102,7 @@ def files_of(views: Mapping[str, Sequence[str]], folder: Path, allowed: Sequence
 
 
 def _look(name: str, folder: Path, roots: Sequence[Path], files: set[str]) -> str:
-    """Add what ``name`` stands for to ``files``, or say why not."""
+    """Add the files that ``name`` means to ``files``, or return why not."""
     if "://" in name:
         return f"it reads {name}, and queries have no network."
     here = Path.cwd()
@@ -130,14 +130,14 @@ def _consent(place: Path, folder: Path) -> str:
 
 
 def _fixed(place: Path) -> Path:
-    """The path up to its first part with a wildcard."""
+    """Return the path up to its first part with a wildcard."""
     parts = place.parts
     until = next((i for i, part in enumerate(parts) if any(mark in part for mark in "*?[")), len(parts))
     return Path(*parts[:until])
 
 
 def _within(path: Path, roots: Sequence[Path]) -> bool:
-    """Whether a path leads to one of the roots, or below it past nothing hidden."""
+    """Return True if a path leads to a root, or below it without a hidden part."""
     real, tops = path.resolve(), [root.resolve() for root in roots]
     below = (real.relative_to(root).parts for root in tops if real.is_relative_to(root))
     return any(not any(part.startswith(".") for part in parts) for parts in below)

@@ -1,9 +1,10 @@
-"""Reading a model's message: its text, whether it is usable, and its cost."""
+"""A model's reply, read from its message: the text, the object in it, and its cost."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeGuard
 
@@ -11,7 +12,7 @@ from pydantic import BaseModel
 
 from quorum.knowledge.tokens import estimate_tokens
 from quorum.tools.ledger import Usage
-from quorum.tools.models.base import Message, Reply
+from quorum.tools.models.backend import Message, Output
 from quorum.tools.models.prices import Price
 from quorum.tools.models.structured import (
     NOT_TEXT,
@@ -31,10 +32,30 @@ _CUT = ("length", "max_tokens")
 _MOST_TOKENS = 10**9  # of one call
 
 
-def text_of(message: AIMessage) -> str:
-    """What the model wrote: its text, or the arguments of the tool it called, as JSON.
+@dataclass(frozen=True)
+class Reply:
+    """A model's reply.
 
-    It can be sent, kept and shown: half a surrogate pair, which UTF-8 cannot hold, becomes U+FFFD.
+    Attributes:
+        text: As the model wrote it; a function call's arguments as JSON.
+        parsed: The validated object; None without ``output`` or with a ``problem``.
+        problem: Why the reply is unusable; None if it is fine.
+        usage: Of this call, price included; ``model_seconds`` is the wall clock of the successful try.
+        finish_reason: The provider's own word; empty if it sent none.
+    """
+
+    text: str
+    parsed: BaseModel | None
+    problem: Problem | None
+    usage: Usage
+    finish_reason: str
+    method: Method | None
+
+
+def text_of(message: AIMessage) -> str:
+    """Return what the model wrote: its text, or the arguments of the tool it called, as JSON.
+
+    Half a surrogate pair, which UTF-8 cannot hold, becomes U+FFFD.
     """
     return without_half_pairs(_raw_text(message))
 
@@ -48,14 +69,14 @@ def _raw_text(message: AIMessage) -> str:
 
 
 def finish_reason(message: AIMessage) -> str:
-    """Why the model stopped, in the provider's own word; empty where it does not say."""
+    """Return the provider's own word for why the model stopped; empty if it says none."""
     metadata = message.response_metadata
     reasons = (metadata.get(name) for name in ("finish_reason", "stop_reason", "done_reason"))
     return without_half_pairs(str(next(filter(None, reasons), "")))
 
 
-def judge(message: AIMessage, output: type[BaseModel] | None) -> BaseModel | Problem | None:
-    """The validated object, what is wrong with the reply, or None for a good plain text."""
+def judge(message: AIMessage, output: Output) -> BaseModel | Problem | None:
+    """Return the validated object, what is wrong with the reply, or None for a good plain text."""
     text, reason = text_of(message), finish_reason(message).lower()
     refusal = message.additional_kwargs.get("refusal")
     if refusal or reason in _FILTERED:
@@ -70,8 +91,8 @@ def judge(message: AIMessage, output: type[BaseModel] | None) -> BaseModel | Pro
     return parse(text, output) if output else None
 
 
-def recorded_reply(event: Mapping[str, Any], output: type[BaseModel] | None) -> Reply | None:
-    """The reply of a ``model_call`` event; None where the event does not hold all of it."""
+def recorded_reply(event: Mapping[str, Any], output: Output) -> Reply | None:
+    """Return the reply of a ``model_call`` event; None if the event does not hold all of it."""
     try:
         text, kind, used = event["reply"], event["problem"].partition(": "), Usage(**event["usage"])
         problem = Problem(ProblemKind(kind[0]), kind[2]) if kind[0] else None
@@ -86,10 +107,9 @@ def recorded_reply(event: Mapping[str, Any], output: type[BaseModel] | None) -> 
 def usage_of(
     prompt: Sequence[Message], text: str, price: Price | None, message: AIMessage | None = None
 ) -> Usage:
-    """What one call used: the provider's own counts, or an estimate that is counted as one.
+    """Return the usage of one call: the provider's own counts, else an estimate that is counted as one.
 
-    Counts that mean nothing (no integer, negative, a prompt of 0, absurdly high) are estimated as if none
-    were stated.
+    Counts that mean nothing (no integer, negative, a prompt of 0, absurdly high) are estimated, too.
 
     Args:
         price: None where unknown; then the dollars are None.
@@ -108,7 +128,7 @@ def usage_of(
 
 
 def _stated(message: AIMessage) -> tuple[int, int, int] | None:
-    """The provider's counts: input, the part of it that was cached, output."""
+    """Return the provider's counts: input, the part of it that was cached, output."""
     usage = message.usage_metadata
     if not usage:
         return None

@@ -1,4 +1,4 @@
-"""Where a table's header is: below title lines and blank lines, in the first line, or nowhere.
+"""Find a table's header: below title lines and blank lines, in the first line, or nowhere.
 
 Only the first lines are looked at, whatever the size of a file. A title has at most half as many cells as the
 columns below it have, ``Sales of May,,,`` above ``id,day,city,amount``, or the same text in all of them.
@@ -35,11 +35,11 @@ _DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}(?:[-/.]\d{1,4})?(?:[ T].*)?|\d{1,2}:\d\
 
 @dataclass(frozen=True)
 class Header:
-    """Where a table begins.
+    """The beginning of a table.
 
     Attributes:
-        skip: Rows above the header, or above the first row of data where there is none; blank ones count.
-        named: Whether there is a header.
+        skip: Rows above the header, or above the first row of data if there is none; blank ones count.
+        named: True if there is a header.
         title: The text of the first row that is skipped; empty if only blank ones are.
     """
 
@@ -49,11 +49,11 @@ class Header:
 
     @classmethod
     def in_line(cls, line: int) -> Header:
-        """What a user says: the header's line from 1; 0 for none."""
+        """Return the header in the line, from 1, that a user names; 0 for none."""
         return cls(max(0, line - 1), named=line > 0)
 
     def remark(self, shown: str, example: str) -> str:
-        """What is to be said of it, in one line; empty where the first line is the header."""
+        """Return a remark for people, in one line; empty if the first line is the header."""
         below = f" below {self.title!r}" if self.title else ""
         if not self.named:
             return f"{shown} has no header{below}: its columns are column0, column1, … If it has: {example}"
@@ -106,7 +106,7 @@ def _read(text: str, separator: str, *, whole: bool) -> list[list[str]]:
 
 
 def find(rows: Rows, width: int) -> Header | None:
-    """The header of a table of ``width`` columns by its first rows; None if all of them are blank."""
+    """Return the header of a table of ``width`` columns by its first rows; None if all are blank."""
     last = max((i for i, row in enumerate(rows) if _filled(row)), default=-1)
     if last < 0:
         return None
@@ -142,12 +142,12 @@ def kind(cell: object) -> str:
 
 
 def _filled(row: Sequence[Any]) -> set[int]:
-    """The columns in which a row has a value."""
+    """Return the columns in which a row has a value."""
     return {i for i, cell in enumerate(row) if str(cell).strip()}
 
 
 def _used(rows: Rows, above: int, width: int) -> set[int]:
-    """The columns that have values below a row; all of them at the end."""
+    """Return the columns that have values below a row; all of them at the end."""
     below = set[int]().union(*map(_filled, rows[above + 1 :]))
     return {i for i in below if i < width} or set(range(width))
 
@@ -165,7 +165,7 @@ def _is_whole(rows: Rows, i: int, width: int) -> bool:
 
 
 def _is_header(rows: Rows, i: int, *, sure: bool = False) -> bool:
-    """Whether a row names the columns below it.
+    """Return True if a row names the columns below it.
 
     Args:
         sure: Only where some column below is of numbers or dates, and its name is not.

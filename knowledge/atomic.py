@@ -1,0 +1,52 @@
+"""Files that are written whole or not at all, and locks that end with their process."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from _typeshed import FileDescriptorLike
+
+
+def replace_file(
+    path: Path, content: bytes | memoryview, *, private: bool = False, durable: bool = False
+) -> None:
+    """Write a file whole or not at all: readers see the earlier content or the new one.
+
+    Args:
+        private: Only the owner may read it.
+        durable: It survives a crash of the machine, too.
+
+    Raises:
+        OSError: It cannot be written. No draft is left, which would fill a full disk further.
+    """
+    draft = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.part")
+    mode = 0o600 if private else 0o666
+    try:
+        with open(draft, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+            file.write(content)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def lock(file: FileDescriptorLike) -> bool:
+    """Lock an open file for this process, until it is closed. Return False if another process has locked it.
+
+    A file system without locks grants every lock.
+    """
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass
+    return True

@@ -43,5 +43,5 @@ async def check_winner(state: RunState, context: Context) -> Update:
 
 
 def after_check(state: RunState) -> Literal["revise", "go_on"]:
-    """The writer's model weighs what was found, unless a limit was reached."""
+    """Let the Reviser weigh what was found, unless a limit was reached."""
     return "revise" if state.objection and state.doubted and not state.limited else "go_on"

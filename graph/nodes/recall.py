@@ -70,5 +70,5 @@ async def recall(state: RunState, context: Context) -> Update:
 
 
 def after_recall(state: RunState) -> Literal["answer", "go_on"]:
-    """The router after it."""
+    """Answer if the verified query gave a result."""
     return "answer" if state.winner else "go_on"

@@ -44,14 +44,15 @@ class Asked:
     def __init__(self, **roles: Any) -> None:
         self.prompts: dict[str, str] = {}
         usual = {"sql_writer": {"reasoning": "", "sql": BY_SQL}, "tool_user": ANSWER}
-        self._reply = script(**(usual | roles))
+        self._said = script(**(usual | roles))
 
     def __call__(self, prompt: Prompt) -> Any:
         if prompt.role in ("sql_writer", "tool_user"):
             self.prompts[next(id for id in ("q1", "q2", "q3") if f"What is {id}?" in prompt.text)] = (
                 prompt.text
             )
-        return self._reply(prompt)
+        said = self._said[prompt.role]
+        return said(prompt) if callable(said) else said
 
 
 @pytest.fixture

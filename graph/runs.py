@@ -112,8 +112,8 @@ class RunFolder:
             raise QuorumError(f"{self.folder / 'run.json'} is damaged: its options are none.")
         return meta
 
-    def answer(self) -> dict[str, Any] | None:
-        """The answer (``quorum.graph.answer.Answer``), or None while there is none.
+    def answer(self) -> Answer | None:
+        """Return the answer, or None while there is none.
 
         Raises:
             QuorumError: The file is damaged.
@@ -121,13 +121,11 @@ class RunFolder:
         path = self.folder / "answer.json"
         if not path.is_file():
             return None
-        found = _read_object(path)
         try:
-            Answer.model_validate(found)
+            return Answer.model_validate(_read_object(path))
         except ValidationError as error:
             wrong = ".".join(map(str, error.errors()[0]["loc"]))
             raise QuorumError(f"{path} is no answer: its {wrong} does not fit.", hint=_REMOVE) from error
-        return found
 
     def events(self) -> Iterator[Event]:
         """The steps in order, with their long texts; a last line that a crash cut short is left out.
@@ -224,15 +222,15 @@ def _summary(folder: Path) -> RunSummary:
     run = RunFolder(folder)
     try:
         meta, answer = run.meta(), run.answer()
-        status = str(answer["status"]) if answer else "failed" if run.error() else "unfinished"
+        status = answer.status if answer else "failed" if run.error() else "unfinished"
     except (QuorumError, KeyError):
         return RunSummary(folder.name, "", "unreadable", "")
     return RunSummary(
         id=folder.name,
-        question=str((answer or meta).get("question", "")),
+        question=answer.question if answer else str(meta.get("question", "")),
         status=status,
         started=str(meta.get("started", "")),
-        demonstration=bool(answer and answer.get("demonstration")),
+        demonstration=answer is not None and answer.demonstration,
     )
 
 

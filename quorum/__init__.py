@@ -9,8 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from quorum.api import ask, ask_sync
-    from quorum.exploring import explore, explore_sync
+    from quorum.api import ask, ask_sync, explore, explore_sync
     from quorum.graph.answer import Answer
     from quorum.graph.approval import Approval
     from quorum.graph.clarification import Clarification
@@ -42,8 +41,8 @@ _HOMES = {
     "ask_sync": "quorum.api",
     "correct": "quorum.teaching",
     "correct_sync": "quorum.teaching",
-    "explore": "quorum.exploring",
-    "explore_sync": "quorum.exploring",
+    "explore": "quorum.api",
+    "explore_sync": "quorum.api",
     "keep": "quorum.teaching",
 }
 

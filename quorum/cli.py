@@ -14,7 +14,7 @@ import click
 
 from quorum import __version__
 from quorum.knowledge.errors import BudgetExceeded, QuorumError
-from quorum.pipes import until_reader_leaves, write_anything
+from quorum.shell import until_reader_leaves, write_anything
 from quorum.text import printable
 from quorum.tools.garbage import YOUNG
 

@@ -14,11 +14,9 @@ from quorum.agents.role import Role, find_role
 from quorum.text import Tone, bytes_read, count, dollars, duration, listed, one_line, text_of
 
 Event = dict[str, Any]
-Gist = tuple[str, Tone]
-"""Words and their tone; in ``WORDS`` the event's fields stand in braces, as in ``Role.gist``."""
 
 LOW_LEVEL = frozenset({"model_call", "query"})
-"""Kinds that stand under a step."""
+"""Kinds that are shown under a step."""
 
 NAMES = {
     "bigquery": "BigQuery", "duckdb": "DuckDB", "mysql": "MySQL", "oracle": "Oracle",
@@ -27,6 +25,7 @@ NAMES = {
 """Engines by dialect, as people write them."""
 
 _TITLES = {"knowledge_retriever": "Knowledge Retriever", "presql_linker": "PreSQL Linking"}
+_COMMON = {"t", "kind", "agent", "role", "candidate", "usage", "node", "recipe", "prompt"}
 
 
 @dataclass(frozen=True)
@@ -51,25 +50,27 @@ class Step:
 
     @property
     def live(self) -> bool:
-        """Whether live progress shows it: what stands under another step only when it fails."""
+        """True if live progress shows it: a call under another step only when it fails."""
         return bool(self.gist) and (self.kind not in LOW_LEVEL or self.tone == "bad")
 
 
 def title_of(agent: str) -> str:
-    """An agent's name for people: a role's title."""
+    """Return an agent's name for people: a role's title."""
     role = find_role(agent)
     return role.title if role else _TITLES.get(agent, agent.replace("_", " ").capitalize())
 
 
 def step_of(event: Event, width: int = 100) -> Step:
     """Describe an event; one of a kind unknown here shows its kind and its short fields."""
-    agent = str(event.get("agent") or event.get("role") or "")
+    agent, kind, error = str(event.get("agent") or event.get("role") or ""), event["kind"], event.get("error")
     gist, tone = _gist(event, find_role(agent))
+    if kind in ("query", "result"):  # the guard or the lint, if they refused it
+        agent = str(error.get("by") or "database") if isinstance(error, dict) else "database"
     origin = " · ".join(text_of(event[name]) for name in ("node", "recipe", "prompt") if event.get(name))
     return Step(
         t=float(event.get("t", 0.0)),
-        kind=str(event["kind"]),
-        agent=title_of(_judge(event) if event["kind"] in ("query", "result") else agent),
+        kind=str(kind),
+        agent=title_of(agent),
         candidate=str(event.get("candidate") or ""),
         gist=one_line(gist, width),
         tone=tone,
@@ -77,321 +78,274 @@ def step_of(event: Event, width: int = 100) -> Step:
     )
 
 
-def _judge(event: Event) -> str:
-    """Who answered a query: the guard or the lint if they refused it, else the database."""
-    error = event.get("error")
-    return str(error.get("by") or "database") if isinstance(error, dict) else "database"
-
-
-def _gist(event: Event, role: Role[Any] | None) -> Gist:
-    replied = role is not None and bool(role.reply.model_fields.keys() & event.keys())
-    kind, error = _error(event.get("error"))
-    if role and not replied and error and not kind:
-        return error, "warn"
-    how: Words | None = WORDS.get(event["kind"])
-    while isinstance(how, Fork):
-        how = how.yes if event.get(how.field) else how.no
-    if callable(how):
-        return how(event)
-    if how:
-        return _filled(how[0], event), how[1]
+def _gist(event: Event, role: Role[Any] | None) -> tuple[str, Tone]:
+    replied, error = (
+        role is not None and bool(role.reply.model_fields.keys() & event.keys()),
+        event.get("error"),
+    )
+    if role and not replied and error and not isinstance(error, dict):
+        return text_of(error), "warn"
+    if words := WORDS.get(event["kind"]):
+        said = words(Fields(event))
+        return (said, "plain") if isinstance(said, str) else said
     short = [f"{k}={v}" for k, v in event.items() if k not in _COMMON and isinstance(v, str | int | float)]
     if role and replied:
-        gist = _filled(role.gist, event)
+        gist = role.gist.format_map(Fields(event)).strip(" :;")
         return gist if "{" in role.gist else " ".join([f"{gist}:", *short]), "plain"
     return " ".join([str(event["kind"]).replace("_", " "), *short]), "plain"
 
 
-def _filled(template: str, event: Event) -> str:
-    return template.format_map(_Fields(event)).strip(" :;")
+class Field:
+    """A field of an event; one that is not there, None, "" and [] are false and read as "".
 
+    ``{n:,}`` formats a number, ``{tables:table|tables}`` counts; a list is joined.
+    """
 
-class _Fields(dict[str, Any]):
-    """An event's fields for a template."""
+    def __init__(self, value: Any) -> None:
+        self.value = value
 
-    def __getitem__(self, name: str) -> _Field:
-        return _Field(self.get(name))
+    def __bool__(self) -> bool:
+        return bool(self.value)
 
-
-@dataclass(frozen=True)
-class _Field:
-    value: Any
+    def __str__(self) -> str:
+        return ", ".join(map(text_of, self.value)) if isinstance(self.value, list) else text_of(self.value)
 
     def __format__(self, how: str) -> str:
-        """``{n:,}`` formats a number, ``{tables:table|tables}`` counts; a list is joined."""
         value = self.value
         if "|" in how:
             return count(len(value) if isinstance(value, list | str) else int(value or 0), *how.split("|"))
-        if isinstance(value, list):
-            return ", ".join(map(text_of, value))
-        return format(value or 0, how) if how and isinstance(value, int | float | None) else text_of(value)
+        return format(value or 0, how) if how and isinstance(value, int | float | None) else str(self)
 
 
-def _schema(e: Event) -> Gist:
-    dialect = text_of(e.get("dialect"))
-    left_out = "; too large to show whole, left out: {left_out}" if e.get("left_out") else ""
-    opened = "opened {database} ({dialect}, {tables:table|tables})" + left_out
-    return _filled(opened, e | {"dialect": NAMES.get(dialect, dialect)}), "warn" if left_out else "plain"
+class Fields:
+    """An event's fields, by key for a role's gist and by attribute for ``WORDS``."""
+
+    def __init__(self, event: Event) -> None:
+        self.get = event.get
+
+    def __getattr__(self, name: str) -> Field:
+        return Field(self.get(name))
+
+    def __getitem__(self, name: str) -> Field:
+        return Field(self.get(name))
 
 
-def _action(e: Event) -> Gist:
-    templates = {"sql": "{sql}", "look": "looks: {command}"}
-    if template := templates.get(text_of(e.get("action"))):
-        return _filled(template, e), "plain"
-    return (_filled(_LACKING[0], e), "warn") if e.get("missing") else (_filled("ends: {thought}", e), "plain")
-
-
-def _query(e: Event) -> Gist:
+def _query(e: Fields) -> Gist:
     if error := e.get("error"):
-        return ": ".join(filter(None, _error(error))), "bad"
+        kind = str(error.get("kind") or "").replace("_", " ") if isinstance(error, dict) else ""
+        return ": ".join(filter(None, (kind, _message(error)))), "bad"
     usage = e.get("usage") or {}
     seconds = float(e.get("seconds") or usage.get("query_seconds") or 0.0)
     text = f"{count(int(e.get('rows') or usage.get('rows') or 0), 'row')} in {duration(seconds)}"
-    text = ", ".join([text, *bytes_read(usage)])
-    text += f", {count(len(e['parts']), 'part')} read" if e.get("parts") else ""
-    return f"{text}, asked before" if e.get("cached") else text, "good"
+    text = ", ".join([text, *bytes_read(usage)]) + (f", {e.parts:part|parts} read" if e.parts else "")
+    return f"{text}, asked before" if e.cached else text, "good"
 
 
-def _result(e: Event) -> Gist:
-    cut = " (cut)" if e.get("truncated") else ""
-    return _filled("{row_count:row|rows}" + cut + ": {columns}", e), "good" if e.get("row_count") else "warn"
+def _candidate(e: Fields) -> Gist:
+    if not e.result:
+        return f"gave up: {_message(e.get('error')) or e.stopped_by}", "bad"
+    approved, confirmed = e.get("approved"), e.get("confirmed")
+    if approved is not None:
+        said = "approved by the Validator" if approved else "not accepted by the Validator"
+    else:
+        said = {None: "", True: "its result came twice"}.get(confirmed, "no result came twice")
+    repairs = f"{e.refinements:repair|repairs}" if e.refinements else ""
+    rows = f"{Fields(e.get('result') or {}).row_count:row|rows}"
+    return ", ".join(filter(None, [rows, said, repairs, "kept for the vote"])), "good"
 
 
-def _candidate(e: Event) -> Gist:
-    if e.get("result"):
-        verdicts = {
-            "approved": {True: "approved by the Validator", False: "not accepted by the Validator"},
-            "confirmed": {True: "its result came twice", False: "no result came twice"},
-        }
-        said = [words[e[name]] for name, words in verdicts.items() if e.get(name) is not None][:1]
-        repairs = [_filled("{refinements:repair|repairs}", e)] if e.get("refinements") else []
-        rows = _filled("{row_count:row|rows}", e["result"])
-        return ", ".join([rows, *said, *repairs, "kept for the vote"]), "good"
-    return f"gave up: {_error(e.get('error'))[1] or text_of(e.get('stopped_by'))}", "bad"
-
-
-def _retrieval(e: Event) -> Gist:
-    shown = {
-        "sources": "{sources:document|documents}",
-        "verified": "{verified:verified question|verified questions} like this one",
-        "triplets": "{triplets:explored query|explored queries}",
-    }
-    parts = [words for name, words in shown.items() if e.get(name)]
+def _retrieval(e: Fields) -> Gist:
+    parts = [
+        *([f"{e.sources:document|documents}"] if e.sources else []),
+        *([f"{e.verified:verified question|verified questions} like this one"] if e.verified else []),
+        *([f"{e.triplets:explored query|explored queries}"] if e.triplets else []),
+    ]
     if not parts:
-        return ("", "plain") if e.get("text") else ("nothing fits the question", "faint")
-    named = ": {sources}" if e.get("sources") else ""
-    return _filled(f"shows the model {' and '.join(parts)}{named}", e), "plain"
+        return "" if e.text else ("nothing fits the question", "faint")
+    return f"shows the model {' and '.join(parts)}" + (f": {e.sources}" if e.sources else "")
 
 
-def _answer(e: Event) -> Gist:
-    return text_of(e.get("status")).replace("_", " "), "good" if e.get("status") == "answered" else "bad"
-
-
-def _validation(e: Event) -> Gist:
-    if e.get("accepted", e.get("valid_result")):  # runs of earlier versions did not record ``accepted``
-        return "the result can be the answer", "good"
-    return _filled(
-        "sends it back: {objection}" if "objection" in e else "sends it back: {suggest_fix}", e
-    ), "warn"
-
-
-def _vote(e: Event) -> Gist:
-    vote = e["vote"] if isinstance(e.get("vote"), dict) else e
-    clusters = vote.get("clusters") or []
+def _vote(e: Fields) -> Gist:
+    clusters = e.get("clusters") or []
     if not clusters:
         return "no candidate has a result to vote with", "bad"
     names = [list(map(text_of, each.get("candidates") or [])) for each in clusters]
     if len(names) == 1:
-        return (f"{listed(names[0])} agree" if names[0][1:] else ""), "plain"  # a single query is no vote
+        return f"{listed(names[0])} agree" if names[0][1:] else ""  # a single query is no vote
     parts = [float(each.get("share", 0)) for each in clusters]
     shares = [f"{100 * part:.0f} % for {listed(own)}" for part, own in zip(parts, names, strict=True)]
-    weights = ", ".join(f"{text_of(name)} {float(w):.2f}" for name, w in (vote.get("weights") or {}).items())
-    tie, weighed = ", a tie" if vote.get("tie") else "", f"; weights: {weights}" if weights else ""
-    return f"results differ: {' against '.join(shares)}{tie}{weighed}", "plain"
+    weights = ", ".join(f"{text_of(name)} {float(w):.2f}" for name, w in (e.get("weights") or {}).items())
+    tie, weighed = ", a tie" if e.tie else "", f"; weights: {weights}" if weights else ""
+    return f"results differ: {' against '.join(shares)}{tie}{weighed}"
 
 
-def _readings(e: Event) -> Gist:
+def _readings(e: Fields) -> Gist:
     outcomes = [text_of(each.get("outcome")) for each in e.get("readings") or []]
     differ = outcomes.count("differs")
     words = {"same": "the same", "blank": "nothing", "failed": "no result"}
     rest = "".join(f", {outcomes.count(name)} {word}" for name, word in words.items() if name in outcomes)
-    text = (
-        f"{count(len(outcomes), 'other reading')}: {differ} show{'s' if differ == 1 else ''} something else"
-    )
-    return f"{text}{rest}", "warn" if differ else "good"
+    show = "shows" if differ == 1 else "show"
+    text = f"{count(len(outcomes), 'other reading')}: {differ} {show} something else{rest}"
+    return text, "warn" if differ else "good"
 
 
-def _judgement(e: Event) -> Gist:
+def _judgement(e: Fields) -> Gist:
     chosen = (e.get("answers") or {}).get(text_of(e.get("choice")))
     if not chosen:
-        return _filled("cannot tell: {reason}", e), "warn"
-    return f"chooses the answer of {listed(chosen)}: {text_of(e.get('reason'))}", "good"
+        return f"cannot tell: {e.reason}", "warn"
+    return f"chooses the answer of {listed(chosen)}: {e.reason}", "good"
 
 
-def _draw(e: Event) -> Gist:
-    among = "the tied answers" if e.get("among") == "tied" else "all candidates"
-    winner = {"winner": listed([text_of(e.get("winner"))])}
-    return _filled("draws {winner} by lot among " + among + ", seed {seed}", e | winner), "warn"
-
-
-def _clarification(e: Event) -> Gist:
-    replies: dict[str, Gist] = {
-        "label": ("chooses answer {text}", "good"),
-        "words": ("says more: {text}", "plain"),
-    }
-    template, tone = replies.get(text_of(e.get("reply")), ("keeps the answer", "plain"))
-    return _filled(template, e), tone
-
-
-def _approval(e: Event) -> Gist:
-    replies: dict[str, Gist] = {
-        "yes": ("approves the query", "good"),
-        "all": ("approves the query, and all that follow", "good"),
-    }
-    return replies.get(text_of(e.get("reply")), ("does not approve the query", "warn"))
-
-
-def _expansion(e: Event) -> Gist:
-    if e.get("outcome") == "worked":
-        return _filled("{number}. {message}", e), "good"
-    return _filled("{number}. {outcome}: {step}: {message}", e), "warn"
-
-
-def _model_call(e: Event) -> Gist:
+def _model_call(e: Fields) -> Gist:
     usage = e.get("usage") or {}
     cost = usage.get("usd", 0.0)
     price = f", {dollars(cost)}" if cost is not None and cost > 0 else ""
-    tokens = (
-        f"{int(usage.get('input_tokens') or 0):,} tokens in, {int(usage.get('output_tokens') or 0):,} out"
+    used = [int(usage.get(name) or 0) for name in ("input_tokens", "output_tokens")]
+    text = (
+        f"{e.model}: {used[0]:,} tokens in, {used[1]:,} out{price}, {duration(float(e.get('seconds') or 0))}"
     )
-    text = f"{text_of(e.get('model'))}: {tokens}{price}, {duration(float(e.get('seconds') or 0))}"
-    return (f"{text}; {text_of(e['problem'])}", "bad") if e.get("problem") else (text, "faint")
+    return (f"{text}; {e.problem}", "bad") if e.problem else (text, "faint")
 
 
-def _model_trouble(e: Event) -> Gist:
-    wait = f"; tries again in {duration(float(e['wait']))}" if e.get("wait") is not None else ""
-    reason = text_of(e.get("reason") or e.get("message"))
-    return f"{text_of(e.get('model'))}: {reason}{wait}", "warn" if wait else "bad"
+def _model_trouble(e: Fields) -> Gist:
+    wait = f"; tries again in {duration(e.wait.value)}" if e.get("wait") is not None else ""
+    return f"{e.model}: {e.reason or e.message}{wait}", "warn" if wait else "bad"
 
 
-def _error(error: Any) -> tuple[str, str]:
-    """The kind, empty where there is none, and the message of what an event has as its error."""
-    if isinstance(error, dict):
-        return str(error.get("kind") or "").replace("_", " "), text_of(error.get("message"))
-    return "", text_of(error)
+def _action(e: Fields) -> Gist:
+    if text_of(e.get("action")) in ("sql", "look"):
+        return str(e.sql) if e.get("action") == "sql" else f"looks: {e.command}"
+    return _writing(e) if e.missing else f"ends: {e.thought}"
 
 
-@dataclass(frozen=True)
-class Fork:
-    """Words by whether the event has something in ``field``."""
-
-    field: str
-    yes: Words
-    no: Words
+def _writing(e: Fields) -> Gist:
+    return (f"says that the data cannot answer: {e.missing}", "warn") if e.missing else str(e.sql)
 
 
-Words: TypeAlias = Gist | Fork | Callable[[Event], Gist]
+def _correction(e: Fields) -> Gist:
+    if not e.sql:
+        return f"finds nothing to correct: {e.fault}"
+    more = f", and {e.later:similar query|similar queries} with it" if e.later else ""
+    return f"corrects it{more}: {e.fault}", "warn"
 
-_COMMON = {"t", "kind", "agent", "role", "candidate", "usage", "node", "recipe", "prompt"}
-_LACKING: Gist = ("says that the data cannot answer: {missing}", "warn")
-WORDS: dict[str, Words] = {
-    "begun": Fork("resumed", ("goes on with {run}", "faint"), ("{run}", "faint")),
-    "failed": ("{message}", "bad"),
-    "stopped": ("{message}", "bad"),
-    "answer": _answer,
-    "schema": _schema,
-    "long_context": ("the schema is long: first those tables are chosen that fit the question", "plain"),
-    "schema_shown": ("the model now sees a schema of {tokens:,} tokens", "plain"),
-    "values": Fork(
-        "missing",
-        (
-            "found in the data, and maybe meant: {values}; not all values were read of {missing}",
-            "warn",
-        ),
-        ("found in the data, and maybe meant: {values}", "plain"),
+
+def _message(error: Any) -> str:
+    return text_of(error.get("message") if isinstance(error, dict) else error)
+
+
+Gist: TypeAlias = str | tuple[str, Tone]
+"""Words, and their tone where it is not ``plain``."""
+
+WORDS: dict[str, Callable[[Fields], Gist]] = {
+    "begun": lambda e: (f"goes on with {e.run}" if e.resumed else str(e.run), "faint"),
+    "failed": lambda e: (str(e.message), "bad"),
+    "stopped": lambda e: (str(e.message), "bad"),
+    "answer": lambda e: (str(e.status).replace("_", " "), "good" if e.get("status") == "answered" else "bad"),
+    "schema": lambda e: (
+        f"opened {e.database} ({NAMES.get(str(e.dialect), e.dialect)}, {e.tables:table|tables})"
+        + (f"; too large to show whole, left out: {e.left_out}" if e.left_out else ""),
+        "warn" if e.left_out else "plain",
     ),
-    "recall": ("this very question was {credit}: {file}", "good"),
+    "long_context": lambda _: "the schema is long: first those tables are chosen that fit the question",
+    "schema_shown": lambda e: f"the model now sees a schema of {e.tokens:,} tokens",
+    "values": lambda e: (
+        f"found in the data, and maybe meant: {e.values}"
+        + (f"; not all values were read of {e.missing}" if e.missing else ""),
+        "warn" if e.missing else "plain",
+    ),
+    "recall": lambda e: (f"this very question was {e.credit}: {e.file}", "good"),
     "retrieval": _retrieval,
-    "linking": Fork(
-        "tables",
-        ("keeps {tables:table|tables}: {tables}", "plain"),
-        Fork("linked_schema", ("{linked_schema}", "plain"), ("found nothing", "plain")),
+    "linking": lambda e: (
+        f"keeps {e.tables:table|tables}: {e.tables}" if e.tables else str(e.linked_schema) or "found nothing"
     ),
-    "sample_rows": Fork(
-        "notes", ("of {tables:table|tables}; {notes}", "warn"), ("of {tables:table|tables}", "plain")
+    "sample_rows": lambda e: (
+        (f"of {e.tables:table|tables}; {e.notes}", "warn") if e.notes else f"of {e.tables:table|tables}"
     ),
-    "demonstrations": ("{shots:similar question|similar questions} as examples", "plain"),
-    "syntax": Fork("features", ("looked up {features}", "plain"), ("none needed", "faint")),
-    "plan_review": Fork(
-        "update_plan", ("asks for another plan: {feedback}", "warn"), ("the plan passes", "good")
+    "demonstrations": lambda e: f"{e.shots:similar question|similar questions} as examples",
+    "syntax": lambda e: f"looked up {e.features}" if e.features else ("none needed", "faint"),
+    "plan_review": lambda e: (
+        (f"asks for another plan: {e.feedback}", "warn") if e.update_plan else ("the plan passes", "good")
     ),
     "action": _action,
-    "writing": Fork("missing", _LACKING, ("{sql}", "plain")),
-    "sql_review": Fork("correct", ("the query is right", "good"), ("corrects it: {reasoning}", "warn")),
+    "writing": _writing,
+    "sql_review": lambda e: (
+        ("the query is right", "good") if e.correct else (f"corrects it: {e.reasoning}", "warn")
+    ),
     "query": _query,
-    "result": _result,
-    "refinement": ("repairs it: {explanation}", "warn"),
-    "not_run": ("{message}", "warn"),
-    "unconfirmed": ("no result came twice; it is treated as empty", "warn"),
-    "stage": ("ran stage {name}", "plain"),
-    "stage_review": Fork(
-        "accept",
-        ("accepts stage {name}: {reasoning}", "good"),
-        ("rewrites stage {name}: {reasoning}", "warn"),
+    "result": lambda e: (
+        f"{e.row_count:row|rows}{' (cut)' if e.truncated else ''}: {e.columns}",
+        "good" if e.row_count else "warn",
+    ),
+    "refinement": lambda e: (f"repairs it: {e.explanation}", "warn"),
+    "not_run": lambda e: (str(e.message), "warn"),
+    "unconfirmed": lambda _: ("no result came twice; it is treated as empty", "warn"),
+    "stage": lambda e: f"ran stage {e.name}",
+    "stage_review": lambda e: (
+        f"{'accepts' if e.accept else 'rewrites'} stage {e.name}: {e.reasoning}",
+        "good" if e.accept else "warn",
     ),
     "candidate": _candidate,
-    "asked_anew": ("asks all candidates anew: {message}", "warn"),
-    "candidate_failed": ("{message}", "bad"),
-    "finding": Fork("corrected", ("learns (corrected): {purpose}", "good"), ("learns: {purpose}", "good")),
-    "correction": Fork(
-        "sql",
-        Fork(
-            "later",
-            ("corrects it, and {later:similar query|similar queries} with it: {fault}", "warn"),
-            ("corrects it: {fault}", "warn"),
-        ),
-        ("finds nothing to correct: {fault}", "plain"),
+    "asked_anew": lambda e: (f"asks all candidates anew: {e.message}", "warn"),
+    "candidate_failed": lambda e: (str(e.message), "bad"),
+    "finding": lambda e: (f"learns{' (corrected)' if e.corrected else ''}: {e.purpose}", "good"),
+    "correction": _correction,
+    "exploration_given_up": lambda e: (f"gives a query up: {e.message}", "warn"),
+    "exploration_ended": lambda e: (f"ends early: {e.message}", "bad"),
+    "grounding": lambda e: f"{e.tables:table|tables}, {e.columns:,} columns: {e.tables} ({e.embedder})",
+    "examples": lambda e: (
+        f"{e.triplets:explored query|explored queries} as examples ({e.embedder})"
+        if e.triplets
+        else ("no explored query as example", "faint")
     ),
-    "exploration_given_up": ("gives a query up: {message}", "warn"),
-    "exploration_ended": ("ends early: {message}", "bad"),
-    "grounding": ("{tables:table|tables}, {columns:,} columns: {tables} ({embedder})", "plain"),
-    "examples": Fork(
-        "triplets",
-        ("{triplets:explored query|explored queries} as examples ({embedder})", "plain"),
-        ("no explored query as example", "faint"),
+    "expansion": lambda e: (
+        (f"{e.number}. {e.message}", "good")
+        if e.get("outcome") == "worked"
+        else (f"{e.number}. {e.outcome}: {e.step}: {e.message}", "warn")
     ),
-    "expansion": _expansion,
-    "explored": ("ends by {ended}: {coverage:.0%} of the fields covered", "good"),
-    "first_answer": Fork(
-        "why",
-        ("asks for more candidates: {why}", "plain"),
-        ("one query is enough", "good"),
+    "explored": lambda e: (f"ends by {e.ended}: {e.coverage:.0%} of the fields covered", "good"),
+    "first_answer": lambda e: (
+        f"asks for more candidates: {e.why}" if e.why else ("one query is enough", "good")
     ),
-    "other_readings": Fork(
-        "readings",
-        ("writes {readings:other reading|other readings}: {reasoning}", "warn"),
-        ("finds nothing open: {reasoning}", "good"),
+    "other_readings": lambda e: (
+        (f"writes {e.readings:other reading|other readings}: {e.reasoning}", "warn")
+        if e.readings
+        else (f"finds nothing open: {e.reasoning}", "good")
     ),
     "readings": _readings,
-    "suspicion": ("{says} {matters}", "warn"),
+    "suspicion": lambda e: (f"{e.says} {e.matters}", "warn"),
     "vote": _vote,
-    "consensus": _vote,
-    "draw": _draw,
-    "tie_left_open": ("leaves the tie open: random selection is off", "warn"),
+    "draw": lambda e: (
+        f"draws {listed([str(e.winner)])} by lot among "
+        f"{'the tied answers' if e.get('among') == 'tied' else 'all candidates'}, seed {e.seed}",
+        "warn",
+    ),
+    "tie_left_open": lambda _: ("leaves the tie open: random selection is off", "warn"),
     "judgement": _judgement,
-    "clarification": _clarification,
-    "approval_asked": ("asks before its query runs (it reads: {reads})", "warn"),
-    "approval": _approval,
-    "validation": _validation,
-    "vote_weighed": ("after that verdict, likely to be right: {confidence:.0%}", "plain"),
-    "revision": Fork(
-        "sql",
-        ("revises the query: {explanation}", "warn"),
-        ("lets the query stand: {explanation}", "plain"),
+    "clarification": lambda e: (
+        (f"chooses answer {e.text}", "good")
+        if e.get("reply") == "label"
+        else f"says more: {e.text}"
+        if e.get("reply") == "words"
+        else "keeps the answer"
+    ),
+    "approval_asked": lambda e: (f"asks before its query runs (it reads: {e.reads})", "warn"),
+    "approval": lambda e: (
+        ("does not approve the query", "warn")
+        if e.get("reply") not in ("yes", "all")
+        else (f"approves the query{', and all that follow' * (e.get('reply') == 'all')}", "good")
+    ),
+    "validation": lambda e: (
+        ("the result can be the answer", "good")
+        if e.accepted
+        else (f"sends it back: {e.objection or e.suggest_fix}", "warn")
+    ),
+    "vote_weighed": lambda e: f"after that verdict, likely to be right: {e.confidence:.0%}",
+    "revision": lambda e: (
+        (f"revises the query: {e.explanation}", "warn") if e.sql else f"lets the query stand: {e.explanation}"
     ),
     "model_call": _model_call,
     "model_retry": _model_trouble,
     "model_failed": _model_trouble,
-    "model_replaced": ("asks another model: {message}", "warn"),
-    "model_adapted": ("{model}: {change}", "faint"),
+    "model_replaced": lambda e: (f"asks another model: {e.message}", "warn"),
+    "model_adapted": lambda e: (f"{e.model}: {e.change}", "faint"),
 }

@@ -31,7 +31,7 @@ class NoChart(QuorumError):
 
 NEEDS = {
     ".xlsx": ("xlsx", "A workbook", "xlsxwriter"),
-    **dict.fromkeys((".svg", ".png", ".pdf"), ("plots", "A chart", "matplotlib")),
+    **dict.fromkeys((".svg", ".png", ".pdf"), ("plots", "A chart", "vl_convert")),
 }
 """By suffix: the extra that installs what is needed, what is written, and the package."""
 
@@ -128,8 +128,7 @@ def _xlsx(answer: Answer, table: pa.Table) -> bytes:
         sheet.autofit(400)
         about = book.add_worksheet("About")
         facts = {"Question": answer.question, "SQL": answer.sql, "Status": answer.status.replace("_", " ")}
-        said = answer.model_dump()
-        trusted = ": ".join([trust(said)[0], *([grounds(said)] if said["columns"] else [])])
+        trusted = ": ".join([trust(answer)[0], *([grounds(answer)] if answer.columns else [])])
         facts |= {"Confidence": trusted, "Run": answer.run_id}
         for row, (name, text) in enumerate(facts.items()):
             about.write_string(row, 0, name, bold)

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import click
 
 from quorum.event_text import title_of
+from quorum.graph.runs import RunFolder
 from quorum.graph.strategies import strategy_words
 from quorum.knowledge.errors import QuorumError
-from quorum.report import Entry, Report
+from quorum.render import READ, counting
+from quorum.report import Entry, Report, report_of
 from quorum.text import (
     EXAMPLES,
     cell,
+    count,
     duration,
     failures,
     grounds,
+    is_verified,
     listed,
     notices,
     readings_of,
@@ -27,7 +33,6 @@ from quorum.text import (
     status_of,
     trust,
 )
-from quorum.timeline import READ
 from quorum.tools.results.readable import size_text
 
 if TYPE_CHECKING:
@@ -71,32 +76,38 @@ def page_of(report: Report, *, charts: bool = True) -> str:
         charts: Draw the answer's rows where they have a shape for it.
     """
     answer = report.answer
-    other = "failed" if report.error else "exploration" if report.explored else "unfinished"
-    status, tone = status_of(answer) if answer else (other, "warn")
+    shown: dict[str, Any] = {
+        "report": report,
+        "lanes": _lanes(report),
+        "legend": _looks(report),
+        "read": READ,
+    }
+    if answer is None:
+        status = "failed" if report.error else "exploration" if report.explored else "unfinished"
+        return _template().render(shown, status=status, tone="warn")
+    status, tone = status_of(answer)
     return _template().render(
-        report=report,
+        shown,
         status=status,
         tone=tone,
         trusted=trust(answer),
+        verified=is_verified(answer),
         grounds=grounds(answer),
         examples=EXAMPLES.rstrip(":"),
         rows_note=rows_note(answer),
         failures=failures(answer),
         notices=notices(answer),
         readings=readings_of(answer),
-        read=READ,
-        strategy=strategy_words((answer.get("vote") or {}).get("strategy", "")),
-        chart=_chart(report) if charts and answer.get("result_file") else Picture(),
-        lanes=_lanes(report),
-        legend=_looks(report),
+        strategy=strategy_words(answer.vote.strategy) if answer.vote else "",
+        chart=_chart(report, answer.result_file) if charts and answer.result_file else Picture(),
     )
 
 
-def _chart(report: Report) -> Picture:
+def _chart(report: Report, result_file: str) -> Picture:
     from quorum.chart import chart_of, picture
     from quorum.tools.results.files import read_result
 
-    name = Path(report.answer["result_file"]).name
+    name = Path(result_file).name
     try:
         chart = chart_of(read_result(Path(report.folder) / "results" / name))  # a folder may have moved
         return Picture() if isinstance(chart, str) else Picture(picture(chart), chart.alt, chart.note)
@@ -154,3 +165,41 @@ def _blocks(entry: Entry, look: str, total: float) -> Iterator[Block]:
     if entry.wait:
         wait = min(entry.wait, total - step.t)  # a run may have ended meanwhile
         yield Block(100 * step.t / total, 100 * wait / total, "wait", f"{_WAIT}: {duration(entry.wait)}")
+
+
+def write_pages(runs: Iterable[tuple[str, Path]]) -> set[Path]:
+    """Write the page of each run into its folder, unless one is there that is as new as its events.
+
+    Standard error says in one line which runs cannot be read.
+
+    Args:
+        runs: The question's id and the run's folder.
+
+    Returns:
+        The folders that have a page.
+    """
+    from quorum.evals.paths import write_text
+    from quorum.evals.reports.templating import TRACE_PAGE
+
+    asked, written, lost = list(runs), set(), dict[str, str]()
+    with counting("writing traces") as on_done:
+        for number, (id, folder) in enumerate(asked, 1):
+            page = folder / TRACE_PAGE
+            try:
+                if not _is_newest(page):
+                    write_text(page, page_of(report_of(RunFolder(folder)), charts=False))
+                written.add(folder)
+            except QuorumError as error:
+                lost.setdefault(id, str(error))
+            on_done(number, len(asked))
+    if lost:
+        ids = [*lost][:5]
+        which = f"Question {ids[0]} has" if len(lost) == 1 else f"{count(len(lost), 'question')} have"
+        others = f" ({', '.join(ids)}{', …' if len(lost) > len(ids) else ''})" if len(lost) > 1 else ""
+        click.echo(f"{which} no trace to link to{others}. {lost[ids[0]]}", err=True)
+    return written
+
+
+def _is_newest(page: Path) -> bool:
+    events = page.with_name("events.jsonl")
+    return page.is_file() and events.is_file() and page.stat().st_mtime_ns >= events.stat().st_mtime_ns

@@ -1,13 +1,15 @@
-"""Live progress: one line per step on standard error, as it happens."""
+"""Live progress on standard error: a line per step of a question, a bar for an exploration."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
 from rich.console import Console
+from rich.progress import BarColumn, TaskID, TextColumn
+from rich.progress import Progress as Bar
 from rich.status import Status
 from rich.text import Text
 
@@ -15,58 +17,42 @@ from quorum.event_text import Event, Step, step_of
 from quorum.render import STYLES
 from quorum.text import count, dollars, listed
 
+if TYPE_CHECKING:
+    from quorum.graph.nodes.tree_search import Search
 
-class Progress:
-    """Hears a run's events and prints them; on a terminal a last line counts calls and tokens.
+
+class Board:
+    """Hears a run's events and sums what its calls and queries used; a context manager.
 
     Attributes:
         run: The run's id, once it has begun.
     """
 
     def __init__(self, console: Console, *, quiet: bool = False) -> None:
-        self.console = console
-        self.quiet = quiet
-        self.run = ""
+        self.console, self.quiet, self.run = console, quiet, ""
         self.calls = self.tokens = self.queries = 0
         self.usd: float | None = 0.0
-        self._status: Status | None = None
+        self._shown: Status | Bar | None = None
 
     def __enter__(self) -> Self:
-        if self.console.is_terminal and not self.quiet:
-            self._status = self.console.status("opening", spinner="dots")
-            self._status.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._status is not None:
-            self._status.stop()
+        self.stop()
 
-    @contextmanager
-    def standing_still(self) -> Iterator[None]:
-        """No spinner while something else is on the screen."""
-        if self._status is not None:
-            self._status.stop()
-        yield
-        if self._status is not None:
-            self._status.start()
+    def stop(self) -> None:
+        """Take the spinner or the bar away; safe to call twice."""
+        if self._shown is not None:
+            self._shown.stop()
+            self._shown = None
 
     def __call__(self, event: Event) -> None:
-        """Show one event."""
+        """Count one event."""
         if event["kind"] == "begun":
             self.run = str(event["run"])
-        self._count(event.get("usage"))
-        if self.quiet:
-            return
-        step = step_of(event, width=max(40, self.console.width - 45))
-        if step.live:
-            self.console.print(line_of(step), soft_wrap=True)
-        if self._status is not None:
-            self._status.update(Text(self._sums(), style="dim"))
-
-    def _count(self, usage: Any) -> None:
-        if not isinstance(usage, dict):
+        if not isinstance(usage := event.get("usage"), dict):
             return
         self.calls += int(usage.get("model_calls") or 0)
         self.queries += int(usage.get("queries") or 0)
@@ -74,16 +60,72 @@ class Progress:
         usd = usage.get("usd", 0.0)
         self.usd = None if usd is None or self.usd is None else self.usd + float(usd)
 
-    def _sums(self) -> str:
-        calls, queries = count(self.calls, "model call"), count(self.queries, "query", "queries")
-        return f"{calls} · {self.tokens:,} tokens · {dollars(self.usd)} · {queries}"
+
+class Progress(Board):
+    """Prints the steps of a question; on a terminal a last line counts calls and tokens."""
+
+    def __enter__(self) -> Self:
+        if self.console.is_terminal and not self.quiet:
+            self._shown = self.console.status("opening", spinner="dots")
+            self._shown.start()
+        return self
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Show no spinner while something else is on the screen."""
+        if self._shown is not None:
+            self._shown.stop()
+        yield
+        if self._shown is not None:
+            self._shown.start()
+
+    def __call__(self, event: Event) -> None:
+        """Show one event."""
+        super().__call__(event)
+        if self.quiet:
+            return
+        step = step_of(event, width=max(40, self.console.width - 45))
+        if step.live:
+            self.console.print(line_of(step), soft_wrap=True)
+        if isinstance(self._shown, Status):
+            calls, queries = count(self.calls, "model call"), count(self.queries, "query", "queries")
+            sums = f"{calls} · {self.tokens:,} tokens · {dollars(self.usd)} · {queries}"
+            self._shown.update(Text(sums, style="dim"))
 
 
 def line_of(step: Step) -> Text:
-    """A step on one line: seconds, candidate if it is of one, agent, gist."""
+    """Return a step on one line: seconds, candidate if it is of one, agent, gist."""
     return Text.assemble(
         (f"{step.t:6.1f}  ", "dim"),
         (f"{listed([step.candidate]):<13}", "cyan"),
         (f"{step.agent:<20} ", "bold"),
         (step.gist, STYLES[step.tone]),
     )
+
+
+class SearchBoard(Board):
+    """Shows coverage, success, triplets and spend while an exploration goes on: a bar, elsewhere lines."""
+
+    _task = TaskID(0)
+
+    def show(self, search: Search) -> None:
+        """Show how far the search is, after each round."""
+        if self.quiet:
+            return
+        triplets, tried = len(search.store.triplets), search.tried
+        line = (
+            f"{search.tree.coverage:.0%} covered, {count(triplets, 'triplet')} of {tried:,} tried"
+            + (f", {triplets / tried:.0%} worked" if tried else "")
+            + f", {count(self.calls, 'call')}, {self.tokens:,} tokens"
+            + (f", {dollars(self.usd)}" if self.usd else "")
+        )
+        if not self.console.is_terminal:
+            self.console.print(Text(line))
+            return
+        if self._shown is None:
+            self._shown = Bar(BarColumn(), TextColumn("{task.fields[line]}"), console=self.console)
+            self._task = self._shown.add_task("", total=search.coverage, line=line)
+            self._shown.start()
+        if isinstance(self._shown, Bar):
+            done = min(search.tree.coverage, search.coverage)
+            self._shown.update(self._task, completed=done, line=line)

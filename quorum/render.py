@@ -1,27 +1,31 @@
-"""An answer for people, on a terminal or in a file."""
+"""Answers and runs for people, on a terminal or in a file."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.padding import Padding
 from rich.panel import Panel
+from rich.rule import Rule
 from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from quorum.pipes import discard
+from quorum.event_text import title_of
+from quorum.shell import discard
 from quorum.text import (
     EXAMPLES,
     SHOWN_ROWS,
     Tone,
     agreement,
     cell,
+    dollars,
     failures,
     grounds,
+    is_verified,
     laid_out,
     notices,
     printable,
@@ -32,6 +36,11 @@ from quorum.text import (
     status_of,
     trust,
 )
+from quorum.tools.results.readable import size_text
+
+if TYPE_CHECKING:
+    from quorum.graph.answer import Answer, AnswerReading
+    from quorum.report import Detail, Entry, Report
 
 MAX_COLUMNS = 14  # wider tables are unreadable in a terminal
 
@@ -39,6 +48,14 @@ OnDone = Callable[[int, int], None]
 """Called with the number of questions done and of all questions."""
 
 STYLES: dict[Tone, str] = {"plain": "", "good": "green", "bad": "red", "warn": "yellow", "faint": "dim"}
+
+READ = {"read_bytes": "read", "estimated_bytes": "read, estimated"}
+"""Columns of a ledger that are shown only where there is something in them."""
+
+COUNTS = ("model_calls", "input_tokens", "cached_tokens", "output_tokens")
+INDENT = 8  # of what is below a step
+TRACE_ROWS = 5
+CHANGED = {"+": "green", "-": "red"}
 
 
 class PatientConsole(Console):
@@ -70,27 +87,27 @@ def counting(message: str = "reading") -> Iterator[OnDone]:
         yield lambda done, total: status.update(f"question {done} of {total}")
 
 
-def show_answer(answer: dict[str, Any], out: Console) -> None:
-    """Print an answer (``quorum.graph.answer.Answer`` as a dict)."""
+def show_answer(answer: Answer, out: Console) -> None:
+    """Print an answer."""
     title, tone = status_of(answer)
-    if answer.get("demonstration"):
+    if answer.demonstration:
         notice = "Demonstration: the rule-based offline model answered, not a language model."
         out.print(Text(notice, style="bold magenta"))
     out.print(Text(printable(title), style=f"bold {STYLES[tone]}"))
-    for said in filter(None, (answer.get("missing"), answer.get("summary"))):
-        out.print(Text(printable(str(said))))
-    if answer.get("sql"):
-        sql = sql_text(laid_out(answer["sql"], answer.get("dialect", "")))
+    for said in filter(None, (answer.missing, answer.summary)):
+        out.print(Text(printable(said)))
+    if answer.sql:
+        sql = sql_text(laid_out(answer.sql, answer.dialect))
         out.print(
             Panel(sql, border_style="dim", expand=False) if out.is_terminal else sql,
             soft_wrap=not out.is_terminal,
         )
-    if answer.get("columns"):
-        out.print(rows_table(answer["columns"], answer.get("rows") or [], answer.get("types") or []))
-        whole = len(answer.get("rows") or []) >= int(answer.get("row_count") or 0)
+    if answer.columns:
+        out.print(rows_table(answer.columns, answer.rows, answer.types))
+        whole = len(answer.rows) >= answer.row_count
         more = "" if whole else "; --csv prints all that were kept, --out writes them to a file"
         out.print(Text(rows_note(answer) + more, style="dim"))
-    elif answer.get("status") != "unanswerable":
+    elif answer.status != "unanswerable":
         failed = failures(answer)
         out.print(Text("No candidate has a result:" if failed else "No candidate was begun."))
         for names, error in failed:
@@ -98,35 +115,66 @@ def show_answer(answer: dict[str, Any], out: Console) -> None:
     readings, unseen = readings_of(answer)
     for reading in readings:
         _show_reading(reading, out)
-    for line in [
-        *_texts("It assumes:", answer.get("assumptions")),
-        *_texts("The data shows:", answer.get("doubts")),
-        *_texts("The question could also mean:", unseen),
-        *_texts("You chose:", list(filter(None, [answer.get("meant")]))),
-        *_texts("Kept for later questions:", list(filter(None, [answer.get("convention")]))),
-        *_texts(EXAMPLES, answer.get("verified")),
-        *_texts("Documents shown to the model:", answer.get("sources")),
-        *_texts("Read in each database:", answer.get("parts"), folds=False),
-        *_texts("The candidates disagree:", answer.get("disagreement"), STYLES["warn"], folds=False),
-    ]:
-        out.print(line)
+    for head, texts in (
+        ("It assumes:", answer.assumptions),
+        ("The data shows:", answer.doubts),
+        ("The question could also mean:", unseen),
+        ("You chose:", [answer.meant] if answer.meant else []),
+        ("Kept for later questions:", [answer.convention] if answer.convention else []),
+        (EXAMPLES, answer.verified),
+        ("Documents shown to the model:", answer.sources),
+    ):
+        _show_texts(head, texts, out, folds=True)
+    _show_texts("Read in each database:", answer.parts, out)
+    _show_texts("The candidates disagree:", answer.disagreement, out, STYLES["warn"])
     for warning in notices(answer):
         out.print(Text(f"Warning: {printable(warning)}", style=STYLES["warn"]))
     out.print(_facts(answer))
 
 
-def _show_reading(reading: dict[str, Any], out: Console) -> None:
-    """Print another reading that was run, with its first rows; a single value stands on the same line."""
-    head, rows = f"If you meant: {reading.get('says')}", reading.get("rows") or []
+def _show_reading(reading: AnswerReading, out: Console) -> None:
+    """Print another reading that was run, with its first rows; a single value goes on the same line."""
+    head, rows = f"If you meant: {reading.says}", reading.rows
     if [len(row) for row in rows] == [1]:
-        ((value,),) = shown_rows(reading["columns"], rows, reading.get("types") or [])
+        ((value,),) = shown_rows(reading.columns, rows, reading.types)
         out.print(Text.assemble(printable(f"{head}  "), (value, "bold")))
         return
     out.print(Text(printable(head)))
-    shown = rows_table(reading.get("columns") or [], rows, reading.get("types") or [])
-    out.print(Padding(shown, (0, 0, 0, 2)))
-    if (hidden := int(reading.get("row_count") or 0) - len(rows)) > 0:
+    out.print(Padding(rows_table(reading.columns, rows, reading.types), (0, 0, 0, 2)))
+    if (hidden := reading.row_count - len(rows)) > 0:
         out.print(Text(f"  {hidden:,} more rows; its query is in the trace", style="dim"))
+
+
+def _show_texts(head: str, texts: list[str], out: Console, style: str = "", *, folds: bool = False) -> None:
+    """Print sentences below a heading; with ``folds`` a single one on its line."""
+    said = [printable(text) for text in texts]
+    if len(said) == 1 and folds:
+        out.print(Text(f"{head} {said[0]}", style=style))
+    elif said:
+        out.print(Text(head, style=style))
+        out.print(Text("\n".join(f"  {text}" for text in said)))
+
+
+def _facts(answer: Answer) -> Table:
+    facts = Table.grid(padding=(0, 2))
+    facts.add_column(style="dim")
+    facts.add_column()
+    vote = answer.vote
+    if agreed := agreement(answer):
+        facts.add_row("agreement", Text(agreed))
+    for note in vote.notes if vote and vote.clusters else []:
+        facts.add_row("", Text(printable(note)))
+    if answer.columns or answer.confidence:
+        word, tone = trust(answer)
+        why = f": {printable(grounds(answer))}" if answer.columns else ""
+        facts.add_row("confidence", Text.assemble((word, STYLES[tone]), why))
+    if answer.usage:
+        facts.add_row("cost", Text(spent(answer.usage)))
+    if run := answer.run_id:
+        facts.add_row("trace", Text(f"{answer.trace}  (quorum trace show {run})"))
+    if run and answer.columns and not is_verified(answer):
+        facts.add_row("right?", Text(f"quorum keep {run}  (wrong: quorum correct {run} --sql …)"))
+    return facts
 
 
 def sql_text(sql: str) -> Text:
@@ -158,32 +206,80 @@ def rows_table(columns: list[str], rows: list[list[Any]], types: Sequence[str] =
     return table
 
 
-def _texts(head: str, texts: list[str] | None, style: str = "", *, folds: bool = True) -> list[Text]:
-    """Sentences under a heading; with ``folds`` a single one stands beside it."""
-    said = [printable(str(text)) for text in texts or []]
-    if len(said) == 1 and folds:
-        return [Text(f"{head} {said[0]}", style=style)]
-    return [Text(head, style=style), *(Text(f"  {text}") for text in said)] if said else []
+def show_report(report: Report, out: Console, *, full: bool = False) -> None:
+    """Print a run; ``full`` adds the whole prompts and replies."""
+    out.print(Rule(Text(f"run {report.run_id}"), style="dim"))
+    out.print(Text(printable(report.question), style="bold"))
+    if report.asked:
+        out.print(Text(f"asked as: {printable(report.asked)}"))
+    out.print(Text(printable(" · ".join(filter(None, (report.started, *report.about)))), style="dim"))
+    for section in report.sections:
+        out.print()
+        out.print(Text(" · ".join(map(printable, section.heading)), style="bold cyan"))
+        for entry in section.entries:
+            _show_entry(entry, out, full=full)
+    out.print()
+    for by, accounts in report.accounts.items():
+        out.print(cost_table(by, accounts, report.usage))
+    if report.answer:
+        out.print()
+        show_answer(report.answer, out)
+    else:
+        why = f"it failed: {printable(report.error)}" if report.error else "it was interrupted."
+        said = f"An exploration. {report.explored}" if report.explored else f"This run has no answer: {why}"
+        out.print(Text(said, style="yellow"))
+        out.print(Text(f"So far: {spent(report.usage)}", style="dim"))
+        out.print(Text(f"Go on with: {report.how_to_go_on}"))
 
 
-def _facts(answer: dict[str, Any]) -> Table:
-    facts = Table.grid(padding=(0, 2))
-    facts.add_column(style="dim")
-    facts.add_column()
-    vote = answer.get("vote") or {}
-    if agreed := agreement(answer):
-        facts.add_row("agreement", Text(agreed))
-    for note in (vote.get("notes") or []) if vote.get("clusters") else []:
-        facts.add_row("", Text(printable(str(note))))
-    if answer.get("columns") or answer.get("confidence"):
-        word, tone = trust(answer)
-        why = f": {printable(grounds(answer))}" if answer.get("columns") else ""
-        facts.add_row("confidence", Text.assemble((word, STYLES[tone]), why))
-    if answer.get("usage"):
-        facts.add_row("cost", Text(spent(answer["usage"])))
-    if answer.get("run_id"):
-        facts.add_row("trace", Text(f"{answer.get('trace', '')}  (quorum trace show {answer['run_id']})"))
-    if answer.get("run_id") and answer.get("columns") and vote.get("settled") != "verified":
-        wrong = f"quorum correct {answer['run_id']} --sql …"
-        facts.add_row("right?", Text(f"quorum keep {answer['run_id']}  (wrong: {wrong})"))
-    return facts
+def cost_table(by: str, accounts: dict[str, dict[str, Any]], usage: dict[str, Any]) -> Table:
+    """Return what each agent, or each model, used, and all together."""
+    table = Table(title=f"cost by {by}", title_justify="left", title_style="dim", border_style="dim")
+    table.add_column(by)
+    rows = [*accounts.items(), ("all", usage)]
+    read = {key: title for key, title in READ.items() if any(used.get(key) for _, used in rows)}
+    for name in ("calls", "tokens in", "cached", "out", "$", "queries", "rows", *read.values(), "seconds"):
+        table.add_column(name, justify="right")
+    for name, used in rows:
+        table.add_row(
+            Text(title_of(name) if by == "agent" else printable(name)),
+            *(f"{int(used.get(key) or 0):,}" for key in COUNTS),
+            dollars(used.get("usd", 0.0)),
+            *(f"{int(used.get(key) or 0):,}" for key in ("queries", "rows")),
+            *(size_text(int(used.get(key) or 0)) for key in read),
+            f"{float(used.get('model_seconds') or 0) + float(used.get('query_seconds') or 0):.2f}",
+            end_section=name == rows[-2][0] if len(rows) > 1 else False,
+        )
+    return table
+
+
+def _show_entry(entry: Entry, out: Console, *, full: bool) -> None:
+    step = entry.step
+    line = Table.grid(padding=(0, 1))
+    line.add_column(width=INDENT - 1, justify="right", style="dim")
+    line.add_column(width=20, style="dim" if entry.is_low_level else "bold", no_wrap=True)
+    line.add_column(overflow="fold")
+    origin = (f"  {step.origin}" if full and step.origin else "", "dim")
+    gist = Text.assemble((step.gist, STYLES[step.tone]), origin)
+    line.add_row(Text(f"{step.t:.2f}"), Text(step.agent), gist)
+    out.print(line)
+    for detail in entry.details:
+        if full or entry.is_telling(detail):
+            _show_detail(detail, out, full=full)
+
+
+def _show_detail(detail: Detail, out: Console, *, full: bool) -> None:
+    if detail.kind == "table":
+        rows = detail.rows if full else detail.rows[:TRACE_ROWS]
+        out.print(Padding.indent(rows_table(detail.columns, rows, detail.types), INDENT))
+        return
+    if full:
+        out.print(Padding.indent(Text(detail.label, style="dim underline"), INDENT))
+    if detail.kind == "diff":
+        lines = (
+            Text(f"{sign} {printable(line)}\n", style=CHANGED.get(sign, "")) for sign, line in detail.rows
+        )
+        out.print(Padding.indent(Text.assemble(*lines, end=""), INDENT))
+        return
+    text = sql_text(detail.text) if detail.kind == "sql" else Text(printable(detail.text))
+    out.print(Padding.indent(text, INDENT))

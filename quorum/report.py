@@ -1,6 +1,6 @@
 """A run as people read it: steps grouped by candidate, votes, cost per agent.
 
-Built once from a run folder; ``quorum/timeline.py`` prints it, ``quorum/page.py`` makes a page of it.
+Built once from a run folder; ``quorum/render.py`` prints it, ``quorum/page.py`` makes a page of it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from difflib import unified_diff
 from typing import Any, Literal
 
 from quorum.event_text import LOW_LEVEL, Step, step_of
+from quorum.graph.answer import Answer, AnswerCandidate
 from quorum.graph.runs import Event, RunFolder
-from quorum.text import agreement, clusters_of, laid_out, listed, one_line
+from quorum.text import agreement, clusters_of, count, laid_out, listed, one_line
 from quorum.tools.ledger import usage_dict
 from quorum.tools.sql import is_known
 from quorum.tools.sql.writing import format_sql
@@ -101,7 +102,15 @@ class Section:
     title: str
     candidate: str
     entries: list[Entry]
-    outcome: dict[str, Any] = field(default_factory=dict)
+    outcome: AnswerCandidate | None = None
+
+    @property
+    def heading(self) -> list[str]:
+        """The title, and of a candidate its model and its repairs."""
+        if self.outcome is None:
+            return [self.title]
+        repairs = count(self.outcome.repairs, "repair") if self.outcome.repairs else ""
+        return [text for text in (self.title, self.outcome.model, repairs) if text]
 
 
 @dataclass
@@ -118,9 +127,9 @@ class Report:
     """All that is shown of a run.
 
     Attributes:
-        answer: As a dict; its SQL is laid out.
-        voices: The answer's candidates, the winner's first, each with the ``cluster`` that it voted for (1 is
-            the winner's, 0 none).
+        answer: None while there is none; its SQL is laid out.
+        voices: The answer's candidates, the winner's first, each with the number of the cluster that it voted
+            for (1 is the winner's, 0 none).
         question: As it was answered; ``asked`` is how it was put, if that differs (``--clarify``).
         accounts: What each used, by ``agent``, and by ``model`` where several were asked.
         error: What ended it, if an error did.
@@ -133,9 +142,9 @@ class Report:
     asked: str
     started: str
     options: dict[str, Any]
-    answer: dict[str, Any]
+    answer: Answer | None
     sections: list[Section]
-    voices: list[dict[str, Any]]
+    voices: list[tuple[AnswerCandidate, int]]
     standings: list[Standing]
     agreement: str
     usage: dict[str, Any]
@@ -159,21 +168,21 @@ class Report:
 
 
 def report_of(run: RunFolder) -> Report:
-    """Read a run; an unfinished one has an empty answer and the usage of its events.
+    """Read a run; an unfinished one has no answer and the usage of its events.
 
     Raises:
         QuorumError: Its files cannot be read.
     """
-    meta, answer = run.meta(), run.answer() or {}
-    events = list(run.events())
+    meta, answer, events = run.meta(), run.answer(), list(run.events())
     dialect = next((str(event["dialect"]) for event in events if is_known(str(event.get("dialect")))), "")
-    answer |= {"sql": laid_out(answer["sql"], dialect)} if answer.get("sql") else {}
+    if answer is not None:
+        answer.sql = laid_out(answer.sql, dialect)
     sections = _sections(events, answer, dialect)
     spent = run.usage_so_far()
     so_far = usage_dict(spent.total, spent.by_agent, spent.by_model, spent.seconds)
-    usage = answer.get("usage") or so_far
+    usage = (answer.usage if answer else {}) or so_far
     asked = str(meta.get("question", ""))
-    question = str(answer.get("question") or asked)
+    question = answer.question if answer else asked
     return Report(
         run_id=run.run_id,
         folder=str(run.folder),
@@ -183,9 +192,9 @@ def report_of(run: RunFolder) -> Report:
         options=meta.get("options") or {},
         answer=answer,
         sections=sections,
-        voices=_voices(answer),
-        standings=_standings(answer, sections, dialect),
-        agreement=agreement(answer),
+        voices=_voices(answer) if answer else [],
+        standings=_standings(answer, sections, dialect) if answer else [],
+        agreement=agreement(answer) if answer else "",
         usage=usage,
         accounts=_accounts(so_far | usage),
         error="" if answer else run.error(),
@@ -220,8 +229,8 @@ def entry_of(event: Event, dialect: str = "", before: str = "") -> Entry:
     return Entry(step, details, float(event.get("seconds") or 0.0), float(event.get("wait") or 0.0))
 
 
-def _sections(events: Iterable[Event], answer: dict[str, Any], dialect: str) -> list[Section]:
-    """By round: its candidates, then the vote that followed, and what that called for."""
+def _sections(events: Iterable[Event], answer: Answer | None, dialect: str) -> list[Section]:
+    """Group the steps by round: its candidates, then the vote that followed, and what that called for."""
     before: list[Entry] = []
     rounds: list[_Round] = []
     latest: dict[str, str] = {}
@@ -240,39 +249,35 @@ def _sections(events: Iterable[Event], answer: dict[str, Any], dialect: str) -> 
         else:
             rounds[-1].after += [entry] if entry.step.gist else []
             rounds[-1].over |= event["kind"] in _ROUND_ENDS
-    outcomes = {str(c.get("id")): c for c in answer.get("candidates") or []}
+    outcomes = {each.id: each for each in answer.candidates} if answer else {}
     sections = [Section("Preparation" if rounds else "Steps", "", before)]
     for each in rounds:
         for name in sorted(each.candidates, key=lambda name: (len(name), name)):
-            own_entries, outcome = each.candidates[name], outcomes.get(name, {})
-            sections.append(Section(listed([name]).capitalize(), name, own_entries, outcome))
+            title = listed([name]).capitalize()
+            sections.append(Section(title, name, each.candidates[name], outcomes.get(name)))
         title = "Vote and answer" if each is rounds[-1] else "Vote"
         sections.append(Section(title, "", each.after))
     return [section for section in sections if section.entries]
 
 
-def _voices(answer: dict[str, Any]) -> list[dict[str, Any]]:
-    usual = {"model": "", "error": "", "row_count": None, "approved": None, "repairs": 0, "weight": 0.0}
-    places = {name: place for place, each in enumerate(clusters_of(answer), 1) for name in each["candidates"]}
-    voices = [
-        usual | each | {"cluster": places.get(each["id"], 0)} for each in answer.get("candidates") or []
-    ]
-    return sorted(voices, key=lambda voice: voice["cluster"] or len(voices) + 1)
+def _voices(answer: Answer) -> list[tuple[AnswerCandidate, int]]:
+    places = {name: place for place, each in enumerate(clusters_of(answer), 1) for name in each.candidates}
+    voices = [(each, places.get(each.id, 0)) for each in answer.candidates]
+    return sorted(voices, key=lambda voice: voice[1] or len(voices) + 1)
 
 
-def _standings(answer: dict[str, Any], sections: list[Section], dialect: str) -> list[Standing]:
-    """Of each answer of the vote; the rows of those that did not win."""
-    candidates = {str(each["id"]): each for each in answer.get("candidates") or []}
+def _standings(answer: Answer, sections: list[Section], dialect: str) -> list[Standing]:
+    """Return each answer of the vote; with rows those that did not win."""
+    candidates = {each.id: each for each in answer.candidates}
     results = {section.candidate: _last_rows(section) for section in sections}
-    winner = (answer.get("vote") or {}).get("winner")
+    winner = answer.vote.winner if answer.vote else None
     found = []
     for cluster in clusters_of(answer):
-        names = [str(name) for name in cluster["candidates"]]
-        speaker = winner if winner in names else next((name for name in names if name in candidates), "")
-        about = candidates.get(speaker) or {}
-        rows = None if winner in names else results.get(speaker)
-        sql = laid_out(str(about.get("sql") or ""), dialect)
-        found.append(Standing(names, float(cluster["share"]), sql, int(about.get("row_count") or 0), rows))
+        names, won = cluster.candidates, winner in cluster.candidates
+        speaker = str(winner) if won else next((name for name in names if name in candidates), "")
+        about, rows = candidates.get(speaker), None if won else results.get(speaker)
+        sql, row_count = (laid_out(about.sql, dialect), about.row_count or 0) if about else ("", 0)
+        found.append(Standing(names, cluster.share, sql, row_count, rows))
     return found
 
 

@@ -17,13 +17,12 @@ from quorum.graph.answer import Answer
 from quorum.graph.ballots import NO_VERDICT
 from quorum.graph.context import experts_in
 from quorum.graph.options import Options
-from quorum.graph.resources import database_urls, keeping
+from quorum.graph.resources import catalog_cache, database_urls
 from quorum.graph.runs import RunFolder
 from quorum.knowledge.errors import ConfigurationError, QuorumError
 from quorum.knowledge.triplets import Explored
 from quorum.knowledge.verified import KnowledgeBase, VerifiedPair
-from quorum.resume import resumed_options
-from quorum.settings import NO_DATABASE, Settings
+from quorum.settings import NO_DATABASE, Settings, resumed_options
 from quorum.tools.databases import connect_all
 from quorum.tools.execute import Database, execute
 from quorum.tools.ledger import Ledger
@@ -172,7 +171,7 @@ async def opened(options: Options) -> AsyncIterator[Database]:
             raise ConfigurationError(
                 f"{', '.join(options.database)} is a schema without data: no query can run there."
             )
-        catalog = await keeping(options).catalog(connector)
+        catalog = await catalog_cache(options).catalog(connector)
         yield Database(connector, catalog, Linter(catalog), options.query_limits, Ledger())
 
 
@@ -247,7 +246,7 @@ def _answer(folder: RunFolder) -> Answer:
         raise ConfigurationError(
             f"The run {folder.run_id} has no answer yet.", hint=f"quorum ask --resume {folder.run_id}"
         )
-    return Answer.model_validate(found)
+    return found
 
 
 def _user(given: str) -> str:

@@ -11,10 +11,13 @@ import re
 from collections.abc import Sequence
 from decimal import Decimal
 from itertools import zip_longest
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from quorum.evals.reports.format import count, dollars, one_line, printable
 from quorum.tools.results.readable import readable, size_text
+
+if TYPE_CHECKING:
+    from quorum.graph.answer import Answer, AnswerCluster, AnswerReading
 
 __all__ = [
     "agreement", "bytes_read", "cell", "cells", "clusters_of", "count", "dollars", "duration", "failures",
@@ -148,114 +151,107 @@ def bytes_read(usage: dict[str, Any]) -> list[str]:
     return [*read, *([f"{duration(slots)} of slots"] if slots else [])]
 
 
-def clusters_of(answer: dict[str, Any]) -> list[dict[str, Any]]:
-    """The vote's clusters: the one that gave the answer first, then by share."""
-    vote = answer.get("vote") or {}
+def clusters_of(answer: Answer) -> list[AnswerCluster]:
+    """Return the vote's clusters: the one that gave the answer first, then by share."""
+    vote = answer.vote
     return sorted(
-        vote.get("clusters") or [],
-        key=lambda cluster: (vote.get("winner") not in cluster["candidates"], -float(cluster["share"])),
+        vote.clusters if vote else [],
+        key=lambda cluster: (not vote or vote.winner not in cluster.candidates, -cluster.share),
     )
 
 
-def readings_of(answer: dict[str, Any]) -> tuple[list[dict[str, Any]], list[str]]:
-    """Other readings of the question: those with a result (``AnswerReading``), and sentences on the rest."""
-    readings = answer.get("readings") or []
-    told = [
-        each if isinstance(each, dict) else {"says": str(each)} for each in readings
-    ]  # runs of before 0.2
-    return [each for each in told if each.get("sql")], [each["says"] for each in told if not each.get("sql")]
+def readings_of(answer: Answer) -> tuple[list[AnswerReading], list[str]]:
+    """Return other readings of the question: those with a result, and sentences on the rest."""
+    return [each for each in answer.readings if each.sql], [
+        each.says for each in answer.readings if not each.sql
+    ]
 
 
-def agreement(answer: dict[str, Any]) -> str:
-    """``2 of 3 candidates agree; 1 differs``, from an answer's vote and candidates."""
-    cast = [each for each in answer.get("candidates") or [] if not each.get("superseded")]
-    total = len(cast)
-    clusters = clusters_of(answer)
-    if answer.get("status") == "unanswerable":
-        saying = [each for each in cast if each.get("error_kind") == "unanswerable"]
+def agreement(answer: Answer) -> str:
+    """Return ``2 of 3 candidates agree; 1 differs``, from an answer's vote and candidates."""
+    cast = [each for each in answer.candidates if not each.superseded]
+    total, vote, clusters = len(cast), answer.vote, clusters_of(answer)
+    if answer.status == "unanswerable":
+        saying = [each for each in cast if each.error_kind == "unanswerable"]
         verb = "says" if len(saying) == 1 else "say"
         return f"{len(saying)} of {count(total, 'candidate')} {verb} that the data cannot answer this"
-    if not clusters:
+    if not vote or not clusters:
         return f"none of {count(total, 'candidate')} has a result to vote with" if total else ""
-    sizes = [len(cluster["candidates"]) for cluster in clusters]
-    differing, silent = sum(sizes[1:]), total - sum(sizes)
-    vote = answer.get("vote") or {}
-    if vote.get("settled") == "verified":
+    if vote.settled == "verified":
         return "a person verified the query"
-    if vote.get("stopping") == "first":
+    if vote.stopping == "first":
         shown, unseen = readings_of(answer)
         verb = "shows" if len(shown) == 1 else "show"
         others = f"; {count(len(shown), 'other reading')} {verb} something else" if shown else ""
-        looked = vote.get("doubt") is not None and not answer.get("demonstration")
-        nothing_open = looked and vote["doubt"] == 0 and not (shown or unseen)
+        nothing_open = vote.doubt == 0 and not (answer.demonstration or shown or unseen)
         return "one query was enough" + ("; nothing else was open" if nothing_open else others)
     if total == 1:
         return "one query, no vote"
-    parts = [f"{sizes[0]} of {count(total, 'candidate')} {'agrees' if sizes[0] == 1 else 'agree'}"]
-    if differing:
-        parts.append(f"{differing} {'differs' if differing == 1 else 'differ'}")
-    if silent > 0:
-        parts.append(f"{silent} did not vote")
-    if vote.get("tie"):
-        parts.append("a tie")
-    return "; ".join(parts)
+    sizes = [len(cluster.candidates) for cluster in clusters]
+    differing, silent = sum(sizes[1:]), total - sum(sizes)
+    parts = [
+        f"{sizes[0]} of {count(total, 'candidate')} {'agrees' if sizes[0] == 1 else 'agree'}",
+        f"{differing} {'differs' if differing == 1 else 'differ'}" if differing else "",
+        f"{silent} did not vote" if silent > 0 else "",
+        "a tie" if vote.tie else "",
+    ]
+    return "; ".join(filter(None, parts))
 
 
-def trust(answer: dict[str, Any]) -> tuple[str, Tone]:
-    """The confidence in words, ``likely right (76 %)``, and its tone: not good where a check warns."""
-    if (answer.get("vote") or {}).get("settled") == "verified":
+def is_verified(answer: Answer) -> bool:
+    """Return True if there was no vote because a person has verified the query."""
+    return answer.vote is not None and answer.vote.settled == "verified"
+
+
+def trust(answer: Answer) -> tuple[str, Tone]:
+    """Return the confidence in words, ``likely right (76 %)``, and its tone: not good where a check warns."""
+    if is_verified(answer):
         return "verified", "good"
-    if answer.get("demonstration"):  # the fit is of language models' votes
+    if answer.demonstration:  # the fit is of language models' votes
         return "not judged", "warn"
-    confidence = float(answer.get("confidence") or 0.0)
-    low, high = confidence < LOW, confidence >= GOOD
+    low, high = answer.confidence < LOW, answer.confidence >= GOOD
     word = "probably wrong" if low else "likely right" if high else "may be right"
-    tone: Tone = "bad" if low else "good" if high and not answer.get("doubts") else "warn"
-    return f"{word} ({100 * min(confidence, 0.99):.0f} %)", tone
+    tone: Tone = "bad" if low else "good" if high and not answer.doubts else "warn"
+    return f"{word} ({100 * min(answer.confidence, 0.99):.0f} %)", tone
 
 
-def grounds(answer: dict[str, Any]) -> str:
-    """What speaks for and against an answer with a result, and whether a person has checked it.
+def grounds(answer: Answer) -> str:
+    """Return what speaks for and against an answer with a result, and whether a person has checked it.
 
     ``ran, nothing suspicious; no person has checked it``
     """
-    vote, voted = answer.get("vote") or {}, clusters_of(answer)
-    if vote.get("settled") == "verified":
+    if is_verified(answer):
         return "a person verified the query"
-    if answer.get("demonstration"):
+    if answer.demonstration:
         return "rules wrote the query, no language model"
-    doubts, shown = answer.get("doubts") or [], readings_of(answer)[0]
-    differ = sum(len(each["candidates"]) for each in voted[1:])
-    winner: dict[str, Any] = next(
-        (c for c in answer.get("candidates") or [] if c["id"] == vote.get("winner")), {}
-    )
+    vote, doubts = answer.vote, answer.doubts
+    differ = sum(len(each.candidates) for each in clusters_of(answer)[1:])
+    winner = [each for each in answer.candidates if vote and each.id == vote.winner]
     against = [
-        f"a check warns: {one_line(str(doubts[0]), 160).rstrip('.')}" if doubts else "",
+        f"a check warns: {one_line(doubts[0], 160).rstrip('.')}" if doubts else "",
         f"{count(len(doubts) - 1, 'more check warns', 'more checks warn')}" if len(doubts) > 1 else "",
-        "the Validator did not accept it" if winner.get("approved") is False else "",
-        "the result is empty" if not answer.get("row_count") else "",
+        "the Validator did not accept it" if winner and winner[0].approved is False else "",
+        "the result is empty" if not answer.row_count else "",
         f"{count(differ, 'candidate')} {'gives' if differ == 1 else 'give'} another answer" if differ else "",
-        "another reading of the question shows something else" if shown else "",
+        "another reading of the question shows something else" if readings_of(answer)[0] else "",
     ]
     said = [text for text in against if text]
     if not said:
         warned = len(notices(answer))
         said = [f"ran, with {count(warned, 'warning')}" if warned else "ran, nothing suspicious"]
-    person = "you chose it" if vote.get("settled") == "user" else "no person has checked it"
+    person = "you chose it" if vote and vote.settled == "user" else "no person has checked it"
     return "; ".join([*said, person])
 
 
-def status_of(answer: dict[str, Any]) -> tuple[str, Tone]:
-    """The heading of an answer and its tone: an answer of low confidence looks low."""
-    status = str(answer.get("status") or "no_answer")
-    title, tone = STATUS.get(status, (status.replace("_", " ").capitalize(), "warn"))
-    if status == "answered":
+def status_of(answer: Answer) -> tuple[str, Tone]:
+    """Return the heading of an answer and its tone: an answer of low confidence looks low."""
+    title, tone = STATUS[answer.status]
+    if answer.status == "answered":
         _, tone = trust(answer)
         return f"{title} of low confidence" if tone == "bad" else title, tone
-    if status in ("no_answer", "stopped") and answer.get("sql"):
-        title += "; the best effort" if status == "no_answer" else "; the best so far"
-    limit = answer.get("stopped_by")
-    return f"{title} ({limit})" if limit else title, tone
+    if answer.sql:
+        title += {"no_answer": "; the best effort", "stopped": "; the best so far"}.get(answer.status, "")
+    return f"{title} ({answer.stopped_by})" if answer.stopped_by else title, tone
 
 
 def laid_out(sql: str, dialect: str) -> str:
@@ -286,30 +282,27 @@ def listed(names: list[str]) -> str:
     return text
 
 
-def failures(answer: dict[str, Any]) -> list[tuple[str, str]]:
-    """Why candidates have no result, each reason once: ``("c1 to c8", "The model refused.")``."""
+def failures(answer: Answer) -> list[tuple[str, str]]:
+    """Return why candidates have no result, each reason once: ``("c1 to c8", "The model refused.")``."""
     found: dict[str, list[str]] = {}
-    for candidate in answer.get("candidates") or []:
-        if candidate.get("error") or candidate.get("row_count") is None:
-            found.setdefault(str(candidate.get("error") or "no result"), []).append(str(candidate["id"]))
+    for candidate in answer.candidates:
+        if candidate.error or candidate.row_count is None:
+            found.setdefault(candidate.error or "no result", []).append(candidate.id)
     return [(listed(names), error) for error, names in found.items()]
 
 
-def notices(answer: dict[str, Any]) -> list[str]:
-    """An answer's warnings, without those that only repeat why a candidate failed."""
-    errors = tuple(str(c["error"]) for c in answer.get("candidates") or [] if c.get("error"))
-    repeated = () if answer.get("columns") else errors
-    return [str(text) for text in answer.get("warnings") or [] if not str(text).endswith(repeated)]
+def notices(answer: Answer) -> list[str]:
+    """Return an answer's warnings, without those that only repeat why a candidate failed."""
+    repeated = () if answer.columns else tuple(each.error for each in answer.candidates if each.error)
+    return [text for text in answer.warnings if not text.endswith(repeated)]
 
 
-def rows_note(answer: dict[str, Any]) -> str:
-    """How many rows there are, how many are shown, and whether more were cut off."""
-    total, shown = int(answer.get("row_count") or 0), len(answer.get("rows") or [])
-    text = (
-        count(total, "row")
-        if shown >= total
-        else f"the first {min(shown, SHOWN_ROWS)} of {count(total, 'row')}"
-    )
-    if answer.get("truncated"):
+def rows_note(answer: Answer) -> str:
+    """Return how many rows there are, how many are shown, and whether more were cut off."""
+    total, shown = answer.row_count, len(answer.rows)
+    text = count(total, "row")
+    if shown < total:
+        text = f"the first {min(shown, SHOWN_ROWS)} of {text}"
+    if answer.truncated:
         text += "; cut off at the limit, there are more in the database"
     return text

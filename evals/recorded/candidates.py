@@ -364,8 +364,7 @@ def source_of_records(records: Mapping[str, Record], places: Mapping[str, Path])
 
 def _answer(run: Path) -> Answer | None:
     """A run's answer; None if it is gone, or a result of its candidates."""
-    found = RunFolder(run).answer()
-    answer = Answer.model_validate(found) if found else None
+    answer = RunFolder(run).answer()
     if answer and answer.vote and answer.vote.settled == "verified":
         return None  # nobody voted
     return answer if answer and all(file.is_file() for file in _results(answer, run).values()) else None

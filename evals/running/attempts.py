@@ -214,7 +214,7 @@ class Attempts:
             whole = found.meta()["question"] == question.question and (found.folder / "blobs").is_dir()
             for event in found.events():
                 listener.learn(event)
-            kept = Answer.model_validate(answer) if (answer := found.answer()) else None
+            kept = found.answer()
             if not whole:
                 why = "It is another question's run, or has lost its texts."
             elif kept and (lacking := wanted(kept, listener.refusals, live=question.live)):

@@ -72,7 +72,7 @@ async def clarify(state: RunState, context: Context) -> Update:
 def _asked_anew(state: RunState, words: str) -> Update:
     """Return the question with the user's addition; earlier findings, plans and judgements are dropped."""
     extras = replace(state.extras, findings="", differences="", given="")
-    kept = ("schema_ref", "documents_ref", "syntax_ref", "verified", "sources")
+    kept = ("schema_ref", "documents_ref", "syntax_ref", "verified", "sources", "alone", "asks", "long")
     known = {name: getattr(state, name) for name in kept}
     again = fresh(extended(state.question, words), state.run_id, extras=extras, clarified=True, **known)
     del again["warnings"]  # they are about the database and the documents

@@ -21,7 +21,7 @@ from quorum.graph.context import Context
 from quorum.graph.live import close_own
 from quorum.graph.nodes.clarifying import dispute
 from quorum.graph.nodes.step import Update
-from quorum.graph.resources import keeping
+from quorum.graph.resources import catalog_cache
 from quorum.graph.state import Candidate, Remarks, RunState, order_counts
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import QuorumError
@@ -65,7 +65,7 @@ async def answer(state: RunState, context: Context) -> Update:
 def _unsaid(context: Context) -> list[str]:
     """Return the warnings about left-out tables that no earlier answer gave."""
     where, resources = locations(context.options.database), context.resources
-    return keeping(context.options).unsaid(where, resources.connector, resources.catalog.left_out)
+    return catalog_cache(context.options).new_warnings(where, resources.connector, resources.catalog.left_out)
 
 
 def _parts(sql: str, context: Context) -> list[str]:
@@ -180,15 +180,16 @@ def _missing(candidates: Sequence[Candidate]) -> str:
 
 
 def _best_effort(candidates: Sequence[Candidate]) -> Candidate | None:
-    """Return the first candidate with SQL; those that only lacked a database come before those whose SQL failed."""
+    """Return the first candidate with SQL; those that only lacked a database come before those whose SQL
+    failed."""
     written = [candidate for candidate in candidates if candidate.sql]
     sound = (c for c in written if c.error is None or c.error.kind in NOT_RUN)
     return next(sound, written[0] if written else None)
 
 
 def _readings(state: RunState, context: Context) -> list[AnswerReading]:
-    """Return other readings of the question: where they were written those that show something else, or whose query
-    failed; else what the winner's cluster named, without a winner all candidates.
+    """Return other readings of the question: where they were written those that show something else, or whose
+    query failed; else what the winner's cluster named, without a winner all candidates.
 
     The losers' other reading may be the one that was answered, so it is left out. Empty after the user has
     chosen.

@@ -120,6 +120,7 @@ def after_presql_vote(state: RunState) -> Literal["dispatch", "link", "answer"]:
 
 
 def after_link(state: RunState) -> Literal["begin", "vote"]:
-    """Write PostSQL next; vote on PreSQL if a limit was reached, or all of it says that there is no answer."""
+    """Write PostSQL next; vote on PreSQL if a limit was reached, or all of it says that there is no
+    answer."""
     errors = [candidate.error.kind if candidate.error else "" for candidate in state.candidates]
     return "vote" if state.limited or set(errors) == {UNANSWERABLE} else "begin"

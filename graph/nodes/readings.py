@@ -8,7 +8,6 @@ beside the answer, unless the data decides for it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
@@ -20,7 +19,7 @@ from quorum.graph.confidence import USUAL_DOUBT
 from quorum.graph.context import Context
 from quorum.graph.nodes.results import first_rows
 from quorum.graph.nodes.step import UNUSABLE_OR_GONE, Update, known, lost, try_tell
-from quorum.graph.nodes.voting import candidate_input, changed, same_results
+from quorum.graph.nodes.voting import candidate_input, changed, ending, same_results
 from quorum.graph.state import Candidate, OtherReading, RunState, branch_input, order_counts
 from quorum.knowledge.errors import BudgetExceeded
 
@@ -34,17 +33,26 @@ SAMPLE_ROWS = 10
 Outcome: TypeAlias = Literal["differs", "same", "blank", "failed"]
 
 
-async def write_readings(state: RunState, context: Context, *, most: int) -> Update:
-    """ReadingWriter: the queries of at most ``most`` other readings, where the answer's writers named any.
+def needs_readings(state: RunState, most: int) -> bool:
+    """True if the answer's writers named other readings, which at most ``most`` may be written.
 
-    None are asked for where the user or a verified query has settled what is meant, or a limit was reached.
+    False where the user or a verified query has settled what is meant, or a limit was reached.
     """
     winner, vote = state.winner, state.vote
     if winner is None or winner.result is None or vote is None or vote.decided in ("user", "verified"):
+        return False
+    return bool(most and _named(state, winner)) and not vote.cannot_answer and not state.limited
+
+
+async def write_readings(state: RunState, context: Context, *, most: int) -> Update:
+    """ReadingWriter: the queries of at most ``most`` other readings, where the answer's writers named any."""
+    winner, vote = state.winner, state.vote
+    if not needs_readings(state, most) or not context.live:
         return {"batch": []}
+    assert winner is not None  # as needs_readings says
+    assert winner.result is not None
+    assert vote is not None
     noted, result = _named(state, winner), winner.result
-    if not (most and noted) or vote.cannot_answer or state.limited or not context.live:
-        return {"batch": []}
     try:
         found = await try_tell(
             state,
@@ -81,13 +89,9 @@ def _named(state: RunState, winner: Candidate) -> list[str]:
     return list({text.casefold(): text for text in noted}.values())
 
 
-def fan_out_readings(without: str) -> Callable[[RunState], list[Send] | str]:
-    """The router that starts a branch for each reading that is to be written; on to ``without`` for none."""
-
-    def send(state: RunState) -> list[Send] | str:
-        return [Send("reading", branch_input(state, start)) for start in state.batch] or without
-
-    return send
+def fan_out_readings(state: RunState) -> list[Send] | str:
+    """Start a branch for each reading that is to be written; route to the end where there is none."""
+    return [Send("reading", branch_input(state, start)) for start in state.batch] or ending(state)
 
 
 async def weigh_readings(state: RunState, context: Context) -> Update:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from quorum.agents.prompting import prompts
 from quorum.graph.context import Context
+from quorum.graph.nodes.recall import recall
 from quorum.graph.nodes.step import Update
 from quorum.graph.state import RunState
 from quorum.knowledge.documents.search import Documents
@@ -87,9 +88,22 @@ def show_triplets(triplets: Sequence[Triplet]) -> str:
 
 
 def show_pairs(pairs: Sequence[VerifiedPair], shown: str = "") -> str:
-    """Return verified questions with their queries, as text for the prompt; without notes that ``shown`` has."""
+    """Return verified questions with their queries, as text for the prompt; without notes that ``shown``
+    has."""
     fresh = [replace(pair, note="") if pair.note and pair.note in shown else pair for pair in pairs]
     return prompts().render("verified", {"pairs": fresh})
+
+
+async def retrieve_knowledge(state: RunState, context: Context) -> Update:
+    """Answer a question that a person has verified; else retrieve what helps to answer it."""
+    verified = await recall(state, context)
+    if "vote" in verified:
+        return verified
+    found = await retrieve_documents(state, context)
+    documents = await context.text(found.get("documents_ref", ""))
+    long = context.resources.schema.whole + estimate_tokens(documents) > context.options.link_above
+    warnings = [*verified.get("warnings", ()), *found.get("warnings", ())]
+    return found | ({"long": long} if long else {}) | ({"warnings": warnings} if warnings else {})
 
 
 async def retrieve_documents(state: RunState, context: Context) -> Update:
@@ -151,7 +165,8 @@ async def _values(state: RunState, context: Context) -> str:
 
 
 async def _triplets(state: RunState, context: Context) -> list[Triplet]:
-    """Return the explored queries most like the question, in recipes that show any, shorter than a verified one."""
+    """Return the explored queries most like the question, in recipes that show any, shorter than a verified
+    one."""
     if not context.resources.explored.triplets:
         return []
     found = await asyncio.to_thread(

@@ -83,7 +83,8 @@ async def draw(state: RunState, context: Context, *, among: Among = "tied") -> U
 
 
 def drawn(clusters: Sequence[Cluster], seed: int, among: Among = "tied") -> tuple[str, Cluster]:
-    """Return a candidate and its cluster: of the tied clusters each with the same chance, or of all candidates.
+    """Return a candidate and its cluster: of the tied clusters each with the same chance, or of all
+    candidates.
 
     The order in which clusters and candidates came in plays no part.
     """

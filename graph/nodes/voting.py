@@ -32,7 +32,7 @@ async def dispatch(state: RunState, context: Context, *, greedy: bool = True) ->
     others at the run's temperature. The first batch is one candidate where the recipe begins so.
     """
     size = next_batch(state.dispatched, context.votes, context.stopping, len(context.models))
-    if not state.dispatched and begins_alone(context):
+    if not state.dispatched and state.alone:
         size = 1
     return dispatched(state, context, size, greedy=greedy)
 
@@ -191,7 +191,7 @@ def _stopping(vote: Vote, rules: Rules, state: RunState, context: Context) -> di
 
     Where only the schema is available no candidate can have a result, so one batch is enough.
     """
-    if state.dispatched == 1 and begins_alone(context):
+    if state.dispatched == 1 and state.alone:
         why = _not_alone(state, vote)
         context.trace.record("first_answer", agent="consensus", enough=not why, why=why)
         if not why:
@@ -214,11 +214,15 @@ def _not_alone(state: RunState, vote: Vote) -> str:
     return "its query failed, and was repaired" if candidate.failures else ""
 
 
-def route_vote(state: RunState) -> Literal["dispatch", "answer"]:
-    """Dispatch another batch while the vote is open; answer if it is decided or a limit was reached."""
-    if state.limited:
-        return "answer"
-    return "answer" if state.vote and state.vote.enough else "dispatch"
+def route_vote(state: RunState) -> Literal["dispatch", "clarify", "answer"]:
+    """Route to another batch while the vote is open and no limit is reached, else to the end."""
+    enough = state.limited or (state.vote and state.vote.enough)
+    return ending(state) if enough else "dispatch"
+
+
+def ending(state: RunState) -> Literal["clarify", "answer"]:
+    """Route to the question to the user, where the run may ask one, else to the answer."""
+    return "clarify" if state.asks and state.vote else "answer"
 
 
 async def same_results(candidates: Sequence[Candidate], folder: Path, *, ordered: bool) -> dict[str, str]:

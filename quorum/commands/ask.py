@@ -12,7 +12,7 @@ import click
 from quorum.cli import NOTHING_BEGUN, interrupted
 from quorum.commands.options import Command, setting_flags
 from quorum.knowledge.errors import QuorumError
-from quorum.pipes import standard_input, until_reader_leaves
+from quorum.shell import standard_input, until_reader_leaves
 from quorum.text import printable
 from quorum.tools.garbage import rare_collections
 from quorum.tools.urls import mask_url
@@ -133,21 +133,20 @@ def ask_live(question: str, flags: dict[str, Any], *, quiet: bool, resume: str |
     """
     run, progress = None, None
     try:
-        from quorum.approve import TerminalApprover
-        from quorum.clarify import TerminalClarifier
         from quorum.graph.runs import RunFolder, new_run_id
         from quorum.progress import Progress
         from quorum.render import console
         from quorum.settings import Settings
-        from quorum.terminal import check_terminal, on_terminal
+        from quorum.terminal import Dialog, check_terminal, on_terminal
 
         settings = Settings(**flags)
         given: dict[str, Any] = {"settings": settings, "resume": resume}
         if resume is None:
             options = settings.run_options()
             if options.clarify:
-                told = "how the answers disagree is shown with the answer either way"
-                check_terminal("clarify", f"Leave it out: {told}.")
+                check_terminal(
+                    "clarify", "Leave it out: how the answers disagree is shown with the answer either way."
+                )
             if options.approve != "never":
                 check_terminal(
                     "approve", "Say --approve never; max_bytes and max_run_bytes limit what is read."
@@ -161,9 +160,9 @@ def ask_live(question: str, flags: dict[str, Any], *, quiet: bool, resume: str |
 
         with Progress(console(stderr=True), quiet=quiet) as progress:
             if on_terminal() and (settings.clarify or resume is not None):
-                given["on_clarify"] = TerminalClarifier(progress)
+                given["on_clarify"] = Dialog(progress).clarify
             if on_terminal() and (settings.approve != "never" or resume is not None):
-                given["on_approve"] = TerminalApprover(progress)
+                given["on_approve"] = Dialog(progress).approve
             return ask_sync(question, on_event=progress, **given)
     except KeyboardInterrupt:
         raise interrupted(_how_to_go_on(run) or NOTHING) from None
@@ -203,12 +202,10 @@ def print_answer(answer: Answer, *, as_json: bool = False, as_csv: bool = False)
     else:
         from quorum.render import console, show_answer
 
-        show_answer(answer.model_dump(), console())
+        show_answer(answer, console())
 
 
 def _say_what_is_left_out(answer: Answer) -> None:
-    from quorum.text import printable
-
     if answer.status != "answered":
         click.echo(
             f"Not a confirmed answer: {answer.status.replace('_', ' ')} {answer.stopped_by}".rstrip(),

@@ -8,7 +8,7 @@ import click
 
 from quorum.commands.keep import BY, NOTE, show_taught
 from quorum.commands.options import setting_flags
-from quorum.pipes import standard_input
+from quorum.shell import standard_input
 
 
 @click.command(short_help="Keep the right query for a run's question.")

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from quorum.commands.traces import write_traces
-
 if TYPE_CHECKING:
-    from quorum.evals.reports.comparison import Comparison, Letter, Link, Side
+    from quorum.evals.reports.compare import Comparison, Letter, Link, Side
 
 FILE = click.Path(path_type=Path)
 
@@ -37,11 +35,12 @@ def command(a: Path, b: Path, as_json: bool, page: Path | None, out: Path | None
     from quorum.evals.reports.compare import compare
     from quorum.evals.reports.compare_report import markdown_of, page_of
     from quorum.evals.reports.evaluations import open_evaluation
+    from quorum.page import write_pages
 
     left, right = open_evaluation(a), open_evaluation(b)
     found = compare(left, right)
     folders: dict[Letter, Path] = {"a": left.folder, "b": right.folder}
-    traced = write_traces(_runs(found, folders)) if page or out else set()
+    traced = write_pages(_runs(found, folders)) if page or out else set()
     if page is not None:
         write_text(page, page_of(found, _link(folders, traced, page)))
     if out is not None:
@@ -65,7 +64,7 @@ def _runs(comparison: Comparison, folders: Mapping[Letter, Path]) -> Iterator[tu
 
 def _link(folders: Mapping[Letter, Path], traced: set[Path], file: Path) -> Link:
     """Links to traces relative to the file that holds them."""
-    from quorum.evals.reports.page import TRACE_PAGE, relative_link
+    from quorum.evals.reports.templating import TRACE_PAGE, relative_link
 
     def link(letter: Letter, side: Side) -> str:
         run = folders[letter] / side.run

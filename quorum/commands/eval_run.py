@@ -198,12 +198,11 @@ def _name(suite: str, recipe: str, models: Sequence[str], shard: tuple[int, int]
 
 def _run(evaluation: Evaluation, workers: int, cluster: str, *, quiet: bool, as_json: bool) -> int:
     """Run it with progress on standard error and the summary on standard output; returns the exit status."""
-    from quorum.eval_progress import Board
-    from quorum.eval_tally import Tally
+    from quorum.eval_progress import Board, Tally
     from quorum.evals.running.cluster import workers_of
     from quorum.evals.running.runner import GaveUp, run_evaluation
-    from quorum.interrupts import Interrupted, interruptible
     from quorum.render import console
+    from quorum.shell import Interrupted, interruptible
 
     if not quiet:
         _announce(evaluation, f" on {cluster}" if cluster else f" in {workers} processes" * (workers > 1))

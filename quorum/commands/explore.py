@@ -73,18 +73,18 @@ def command(*, as_json: bool, quiet: bool, budget_calls: int | None, **flags: An
     It can be stopped at any time and goes on with --resume. Exit codes: 0 explored; 1 the model's choices did
     not fit; 2 usage or configuration; 3 a budget or the time ran out; 130 Ctrl-C.
     """
-    from quorum.exploring import explore_sync
-    from quorum.exploring_progress import SearchBoard
+    from quorum.api import explore_sync
+    from quorum.progress import SearchBoard
     from quorum.render import console
 
     with SearchBoard(console(stderr=True), quiet=quiet or as_json) as board:
         try:
-            found = explore_sync(told=board.show, on_event=board.event, max_calls=budget_calls, **flags)
+            found = explore_sync(told=board.show, on_event=board, max_calls=budget_calls, **flags)
         except KeyboardInterrupt:
             board.stop()
             raise interrupted("What is finished is kept; go on with --resume.") from None
         except QuorumError as error:
-            if board.begun:
+            if board.run:
                 error.hint = f"{error.hint} What is finished is kept; go on with --resume.".strip()
             raise
     _show(found, as_json=as_json)

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from quorum.commands.options import setting_flags
 from quorum.knowledge.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from quorum.graph.runs import RunFolder
 
 
 @click.group(short_help="List runs, or show one step by step.")
@@ -66,35 +62,34 @@ def list_command(words: tuple[str, ...], home: str | None, as_json: bool, limit:
 def show_command(run: str, home: str | None, page: Path | None, full: bool, as_json: bool) -> None:
     """Show a RUN step by step: its id, a unique beginning of it, or `last`."""
     from quorum.graph.runs import RunFolder
-    from quorum.graph.trace import plain
     from quorum.settings import Settings
 
     folder = RunFolder.open(Settings(home=home).home, run)
-    if page is not None:
-        _write_page(folder, page)
-    elif as_json:
+    if as_json and page is None:
+        from quorum.graph.trace import plain
+
+        answer = folder.answer()
         events = [event if full else plain(event, _beginning) for event in folder.events()]
-        found = {"run": folder.meta(), "events": events, "answer": folder.answer()}
+        found = {"run": folder.meta(), "events": events, "answer": answer and answer.model_dump(mode="json")}
         click.echo(json.dumps(found, ensure_ascii=False, indent=2))
-    else:
-        from quorum.render import console
-        from quorum.report import report_of
-        from quorum.timeline import show_report
-
-        show_report(report_of(folder), console(), full=full)
-
-
-def _beginning(text: str) -> str:
-    """A text, cut where it is long."""
-    return text if len(text) <= 1024 else f"{text[:120]}…"
-
-
-def _write_page(folder: RunFolder, page: Path) -> None:
-    from quorum.page import page_of
+        return
     from quorum.report import report_of
 
+    report = report_of(folder)
+    if page is None:
+        from quorum.render import console, show_report
+
+        show_report(report, console(), full=full)
+        return
+    from quorum.page import page_of
+
     try:
-        page.write_text(page_of(report_of(folder)), encoding="utf-8")
+        page.write_text(page_of(report), encoding="utf-8")
     except OSError as error:
         raise ConfigurationError(f"Cannot write {page}: {error.strerror}.") from error
     click.echo(f"{page} ({page.stat().st_size // 1024:,} KB): open it in a browser, it needs no network.")
+
+
+def _beginning(text: str) -> str:
+    """Return a text, cut where it is long."""
+    return text if len(text) <= 1024 else f"{text[:120]}…"

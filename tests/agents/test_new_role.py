@@ -33,8 +33,8 @@ from quorum.graph.runs import RunFolder
 from quorum.graph.state import RunState
 from quorum.knowledge.errors import MalformedReply
 from quorum.progress import Progress
+from quorum.render import show_report
 from quorum.report import report_of
-from quorum.timeline import show_report
 from quorum.tools.ledger import Ledger
 from quorum.tools.models import Method, ModelSettings, make_model
 from quorum.tools.models.scripted import Prompt, scripted

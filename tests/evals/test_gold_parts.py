@@ -13,8 +13,8 @@ import pytest
 from quorum.evals.folder import EvalFolder
 from quorum.evals.questions import EvalQuestion, GoldParts, Suite
 from quorum.evals.records import Linking, Record
-from quorum.evals.reports.markdown import report
-from quorum.evals.reports.summary import summaries
+from quorum.evals.reports.evaluations import open_evaluations
+from quorum.evals.reports.report import report
 from quorum.evals.running.databases import Databases
 from quorum.evals.running.linking import SchemaShown, gold_part, linking_of_schema
 from quorum.evals.running.runner import Evaluation, run_evaluation
@@ -152,7 +152,7 @@ async def test_the_report_says_before_all_figures_that_gold_was_shown(
 ) -> None:
     await run(tmp_path / "gold", asked, Asked(), gold="columns")
     assert json.loads((tmp_path / "gold" / "eval.json").read_text())["options"]["gold"] == "columns"
-    head = report(summaries([tmp_path / "gold"])).split("### ")[0]
+    head = report(open_evaluations([tmp_path / "gold"])).split("### ")[0]
     assert 'no result of a system: questions saw only the columns that their gold needs ("oracle' in head
     assert "2 questions saw the whole schema, for want of gold: q2, q3." in head
     assert "gold = columns" in head

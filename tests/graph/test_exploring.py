@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from quorum.exploring import explore
+from quorum.api import explore
 from quorum.graph.exploring import Exploration
 from quorum.graph.runs import RunFolder
 from quorum.graph.tree_search import SearchTree

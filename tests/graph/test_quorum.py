@@ -37,7 +37,7 @@ REJECTED = FINE | {"valid_result": False, "suggest_fix": "Only the city with the
 
 
 def replies(**roles: Any) -> Callable[[Prompt], Any]:
-    """``reforce_script.replies`` with a Planner and a Validator who accepts."""
+    """``script`` with a Planner and a Validator who accepts."""
     return script(**{"planner": PLAN, "validator": FINE, **roles})
 
 

@@ -23,6 +23,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quorum.event_text import WORDS, step_of
+from quorum.graph.answer import Answer
 from quorum.graph.runs import Event, RunFolder, RunIds, list_runs, new_run_id
 from quorum.graph.trace import LONG, Trace, plain
 from quorum.knowledge.errors import ConfigurationError, QuorumError
@@ -210,7 +211,7 @@ async def test_recording_never_blocks_the_event_loop(tmp_path: Path) -> None:
         trace.finish(ANSWER)
         await trace.aflush()
         await trace.aclose()
-    assert trace.answer() == ANSWER
+    assert trace.answer() == Answer.model_validate(ANSWER)
 
 
 def test_a_resumed_run_goes_on_where_it_stopped(tmp_path: Path) -> None:

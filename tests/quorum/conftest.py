@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from quorum.graph.answer import Answer
 from quorum.graph.trace import Trace
 from quorum.tools.ledger import Usage
 from tests.engines import start_no_process
@@ -68,6 +70,18 @@ def answer() -> dict[str, Any]:
         "stopped_by": "",
         "demonstration": False,
     }
+
+
+def made(fields: Mapping[str, Any]) -> Answer:
+    """An answer with these fields; the others have values that say nothing."""
+    usual = {
+        "question": "?",
+        "status": "answered",
+        "database": "shop",
+        "dialect": "sqlite",
+        "recipe": "recap",
+    }
+    return Answer.model_validate(usual | fields)
 
 
 def candidate(name: str, **changes: Any) -> dict[str, Any]:

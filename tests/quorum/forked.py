@@ -39,7 +39,7 @@ IMPORTED = (
     "quorum.evals.suites.spider1",
     "quorum.graph.recipes.quorum",
     "quorum.api",
-    "quorum.clarify",
+    "quorum.terminal",
     "quorum.commands.ask",
     "quorum.commands.eval_run",
     "quorum.eval_progress",

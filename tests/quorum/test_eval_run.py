@@ -20,12 +20,11 @@ from rich.console import Console
 
 from quorum.cli import cli
 from quorum.commands.eval_run import _name
-from quorum.eval_progress import LINE_SECONDS, Board
-from quorum.eval_tally import Tally
+from quorum.eval_progress import LINE_SECONDS, Board, Tally
 from quorum.evals.folder import EvalFolder
 from quorum.evals.questions import Suite
 from quorum.evals.records import CandidateRow, Linking
-from quorum.interrupts import interruptible
+from quorum.shell import interruptible
 from tests.evals.evaluations import differing, record, usage
 from tests.evals.running import questions, shops
 from tests.evals.small_suite import SumScorer, write_database
@@ -339,7 +338,7 @@ if sys.argv[2:]:
 else:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path.insert(0, {str(Path(__file__).parents[2])!r})
-from quorum.interrupts import Interrupted, interruptible
+from quorum.shell import Interrupted, interruptible
 
 async def work():
     try:

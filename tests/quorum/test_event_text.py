@@ -192,8 +192,8 @@ EVENTS: list[tuple[str, dict[str, Any], str, str]] = [
         "plain",
     ),
     (
-        "consensus",
-        {"vote": {"strategy": "wma", "clusters": CLUSTERS, "tie": True, "weights": {"a": 0.5}}},
+        "vote",
+        {"strategy": "wma", "clusters": CLUSTERS, "tie": True, "weights": {"a": 0.5}},
         "results differ: 67 % for candidates 1, 2 against 33 % for candidate 3, a tie; weights: a 0.50",
         "plain",
     ),

@@ -90,8 +90,9 @@ def _paid(run: RunFolder) -> tuple[Counter[Any], Counter[Any]]:
 
 def _result(run: RunFolder) -> str:
     """The answer without names of the run, and times."""
-    answer = run.answer()
-    assert answer is not None
+    found = run.answer()
+    assert found is not None
+    answer = found.model_dump(mode="json")
     usage = answer.pop("usage")
     accounts = {"total": usage, **usage.pop("by_agent"), **usage.pop("by_model")}
     kept = {agent: {k: v for k, v in used.items() if k not in TIMES} for agent, used in accounts.items()}

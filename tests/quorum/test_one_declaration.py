@@ -30,7 +30,7 @@ exec(compile(source, str(declarations), "exec"), module.__dict__)
 
 from click.testing import CliRunner
 from quorum.cli import cli
-from quorum.resume import resumed_options
+from quorum.settings import resumed_options
 from quorum.settings import Settings
 from quorum.studio import options_for
 from tests.quorum.options_table import table

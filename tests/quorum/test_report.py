@@ -14,10 +14,9 @@ from quorum.graph.runs import RunFolder
 from quorum.graph.trace import Trace
 from quorum.page import page_of
 from quorum.progress import Progress
-from quorum.render import show_answer
+from quorum.render import show_answer, show_report
 from quorum.report import report_of
-from quorum.timeline import show_report
-from tests.quorum.conftest import HOSTILE, SQL, VOTE, candidate, unfinished_run
+from tests.quorum.conftest import HOSTILE, SQL, VOTE, candidate, made, unfinished_run
 
 
 def terminal() -> Console:
@@ -39,7 +38,7 @@ def test_steps_are_grouped_by_candidate(run: Trace) -> None:
 
 def test_voices_tell_who_voted_for_what(run: Trace) -> None:
     report = report_of(RunFolder(run.folder))
-    assert [(voice["id"], voice["cluster"]) for voice in report.voices] == [("c1", 1), ("c2", 1), ("c3", 2)]
+    assert [(voice.id, cluster) for voice, cluster in report.voices] == [("c1", 1), ("c2", 1), ("c3", 2)]
     assert report.agreement == "2 of 3 candidates agree; 1 differs"
 
 
@@ -82,10 +81,10 @@ def test_a_query_that_is_refused_says_by_whom(by: str, agent: str) -> None:
 
 def test_sql_of_one_long_line_is_laid_out_for_people(answer: dict[str, Any]) -> None:
     out = terminal()
-    show_answer(answer | {"sql": SQL + " HAVING COUNT(*) > 1 ORDER BY AVG(rating) DESC LIMIT 10"}, out)
+    show_answer(made(answer | {"sql": SQL + " HAVING COUNT(*) > 1 ORDER BY AVG(rating) DESC LIMIT 10"}), out)
     assert "SELECT\n  name,\n" in printed(out)
     out = terminal()
-    show_answer(answer, out)
+    show_answer(made(answer), out)
     assert SQL in printed(out)
 
 
@@ -160,7 +159,7 @@ def test_an_answer_with_many_columns_and_rows_says_what_is_left_out(
     names = [f"column_{n}" for n in range(30)]
     many = {"columns": names, "rows": [[n] * 30 for n in range(20)], "row_count": 100_000, "truncated": True}
     out = Console(file=io.StringIO(), width=width, highlight=False)
-    show_answer(answer | many, out)
+    show_answer(made(answer | many), out)
     text = " ".join(printed(out).split())
     assert "the first 20 of 100,000 rows" in text
     assert "cut off at the limit" in text
@@ -170,7 +169,7 @@ def test_an_answer_with_many_columns_and_rows_says_what_is_left_out(
 def test_the_answer_names_status_votes_cost_and_trace(answer: dict[str, Any]) -> None:
     out = terminal()
     limits = {"status": "stopped", "stopped_by": "max_calls", "demonstration": True, "warnings": ["odd\x07"]}
-    show_answer(answer | limits, out)
+    show_answer(made(answer | limits), out)
     text = printed(out)
     for part in (
         "Demonstration",
@@ -196,7 +195,7 @@ def test_the_answer_says_what_else_the_question_could_mean(
     answer: dict[str, Any], readings: list[str], lines: list[str]
 ) -> None:
     out = terminal()
-    show_answer(answer | {"readings": [{"says": says} for says in readings]}, out)
+    show_answer(made(answer | {"readings": [{"says": says} for says in readings]}), out)
     text = printed(out)
     assert "\n".join(lines) in text
     assert ("could also mean" in text) is bool(readings)
@@ -206,7 +205,7 @@ def test_no_answer_tells_why_each_candidate_failed(answer: dict[str, Any]) -> No
     failed = [candidate("c1", sql="", error="no table x"), candidate("c2", sql="", error="timed out")]
     out = terminal()
     nothing = {"status": "no_answer", "sql": "", "columns": [], "rows": [], "vote": None}
-    show_answer(answer | nothing | {"candidates": failed}, out)
+    show_answer(made(answer | nothing | {"candidates": failed}), out)
     text = printed(out)
     assert "No answer found" in text
     assert "calibrated" not in text
@@ -233,7 +232,7 @@ def test_equal_failures_are_told_once(answer: dict[str, Any]) -> None:
     nothing: dict[str, Any] = {"status": "no_answer", "sql": "", "columns": [], "rows": [], "vote": None}
     warning = "No candidate has a result: The model refused."
     out = terminal()
-    show_answer(answer | nothing | {"candidates": failed, "warnings": [warning, "Odd."]}, out)
+    show_answer(made(answer | nothing | {"candidates": failed, "warnings": [warning, "Odd."]}), out)
     text = printed(out)
     assert text.count("The model refused.") == 1
     assert "candidates 1 to 4, 6 to 9: The model refused." in text
@@ -254,7 +253,7 @@ def test_low_confidence_looks_low(answer: dict[str, Any], confidence: float, sai
     out = Console(
         file=io.StringIO(), width=140, highlight=False, force_terminal=True, color_system="standard"
     )
-    show_answer(answer | {"confidence": confidence}, out)
+    show_answer(made(answer | {"confidence": confidence}), out)
     text = printed(out)
     assert f"{said}\x1b[0m: 1 candidate gives another answer; no person has checked it" in text
     assert f"\x1b[1;{colour}mAnswer" in text
@@ -264,7 +263,7 @@ def test_low_confidence_looks_low(answer: dict[str, Any], confidence: float, sai
 def test_what_other_versions_say_is_shown(answer: dict[str, Any]) -> None:
     said = {"status": "unanswerable", "missing": "There is no NPS.", "assumptions": ["May is 2024-05."]}
     out = terminal()
-    show_answer(answer | said, out)
+    show_answer(made(answer | said), out)
     for part in ("The data cannot answer this", "There is no NPS.", "It assumes: May is 2024-05."):
         assert part in printed(out)
 
@@ -272,7 +271,8 @@ def test_what_other_versions_say_is_shown(answer: dict[str, Any]) -> None:
 def test_the_timeline_counts_in_words_and_leaves_out_what_was_not_set(run: Trace) -> None:
     report = report_of(RunFolder(run.folder))
     report.options.update(votes=None, recipe="recap", models=["a", "b"])
-    report.sections[1].outcome["repairs"] = 1
+    assert report.sections[1].outcome is not None
+    report.sections[1].outcome.repairs = 1
     out = terminal()
     show_report(report, out)
     text = printed(out)

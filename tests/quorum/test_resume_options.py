@@ -14,7 +14,7 @@ from quorum.cli import cli
 from quorum.graph.runs import RunFolder, list_runs
 from quorum.graph.trace import Trace
 from quorum.knowledge.errors import ConfigurationError, ModelUnavailable
-from quorum.resume import resumed_options
+from quorum.settings import resumed_options
 from quorum.tools.models.scripted import ScriptedChatModel, scripted
 from quorum.tools.urls import REDACTED
 from tests.graph.shop import QUESTION, make_shop, script

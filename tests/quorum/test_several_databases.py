@@ -15,8 +15,7 @@ from quorum.graph.options import RunOptions
 from quorum.graph.runs import RunFolder
 from quorum.graph.trace import Trace
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
-from quorum.resume import resumed_options
-from quorum.settings import Settings
+from quorum.settings import Settings, resumed_options
 from quorum.tools.models.scripted import scripted
 from quorum.tools.urls import locations, urls_in
 from tests.engines import start_no_process

@@ -22,7 +22,7 @@ from quorum.text import (
     spent,
     trust,
 )
-from tests.quorum.conftest import candidate
+from tests.quorum.conftest import candidate, made
 
 
 @given(st.text(st.characters(codec=None)))
@@ -61,9 +61,15 @@ def test_what_was_spent_stands_on_one_line() -> None:
 
 
 def voted(*clusters: list[str], total: int, tie: bool = False) -> dict[str, Any]:
-    share = [{"candidates": names, "share": len(names) / total} for names in clusters]
+    share = [
+        {"candidates": names, "share": len(names) / total, "weight": 1.0, "key": "k"} for names in clusters
+    ]
     names = [f"c{n + 1}" for n in range(total)]
-    return {"sql": "", "candidates": [candidate(n) for n in names], "vote": {"clusters": share, "tie": tie}}
+    return {
+        "sql": "",
+        "candidates": [candidate(n) for n in names],
+        "vote": {"strategy": "majority", "clusters": share, "tie": tie},
+    }
 
 
 @pytest.mark.parametrize(
@@ -79,27 +85,27 @@ def voted(*clusters: list[str], total: int, tie: bool = False) -> dict[str, Any]
     ],
 )
 def test_the_vote_in_words(answer: dict[str, Any], text: str) -> None:
-    assert agreement(answer) == text
+    assert agreement(made(answer)) == text
 
 
 def test_that_the_data_cannot_answer_is_said_of_those_who_say_so() -> None:
     answer = voted(total=3) | {"status": "unanswerable"}
     for each in answer["candidates"][:2]:
         each["error_kind"] = "unanswerable"
-    assert agreement(answer) == "2 of 3 candidates say that the data cannot answer this"
+    assert agreement(made(answer)) == "2 of 3 candidates say that the data cannot answer this"
 
 
 def test_a_round_that_was_set_aside_is_not_counted() -> None:
     answer = voted(["c3"], ["c4"], total=4)
     for each in answer["candidates"][:2]:
         each["superseded"] = True
-    assert agreement(answer) == "1 of 2 candidates agrees; 1 differs"
+    assert agreement(made(answer)) == "1 of 2 candidates agrees; 1 differs"
 
 
 def test_the_answers_cluster_counts_as_agreeing_even_if_it_is_smaller() -> None:
     answer = voted(["c1", "c2"], ["c3"], total=3)
     answer["vote"]["winner"] = "c3"  # drawn at random, by weight
-    assert agreement(answer) == "1 of 3 candidates agrees; 2 differ"
+    assert agreement(made(answer)) == "1 of 3 candidates agrees; 2 differ"
 
 
 @pytest.mark.parametrize(
@@ -181,7 +187,8 @@ def test_null_and_texts_that_differ_at_their_ends_look_different(pair: list[str 
     assert cell(pair[0]) != cell(pair[1])
 
 
-READ = {"vote": {"stopping": "first", "clusters": [{"candidates": ["c1"], "share": 1.0}], "winner": "c1"}}
+ALONE = {"candidates": ["c1"], "share": 1.0, "weight": 1.0, "key": "k"}
+READ = {"vote": {"strategy": "majority", "stopping": "first", "clusters": [ALONE], "winner": "c1"}}
 
 
 @pytest.mark.parametrize(
@@ -194,10 +201,10 @@ READ = {"vote": {"stopping": "first", "clusters": [{"candidates": ["c1"], "share
 )
 def test_of_other_readings_only_what_was_looked_for_is_said(changes: dict[str, Any], said: str) -> None:
     answer = {"candidates": [candidate("c1")], "vote": READ["vote"] | changes}
-    assert agreement(answer) == said
+    assert agreement(made(answer)) == said
     shown = answer | {"readings": [{"says": "Paid ones.", "sql": "SELECT 1"}]}
-    assert agreement(shown) == "one query was enough; 1 other reading shows something else"
-    assert agreement(answer | {"demonstration": True}) == "one query was enough"
+    assert agreement(made(shown)) == "one query was enough; 1 other reading shows something else"
+    assert agreement(made(answer | {"demonstration": True})) == "one query was enough"
 
 
 SURE: dict[str, Any] = READ | {
@@ -239,8 +246,8 @@ def test_the_confidence_never_sounds_surer_than_the_facts(
     changes: dict[str, Any], said: str, tone: str
 ) -> None:
     answer = SURE | {"confidence": 0.76} | changes
-    assert said in f"{trust(answer)[0]}: {grounds(answer)}"
-    assert trust(answer)[1] == tone
+    assert said in f"{trust(made(answer))[0]}: {grounds(made(answer))}"
+    assert trust(made(answer))[1] == tone
 
 
 def test_candidates_are_named_in_words() -> None:

@@ -25,7 +25,7 @@ from quorum.render import show_answer
 from quorum.report import Report, report_of
 from quorum.tools.results.files import write_result
 from tests.browser import Browser, find_browser, running_browser
-from tests.quorum.conftest import COLUMNS, HOSTILE, ROWS, SQL, VOTE, candidate, unfinished_run
+from tests.quorum.conftest import COLUMNS, HOSTILE, ROWS, SQL, VOTE, candidate, made, unfinished_run
 
 LONG = "SELECT name, AVG(rating) FROM reviews WHERE rating > 1 AND city = 'a' GROUP BY name ORDER BY 1, 2"
 NUMBERS = itertools.count()
@@ -119,7 +119,8 @@ def test_sql_of_a_dialect_that_is_not_known_stays_as_it_is(workplace: Path, answ
     trace.finish(answer | {"sql": LONG, "dialect": "cobol"})
     trace.close()
     report = report_of(RunFolder(trace.folder))
-    assert report.answer["sql"] == LONG
+    assert report.answer is not None
+    assert report.answer.sql == LONG
     assert LONG in unescape(re.sub(r"<[^>]+>", "", page_of(report)))
     show_answer(report.answer, Console(file=io.StringIO()))
 
@@ -246,7 +247,7 @@ def test_equal_failures_are_told_once_on_the_page(workplace: Path, answer: dict[
 
 
 def test_rows_that_have_a_shape_for_it_are_drawn(workplace: Path, answer: dict[str, Any]) -> None:
-    pytest.importorskip("matplotlib", reason="the extra quorum-sql[plots] is not installed")
+    pytest.importorskip("vl_convert", reason="the extra quorum-sql[plots] is not installed")
     trace = unfinished_run(workplace, "drawn")
     table = pa.table({"city": [f"<b>{n}</b>" for n in range(30)], "orders": range(30)})
     kept = write_result(table, trace.folder / "results")
@@ -307,7 +308,7 @@ def test_values_stand_in_tables_as_people_read_them(workplace: Path, answer: dic
 
 def terminal_text(answer: dict[str, Any]) -> str:
     out = Console(file=io.StringIO(), width=140)
-    show_answer(answer, out)
+    show_answer(made(answer), out)
     assert isinstance(out.file, io.StringIO)
     return out.file.getvalue()
 

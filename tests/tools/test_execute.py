@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from quorum.knowledge.errors import BudgetExceeded
-from quorum.tools import guard
 from quorum.tools.databases import connect
 from quorum.tools.execute import Database, QueryCache, execute
 from quorum.tools.guard import process
@@ -149,12 +148,13 @@ async def test_a_text_is_judged_once_for_a_catalog_however_many_ask(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
+    judge = process.PROCESS.ask
 
     def ask(sql: str, dialect: str, linter: Linter) -> Any:
         asked.append(sql)
-        return process.ask(sql, dialect, linter)
+        return judge(sql, dialect, linter)
 
-    monkeypatch.setattr(guard, "ask", ask)
+    monkeypatch.setattr(process.PROCESS, "ask", ask)
     same = "SELECT max(n) FROM numbers"
     await asyncio.gather(*(run(database, same) for _ in range(3)))
     await run(replace(database, cache=QueryCache()), same)  # another run's

@@ -12,7 +12,7 @@ import pytest
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
 from quorum.tools.databases import connect
-from quorum.tools.databases.kept import Keeping
+from quorum.tools.databases.catalog_cache import CatalogCache
 from quorum.tools.query import ErrorKind, Limits
 from tests.tools.databases.cases import cases
 from tests.tools.databases.contract import children, error, rows, table
@@ -229,12 +229,12 @@ async def test_the_user_says_where_the_header_is(tmp_path: Path) -> None:
 @pytest.mark.heavy
 async def test_a_fault_is_said_once_until_its_file_changes(tmp_path: Path) -> None:
     folder = fill(tmp_path / "data", good__csv="a\n1\n", one__json="{", two__json="{")
-    keeping, first = Keeping(tmp_path / "home", 0.0), "one.json is left out"
+    cache, first = CatalogCache(tmp_path / "home", 0.0), "one.json is left out"
 
     async def said(name: str = "data") -> list[str]:
         async with connect(str(folder)) as connector:
             found = (await connector.catalog()).left_out
-            return [each.partition(":")[0] for each in keeping.unsaid(name, connector, found)]
+            return [each.partition(":")[0] for each in cache.new_warnings(name, connector, found)]
 
     assert await said() == [first, "two.json is left out"]
     assert await said() == []

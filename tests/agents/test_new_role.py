@@ -180,8 +180,8 @@ async def test_the_form_stands_in_the_prompt_once(unit_checker: ModuleType, meth
     reply = unit_checker.Units(**REPLY).model_dump_json()
     called = reply if method is Method.FUNCTION_CALLING else None
     with ChatServer([say("" if called else reply, arguments=called)]) as server:
-        settings = ModelSettings(base_url=server.url, method=method)
-        model = make_model("openai:test", settings=settings)
+        model = make_model("openai:test", settings=ModelSettings(base_url=server.url))
+        model.backend.learned.ladder = (method,)
         await ask(model, unit_checker.ROLE, CONTEXT)
         await model.aclose()
     (request,) = server.requests

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from quorum.evals.records import Course
-from quorum.evals.running.run_events import course_of
+from quorum.evals.running.run_events import RunEvents
 from quorum.graph.runs import RunFolder
 from tests.engines import start_no_process
 from tests.graph.shop import BROKEN, GOOD, OTHER, in_turn, make_shop, run_graph, script, taking_turns
@@ -24,7 +24,10 @@ async def course(folder: Path, said: Any, **given: Any) -> Course:
     ran = await run_graph(
         folder / "home", f"sqlite:///{make_shop(folder / 'shop.db')}", said, recipe="reforce", **given
     )
-    return course_of(RunFolder(Path(ran.answer.trace)))
+    events = RunEvents()
+    for event in RunFolder(Path(ran.answer.trace)).events():
+        events.learn(event)
+    return events.course
 
 
 async def test_a_run_that_explored(tmp_path: Path) -> None:

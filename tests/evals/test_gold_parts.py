@@ -16,7 +16,8 @@ from quorum.evals.records import Linking, Record
 from quorum.evals.reports.evaluations import open_evaluations
 from quorum.evals.reports.report import report
 from quorum.evals.running.databases import Databases
-from quorum.evals.running.linking import SchemaShown, gold_part, linking_of_schema
+from quorum.evals.running.linking import gold_part, linking_of_schema
+from quorum.evals.running.run_events import RunEvents
 from quorum.evals.running.runner import Evaluation, run_evaluation
 from quorum.evals.suites.files import sqlite_url
 from quorum.graph.options import RunOptions
@@ -243,10 +244,10 @@ def test_what_linking_kept(linked: Linked | None, question: dict[str, Any], expe
     ],
 )
 def test_what_a_run_shows_is_learned_from_its_events(events: Any, linked: bool, text: str) -> None:
-    shown = SchemaShown()
+    shown = RunEvents()
     for event in events:
         shown.learn(event)
-    assert shown == SchemaShown(linked, text)
+    assert (shown.linked, shown._names) == (linked, text)
 
 
 LINKS = {

@@ -26,7 +26,7 @@ from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.models.scripted import Prompt, scripted
 from quorum.tools.sql.linking import Linked, prune
 from tests.evals.small_suite import SumScorer
-from tests.graph.reforce_script import replies
+from tests.graph.shop import script
 
 NAMES = {"orders": ("id", "city", "total"), "customers": ("id", "name"), "weather": ("day", "degrees")}
 CATALOG = Catalog(
@@ -45,14 +45,15 @@ class Asked:
     def __init__(self, **roles: Any) -> None:
         self.prompts: dict[str, str] = {}
         usual = {"sql_writer": {"reasoning": "", "sql": BY_SQL}, "tool_user": ANSWER}
-        self._reply = replies(**(usual | roles))
+        self._said = script(**(usual | roles))
 
     def __call__(self, prompt: Prompt) -> Any:
         if prompt.role in ("sql_writer", "tool_user"):
             self.prompts[next(id for id in ("q1", "q2", "q3") if f"What is {id}?" in prompt.text)] = (
                 prompt.text
             )
-        return self._reply(prompt)
+        said = self._said[prompt.role]
+        return said(prompt) if callable(said) else said
 
 
 @pytest.fixture

@@ -36,8 +36,8 @@ from quorum.knowledge.verified import KnowledgeBase
 from quorum.tools.database_facts import SECONDS, contradicted, read_values
 from quorum.tools.databases import connect_all
 from quorum.tools.databases.base import Connector
+from quorum.tools.databases.catalog_cache import CatalogCache
 from quorum.tools.databases.embedded import with_file_descriptions
-from quorum.tools.databases.kept import Keeping
 from quorum.tools.ledger import Budget
 from quorum.tools.lint import Linter
 from quorum.tools.models import Model, ModelSettings, check_priced, make_models
@@ -233,7 +233,7 @@ async def open_resources(
             connector = await asyncio.to_thread(connect_all, urls)
             stack.push_async_callback(connector.close)
             await connector.open()
-            about: dict[str, Any] = {"keeping": keeping(options), "scan": options.max_bytes}
+            about: dict[str, Any] = {"cache": catalog_cache(options), "scan": options.max_bytes}
             return connector, await read_catalog(connector, documents, **about)
 
         # a provider's package takes as long to load as a database to open
@@ -286,9 +286,9 @@ def _sample_url(home: Path) -> str:
     return f"sqlite:///{quote(str(sample_database(home / 'sample').resolve()))}"
 
 
-def keeping(options: Options) -> Keeping:
+def catalog_cache(options: Options) -> CatalogCache:
     """Where the catalogs of servers' databases are kept, and for how long one is used as it is."""
-    return Keeping(options.home / "catalogs", options.catalog_age)
+    return CatalogCache(options.home / "catalogs", options.catalog_age)
 
 
 async def read_catalog(
@@ -296,7 +296,7 @@ async def read_catalog(
     documents: Documents | None,
     *,
     samples: int = 3,
-    keeping: Keeping | None = None,
+    cache: CatalogCache | None = None,
     scan: int | None = None,
 ) -> Catalog:
     """The catalog as agents see it, with what is said beside the database's file and defined in documents.
@@ -304,13 +304,13 @@ async def read_catalog(
     Its notes tell which declared relationships the rows contradict, where there are rows.
 
     Args:
-        keeping: How a server's catalog is kept; without it the database is read.
+        cache: Where a server's catalog is cached; without it the database is read.
         scan: Bytes that may be read to look at a declared relationship; None for no limit.
 
     Raises:
         DatabaseUnavailable: The database cannot be read.
     """
-    reading = keeping.catalog(connector, samples=samples) if keeping else connector.catalog(samples=samples)
+    reading = cache.catalog(connector, samples=samples) if cache else connector.catalog(samples=samples)
     catalog = await reading
     catalog, declared = await asyncio.to_thread(_described, catalog, connector, documents)
     notes = await contradicted(connector, catalog, declared, scan=scan)

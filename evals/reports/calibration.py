@@ -116,7 +116,7 @@ def _bin(number: int, answers: Sequence[Judged]) -> Bin:
 
 
 def _curve(answers: Sequence[Judged]) -> tuple[tuple[RiskPoint, ...], float]:
-    """Return the risk-coverage curve, and the area under it: the mean of the expected risk at each coverage."""
+    """Return the risk-coverage curve and its area: the mean of the expected risk at each coverage."""
     points: list[RiskPoint] = []
     risks: list[float] = []
     covered = wrong = 0

@@ -47,7 +47,7 @@ def render(template: str, **values: Any) -> str:
 
 
 def environment(templates: Path, **filters: Callable[..., Any]) -> Environment:
-    """Return the templates of a folder, which may extend ``base.html``; ``sql`` highlights, others are given."""
+    """Return the templates of a folder; they may extend ``base.html``. Filters besides ``sql`` are given."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 

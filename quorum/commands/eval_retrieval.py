@@ -107,8 +107,11 @@ def _show(found: Retrieval, out: Console) -> None:
     if not found.questions:
         return
     rows = [
-        (way, percent(it.within), percent(it.within_large))
-        + tuple(f"{time:.1f}" for time in (it.build_seconds, it.p50_ms, it.p99_ms))
+        (
+            way,
+            *map(percent, (it.within, it.within_large)),
+            *(f"{time:.1f}" for time in (it.build_seconds, it.p50_ms, it.p99_ms)),
+        )
         for way, it in found.ways.items()
     ]
     head = "way | >questions | >of large schemas | >build, s | >p50, ms | >p99, ms"

@@ -120,9 +120,7 @@ def test_whatever_is_wrong_with_a_page_is_seen(browser: Browser, html: Write) ->
     assert (hidden.natural, hidden.visible) == (1, False)
     assert (blank.visible, visit.colours(blank)) == (True, 1)
 
-    outside = (
-        '<img src="http://outside.invalid/a.png"><img src="near.png"><div style="width: 3000px">a</div>'
-    )
+    outside = '<img src="http://outside.invalid/a.png"><img src="near.png"><div style="width: 3000px">a</div>'
     visit = browser.visit(html(outside))
     assert "http://outside.invalid/a.png" in visit.requests
     assert any(request.endswith("/near.png") for request in visit.requests)

@@ -74,7 +74,7 @@ async def review_plan(state: RunState, context: Context) -> Update:
 
 
 def after_plan(max_plans: int) -> Callable[[RunState], Literal["review", "go_on"]]:
-    """The router after a plan: to its review, if it may be written again."""
+    """Route after a plan: to its review, if it may be written again."""
 
     def route(state: RunState) -> Literal["review", "go_on"]:
         reviewed = state.steps and state.plans < max_plans and not state.stopped_by
@@ -84,7 +84,7 @@ def after_plan(max_plans: int) -> Callable[[RunState], Literal["review", "go_on"
 
 
 def after_review(state: RunState) -> Literal["write_plan", "go_on"]:
-    """Back to the Planner with a critique."""
+    """Go back to the Planner with a critique."""
     return "write_plan" if state.critique and not state.stopped_by else "go_on"
 
 

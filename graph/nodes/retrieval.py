@@ -35,7 +35,7 @@ WHOLE_TOKENS = 1_500  # documents below this cost less whole than a wrong choice
 
 @dataclass(frozen=True)
 class Passages:
-    """What of documents a prompt shows.
+    """Passages of documents for a prompt.
 
     Attributes:
         text: Empty for nothing.
@@ -54,7 +54,7 @@ async def retrieve(
     top_k: int = TOP_K,
     embedder: Embedder | None = None,
 ) -> Passages:
-    """The chunks that bear on ``question``, each under a line that names its source.
+    """Return the chunks that bear on ``question``, each under a line that names its source.
 
     Documents of at most ``whole`` tokens, all together, are given whole. With an ``embedder`` the search is
     hybrid (lexical and dense), else lexical. No model is called.
@@ -69,7 +69,7 @@ async def retrieve(
 
 
 def show_values(columns: Mapping[str, Sequence[str]], missing: Sequence[str]) -> str:
-    """Values that the question may name, by column, as text for the prompt.
+    """Return values that the question may name, by column, as text for the prompt.
 
     Args:
         missing: Columns of which not all values are known; the first few are named.
@@ -83,13 +83,14 @@ def _literal(text: str) -> str:
 
 
 def show_triplets(triplets: Sequence[Triplet]) -> str:
-    """Explored queries with the questions that they answer, as text for the prompt."""
+    """Return explored queries with the questions that they answer, as text for the prompt."""
     return prompts().render("explored", {"triplets": list(triplets)})
 
 
-def show_pairs(pairs: Sequence[VerifiedPair], told: str = "") -> str:
-    """Verified questions with their queries, as text for the prompt; without notes that ``told`` has."""
-    fresh = [replace(pair, note="") if pair.note and pair.note in told else pair for pair in pairs]
+def show_pairs(pairs: Sequence[VerifiedPair], shown: str = "") -> str:
+    """Return verified questions with their queries, as text for the prompt; without notes that ``shown``
+    has."""
+    fresh = [replace(pair, note="") if pair.note and pair.note in shown else pair for pair in pairs]
     return prompts().render("verified", {"pairs": fresh})
 
 
@@ -164,7 +165,8 @@ async def _values(state: RunState, context: Context) -> str:
 
 
 async def _triplets(state: RunState, context: Context) -> list[Triplet]:
-    """The explored queries most like the question, in recipes that show any, shorter than a verified one."""
+    """Return the explored queries most like the question, in recipes that show any, shorter than a verified
+    one."""
     if not context.resources.explored.triplets:
         return []
     found = await asyncio.to_thread(
@@ -177,7 +179,7 @@ async def _triplets(state: RunState, context: Context) -> list[Triplet]:
 
 
 async def _verified(state: RunState, context: Context) -> list[VerifiedPair]:
-    """The verified questions most like this one whose queries the schema still allows."""
+    """Return the verified questions most like this one whose queries the schema still allows."""
     known, most = context.resources.knowledge, PAIRS
     embedder = context.resources.embedder
     found = await asyncio.to_thread(known.similar, state.question, 3 * most, embedder=embedder)

@@ -48,13 +48,8 @@ async def answer(state: RunState, context: Context) -> Update:
     await context.trace.aflush()
     if context.trace.failure:
         warnings.append(INCOMPLETE.format(context.trace.failure))
-    unsaid = await asyncio.to_thread(_unsaid, context)
     made = _answer(state, context, warnings, disagreement)
-    made.warnings = [*unsaid, *made.warnings]
-    if made.columns:
-        if context.database.connector.several:
-            made.parts = await asyncio.to_thread(_parts, made.sql, context)
-        made.tables = await asyncio.to_thread(table_marks, made.sql, context.resources.linter.catalog)
+    await asyncio.to_thread(_complete, made, context)
     context.trace.record("answer", agent="answer", status=made.status, sql=made.sql)
     values = made.model_dump(mode="json")
     context.trace.finish(values)
@@ -62,10 +57,14 @@ async def answer(state: RunState, context: Context) -> Update:
     return {"answer": values}
 
 
-def _unsaid(context: Context) -> list[str]:
-    """Return the warnings about left-out tables that no earlier answer gave."""
+def _complete(made: Answer, context: Context) -> None:
+    """Add to an answer what is read from files or from its SQL."""
     where, resources = locations(context.options.database), context.resources
-    return catalog_cache(context.options).new_warnings(where, resources.connector, resources.catalog.left_out)
+    cache, left_out = catalog_cache(context.options), resources.catalog.left_out
+    made.warnings = [*cache.new_warnings(where, resources.connector, left_out), *made.warnings]
+    if made.columns:
+        made.parts = _parts(made.sql, context) if resources.connector.several else []
+        made.tables = table_marks(made.sql, resources.linter.catalog)
 
 
 def _parts(sql: str, context: Context) -> list[str]:

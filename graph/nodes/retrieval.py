@@ -152,12 +152,10 @@ async def _passages(documents: Documents, state: RunState, context: Context) -> 
 
 
 async def _values(state: RunState, context: Context) -> str:
-    if not context.matched_values or not context.reads_unasked:
+    if not context.shows_values:
         return ""
-    left = context.ledger.remaining_seconds()
-    bound = None if left is None else left / 4
-    most, scan = context.matched_values, context.options.max_bytes
-    found, missing = await context.resources.matches(state.question, most, bound, scan)
+    bound, scan = context.seconds_for_values, context.options.max_bytes
+    found, missing = await context.resources.matches(state.question, context.matched_values, bound, scan)
     if found or missing:
         values = [f"{column}: {text}" for column, texts in found.items() for text in texts]
         context.trace.record("values", agent="knowledge_retriever", values=values, missing=missing)
